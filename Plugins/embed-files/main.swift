@@ -1,0 +1,20 @@
+import Foundation
+
+// embed-files OUTPUT PATH...: writes a Swift file with the text of each file, and of each file in each folder, by name.
+let paths = CommandLine.arguments.dropFirst(2)
+var swift = "enum Embedded {\n"
+for path in paths {
+  let url = URL(filePath: path)
+  let name = url.deletingPathExtension().lastPathComponent.lowercased()
+  let files =
+    url.hasDirectoryPath || (try? url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory) == true
+    ? try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil) : [url]
+  swift += "  static let \(name): [String: String] = [\n"
+  for file in files.sorted(by: { $0.lastPathComponent < $1.lastPathComponent }) {
+    let text = try String(contentsOf: file, encoding: .utf8)
+    swift += "    \"\(file.lastPathComponent)\": ####\"\"\"\n\(text)\n\"\"\"####,\n"
+  }
+  swift += "  ]\n"
+}
+swift += "}\n"
+try swift.write(toFile: CommandLine.arguments[1], atomically: true, encoding: .utf8)

@@ -1,0 +1,40 @@
+/// A refusal that a client is told about. Declared beside the verb that throws it, as an extension of this type.
+public struct AppError: Error, Equatable, Sendable {
+  public enum Kind: Sendable {
+    case malformed, unauthorized, forbidden, notFound, methodNotAllowed, conflict, lostUpdate, tooLarge
+    case unsupportedMediaType, invalid, tooManyRequests, unavailable, requestTimeout, headersTooLarge, internalError
+  }
+
+  public let kind: Kind
+  /// The stable word that clients switch on.
+  public let slug: String
+  /// A sentence for a developer.
+  public let message: String
+  public var fields: [FieldError] = []
+  /// Seconds after which to try again.
+  public var retryAfter: Int?
+  public var allow: String?
+
+  public init(_ kind: Kind, _ slug: String, _ message: String) {
+    self.kind = kind
+    self.slug = slug
+    self.message = message
+  }
+
+  /// Values that parse but break a rule: all of them at once.
+  public static func invalid(_ fields: [FieldError]) -> AppError {
+    let names = fields.map(\.field).joined(separator: ", ")
+    var error = AppError(.invalid, "invalid-fields", "Some fields are not valid: \(names).")
+    error.fields = fields
+    return error
+  }
+
+  static func invalid(_ field: String, _ message: String) -> AppError {
+    invalid([FieldError(field: field, message: message)])
+  }
+}
+
+public struct FieldError: Equatable, Sendable {
+  public let field: String
+  public let message: String
+}

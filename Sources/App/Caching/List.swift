@@ -1,0 +1,134 @@
+import Foundation
+import Postgres
+
+/// Which part of a list is asked for.
+struct Page: Sendable {
+  var limit = 50
+  var cursor: Cursor?
+
+  static let limits = 1...100
+}
+
+/// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
+struct Cursor: Sendable, Equatable {
+  let stamp: Timestamp?
+  /// The place of the last item that was given out, in the list's order.
+  let time: Timestamp
+  let id: UUID
+
+  var text: String {
+    var bytes = Data()
+    for number in [stamp?.microseconds ?? .min, time.microseconds] {
+      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    withUnsafeBytes(of: id.uuid) { bytes.append(contentsOf: $0) }
+    return bytes.base64URL
+  }
+
+  init(stamp: Timestamp?, time: Timestamp, id: UUID) {
+    self.stamp = stamp
+    self.time = time
+    self.id = id
+  }
+
+  init?(_ text: String) {
+    guard let bytes = Data(base64URL: text), bytes.count == 32 else { return nil }
+    let (stamp, time, id) = bytes.withUnsafeBytes { bytes in
+      (
+        Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)),
+        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self)),
+        UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self))
+      )
+    }
+    // A hundred thousand years either way, so that no arithmetic on it overflows.
+    let sane: ClosedRange<Int64> = -3_155_760_000_000_000_000...3_155_760_000_000_000_000
+    guard sane.contains(time), stamp == .min || sane.contains(stamp) else { return nil }
+    self.stamp = stamp == .min ? nil : Timestamp(microseconds: stamp)
+    self.time = Timestamp(microseconds: time)
+    self.id = id
+  }
+}
+
+/// A list's items in the order of a time and, within it, of an id: pages then neither skip nor repeat an item that
+/// stays where it is, whatever comes and goes around it.
+struct Keyset: Sendable {
+  enum Order: String {
+    case ascending = "ASC"
+    case descending = "DESC"
+  }
+
+  let columns: SQL
+  /// What follows FROM, up to a WHERE clause that may be continued with AND.
+  let source: SQL
+  let time: SQL
+  let id: SQL
+  let order: Order
+
+  func select(_ page: Page) -> SQL {
+    var rest: SQL = ""
+    if let cursor = page.cursor {
+      rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
+    }
+    // One more than wanted tells whether there is a next page.
+    return """
+      SELECT \(columns), \(time) AS cursor_time, \(id) AS cursor_id
+      FROM \(source) \(rest)
+      ORDER BY cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)
+      LIMIT \(page.limit + 1)
+      """
+  }
+}
+
+/// A page of items, and the stamp of the collection that they are, read in the same snapshot.
+struct List<Item: Sendable>: Sendable {
+  let items: [Item]
+  let next: Cursor?
+  let stamp: Timestamp?
+
+  /// A collection: items and stamp come from one statement, hence from one snapshot.
+  static func read(
+    _ collection: Collection, of user: User.ID, page: Page, query: Keyset, in database: some Querying,
+    item: (Row) throws -> Item
+  ) async throws -> List<Item> {
+    let direction = query.order.rawValue
+    let rows = try await database.rows(
+      """
+      SELECT s.stamp, item.*
+      FROM collection_stamps AS s
+      LEFT JOIN LATERAL (
+      \(query.select(page))
+      ) AS item ON true
+      WHERE s.user_id = \(user) AND s.collection = \(collection)::collection
+      ORDER BY item.cursor_time \(unescaped: direction), item.cursor_id \(unescaped: direction)
+      """)
+    // Pages after the first are dated like the first: what changed in between is then not taken for seen.
+    let stamp = try page.cursor?.stamp ?? rows.first?["stamp"]
+    return try List(rows: rows, page: page, stamp: stamp, item: item)
+  }
+
+  /// A list that phones do not keep.
+  static func read(
+    page: Page, query: Keyset, in database: some Querying, item: (Row) throws -> Item
+  ) async throws -> List<Item> {
+    try List(rows: try await database.rows(query.select(page)), page: page, stamp: nil, item: item)
+  }
+
+  private init(rows: Rows, page: Page, stamp: Timestamp?, item: (Row) throws -> Item) throws {
+    var items: [Item] = []
+    var last: (time: Timestamp, id: UUID)?
+    var hasMore = false
+    for row in rows {
+      // An empty collection is one row with nothing beside its stamp.
+      guard let id: UUID = try row["cursor_id"] else { break }
+      guard items.count < page.limit else {
+        hasMore = true
+        break
+      }
+      items.append(try item(row))
+      last = (try row["cursor_time"], id)
+    }
+    self.items = items
+    self.stamp = stamp
+    next = hasMore ? last.map { Cursor(stamp: stamp, time: $0.time, id: $0.id) } : nil
+  }
+}

@@ -1,0 +1,95 @@
+import Configuration
+import Foundation
+import SystemPackage
+
+/// What the environment says, read once. Every variable is named here, with its default.
+public struct MusterConfiguration: Sendable {
+  /// `DATABASE_URL`: a libpq URI or `key=value` string; several hosts are allowed.
+  public var databaseURL: String
+  /// `MUSTER_ACCESS_TOKEN_KEYS`: `kid:base64,...`, at least 32 bytes each; the first signs, all verify.
+  public var accessTokenKeys: SigningKeys
+  /// `MUSTER_REFRESH_TOKEN_KEYS`: the same for refresh tokens.
+  public var refreshTokenKeys: SigningKeys
+  /// `MUSTER_ACCESS_TOKEN_SECONDS` (900): how long an access token lives.
+  public var accessTokenSeconds: Int
+  /// `MUSTER_SCRYPT` (`ln=15,r=8,p=3`): what hashing a password costs.
+  public var scrypt: Passwords.Cost
+  /// `MUSTER_LOG_REQUESTS` (`failures`): or `all`.
+  public var logsAllRequests: Bool
+
+  /// A variable that is missing or malformed: one line that names it.
+  public struct Problem: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  /// From the environment, and an optional `.env` file in the working directory for what the environment leaves out.
+  ///
+  /// - Parameter defaults: of `muster dev`, which makes up its own secrets.
+  public static func load(
+    environment: [String: String] = ProcessInfo.processInfo.environment, file: String? = ".env",
+    defaults: [String: String] = [:]
+  ) async throws -> MusterConfiguration {
+    var providers: [any ConfigProvider] = [EnvironmentVariablesProvider(environmentVariables: environment)]
+    if let file {
+      do {
+        providers.append(
+          try await EnvironmentVariablesProvider(environmentFilePath: FilePath(file), allowMissing: true))
+      } catch {
+        throw Problem(description: "the file \(file) cannot be read: \(error)")
+      }
+    }
+    providers.append(EnvironmentVariablesProvider(environmentVariables: defaults))
+    let variables = Variables(reader: ConfigReader(providers: providers))
+    return MusterConfiguration(
+      databaseURL: try variables.required("DATABASE_URL", hint: "a libpq URI such as postgresql://user@host/muster"),
+      accessTokenKeys: try variables.keys("MUSTER_ACCESS_TOKEN_KEYS"),
+      refreshTokenKeys: try variables.keys("MUSTER_REFRESH_TOKEN_KEYS"),
+      accessTokenSeconds: try variables.parsed("MUSTER_ACCESS_TOKEN_SECONDS", 900, "a whole number from 1 to 86400") {
+        Int($0).flatMap { (1...86_400).contains($0) ? $0 : nil }
+      },
+      scrypt: try variables.parsed("MUSTER_SCRYPT", .recommended, "like ln=15,r=8,p=3") { Passwords.Cost($0) },
+      logsAllRequests: try variables.parsed("MUSTER_LOG_REQUESTS", false, "failures or all") {
+        ["failures": false, "all": true][$0]
+      })
+  }
+
+  /// For programs that neither sign nor verify tokens, and need no keys of their own.
+  public static func loadForTools() async throws -> MusterConfiguration {
+    let unused = SigningKeys.generate()
+    return try await load(defaults: ["MUSTER_ACCESS_TOKEN_KEYS": unused, "MUSTER_REFRESH_TOKEN_KEYS": unused])
+  }
+}
+
+private struct Variables {
+  let reader: ConfigReader
+
+  func string(_ name: String) -> String? {
+    // Its keys are words with dots: `database.url` is the variable DATABASE_URL.
+    let value = reader.string(forKey: ConfigKey(name.lowercased().split(separator: "_").map(String.init)))
+    return value?.isEmpty == true ? nil : value
+  }
+
+  func required(_ name: String, hint: String) throws -> String {
+    guard let value = string(name) else {
+      throw MusterConfiguration.Problem(description: "\(name) is not set: it must be \(hint)")
+    }
+    return value
+  }
+
+  func keys(_ name: String) throws -> SigningKeys {
+    let text = try required(name, hint: "kid:base64 with at least 32 bytes (`muster keys` prints one)")
+    do throws(SigningKeys.Malformed) {
+      return try SigningKeys(text)
+    } catch {
+      throw MusterConfiguration.Problem(description: "\(name) \(error.message)")
+    }
+  }
+
+  func parsed<Value>(_ name: String, _ fallback: Value, _ form: String, _ parse: (String) -> Value?) throws -> Value {
+    guard let text = string(name) else { return fallback }
+    guard let value = parse(text) else {
+      throw MusterConfiguration.Problem(description: "\(name) must be \(form), and is \"\(text)\"")
+    }
+    return value
+  }
+}

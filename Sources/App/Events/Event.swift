@@ -1,0 +1,257 @@
+import Foundation
+import Postgres
+
+/// Something that somebody plans and invites friends to.
+public struct Event: Sendable {
+  public typealias ID = Identifier<Event>
+
+  enum Status: String, SQLValue {
+    case scheduled, cancelled
+  }
+
+  struct Location: Sendable, Equatable {
+    let name: String
+    let latitude: Double?
+    let longitude: Double?
+  }
+
+  /// What its creator decides.
+  struct Plan: Sendable, Equatable {
+    var title: String
+    var note: String?
+    var startTime: Timestamp
+    var endTime: Timestamp?
+    var timeZone: String
+    var location: Location?
+    var capacity: Int?
+
+    /// A day after its end, when it leaves the live lists. Without an end it counts six hours.
+    var liveUntil: Timestamp { (endTime ?? startTime.adding(seconds: 6 * 3600)).adding(seconds: 86_400) }
+
+    /// The parts in which another plan differs: the API's names, and words for people.
+    func differences(from old: Plan) -> [(field: String, word: String)] {
+      var found: [(String, String)] = []
+      if title != old.title { found.append(("title", "the title")) }
+      if note != old.note { found.append(("note", "the note")) }
+      if startTime != old.startTime { found.append(("startTime", "the time")) }
+      if endTime != old.endTime { found.append(("endTime", "the end")) }
+      if timeZone != old.timeZone { found.append(("timeZone", "the time zone")) }
+      if location != old.location { found.append(("location", "the place")) }
+      if capacity != old.capacity { found.append(("capacity", "the number of places")) }
+      return found
+    }
+  }
+
+  /// How many invitations are in each state.
+  struct Counts: Sendable, Equatable {
+    var invited = 0
+    var going = 0
+    var maybe = 0
+    var declined = 0
+    var waitlisted = 0
+
+    var total: Int { invited + going + maybe + declined + waitlisted }
+  }
+
+  /// Up to so many invitations, lists show the counts, and an answer therefore touches everybody's lists. Beyond it one
+  /// answer would mean thousands of stamps.
+  static let maximumCounted = 200
+  static let participantsShown = 20
+
+  let id: ID
+  let plan: Plan
+  let status: Status
+  let creator: Person
+  let version: Int
+  let counts: Counts
+  let isArchived: Bool
+  let createdAt: Timestamp
+  let updatedAt: Timestamp
+  /// `creator`, or the state of the reader's invitation.
+  let myStatus: String
+
+  init(row: Row) throws {
+    id = try row["id"]
+    plan = try Plan(row: row)
+    status = try row["status"]
+    creator = try Person(row: row, prefix: "creator_")
+    version = try row["version"]
+    counts = Counts(
+      invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
+      declined: try row["declined_count"], waitlisted: try row["waitlisted_count"])
+    isArchived = try row["is_archived"]
+    createdAt = try row["created_at"]
+    updatedAt = try row["updated_at"]
+    myStatus = try row["my_status"]
+  }
+
+  /// The columns of `events AS e`, of its creator as `users AS c`, and `my_status` of a relation `m`.
+  static let columns: SQL = """
+    e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
+    e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count,
+    e.archived_at IS NOT NULL AS is_archived, e.created_at, e.updated_at, m.my_status,
+    \(Person.columns("c", prefix: "creator_"))
+    """
+
+  /// The events that a user has created or is invited to.
+  static func visible(to user: User.ID) -> SQL {
+    """
+    (
+      SELECT id AS event_id, 'creator' AS my_status FROM events WHERE creator_id = \(user)
+      UNION ALL
+      SELECT event_id, status FROM invitations WHERE user_id = \(user)
+    ) AS m
+    JOIN events AS e ON e.id = m.event_id
+    JOIN users AS c ON c.id = e.creator_id
+    """
+  }
+
+  // MARK: Reading
+
+  /// An event with its first participants, for its creator and those invited; nobody else learns that it exists.
+  static func find(
+    _ id: ID, for user: User.ID, in database: some Querying
+  ) async throws -> (event: Event, participants: [Guest]) {
+    let answers = try await database.pipeline(
+      "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)",
+      """
+      SELECT \(Guest.columns) FROM \(Guest.source) WHERE i.event_id = \(id)
+      ORDER BY array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], i.status), i.invited_at, i.user_id
+      LIMIT \(participantsShown)
+      """)
+    guard let row = answers[0].first else { throw AppError.eventNotFound }
+    return (try Event(row: row), try answers[1].map(Guest.init(row:)))
+  }
+
+  /// The live ones by start, or the archived ones, latest first.
+  static func list(
+    archived: Bool, of user: User.ID, page: Page, in database: some Querying
+  ) async throws -> List<Event> {
+    let query = Keyset(
+      columns: columns,
+      source: "\(visible(to: user)) WHERE e.archived_at IS \(unescaped: archived ? "NOT NULL" : "NULL")",
+      time: "e.start_time", id: "e.id", order: archived ? .descending : .ascending)
+    if archived { return try await List.read(page: page, query: query, in: database, item: Event.init(row:)) }
+    return try await List.read(.events, of: user, page: page, query: query, in: database, item: Event.init(row:))
+  }
+
+  // MARK: Writing
+
+  /// Makes an event and invites friends to it, all or none.
+  static func create(
+    _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, id: ID = .new(), in change: Change
+  ) async throws -> ID {
+    // The host's name enters the guests' lists, and theirs the guest list.
+    try await change.lock(users: guests + [creator], for: .share)
+    try await change.rows(
+      """
+      INSERT INTO events (
+        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
+        live_until
+      )
+      VALUES (
+        \(id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
+        \(plan.location?.name), \(plan.location?.latitude), \(plan.location?.longitude), \(plan.capacity.map(Int32.init)),
+        \(plan.liveUntil)
+      )
+      """)
+    change.touch(.events, of: creator)
+    try await Invitation.invite(guests, to: id, titled: plan.title, by: creator, in: change)
+    return id
+  }
+
+  /// Changes an event that the creator may still change; an unchanged plan changes nothing.
+  ///
+  /// - Parameter version: refused with 412 if the event has been edited since.
+  static func edit(
+    _ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change,
+    _ edit: @Sendable (Plan) throws -> Plan
+  ) async throws {
+    // Locked before anything else is read: who is invited at this moment waits, or is seen below.
+    let row = try await change.first(
+      """
+      SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
+        status, version, archived_at IS NOT NULL AS is_archived
+      FROM events WHERE id = \(id)
+      FOR NO KEY UPDATE
+      """)
+    guard let row, try row["creator_id"] == creator else {
+      throw try await refusal(id, for: creator, in: change)
+    }
+    try checkIsOpen(row)
+    if let version, try row["version"] != version { throw AppError.lostUpdate }
+    let old = try Plan(row: row)
+    let new = try edit(old)
+    let differences = new.differences(from: old)
+    guard !differences.isEmpty else { return }
+    try await change.rows(
+      """
+      UPDATE events
+      SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
+        time_zone = \(new.timeZone), location_name = \(new.location?.name), latitude = \(new.location?.latitude),
+        longitude = \(new.location?.longitude), capacity = \(new.capacity.map(Int32.init)),
+        live_until = \(new.liveUntil), version = version + 1, updated_at = clock_timestamp()
+      WHERE id = \(id)
+      """)
+    change.touch(.events, of: creator)
+    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
+    change.notify(
+      usersIn: "SELECT user_id FROM invitations WHERE event_id = \(id) AND status <> 'declined'",
+      .eventUpdated(id, new.title, changes: differences))
+    if new.capacity != old.capacity { try await Invitation.promoteWaiting(to: id, titled: new.title, in: change) }
+  }
+
+  /// - Parameter row: a locked one, with `status` and `is_archived`.
+  static func checkIsOpen(_ row: Row) throws {
+    if try row["status"] == Status.cancelled { throw AppError.eventCancelled }
+    if try row["is_archived"] { throw AppError.eventArchived }
+  }
+
+  /// Why somebody who is not the creator may not change an event: because it is not theirs, if they may see it at all.
+  private static func refusal(_ id: ID, for user: User.ID, in change: Change) async throws -> AppError {
+    let invited = try await change.first("SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)")
+    return invited == nil ? AppError.eventNotFound : AppError.notTheCreator
+  }
+
+  /// Moves events that ended a day ago from the live lists to the archive: a write like any other, so that no list
+  /// changes by the clock alone.
+  ///
+  /// - Returns: how many.
+  static func archive(endedBefore now: Timestamp, atMost limit: Int, in change: Change) async throws -> Int {
+    let rows = try await change.rows(
+      """
+      SELECT id FROM events WHERE archived_at IS NULL AND live_until <= \(now)
+      ORDER BY live_until LIMIT \(limit)
+      FOR NO KEY UPDATE SKIP LOCKED
+      """)
+    let ids: [ID] = try rows.map { try $0["id"] }
+    guard !ids.isEmpty else { return 0 }
+    try await change.rows("UPDATE events SET archived_at = \(now) WHERE id = ANY(\(ids))")
+    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
+    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
+    return ids.count
+  }
+}
+
+extension Event.Plan {
+  fileprivate init(row: Row) throws {
+    title = try row["title"]
+    note = try row["note"]
+    startTime = try row["start_time"]
+    endTime = try row["end_time"]
+    timeZone = try row["time_zone"]
+    capacity = try row["capacity"]
+    let name: String? = try row["location_name"]
+    location = try name.map {
+      Event.Location(name: $0, latitude: try row["latitude"], longitude: try row["longitude"])
+    }
+  }
+}
+
+extension AppError {
+  static let eventNotFound = AppError(.notFound, "event-not-found", "There is no such event.")
+  static let notTheCreator = AppError(.forbidden, "not-the-creator", "Only its creator may do this to an event.")
+  static let eventCancelled = AppError(.conflict, "event-cancelled", "The event was cancelled and no longer changes.")
+  static let eventArchived = AppError(.conflict, "event-archived", "The event is over and no longer changes.")
+  static let lostUpdate = AppError(.lostUpdate, "lost-update", "The event was edited since you read it.")
+}

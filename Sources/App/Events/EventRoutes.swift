@@ -1,0 +1,214 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Postgres
+
+struct EventRoutes {
+  private let database: Database
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+  }
+
+  func add(to routes: Routes) {
+    routes.get("events", use: list)
+    routes.post("events", use: create)
+    routes.get("events/{id}", use: get)
+    routes.patch("events/{id}", use: edit)
+  }
+
+  private enum When: String, CaseIterable {
+    case past
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.page()
+    let archived = try request.word("when", of: When.allCases) == .past
+    if !archived, let unchanged = try await request.unchanged(.events, of: context.user, in: database) {
+      return unchanged
+    }
+    return .list(try await Event.list(archived: archived, of: context.user, page: page, in: database)) {
+      EventJSON(event: $0, participants: nil)
+    }
+  }
+
+  @Sendable private func create(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let (plan, guests) = try await request.read { fields in
+      let plan = Event.Plan(
+        title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)),
+        startTime: fields.required("startTime", .time), endTime: fields.optional("endTime", .time),
+        timeZone: fields.required("timeZone", .timeZone), location: fields.optional("location", .location),
+        capacity: fields.optional("capacity", .capacity))
+      let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
+      if !plan.endsAfterStart, fields.errors.isEmpty { fields.note("endTime", Event.Plan.endRule) }
+      return (plan, guests)
+    }
+    let id = try await database.change { try await Event.create(plan, inviting: guests, by: me, in: $0) }
+    var response = try await answer(id, to: me, status: .created)
+    response.headers[.location] = "/api/v1/events/\(id)"
+    return response
+  }
+
+  @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
+    try await answer(try context.id("id", else: .eventNotFound), to: try context.user)
+  }
+
+  @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let version = try request.ifMatch()
+    let edit = try await request.read { fields in
+      PlanEdit(
+        title: fields.edit("title", .text(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
+        startTime: fields.edit("startTime", .time), endTime: fields.clearableEdit("endTime", .time),
+        timeZone: fields.edit("timeZone", .timeZone), location: fields.clearableEdit("location", .location),
+        capacity: fields.clearableEdit("capacity", .capacity))
+    }
+    try await database.change {
+      try await Event.edit(id, by: me, ifVersion: version, in: $0) { old in
+        let new = edit.applied(to: old)
+        guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
+        return new
+      }
+    }
+    return try await answer(id, to: me)
+  }
+
+  private func answer(_ id: Event.ID, to user: User.ID, status: HTTPResponse.Status = .ok) async throws -> Response {
+    try await .event(id, for: user, status: status, in: database)
+  }
+}
+
+/// What a PATCH changes of a plan.
+private struct PlanEdit: Sendable {
+  let title: Edit<String>
+  let note: Edit<String?>
+  let startTime: Edit<Timestamp>
+  let endTime: Edit<Timestamp?>
+  let timeZone: Edit<String>
+  let location: Edit<Event.Location?>
+  let capacity: Edit<Int?>
+
+  func applied(to old: Event.Plan) -> Event.Plan {
+    Event.Plan(
+      title: title.applied(to: old.title), note: note.applied(to: old.note),
+      startTime: startTime.applied(to: old.startTime), endTime: endTime.applied(to: old.endTime),
+      timeZone: timeZone.applied(to: old.timeZone), location: location.applied(to: old.location),
+      capacity: capacity.applied(to: old.capacity))
+  }
+}
+
+extension Response {
+  /// A single event with its first participants. Its ETag is its version.
+  static func event(
+    _ id: Event.ID, for user: User.ID, status: HTTPResponse.Status = .ok, in database: Database
+  ) async throws -> Response {
+    let (event, participants) = try await Event.find(id, for: user, in: database)
+    var response = Response.json(EventJSON(event: event, participants: participants), status: status)
+    response.headers[.eTag] = "\"\(event.version)\""
+    return response
+  }
+}
+
+extension Request {
+  /// The version that `If-Match` names; nil for none or any.
+  fileprivate func ifMatch() throws -> Int? {
+    guard let text = headers[.ifMatch], text != "*" else { return nil }
+    guard let version = Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) else {
+      throw AppError.lostUpdate
+    }
+    return version
+  }
+}
+
+extension Event.Plan {
+  fileprivate static let endRule = "must be after startTime"
+
+  fileprivate var endsAfterStart: Bool { endTime.map { $0 > startTime } ?? true }
+}
+
+extension Fields.Rule where Value == String {
+  private static var timeZones: Set<String> { knownTimeZones }
+
+  /// A name of the IANA database, such as `Europe/Berlin`.
+  fileprivate static var timeZone: Self {
+    text(1...64).and("must be an IANA time zone such as Europe/Berlin") { timeZones.contains($0) }
+  }
+}
+
+private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC", "Etc/UTC"])
+
+extension Fields.Rule where Value == Int {
+  fileprivate static var capacity: Self { integer(1...10_000) }
+}
+
+extension Fields.Rule where Value == Event.Location {
+  fileprivate static var location: Self {
+    object(Event.Location(name: "", latitude: nil, longitude: nil)) { fields in
+      let location = Event.Location(
+        name: fields.required("name", .text(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
+        longitude: fields.optional("longitude", .number(-180...180)))
+      if (location.latitude == nil) != (location.longitude == nil) {
+        fields.note(location.latitude == nil ? "latitude" : "longitude", "is required beside the other coordinate")
+      }
+      return location
+    }
+  }
+}
+
+/// An event as clients see it.
+struct EventJSON: JSONWritable {
+  let event: Event
+  /// Nil in lists.
+  let participants: [Guest]?
+
+  /// Lists of guests leave the counts out where there are too many to tell everybody of each answer.
+  private var showsCounts: Bool {
+    participants != nil || event.myStatus == "creator" || event.counts.total <= Event.maximumCounted
+  }
+
+  func write(to json: inout JSONWriter) {
+    let plan = event.plan
+    json.object {
+      $0.member("id", event.id)
+      $0.member("title", plan.title)
+      $0.member("note", plan.note)
+      $0.member("startTime", plan.startTime)
+      $0.member("endTime", plan.endTime)
+      $0.member("timeZone", plan.timeZone)
+      $0.member("location", plan.location)
+      $0.member("capacity", plan.capacity)
+      $0.member("status", event.status.rawValue)
+      $0.member("creator", event.creator)
+      $0.member("version", event.version)
+      $0.member("createdAt", event.createdAt)
+      $0.member("updatedAt", event.updatedAt)
+      $0.member("myStatus", event.myStatus)
+      if showsCounts { $0.member("counts", event.counts) }
+      if let participants { $0.member("participants", participants) }
+    }
+  }
+}
+
+extension Event.Location: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("name", name)
+      $0.member("latitude", latitude)
+      $0.member("longitude", longitude)
+    }
+  }
+}
+
+extension Event.Counts: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("invited", invited)
+      $0.member("going", going)
+      $0.member("maybe", maybe)
+      $0.member("declined", declined)
+      $0.member("waitlisted", waitlisted)
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import Postgres
+
+/// One person asking another to be friends. The row stays when it is closed, with how it was.
+public struct FriendRequest: Sendable {
+  public typealias ID = Identifier<FriendRequest>
+
+  enum Status: String, SQLValue {
+    case pending, accepted, declined, cancelled
+  }
+
+  enum Direction: String, CaseIterable {
+    case incoming, sent
+  }
+
+  let id: ID
+  let sender: Person
+  let receiver: Person
+  let status: Status
+  let createdAt: Timestamp
+
+  init(row: Row) throws {
+    id = try row["id"]
+    sender = try Person(row: row, prefix: "sender_")
+    receiver = try Person(row: row, prefix: "receiver_")
+    status = try row["status"]
+    createdAt = try row["created_at"]
+  }
+
+  private static let columns: SQL = """
+    r.id, r.status, r.created_at, \(Person.columns("sender", prefix: "sender_")),
+    \(Person.columns("receiver", prefix: "receiver_"))
+    """
+  private static let source: SQL = """
+    friend_requests AS r
+    JOIN users AS sender ON sender.id = r.sender_id
+    JOIN users AS receiver ON receiver.id = r.receiver_id
+    """
+
+  /// What became of a request to be friends.
+  enum Sent: Sendable {
+    case created(FriendRequest)
+    /// One was pending already.
+    case standing(FriendRequest)
+    /// The other side had asked: friends at once.
+    case met(FriendRequest)
+  }
+
+  /// Asks somebody to be friends.
+  static func send(from sender: User.ID, to receiver: User.ID, in change: Change) async throws -> Sent {
+    guard sender != receiver else { throw AppError.invalid("receiverId", "must be somebody else") }
+    guard try await change.lock(sender, receiver, for: .share).contains(receiver) else { throw AppError.userNotFound }
+    // The other side may accept or ask at this moment: the insert waits for it at the rule of one pending request per
+    // pair, and only after that it is certain whether the two are friends.
+    while true {
+      let id = ID.new()
+      let answers = try await change.pipeline(
+        """
+        INSERT INTO friend_requests (id, sender_id, receiver_id) VALUES (\(id), \(sender), \(receiver))
+        ON CONFLICT DO NOTHING
+        """,
+        """
+        SELECT 1 FROM friendships
+        WHERE user_a = least(\(sender), \(receiver)) AND user_b = greatest(\(sender), \(receiver))
+        """)
+      guard answers[1].isEmpty else { throw AppError.alreadyFriends }
+      if answers[0].affected == 1 {
+        let request = try await find(id, in: change)
+        change.touch(.sentFriendRequests, of: sender)
+        change.touch(.friendRequests, of: receiver)
+        change.notify(receiver, .friendRequest(id, from: request.sender))
+        return .created(request)
+      }
+      let pending = try await change.first(
+        """
+        SELECT id, sender_id FROM friend_requests
+        WHERE status = 'pending' AND least(sender_id, receiver_id) = least(\(sender), \(receiver))
+          AND greatest(sender_id, receiver_id) = greatest(\(sender), \(receiver))
+        FOR UPDATE
+        """)
+      // Closed in between: ask again.
+      guard let pending else { continue }
+      let standing: ID = try pending["id"]
+      if try pending["sender_id"] == sender { return .standing(try await find(standing, in: change)) }
+      let met = try await befriend(standing, in: change)
+      change.notify(met.sender.id, .friendAccepted(by: met.receiver))
+      change.notify(met.receiver.id, .friendAccepted(by: met.sender))
+      return .met(met)
+    }
+  }
+
+  /// Accepts a request that the receiver got. Repeating it changes nothing.
+  static func accept(_ id: ID, by receiver: User.ID, in change: Change) async throws -> FriendRequest {
+    let standing = try await lock(id, for: receiver, in: change)
+    if standing == .accepted { return try await find(id, in: change) }
+    guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
+    let request = try await befriend(id, in: change)
+    change.notify(request.sender.id, .friendAccepted(by: request.receiver))
+    return request
+  }
+
+  /// Declines a request that the receiver got; its sender is not told. Repeating it changes nothing.
+  static func decline(_ id: ID, by receiver: User.ID, in change: Change) async throws -> FriendRequest {
+    let standing = try await lock(id, for: receiver, in: change)
+    if standing == .declined { return try await find(id, in: change) }
+    guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
+    return try await close(id, as: .declined, in: change)
+  }
+
+  /// Locks both people, then the request, so that nothing else happens between the two.
+  private static func lock(_ id: ID, for receiver: User.ID, in change: Change) async throws -> Status {
+    let sender: User.ID? = try await change.value(
+      "SELECT sender_id FROM friend_requests WHERE id = \(id) AND receiver_id = \(receiver)")
+    guard let sender else { throw AppError.friendRequestNotFound }
+    try await change.lock(sender, receiver, for: .share)
+    let status: Status? = try await change.value("SELECT status FROM friend_requests WHERE id = \(id) FOR UPDATE")
+    guard let status else { throw AppError.friendRequestNotFound }
+    return status
+  }
+
+  /// Makes friends of the two people of a pending, locked request.
+  private static func befriend(_ id: ID, in change: Change) async throws -> FriendRequest {
+    let request = try await close(id, as: .accepted, in: change)
+    let (sender, receiver) = (request.sender.id, request.receiver.id)
+    try await change.rows(
+      """
+      INSERT INTO friendships (user_a, user_b)
+      VALUES (least(\(sender), \(receiver)), greatest(\(sender), \(receiver)))
+      ON CONFLICT DO NOTHING
+      """)
+    change.touch(.friends, of: sender, receiver)
+    return request
+  }
+
+  private static func close(_ id: ID, as status: Status, in change: Change) async throws -> FriendRequest {
+    try await change.rows("UPDATE friend_requests SET status = \(status), closed_at = now() WHERE id = \(id)")
+    let request = try await find(id, in: change)
+    change.touch(.sentFriendRequests, of: request.sender.id)
+    change.touch(.friendRequests, of: request.receiver.id)
+    return request
+  }
+
+  private static func find(_ id: ID, in database: some Querying) async throws -> FriendRequest {
+    guard let row = try await database.first("SELECT \(columns) FROM \(source) WHERE r.id = \(id)") else {
+      throw AppError.friendRequestNotFound
+    }
+    return try FriendRequest(row: row)
+  }
+
+  /// The pending ones, newest first.
+  static func list(
+    _ direction: Direction, of user: User.ID, page: Page, in database: some Querying
+  ) async throws -> List<FriendRequest> {
+    let mine: SQL = direction == .incoming ? "r.receiver_id" : "r.sender_id"
+    return try await List.read(
+      direction == .incoming ? .friendRequests : .sentFriendRequests, of: user, page: page,
+      query: Keyset(
+        columns: columns, source: "\(source) WHERE \(mine) = \(user) AND r.status = 'pending'",
+        time: "r.created_at", id: "r.id", order: .descending),
+      in: database, item: FriendRequest.init(row:))
+  }
+}
+
+extension AppError {
+  static let friendRequestNotFound = AppError(.notFound, "friend-request-not-found", "There is no such friend request.")
+  static let alreadyFriends = AppError(.conflict, "already-friends", "You are friends already.")
+  static func friendRequestClosed(_ status: FriendRequest.Status) -> AppError {
+    AppError(.conflict, "friend-request-closed", "This friend request was closed before: it is \(status.rawValue).")
+  }
+}

@@ -1,0 +1,74 @@
+import Hummingbird
+import Postgres
+
+struct FriendRoutes {
+  private let database: Database
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+  }
+
+  func add(to routes: Routes) {
+    routes.get("friends", use: friends)
+    routes.get("friend-requests", use: requests)
+    routes.post("friend-requests", use: send)
+    routes.post("friend-requests/{id}/accept", use: accept)
+    routes.post("friend-requests/{id}/decline", use: decline)
+  }
+
+  @Sendable private func friends(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.page()
+    if let unchanged = try await request.unchanged(.friends, of: context.user, in: database) { return unchanged }
+    return .list(try await Friend.list(of: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.page()
+    let direction = try request.word("direction", of: FriendRequest.Direction.allCases) ?? .incoming
+    let collection = direction == .incoming ? Collection.friendRequests : .sentFriendRequests
+    if let unchanged = try await request.unchanged(collection, of: context.user, in: database) { return unchanged }
+    return .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
+    switch try await database.change({ try await FriendRequest.send(from: me, to: receiver, in: $0) }) {
+    case .created(let request): return .json(request, status: .created)
+    case .standing(let request), .met(let request): return .json(request)
+    }
+  }
+
+  @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
+    return .json(try await database.change { try await FriendRequest.accept(id, by: me, in: $0) })
+  }
+
+  @Sendable private func decline(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
+    return .json(try await database.change { try await FriendRequest.decline(id, by: me, in: $0) })
+  }
+}
+
+extension Friend: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("user", person)
+      $0.member("since", since)
+    }
+  }
+}
+
+extension FriendRequest: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", id)
+      $0.member("sender", sender)
+      $0.member("receiver", receiver)
+      $0.member("status", status.rawValue)
+      $0.member("createdAt", createdAt)
+    }
+  }
+}

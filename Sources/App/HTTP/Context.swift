@@ -1,0 +1,116 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+/// What is known of a request besides itself.
+public struct Context: RequestContext {
+  public var coreContext: CoreRequestContextStorage
+  /// Sent back as `X-Request-Id`, and in every problem and log line.
+  var requestID = ""
+  fileprivate(set) var caller: AccessTokens.Caller?
+
+  public init(source: ApplicationRequestContextSource) {
+    coreContext = CoreRequestContextStorage(source: source)
+  }
+
+  /// The signed-in user: on routes behind ``SignedIn``.
+  var user: User.ID {
+    get throws {
+      guard let caller else { throw AppError.noToken }
+      return caller.user
+    }
+  }
+
+  /// An id in the path. One that is no UUID names nothing, like any unknown one.
+  func id<Thing>(_ name: String, else error: AppError) throws -> Identifier<Thing> {
+    guard let text = parameters.get(name), let id = Identifier<Thing>(text) else { throw error }
+    return id
+  }
+}
+
+/// Lets only requests with a valid access token pass.
+struct SignedIn: RouterMiddleware {
+  let accessTokens: AccessTokens
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    guard let header = request.headers[.authorization] else { throw AppError.noToken }
+    let parts = header.split(separator: " ", maxSplits: 1)
+    guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw AppError.noToken }
+    var context = context
+    context.caller = try await accessTokens.verify(String(parts[1]))
+    return try await next(request, context)
+  }
+}
+
+extension Request {
+  static let maximumBody = 64 << 10
+
+  /// The body as JSON. Refused unread when it is too large or declared as something else, and before any decoding when
+  /// it is not JSON as we take it. Nil without a body.
+  func json() async throws -> JSON? {
+    if let length = headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBody { throw AppError.bodyTooLarge }
+    let buffer: ByteBuffer
+    do {
+      buffer = try await body.collect(upTo: Self.maximumBody)
+    } catch is NIOTooManyBytesError {
+      throw AppError.bodyTooLarge
+    }
+    guard buffer.readableBytes > 0 else { return nil }
+    if let type = headers[.contentType]?.lowercased(), type.prefix(while: { $0 != ";" }).wholeMatch(of: /\s*application\/([a-z.+-]+\+)?json\s*/) == nil {
+      throw AppError.notJSON
+    }
+    do throws(JSON.Malformed) {
+      return try JSON(parsing: buffer.readableBytesView)
+    } catch {
+      throw AppError(.malformed, "malformed-body", error.message)
+    }
+  }
+
+  /// The fields of the body, which must be a JSON object. See ``Fields``.
+  func read<Value>(_ body: (inout Fields) throws -> Value) async throws -> Value {
+    guard let json = try await json() else {
+      throw AppError(.malformed, "malformed-body", "This needs a body: a JSON object.")
+    }
+    return try Fields.read(json, body)
+  }
+
+  /// `?limit=` and `?cursor=`.
+  func page() throws -> Page {
+    var page = Page()
+    var errors: [FieldError] = []
+    let parameters = uri.queryParameters
+    if let text = parameters["limit"] {
+      if let limit = Int(text), Page.limits.contains(limit) {
+        page.limit = limit
+      } else {
+        errors.append(FieldError(field: "limit", message: "must be a whole number from 1 to 100"))
+      }
+    }
+    if let text = parameters["cursor"] {
+      page.cursor = Cursor(String(text))
+      if page.cursor == nil {
+        errors.append(FieldError(field: "cursor", message: "must be the nextCursor of an earlier page"))
+      }
+    }
+    guard errors.isEmpty else { throw AppError.invalid(errors) }
+    return page
+  }
+
+  /// A query parameter that is one of a few words; nil if it is absent.
+  func word<Word: RawRepresentable>(_ name: String, of words: [Word]) throws -> Word? where Word.RawValue == String {
+    guard let text = uri.queryParameters[Substring(name)] else { return nil }
+    guard let word = words.first(where: { $0.rawValue == text }) else {
+      throw AppError.invalid(name, "must be one of " + words.map(\.rawValue).joined(separator: ", "))
+    }
+    return word
+  }
+}
+
+extension AppError {
+  static let bodyTooLarge = AppError(.tooLarge, "body-too-large", "A body has at most 64 KiB.")
+  static let notJSON = AppError(
+    .unsupportedMediaType, "unsupported-media-type", "The body must be JSON: Content-Type: application/json.")
+}

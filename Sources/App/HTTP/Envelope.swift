@@ -1,0 +1,120 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import Postgres
+
+/// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
+struct Envelope: RouterMiddleware {
+  let logsAllRequests: Bool
+  let allowedMethods: AllowedMethods
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    var context = context
+    context.requestID = Self.requestID(request)
+    context.logger = Logger(label: "muster.http", factory: { _ in context.logger.handler })
+    context.logger[metadataKey: "request"] = "\(context.requestID)"
+    let start = ContinuousClock.now
+    var response: Response
+    do {
+      response = try await next(request, context)
+    } catch {
+      let problem = self.problem(error, request, context)
+      response = .problem(problem, requestID: context.requestID)
+    }
+    response.headers[.xRequestID] = context.requestID
+    if logsAllRequests || response.status.code >= 500 {
+      let duration = (ContinuousClock.now - start).milliseconds
+      context.logger.log(
+        level: response.status.code >= 500 ? .warning : .info, "request",
+        metadata: [
+          "method": "\(request.method)", "route": "\(context.endpointPath ?? "none")",
+          "status": "\(response.status.code)", "milliseconds": "\(duration)",
+        ])
+    }
+    return response
+  }
+
+  /// The client's own, when it is one word of reasonable length; else a fresh one.
+  private static func requestID(_ request: Request) -> String {
+    if let given = request.headers[.xRequestID], (1...128).contains(given.utf8.count),
+      given.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) || $0 == 0x2d || $0 == 0x2e || $0 == 0x5f })
+    {
+      return given
+    }
+    return String(UInt64.random(in: .min ... .max), radix: 16)
+  }
+
+  private func problem(_ error: any Error, _ request: Request, _ context: Context) -> AppError {
+    switch error {
+    case let error as AppError:
+      return error
+    case let error as PostgresError where error.isUnavailable:
+      context.logger.warning("the database is away", metadata: ["error": "\(error)"])
+      return error.kind == .unknownOutcome ? .unknownOutcome : .databaseAway
+    case let error as HTTPError where error.status == .notFound:
+      guard let methods = allowedMethods.of(path: request.uri.path) else {
+        return AppError(.notFound, "route-not-found", "There is nothing at this path.")
+      }
+      var refusal = AppError(.methodNotAllowed, "method-not-allowed", "This path takes \(methods).")
+      refusal.allow = methods
+      return refusal
+    case let error as HTTPError where error.status.code < 500:
+      return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
+    default:
+      context.logger.error(
+        "internal error", metadata: ["error": "\(error)", "route": "\(context.endpointPath ?? "none")"])
+      return AppError(.internalError, "internal-error", "Something went wrong on our side.")
+    }
+  }
+}
+
+/// Which methods each path takes, for `Allow`.
+struct AllowedMethods: Sendable {
+  private let routes: [(segments: [String], method: String)]
+
+  init(_ routes: [(path: String, method: String)]) {
+    self.routes = routes.map { ($0.path.split(separator: "/").map(String.init), $0.method) }
+  }
+
+  /// Nil if there is no such path.
+  func of(path: String) -> String? {
+    let segments = path.split(separator: "/")
+    let methods = routes.filter { route in
+      route.segments.count == segments.count
+        && zip(route.segments, segments).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+    }
+    guard !methods.isEmpty else { return nil }
+    var names = Set(methods.map(\.method))
+    if names.contains("GET") { names.insert("HEAD") }
+    return names.sorted().joined(separator: ", ")
+  }
+}
+
+extension HTTPField.Name {
+  static let xRequestID = HTTPField.Name("X-Request-Id")!
+}
+
+extension AppError {
+  static var databaseAway: AppError {
+    var error = AppError(.unavailable, "database-unavailable", "The database is away for a moment. Nothing was changed.")
+    error.retryAfter = 1
+    return error
+  }
+
+  static var unknownOutcome: AppError {
+    var error = AppError(
+      .unavailable, "unknown-outcome",
+      "The database went away while this was being saved: it may or may not have happened. Repeat the request.")
+    error.retryAfter = 1
+    return error
+  }
+}
+
+extension Duration {
+  fileprivate var milliseconds: Int64 {
+    components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+  }
+}

@@ -1,0 +1,213 @@
+import Foundation
+import Postgres
+
+/// Reads the members of a JSON object and notes every one that breaks its rule, so that a client hears of all of them
+/// at once:
+///
+///     let draft = try Fields.read(body) { fields in
+///       Draft(title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)))
+///     }
+struct Fields {
+  private let members: [String: JSON]
+  private let prefix: String
+  private(set) var errors: [FieldError] = []
+
+  private init(_ members: [String: JSON], prefix: String = "") {
+    self.members = members
+    self.prefix = prefix
+  }
+
+  /// - Throws: ``AppError`` listing all bad fields. What `body` built of placeholders is then thrown away.
+  static func read<Value>(_ json: JSON, _ body: (inout Fields) throws -> Value) throws -> Value {
+    guard case .object(let members) = json else {
+      throw AppError(.malformed, "malformed-body", "The body must be a JSON object, and is \(json.kind).")
+    }
+    var fields = Fields(members)
+    let value = try body(&fields)
+    guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
+    return value
+  }
+
+  mutating func required<Value>(_ name: String, _ rule: Rule<Value>) -> Value {
+    guard let json = members[name], json != .null else {
+      note(name, "is required")
+      return rule.placeholder
+    }
+    return read(name, json, rule)
+  }
+
+  /// Absent or null is nil.
+  mutating func optional<Value>(_ name: String, _ rule: Rule<Value>) -> Value? {
+    guard let json = members[name], json != .null else { return nil }
+    return read(name, json, rule)
+  }
+
+  /// A field of a PATCH that always has a value: absent keeps it, null is refused.
+  mutating func edit<Value>(_ name: String, _ rule: Rule<Value>) -> Edit<Value> {
+    guard let json = members[name] else { return .keep }
+    return .set(read(name, json, rule))
+  }
+
+  /// A field of a PATCH that may be empty: absent keeps it, null clears it.
+  mutating func clearableEdit<Value>(_ name: String, _ rule: Rule<Value>) -> Edit<Value?> {
+    guard let json = members[name] else { return .keep }
+    return .set(json == .null ? nil : read(name, json, rule))
+  }
+
+  mutating func note(_ name: String, _ message: String) {
+    errors.append(FieldError(field: prefix + name, message: message))
+  }
+
+  private mutating func read<Value>(_ name: String, _ json: JSON, _ rule: Rule<Value>) -> Value {
+    do {
+      return try rule.read(json)
+    } catch {
+      errors += error.errors.map { FieldError(field: prefix + name + $0.field, message: $0.message) }
+      return rule.placeholder
+    }
+  }
+
+  /// What a JSON value must be to become a Swift value.
+  struct Rule<Value> {
+    /// Stands in for a value that broke the rule, until the errors are thrown.
+    let placeholder: Value
+    let read: (JSON) throws(Broken) -> Value
+  }
+
+  struct Broken: Error {
+    /// Fields relative to the value: empty for itself, `.latitude` or `[3]` for a part of it.
+    let errors: [FieldError]
+
+    init(_ message: String) {
+      errors = [FieldError(field: "", message: message)]
+    }
+
+    init(errors: [FieldError]) {
+      self.errors = errors
+    }
+  }
+}
+
+/// What a PATCH does to a field.
+enum Edit<Value: Sendable>: Sendable {
+  case keep
+  case set(Value)
+
+  func applied(to old: Value) -> Value {
+    switch self {
+    case .keep: old
+    case .set(let new): new
+    }
+  }
+}
+
+extension Fields.Rule {
+  /// A rule on top of another.
+  func and(_ message: String, _ isValid: @escaping (Value) -> Bool) -> Fields.Rule<Value> {
+    Fields.Rule(placeholder: placeholder) { json throws(Fields.Broken) in
+      let value = try read(json)
+      guard isValid(value) else { throw Fields.Broken(message) }
+      return value
+    }
+  }
+}
+
+extension Fields.Rule where Value == String {
+  /// Text of so many characters (Unicode scalars), spaces around it not counted and cut off.
+  static func text(_ length: ClosedRange<Int>) -> Self {
+    Self(placeholder: "") { json throws(Fields.Broken) in
+      guard case .string(let raw) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      let text = raw.trimmingCharacters(in: .whitespacesAndNewlines).precomposedStringWithCanonicalMapping
+      guard length.contains(text.unicodeScalars.count) else {
+        let bound = length.lowerBound == 0 ? "at most" : "\(length.lowerBound) to"
+        throw Fields.Broken("must have \(bound) \(length.upperBound) characters")
+      }
+      return text
+    }
+  }
+}
+
+extension Fields.Rule where Value == Int {
+  static func integer(_ range: ClosedRange<Int>) -> Self {
+    Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
+      guard case .number(let digits) = json else { throw Fields.Broken("must be a number, not \(json.kind)") }
+      guard let number = Int(digits), range.contains(number) else {
+        throw Fields.Broken("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return number
+    }
+  }
+}
+
+extension Fields.Rule where Value == Double {
+  static func number(_ range: ClosedRange<Double>) -> Self {
+    Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
+      guard case .number(let digits) = json else { throw Fields.Broken("must be a number, not \(json.kind)") }
+      guard let number = Double(digits), range.contains(number) else {
+        throw Fields.Broken("must be a number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return number
+    }
+  }
+}
+
+extension Fields.Rule where Value == Timestamp {
+  /// RFC 3339 with any offset, kept to the whole second.
+  static var time: Self {
+    Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
+      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard let time = Timestamp(rfc3339: text), time.microseconds >= 0 else {
+        throw Fields.Broken("must be a time like 2026-05-01T18:00:00Z, from 1970 on")
+      }
+      return Timestamp(microseconds: time.microseconds / 1_000_000 * 1_000_000)
+    }
+  }
+}
+
+extension Fields.Rule {
+  static func id<Thing>() -> Self where Value == Identifier<Thing> {
+    Self(placeholder: Identifier.new()) { json throws(Fields.Broken) in
+      guard case .string(let text) = json, let id = Identifier<Thing>(text) else { throw Fields.Broken("must be a UUID") }
+      return id
+    }
+  }
+
+  /// One of the words of an enumeration.
+  static func word(of words: [Value]) -> Self where Value: RawRepresentable & Sendable, Value.RawValue == String {
+    Self(placeholder: words[0]) { json throws(Fields.Broken) in
+      guard case .string(let text) = json, let word = words.first(where: { $0.rawValue == text }) else {
+        throw Fields.Broken("must be one of " + words.map(\.rawValue).joined(separator: ", "))
+      }
+      return word
+    }
+  }
+
+  static func list<Element>(of rule: Fields.Rule<Element>, atMost limit: Int) -> Self where Value == [Element] {
+    Self(placeholder: []) { json throws(Fields.Broken) in
+      guard case .array(let elements) = json else { throw Fields.Broken("must be an array, not \(json.kind)") }
+      guard elements.count <= limit else { throw Fields.Broken("must have at most \(limit) elements") }
+      var values: [Element] = []
+      var errors: [FieldError] = []
+      for (index, element) in elements.enumerated() {
+        do throws(Fields.Broken) {
+          values.append(try rule.read(element))
+        } catch {
+          errors += error.errors.map { FieldError(field: "[\(index)]\($0.field)", message: $0.message) }
+        }
+      }
+      guard errors.isEmpty else { throw Fields.Broken(errors: errors) }
+      return values
+    }
+  }
+
+  /// An object with fields of its own.
+  static func object(_ placeholder: Value, _ body: @escaping (inout Fields) -> Value) -> Self {
+    Self(placeholder: placeholder) { json throws(Fields.Broken) in
+      guard case .object(let members) = json else { throw Fields.Broken("must be an object, not \(json.kind)") }
+      var fields = Fields(members, prefix: ".")
+      let value = body(&fields)
+      guard fields.errors.isEmpty else { throw Fields.Broken(errors: fields.errors) }
+      return value
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import Postgres
+
+extension Timestamp {
+  /// In UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, six digits more.
+  func rfc3339(microseconds showsMicroseconds: Bool = false) -> String {
+    let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
+    let (days, time) = seconds.floorDivided(by: 86_400)
+    let (year, month, day) = Self.civil(fromDays: days)
+    func padded(_ value: Int64, _ width: Int) -> String {
+      let digits = String(value)
+      return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+    let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+    let clock = "\(padded(time / 3600, 2)):\(padded(time / 60 % 60, 2)):\(padded(time % 60, 2))"
+    return "\(date)T\(clock)\(showsMicroseconds ? "." + padded(fraction, 6) : "")Z"
+  }
+
+  /// Reads RFC 3339 with any offset and a fraction of any length; what lies below the microsecond is cut off.
+  ///
+  /// - Parameter fractionDigits: how many digits the fraction had, 0 without one.
+  init?(rfc3339 text: String, fractionDigits: inout Int) {
+    var bytes = Array(text.utf8)[...]
+    func number(_ digits: Int) -> Int64? {
+      guard bytes.count >= digits, bytes.prefix(digits).allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+      defer { bytes = bytes.dropFirst(digits) }
+      return bytes.prefix(digits).reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    }
+    func skip(_ allowed: String) -> Bool {
+      guard let first = bytes.first, allowed.utf8.contains(first) else { return false }
+      bytes = bytes.dropFirst()
+      return true
+    }
+    guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2), skip("Tt "),
+      let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
+      (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day),
+      hour < 24, minute < 60, second <= 60
+    else { return nil }
+    var fraction: Int64 = 0
+    fractionDigits = 0
+    if skip(".") {
+      while let digit = number(1) {
+        if fractionDigits < 6 { fraction = fraction * 10 + digit }
+        fractionDigits += 1
+      }
+      guard fractionDigits > 0 else { return nil }
+      for _ in min(fractionDigits, 6)..<6 { fraction *= 10 }
+    }
+    var offset: Int64 = 0
+    if !skip("Zz") {
+      guard let sign = bytes.first, skip("+-"), let hours = number(2), skip(":"), let minutes = number(2),
+        hours < 24, minutes < 60
+      else { return nil }
+      offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "-") ? -1 : 1)
+    }
+    guard bytes.isEmpty else { return nil }
+    let days = Self.days(fromCivil: year, month, day)
+    // A leap second is the second after it: PostgreSQL and phones have no other place for it.
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset
+    self.init(microseconds: seconds * 1_000_000 + fraction)
+  }
+
+  init?(rfc3339 text: String) {
+    var digits = 0
+    self.init(rfc3339: text, fractionDigits: &digits)
+  }
+
+  // Days and dates of the proleptic Gregorian calendar; years begin in March, so that the leap day comes last.
+
+  private static func days(fromCivil year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+    let (era, yearOfEra) = (month <= 2 ? year - 1 : year).floorDivided(by: 400)
+    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+
+  private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    let (era, dayOfEra) = (days + 719_468).floorDivided(by: 146_097)
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shifted = (5 * dayOfYear + 2) / 153
+    let month = shifted < 10 ? shifted + 3 : shifted - 9
+    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
+  }
+
+  private static func days(in month: Int64, of year: Int64) -> Int64 {
+    switch month {
+    case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+}
+
+extension Int64 {
+  fileprivate func floorDivided(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+    let remainder = (self % divisor + divisor) % divisor
+    return ((self - remainder) / divisor, remainder)
+  }
+}

@@ -1,0 +1,43 @@
+import Hummingbird
+import Postgres
+import ServiceLifecycle
+
+/// The table of contents: every route of the service.
+func makeRouter(_ dependencies: Dependencies) -> Router<Context> {
+  // The routes are known only once they are added, and the middleware for all must be there before.
+  let routes = buildRoutes(dependencies, allowed: AllowedMethods([])).routes.map {
+    (path: $0.path.description, method: $0.method.rawValue)
+  }
+  return buildRoutes(dependencies, allowed: AllowedMethods(routes))
+}
+
+private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) -> Router<Context> {
+  let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
+  router.add(middleware: Envelope(logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed))
+  HealthRoutes(dependencies).add(to: router)
+
+  let open = router.group("api/v1")
+  SessionRoutes(dependencies).add(to: open)
+
+  let signedIn = open.group().add(middleware: SignedIn(accessTokens: dependencies.accessTokens))
+  UserRoutes(dependencies).add(to: signedIn)
+  FriendRoutes(dependencies).add(to: signedIn)
+  EventRoutes(dependencies).add(to: signedIn)
+  InvitationRoutes(dependencies).add(to: signedIn)
+  CacheRoutes(dependencies).add(to: signedIn)
+  return router
+}
+
+typealias Routes = any RouterMethods<Context>
+
+/// The REST service, to be run until it is asked to stop.
+///
+/// - Parameter onListening: called with the port once requests are answered.
+public func makeService(
+  _ dependencies: Dependencies, host: String, port: Int,
+  onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+) -> any Service {
+  makeServer(
+    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, logger: dependencies.logger,
+    onServerRunning: onListening)
+}

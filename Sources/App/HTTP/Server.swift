@@ -1,0 +1,171 @@
+import Foundation
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import ServiceLifecycle
+
+/// What a client may take, in time and bytes. The defaults are contract 2's.
+struct ConnectionLimits: Sendable {
+  /// For a request's line and headers, from the connection's opening or the first byte of a later request.
+  var headSeconds = 10.0
+  /// For a request's line and headers.
+  var headBytes = 16 << 10
+  /// How far a client may fall behind `bytesPerSecond`.
+  var bodyGrace = 10.0
+  /// The least speed of a request's body, and of a client taking in responses.
+  var bytesPerSecond = 1024.0
+  /// For a kept-alive connection between requests.
+  var idleSeconds = 75.0
+  /// For requests still running when the server is told to stop.
+  var shutdownSeconds = 8.0
+  /// For a client to take in the last response, once our side is closed.
+  var lingerSeconds = 2.0
+  /// The largest body of any route: a client that awaits `100 Continue` before a larger one doesn't get it.
+  var largestBody = 2 << 20
+  /// What is still read of a body that was refused unread, to keep its connection.
+  var unwantedBody = 64 << 10
+}
+
+/// The HTTP server as a service: `run()` listens until graceful shutdown, then finishes what it has begun.
+///
+/// Idle connections close at once on shutdown, others after their response, stuck ones after `shutdownSeconds`.
+/// A handler that never returns is the service group's to cancel (`maximumGracefulShutdownDuration`).
+/// `onServerRunning` gets the port bound, which `port: 0` leaves to the system; requests wait until it returns.
+func makeServer<Responder: HTTPResponder>(
+  responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(), logger: Logger,
+  onServerRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+) -> some Service where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
+  let application = Application(
+    responder: responder,
+    server: HTTPServerBuilder { LimitedHTTP1Channel(responder: $0, limits: limits) },
+    configuration: .init(address: .hostname(host, port: port), serverName: nil, backlog: 1024, reuseAddress: true),
+    onServerRunning: { await onServerRunning($0.localAddress?.port ?? port) },
+    logger: logger)
+  return HTTPServer(application: application, host: host, port: port)
+}
+
+private struct HTTPServer<Application: ApplicationProtocol>: Service {
+  let application: Application
+  let host: String
+  let port: Int
+
+  func run() async throws {
+    do {
+      try await application.run()
+    } catch let error as IOError {
+      switch error.errnoCode {
+      case EADDRINUSE: throw ListenError(description: "port \(port) is in use")
+      case EACCES: throw ListenError(description: "port \(port) needs privileges that this process doesn't have")
+      case EADDRNOTAVAIL: throw ListenError(description: "\(host) is not an address of this machine")
+      default: throw error
+      }
+    } catch let error as SocketAddressError.UnknownHost {
+      throw ListenError(description: "\(host):\(port) is not an address to listen on (\(error))")
+    }
+  }
+}
+
+/// Why the server could not start, in a line for whoever started it.
+struct ListenError: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Hummingbird's HTTP/1 channel with `ConnectionDeadlines` behind its decoder, where there is no hook for handlers.
+private struct LimitedHTTP1Channel: ServerChildChannel {
+  private let http1: HTTP1Channel
+  private let limits: ConnectionLimits
+
+  init(responder: @escaping HTTPChannelHandler.Responder, limits: ConnectionLimits) {
+    let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
+      maxHeaderFieldSize: limits.headBytes, maxHeaderListSize: limits.headBytes, maxHeaderFieldCount: 100)
+    http1 = HTTP1Channel(responder: responder, configuration: .init(httpDecoderConfiguration: decoder))
+    self.limits = limits
+  }
+
+  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
+    http1.setup(channel: channel, logger: logger).flatMapThrowing { value in
+      let pipeline = channel.pipeline.syncOperations
+      let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+      try pipeline.addHandler(ConnectionDeadlines(limits: limits), position: .after(decoder))
+      // What a slow reader leaves must wait in our buffer, where its pace is seen, not in megabytes of the kernel's.
+      try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
+      return value
+    }
+  }
+
+  func handle(value: HTTP1Channel.Value, logger: Logger) async {
+    await http1.handle(value: value, logger: logger)
+  }
+}
+
+extension NIOBSDSocket.Option {
+  #if canImport(Darwin)
+    fileprivate static let notSentLowWaterMark = Self(rawValue: 0x201)
+  #else
+    fileprivate static let notSentLowWaterMark = Self(rawValue: 25)
+  #endif
+}
+
+/// What the server says before any route could: there is no request yet, and no id of one.
+struct Refusal {
+  let head: HTTPResponseHead
+  let body: ByteBuffer
+
+  static let malformed = Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP/1.1 request.")
+  static let headTimeout = Self(
+    .requestTimeout, type: "request-timeout", detail: "The request's headers did not arrive in time.")
+  static let headersTooLarge = Self(
+    .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request's line or headers are too large.")
+
+  private init(_ status: HTTPResponseStatus, type: String, detail: String) {
+    let json =
+      #"{"type":"\#(type)","title":"\#(status.reasonPhrase)","status":\#(status.code),"detail":"\#(detail)"}"#
+    body = ByteBuffer(string: json)
+    head = HTTPResponseHead(
+      version: .http1_1, status: status,
+      headers: [
+        "Content-Type": "application/problem+json", "Content-Length": "\(body.readableBytes)", "Connection": "close",
+      ])
+  }
+}
+
+/// How many seconds a peer is behind the least speed, by a clock that can be stopped.
+struct Lag {
+  let bytesPerSecond: Double
+  /// Seconds a peer that has been faster may be ahead, at most.
+  let credit: Double
+  /// Bytes not yet set off against time.
+  var bytes = 0
+  private(set) var seconds = 0.0
+  private var since: NIODeadline?
+
+  init(bytesPerSecond: Double, credit: Double) {
+    (self.bytesPerSecond, self.credit) = (bytesPerSecond, credit)
+  }
+
+  var isRunning: Bool { since != nil }
+
+  mutating func reset() { (bytes, seconds, since) = (0, 0, nil) }
+
+  mutating func run(at now: NIODeadline) { since = since ?? now }
+
+  mutating func stop(at now: NIODeadline) {
+    settle(at: now)
+    since = nil
+  }
+
+  mutating func settle(at now: NIODeadline) {
+    if let since {
+      seconds += Double((now - since).nanoseconds) / 1e9
+      self.since = now
+    }
+    seconds = max(-credit, seconds - Double(bytes) / bytesPerSecond)
+    bytes = 0
+  }
+}
+
+extension TimeAmount {
+  init(seconds: Double) { self = .nanoseconds(Int64(seconds * 1e9)) }
+}

@@ -1,0 +1,162 @@
+import Postgres
+
+/// What a person is asked and has answered to one event.
+struct Invitation: Sendable {
+  enum Status: String, CaseIterable, SQLValue {
+    case invited, going, maybe, declined, waitlisted
+  }
+
+  /// What a guest may answer.
+  static let answers: [Status] = [.going, .maybe, .declined]
+  /// In one call, and for one event.
+  static let maximumBatch = 500
+
+  let event: Event
+  let status: Status
+  let invitedAt: Timestamp
+
+  init(row: Row) throws {
+    event = try Event(row: row)
+    status = try row["my_status"]
+    invitedAt = try row["invited_at"]
+  }
+
+  /// A user's invitations to live events, newest first.
+  static func list(
+    of user: User.ID, status: Status?, page: Page, in database: some Querying
+  ) async throws -> List<Invitation> {
+    var source: SQL = """
+      (SELECT event_id, status AS my_status, invited_at FROM invitations WHERE user_id = \(user)) AS m
+      JOIN events AS e ON e.id = m.event_id
+      JOIN users AS c ON c.id = e.creator_id
+      WHERE e.archived_at IS NULL
+      """
+    if let status { source += " AND m.my_status = \(status)" }
+    let query = Keyset(
+      columns: "\(Event.columns), m.invited_at", source: source, time: "m.invited_at", id: "e.id", order: .descending)
+    // With a filter it is another list than the one that phones keep.
+    if status != nil { return try await List.read(page: page, query: query, in: database, item: Invitation.init(row:)) }
+    return try await List.read(
+      .invitations, of: user, page: page, query: query, in: database, item: Invitation.init(row:))
+  }
+
+  /// Invites friends of the host, all or none. The event and everybody's user row are locked by the caller.
+  static func invite(
+    _ guests: [User.ID], to event: Event.ID, titled title: String, by host: User.ID, in change: Change
+  ) async throws {
+    guard !guests.isEmpty else { return }
+    let friends = try await change.rows(
+      "SELECT friend_id FROM friends WHERE user_id = \(host) AND friend_id = ANY(\(guests))")
+    let known = Set<User.ID>(try friends.map { try $0["friend_id"] })
+    let strangers = guests.enumerated().filter { !known.contains($0.element) }
+    guard strangers.isEmpty else {
+      throw AppError.invalid(strangers.map { FieldError(field: "inviteeIds[\($0.offset)]", message: "is not a friend") })
+    }
+    let answers = try await change.pipeline(
+      """
+      INSERT INTO invitations (event_id, user_id)
+      SELECT \(event), user_id FROM unnest(\(Array(Set(guests)))) AS user_id
+      """,
+      "UPDATE events SET invited_count = invited_count + \(Set(guests).count) WHERE id = \(event)",
+      "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
+    guard let hostRow = answers[2].first else { throw AppError.userNotFound }
+    change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(guests))")
+    change.notify(usersIn: "SELECT DISTINCT unnest(\(guests))", .eventInvited(event, title, by: try Person(row: hostRow)))
+  }
+
+  /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.
+  /// The same answer again changes nothing.
+  static func answer(_ answer: Status, to event: Event.ID, by guest: User.ID, in change: Change) async throws {
+    // The event's row orders all answers to it: no place is counted twice.
+    let rows = try await change.pipeline(
+      """
+      SELECT creator_id, title, capacity, status, going_count, archived_at IS NOT NULL AS is_archived,
+        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+      FROM events WHERE id = \(event)
+      FOR NO KEY UPDATE
+      """,
+      "SELECT status FROM invitations WHERE event_id = \(event) AND user_id = \(guest) FOR NO KEY UPDATE",
+      "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(guest)")
+    guard let eventRow = rows[0].first, let person = rows[2].first else { throw AppError.eventNotFound }
+    let creator: User.ID = try eventRow["creator_id"]
+    guard let invitation = rows[1].first else { throw creator == guest ? AppError.ownEvent : AppError.eventNotFound }
+    try Event.checkIsOpen(eventRow)
+    let (old, title): (Status, String) = (try invitation["status"], try eventRow["title"])
+    let capacity: Int? = try eventRow["capacity"]
+    let isFull = try capacity.map { try eventRow["going_count"] >= $0 } ?? false
+    let new = answer == .going && old != .going && isFull ? .waitlisted : answer
+    guard new != old else { return }
+    try await change.pipeline(
+      """
+      UPDATE invitations SET status = \(new), answered_at = clock_timestamp()
+      WHERE event_id = \(event) AND user_id = \(guest)
+      """,
+      """
+      UPDATE events
+      SET \(unescaped: old.rawValue)_count = \(unescaped: old.rawValue)_count - 1,
+        \(unescaped: new.rawValue)_count = \(unescaped: new.rawValue)_count + 1
+      WHERE id = \(event)
+      """)
+    change.touch(.events, of: creator)
+    change.touch(.events, .invitations, of: guest)
+    if try eventRow["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
+    change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new))
+    if old == .going { try await promoteWaiting(to: event, titled: title, in: change) }
+  }
+
+  /// Gives free places to those who wait longest. The event is locked by the caller.
+  static func promoteWaiting(to event: Event.ID, titled title: String, in change: Change) async throws {
+    let promoted = try await change.rows(
+      """
+      UPDATE invitations SET status = 'going', answered_at = clock_timestamp()
+      WHERE event_id = \(event) AND user_id IN (
+        SELECT user_id FROM invitations
+        WHERE event_id = \(event) AND status = 'waitlisted'
+        ORDER BY answered_at, user_id
+        LIMIT (SELECT greatest(coalesce(capacity, waitlisted_count + going_count) - going_count, 0)
+          FROM events WHERE id = \(event))
+      )
+      RETURNING user_id
+      """)
+    guard !promoted.isEmpty else { return }
+    let counts = try await change.first(
+      """
+      UPDATE events
+      SET waitlisted_count = waitlisted_count - \(promoted.count), going_count = going_count + \(promoted.count)
+      WHERE id = \(event)
+      RETURNING creator_id, invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+      """)
+    guard let counts else { throw AppError.eventNotFound }
+    for row in promoted {
+      let guest: User.ID = try row["user_id"]
+      change.touch(.events, .invitations, of: guest)
+      change.notify(guest, .waitlistPromoted(event, title))
+    }
+    change.touch(.events, of: try counts["creator_id"])
+    if try counts["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
+  }
+
+  private static func touchEveryList(showing event: Event.ID, in change: Change) {
+    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
+  }
+}
+
+/// One line of an event's guest list.
+struct Guest: Sendable {
+  let person: Person
+  let status: Invitation.Status
+  let answeredAt: Timestamp?
+
+  static let columns: SQL = "\(Person.columns("u")), i.status, i.answered_at"
+  static let source: SQL = "invitations AS i JOIN users AS u ON u.id = i.user_id"
+
+  init(row: Row) throws {
+    person = try Person(row: row)
+    status = try row["status"]
+    answeredAt = try row["answered_at"]
+  }
+}
+
+extension AppError {
+  static let ownEvent = AppError(.conflict, "own-event", "You are the host of this event, not a guest.")
+}

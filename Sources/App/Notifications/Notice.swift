@@ -1,0 +1,78 @@
+import Foundation
+import Postgres
+
+/// One thing that happened, as its recipients will be told: the type that clients switch on, a sentence fit for a lock
+/// screen, and the ids to open the right screen with.
+struct Notice: Sendable {
+  let type: String
+  /// What it is about. One recipient's notices about one subject are delivered in order.
+  let subject: UUID
+  let payload: JSONDocument
+
+  private init(
+    _ type: String, about subject: UUID, _ message: String, _ members: [(StaticString, any JSONWritable)]
+  ) {
+    self.type = type
+    self.subject = subject
+    var json = JSONWriter()
+    json.object {
+      $0.member("type", type)
+      $0.member("message", message)
+      for (name, value) in members { $0.member(name, value) }
+    }
+    payload = JSONDocument(json.text)
+  }
+
+  static func friendRequest(_ id: FriendRequest.ID, from sender: Person) -> Notice {
+    Notice(
+      "friend-request", about: sender.id.rawValue, "\(sender.displayName) wants to be friends.",
+      [("userId", sender.id), ("requestId", id)])
+  }
+
+  static func friendAccepted(by person: Person) -> Notice {
+    Notice(
+      "friend-accepted", about: person.id.rawValue, "\(person.displayName) and you are friends now.",
+      [("userId", person.id)])
+  }
+
+  static func eventInvited(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
+    Notice(
+      "event-invited", about: event.rawValue, "\(host.displayName) invited you to “\(title)”.",
+      [("eventId", event), ("userId", host.id)])
+  }
+
+  static func eventUpdated(_ event: Event.ID, _ title: String, changes: [(field: String, word: String)]) -> Notice {
+    Notice(
+      "event-updated", about: event.rawValue,
+      "“\(title)” has changed: \(changes.map(\.word).joined(separator: ", ")).",
+      [("eventId", event), ("changes", changes.map(\.field))])
+  }
+
+  static func invitationAnswered(
+    _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status
+  ) -> Notice {
+    let answer =
+      switch status {
+      case .going: "is going to"
+      case .maybe: "may come to"
+      case .waitlisted: "is on the waiting list of"
+      case .declined, .invited: "cannot come to"
+      }
+    return Notice(
+      "invitation-answered", about: event.rawValue, "\(guest.displayName) \(answer) “\(title)”.",
+      [("eventId", event), ("userId", guest.id), ("status", status.rawValue)])
+  }
+
+  static func waitlistPromoted(_ event: Event.ID, _ title: String) -> Notice {
+    Notice(
+      "waitlist-promoted", about: event.rawValue, "A place has become free: you are going to “\(title)”.",
+      [("eventId", event)])
+  }
+
+  static func sessionRevoked(_ session: Session.ID) -> Notice {
+    Notice(
+      "session-revoked", about: session.rawValue,
+      "One of your sessions was ended, because a copy of its token was used. Change your password if it was not you.",
+      [("sessionId", session)])
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Postgres
+
+/// The rows of changes that somebody has yet to hear of.
+enum NotificationQueue {
+  /// A row that a worker has claimed.
+  struct Item: Sendable {
+    let id: Int64
+    let notificationID: UUID
+    let type: String
+    let recipient: User.ID
+    let payload: JSONDocument
+    let attempts: Int
+  }
+
+  /// Claims due rows for a worker, for a while: afterwards another may take them over. Of one recipient's rows about one
+  /// subject only the oldest is taken, so that they arrive in order.
+  ///
+  /// - Parameter lease: a token of this claim; whoever acknowledges must still hold it.
+  static func claim(
+    atMost limit: Int, lease: UUID, seconds: Int, in database: Database
+  ) async throws -> [Item] {
+    let rows = try await database.execute(
+      """
+      UPDATE notification_queue AS q
+      SET lease = \(lease), leased_until = now() + make_interval(secs => \(Double(seconds)))
+      WHERE q.id IN (
+        SELECT due.id FROM notification_queue AS due
+        WHERE due.due_at <= now() AND (due.leased_until IS NULL OR due.leased_until <= now())
+          AND NOT EXISTS (
+            SELECT 1 FROM notification_queue AS older
+            WHERE older.recipient_id = due.recipient_id AND older.subject_id = due.subject_id AND older.id < due.id
+          )
+        ORDER BY due.due_at, due.id
+        LIMIT \(limit)
+        FOR UPDATE SKIP LOCKED
+      )
+      RETURNING q.id, q.notification_id, q.type, q.recipient_id, q.payload, q.attempts
+      """)
+    return try rows.map { row in
+      Item(
+        id: try row["id"], notificationID: try row["notification_id"], type: try row["type"],
+        recipient: try row["recipient_id"], payload: try row["payload"], attempts: try row["attempts"])
+    }.sorted { $0.id < $1.id }
+  }
+
+  /// Forgets what was delivered, unless the lease has passed to another worker meanwhile.
+  static func finish(_ ids: [Int64], lease: UUID, in database: Database) async throws {
+    try await database.execute("DELETE FROM notification_queue WHERE id = ANY(\(ids)) AND lease = \(lease)")
+  }
+
+  /// Notes a failed attempt, to be repeated after a while that doubles each time.
+  static func retry(_ item: Item, because reason: String, lease: UUID, in database: Database) async throws {
+    let delay = min(3600, pow(2, Double(item.attempts))) * Double.random(in: 0.8...1.2)
+    try await database.execute(
+      """
+      UPDATE notification_queue
+      SET attempts = attempts + 1, last_error = \(reason), due_at = now() + make_interval(secs => \(delay)),
+        lease = NULL, leased_until = NULL
+      WHERE id = \(item.id) AND lease = \(lease)
+      """)
+  }
+
+  /// Gives back what was claimed and not tried.
+  static func release(_ ids: [Int64], lease: UUID, in database: Database) async throws {
+    try await database.execute(
+      """
+      UPDATE notification_queue SET lease = NULL, leased_until = NULL
+      WHERE id = ANY(\(ids)) AND lease = \(lease)
+      """)
+  }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import JWTKit
+import Postgres
+import Synchronization
+
+/// What a signed access token says.
+struct AccessClaims: JWTPayload, Equatable {
+  let iss: IssuerClaim
+  let aud: AudienceClaim
+  let sub: SubjectClaim
+  let sid: String
+  let iat: IssuedAtClaim
+  let exp: ExpirationClaim
+  let jti: IDClaim
+
+  /// The dates are judged by ``AccessTokens``, which allows for clocks that disagree a little.
+  func verify(using algorithm: some JWTAlgorithm) throws {
+    try aud.verifyIntendedAudience(includes: AccessTokens.audience)
+    guard iss.value == AccessTokens.issuer else {
+      throw JWTError.claimVerificationFailure(failedClaim: iss, reason: "another issuer")
+    }
+  }
+}
+
+/// Signs and verifies access tokens: JWTs of HMAC-SHA256 that name the user and the session.
+public final class AccessTokens: Sendable {
+  static let issuer = "muster"
+  static let audience = "muster"
+  /// Processes' clocks may disagree by this much.
+  private static let skew = 30
+  /// A token is verified once and then known until it expires: verification costs more than the rest of a hot request.
+  private static let maximumKnown = 50_000
+
+  public struct Caller: Sendable, Equatable {
+    public let user: User.ID
+    public let session: Session.ID
+    let expires: Timestamp
+  }
+
+  let lifetime: Int
+  private let keys: JWTKeyCollection
+  private let signingKid: JWKIdentifier
+  private let known = Mutex<[String: Caller]>([:])
+
+  /// - Parameter lifetime: in seconds.
+  public init(keys: SigningKeys, lifetime: Int) async {
+    self.lifetime = lifetime
+    signingKid = JWKIdentifier(string: keys.signing.kid)
+    self.keys = JWTKeyCollection()
+    for (kid, key) in keys.all {
+      // Each key serves one algorithm; a token that names another is refused.
+      await self.keys.add(hmac: HMACKey(key: key), digestAlgorithm: .sha256, kid: JWKIdentifier(string: kid))
+    }
+  }
+
+  func sign(user: User.ID, session: Session.ID, now: Timestamp = .now()) async throws -> String {
+    // Whole seconds, as most libraries expect them.
+    let now = Timestamp(microseconds: now.microseconds / 1_000_000 * 1_000_000)
+    let claims = AccessClaims(
+      iss: IssuerClaim(value: Self.issuer), aud: AudienceClaim(value: Self.audience),
+      sub: SubjectClaim(value: user.description), sid: session.description,
+      iat: IssuedAtClaim(value: now.date), exp: ExpirationClaim(value: now.adding(seconds: lifetime).date),
+      jti: IDClaim(value: UUID().uuidString.lowercased()))
+    return try await keys.sign(claims, kid: signingKid, header: ["typ": "at+jwt"])
+  }
+
+  /// - Throws: ``AppError`` with the slug `token-expired` (refresh) or `invalid-token`.
+  func verify(_ token: String, now: Timestamp = .now()) async throws -> Caller {
+    if let caller = known.withLock({ $0[token] }) {
+      guard caller.expires.adding(seconds: Self.skew) > now else {
+        known.withLock { $0[token] = nil }
+        throw AppError.tokenExpired
+      }
+      return caller
+    }
+    let caller = try await verifySignature(token)
+    guard caller.expires.adding(seconds: Self.skew) > now else { throw AppError.tokenExpired }
+    known.withLock { known in
+      if known.count >= Self.maximumKnown { known.removeAll(keepingCapacity: true) }
+      known[token] = caller
+    }
+    return caller
+  }
+
+  private func verifySignature(_ token: String) async throws -> Caller {
+    let claims: AccessClaims
+    do {
+      claims = try await keys.verify(token)
+    } catch {
+      throw AppError.invalidToken
+    }
+    guard let user = User.ID(claims.sub.value), let session = Session.ID(claims.sid) else {
+      throw AppError.invalidToken
+    }
+    return Caller(user: user, session: session, expires: Timestamp(claims.exp.value))
+  }
+}
+
+extension AppError {
+  static let noToken = AppError(.unauthorized, "no-token", "This needs an access token: Authorization: Bearer <token>.")
+  static let invalidToken = AppError(.unauthorized, "invalid-token", "This access token is not one of ours.")
+  static let tokenExpired = AppError(.unauthorized, "token-expired", "This access token has expired: refresh it.")
+}

@@ -1,0 +1,93 @@
+import Postgres
+
+/// A signed-in device. One row for its whole life, rotated at each refresh.
+public struct Session: Sendable {
+  public typealias ID = Identifier<Session>
+
+  /// A duplicate of a refresh that comes within this many seconds gets the same answer: parallel requests converge.
+  private static let convergence = 10
+  private static let maximumIdle = 60 * 86_400
+  private static let maximumAge = 365 * 86_400
+
+  /// Starts a session for a user.
+  static func start(
+    for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp = .now(), in change: Change
+  ) async throws -> RefreshToken {
+    let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
+    try await change.rows(
+      """
+      INSERT INTO sessions (id, user_id, device, rotated_at, kid, created_at)
+      VALUES (\(token.session), \(user), \(device), \(now), \(token.kid), \(now))
+      """)
+    return token
+  }
+
+  enum Rotation: Sendable {
+    case rotated(User.ID, RefreshToken)
+    /// Refused, and the session has ended: recorded even though the caller gets an error.
+    case theft
+    case ended
+  }
+
+  /// Exchanges a refresh token for its successor.
+  ///
+  /// - The current token makes the next: counter + 1, branch 0.
+  /// - The current token's parent means that the answer with the current one was lost. Within some seconds the same
+  ///   token is given again; later a new branch, which supersedes the one that was never used.
+  /// - Anything older, or on a superseded branch, was copied: the session ends.
+  /// - One that is ahead of the row is genuine too: the database was restored from a backup.
+  static func rotate(
+    _ shown: RefreshToken, keys: SigningKeys, now: Timestamp = .now(), in change: Change
+  ) async throws -> Rotation {
+    let row = try await change.first(
+      """
+      SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, ended_at
+      FROM sessions WHERE id = \(shown.session)
+      FOR NO KEY UPDATE
+      """)
+    guard let row else { return .ended }
+    let user: User.ID = try row["user_id"]
+    let rotatedAt: Timestamp = try row["rotated_at"]
+    let createdAt: Timestamp = try row["created_at"]
+    let endedAt: Timestamp? = try row["ended_at"]
+    guard endedAt == nil, now < rotatedAt.adding(seconds: maximumIdle), now < createdAt.adding(seconds: maximumAge)
+    else { return .ended }
+
+    let current = RefreshToken(
+      session: shown.session, counter: try row["counter"], branch: try row["branch"], kid: try row["kid"])
+    let parentBranch: Int = try row["parent_branch"]
+    let next: RefreshToken
+    let nextParentBranch: Int
+    if (shown.counter, shown.branch) >= (current.counter, current.branch) {
+      next = RefreshToken(session: shown.session, counter: shown.counter + 1, branch: 0, kid: keys.signing.kid)
+      nextParentBranch = shown.branch
+    } else if (shown.counter, shown.branch) == (current.counter - 1, parentBranch) {
+      if now < rotatedAt.adding(seconds: convergence) { return .rotated(user, current) }
+      next = RefreshToken(
+        session: shown.session, counter: current.counter, branch: current.branch + 1, kid: keys.signing.kid)
+      nextParentBranch = parentBranch
+    } else {
+      try await end(shown.session, of: user, now: now, in: change)
+      change.notify(user, .sessionRevoked(shown.session))
+      return .theft
+    }
+    try await change.rows(
+      """
+      UPDATE sessions
+      SET counter = \(next.counter), branch = \(Int32(next.branch)), parent_branch = \(Int32(nextParentBranch)),
+        rotated_at = \(now), kid = \(next.kid)
+      WHERE id = \(shown.session)
+      """)
+    return .rotated(user, next)
+  }
+
+  /// Ends a session; its access tokens end with it.
+  static func end(_ id: ID, of user: User.ID, now: Timestamp = .now(), in change: Change) async throws {
+    try await change.rows(
+      "UPDATE sessions SET ended_at = \(now) WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL")
+  }
+}
+
+extension AppError {
+  static let sessionEnded = AppError(.unauthorized, "session-ended", "This session has ended: log in again.")
+}

@@ -1,0 +1,137 @@
+import Hummingbird
+import Postgres
+
+/// Registering, logging in and refreshing: open to everybody.
+struct SessionRoutes {
+  private let database: Database
+  private let passwords: Passwords
+  private let accessTokens: AccessTokens
+  private let keys: SigningKeys
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+    passwords = dependencies.passwords
+    accessTokens = dependencies.accessTokens
+    keys = dependencies.refreshTokenKeys
+  }
+
+  func add(to routes: Routes) {
+    routes.post("auth/register", use: register)
+    routes.post("auth/login", use: login)
+    routes.post("auth/refresh", use: refresh)
+  }
+
+  @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
+    let (username, email, password, displayName) = try await request.read { fields in
+      (
+        fields.required("username", .username), fields.required("email", .email),
+        fields.required("password", .password), fields.optional("displayName", .text(1...100))
+      )
+    }
+    // Outside the transaction: it takes a while, and a connection must not wait for it.
+    let hash = try await passwords.hash(password)
+    let registration = User.Registration(
+      username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
+    let (user, token) = try await database.change { change in
+      let user = try await User.register(registration, in: change)
+      return (user, try await Session.start(for: user, device: nil, keys: keys, in: change))
+    }
+    return try await answer(user, token, status: .created)
+  }
+
+  @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
+    let (login, password, device) = try await request.read { fields in
+      (
+        fields.required("login", .text(1...254)), fields.required("password", .anyPassword),
+        fields.optional("device", .text(1...100))
+      )
+    }
+    let account = try await User.credentials(login: login, in: database)
+    guard try await passwords.verify(password, against: account?.passwordHash), let account else {
+      throw AppError.wrongCredentials
+    }
+    let token = try await database.change {
+      try await Session.start(for: account.id, device: device, keys: keys, in: $0)
+    }
+    return try await answer(account.id, token)
+  }
+
+  @Sendable private func refresh(_ request: Request, _ context: Context) async throws -> Response {
+    let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
+    guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
+    // A theft is recorded in the database before the caller is refused.
+    switch try await database.change({ try await Session.rotate(shown, keys: keys, in: $0) }) {
+    case .rotated(let user, let next): return try await answer(user, next)
+    case .theft, .ended: throw AppError.sessionEnded
+    }
+  }
+
+  private func answer(
+    _ id: User.ID, _ token: RefreshToken, status: HTTPResponse.Status = .ok
+  ) async throws -> Response {
+    guard let user = try await User.find(id, in: database) else { throw AppError.sessionEnded }
+    let tokens = TokensJSON(
+      user: user, accessToken: try await accessTokens.sign(user: id, session: token.session),
+      refreshToken: try token.signed(with: keys), expiresIn: accessTokens.lifetime)
+    var response = Response.json(tokens, status: status)
+    response.headers[.cacheControl] = "no-store"
+    return response
+  }
+}
+
+private struct TokensJSON: JSONWritable {
+  let user: User
+  let accessToken: String
+  let refreshToken: String
+  let expiresIn: Int
+
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("user", user)
+      $0.member("accessToken", accessToken)
+      $0.member("refreshToken", refreshToken)
+      $0.member("tokenType", "Bearer")
+      $0.member("expiresIn", expiresIn)
+    }
+  }
+}
+
+extension Fields.Rule where Value == String {
+  /// ASCII, so that no two names look alike.
+  static var username: Self {
+    text(3...30).and("must be letters (a to z), digits, dots, underscores or hyphens") {
+      $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil
+    }
+  }
+
+  /// Something with one @ and a dot behind it: whether it exists, only a mail can tell.
+  static var email: Self {
+    text(3...254).and("must be an e-mail address") { $0.wholeMatch(of: /[^@\s\p{C}]+@[^@\s\p{C}]+\.[^@\s\p{C}]+/) != nil }
+  }
+
+  static var password: Self {
+    Self(placeholder: "") { json throws(Fields.Broken) in
+      let password = try anyPassword.read(json)
+      guard (8...256).contains(password.unicodeScalars.count) else {
+        throw Fields.Broken("must have 8 to 256 characters")
+      }
+      return password
+    }
+  }
+
+  /// Not trimmed: spaces are as good as any character.
+  static var anyPassword: Self {
+    Self(placeholder: "") { json throws(Fields.Broken) in
+      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard text.utf8.count <= 2048 else { throw Fields.Broken("must have at most 256 characters") }
+      return text
+    }
+  }
+}
+
+extension AppError {
+  static let wrongCredentials = AppError(
+    .unauthorized, "wrong-credentials", "There is no account with this login and password.")
+  static let invalidRefreshToken = AppError(
+    .unauthorized, "session-ended", "This refresh token is not one of ours: log in again.")
+}

@@ -1,0 +1,46 @@
+import Crypto
+import Foundation
+
+/// Secret keys by their ids, as in `kid:base64,kid:base64`: the first signs, all verify, so that keys can be exchanged
+/// without signing anybody out.
+public struct SigningKeys: Sendable {
+  let all: [(kid: String, key: SymmetricKey)]
+
+  /// - Throws: a sentence that says what is wrong, without any part of a key.
+  public init(_ text: String) throws(Malformed) {
+    var keys: [(kid: String, key: SymmetricKey)] = []
+    for part in text.split(separator: ",") {
+      let pieces = part.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+      guard pieces.count == 2, let data = Data(base64Encoded: pieces[1]) else {
+        throw Malformed(message: "must look like kid:base64,kid:base64")
+      }
+      guard pieces[0].wholeMatch(of: /[A-Za-z0-9_-]{1,32}/) != nil else {
+        throw Malformed(message: "key ids are 1 to 32 letters, digits, _ or -")
+      }
+      guard data.count >= 32 else { throw Malformed(message: "the key \(pieces[0]) has less than 32 bytes") }
+      guard !keys.contains(where: { $0.kid == pieces[0] }) else {
+        throw Malformed(message: "the key id \(pieces[0]) occurs twice")
+      }
+      keys.append((pieces[0], SymmetricKey(data: data)))
+    }
+    guard !keys.isEmpty else { throw Malformed(message: "must name at least one key") }
+    all = keys
+  }
+
+  public struct Malformed: Error {
+    public let message: String
+  }
+
+  var signing: (kid: String, key: SymmetricKey) { all[0] }
+
+  func key(_ kid: String) -> SymmetricKey? {
+    all.first { $0.kid == kid }?.key
+  }
+
+  /// A fresh key with an id of today, as a configuration value.
+  public static func generate() -> String {
+    let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
+    let kid = String(UInt32.random(in: .min ... .max), radix: 36)
+    return "\(kid):\(key.base64EncodedString())"
+  }
+}

@@ -1,0 +1,111 @@
+import Postgres
+
+/// An account, as its owner sees it.
+public struct User: Sendable {
+  public typealias ID = Identifier<User>
+
+  let id: ID
+  let username: String
+  let displayName: String
+  let bio: String?
+  let pictureURL: String?
+  let email: String
+  let createdAt: Timestamp
+  /// The stamp of the profile, read in the same snapshot.
+  let stamp: Timestamp?
+
+  struct Registration: Sendable {
+    let username: String
+    let email: String
+    let passwordHash: String
+    let displayName: String
+  }
+
+  /// Creates an account and the stamps of all its collections.
+  static func register(_ new: Registration, id: ID = .new(), in change: Change) async throws -> ID {
+    do {
+      try await change.pipeline(
+        """
+        INSERT INTO users (id, username, email, display_name, password_hash)
+        VALUES (\(id), \(new.username), \(new.email), \(new.displayName), \(new.passwordHash))
+        """,
+        """
+        INSERT INTO collection_stamps (user_id, collection, stamp)
+        SELECT \(id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
+        """)
+      return id
+    } catch let error as PostgresError where error.constraint == "username_taken" {
+      throw AppError.usernameTaken
+    } catch let error as PostgresError where error.constraint == "email_taken" {
+      throw AppError.emailTaken
+    }
+  }
+
+  /// The account with this username or e-mail address, without regard to case, and what its password is checked
+  /// against.
+  static func credentials(
+    login: String, in database: some Querying
+  ) async throws -> (id: ID, passwordHash: String)? {
+    // A username cannot contain an @ and an address must, so at most one can match.
+    let row = try await database.first(
+      """
+      SELECT id, password_hash FROM users
+      WHERE lower(username) = lower(\(login)) OR lower(email) = lower(\(login))
+      """)
+    return try row.map { (try $0["id"], try $0["password_hash"]) }
+  }
+
+  static func find(_ id: ID, in database: some Querying) async throws -> User? {
+    let row = try await database.first(
+      """
+      SELECT u.id, u.username, u.display_name, u.bio, u.picture_url, u.email, u.created_at, s.stamp
+      FROM users AS u
+      LEFT JOIN collection_stamps AS s ON s.user_id = u.id AND s.collection = 'profile'
+      WHERE u.id = \(id)
+      """)
+    return try row.map { row in
+      User(
+        id: try row["id"], username: try row["username"], displayName: try row["display_name"], bio: try row["bio"],
+        pictureURL: try row["picture_url"], email: try row["email"], createdAt: try row["created_at"],
+        stamp: try row["stamp"])
+    }
+  }
+}
+
+/// Somebody in a list: what everybody may see who sees the person at all.
+struct Person: Sendable {
+  let id: User.ID
+  let username: String
+  let displayName: String
+  let pictureURL: String?
+
+  /// The columns that `init(row:prefix:)` reads, for a row of `users` under an alias; each named with the prefix.
+  static func columns(_ alias: String, prefix: String = "") -> SQL {
+    """
+    \(unescaped: alias).id AS \(unescaped: prefix)id, \(unescaped: alias).username AS \(unescaped: prefix)username,
+    \(unescaped: alias).display_name AS \(unescaped: prefix)display_name,
+    \(unescaped: alias).picture_url AS \(unescaped: prefix)picture_url
+    """
+  }
+
+  init(row: Row, prefix: String = "") throws {
+    id = try row[prefix + "id"]
+    username = try row[prefix + "username"]
+    displayName = try row[prefix + "display_name"]
+    pictureURL = try row[prefix + "picture_url"]
+  }
+
+  /// Reads a person while its row is locked, for a notification's sentence.
+  static func find(_ id: User.ID, in database: some Querying) async throws -> Person {
+    guard let row = try await database.first("SELECT \(columns("u")) FROM users AS u WHERE u.id = \(id)") else {
+      throw AppError.userNotFound
+    }
+    return try Person(row: row)
+  }
+}
+
+extension AppError {
+  static let userNotFound = AppError(.notFound, "user-not-found", "There is no such user.")
+  static let usernameTaken = AppError(.conflict, "username-taken", "Somebody else has this username.")
+  static let emailTaken = AppError(.conflict, "email-taken", "This e-mail address belongs to an account already.")
+}

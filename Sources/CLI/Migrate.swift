@@ -1,0 +1,79 @@
+import App
+import ArgumentParser
+import Foundation
+import Postgres
+
+struct Migrate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Bring the database's schema up to date.",
+    subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
+
+  static func migrator() async throws -> Migrator {
+    Migrator(url: try await MusterConfiguration.loadForTools().databaseURL, migrations: Resources.migrations)
+  }
+
+  struct Up: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Apply what is pending (the default).")
+
+    func run() async throws {
+      try await migrator().up { print("applied \($0)") }
+      print("up to date")
+    }
+  }
+
+  struct Status: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "List the migrations and whether they are applied.")
+
+    @Flag(help: "For scripts: a JSON array.")
+    var json = false
+
+    private struct Line: Encodable {
+      let version: String
+      let name: String
+      let state: String
+      let breaking: Bool
+      let appliedAt: Date?
+    }
+
+    func run() async throws {
+      let all = try await migrator().status()
+      guard json else {
+        for status in all { print("\(status.state.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)) \(status.name)") }
+        return
+      }
+      let encoder = JSONEncoder()
+      encoder.dateEncodingStrategy = .iso8601
+      encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+      let lines = all.map {
+        Line(
+          version: $0.version, name: $0.name, state: $0.state.rawValue, breaking: $0.isBreaking,
+          appliedAt: $0.appliedAt?.date)
+      }
+      print(String(decoding: try encoder.encode(lines), as: UTF8.self))
+    }
+  }
+
+  struct Down: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Undo what was applied after a version, newest first.")
+
+    @Option(help: "The last version to keep, such as 0002; 0000 undoes everything.")
+    var to: String
+
+    func run() async throws {
+      try await migrator().down(to: to) { print("undone \($0)") }
+    }
+  }
+
+  struct Verify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Exit with an error unless the database has exactly this program's migrations.")
+
+    func run() async throws {
+      let wrong = try await migrator().status().filter { $0.state != .applied }
+      guard wrong.isEmpty else {
+        throw Failure(wrong.map { "\($0.name) is \($0.state.rawValue)" }.joined(separator: ", "))
+      }
+      print("verified")
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import App
+import ArgumentParser
+import Postgres
+
+@main
+struct Muster: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "muster",
+    abstract: "The backend of a social planning app: who is up for what, when?",
+    discussion: """
+      Configuration comes from the environment, and from a .env file in the working directory:
+
+        DATABASE_URL                 a libpq URI, such as postgresql://muster@localhost/muster
+        MUSTER_ACCESS_TOKEN_KEYS     kid:base64,...  at least 32 bytes each; the first signs, all verify
+        MUSTER_REFRESH_TOKEN_KEYS    the same for refresh tokens (`muster keys` prints both)
+        MUSTER_ACCESS_TOKEN_SECONDS  how long an access token lives (900)
+        MUSTER_SCRYPT                what hashing a password costs (ln=15,r=8,p=3)
+        MUSTER_LOG_REQUESTS          failures or all (failures)
+      """,
+    subcommands: [Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
+
+  /// Every failure is one line on stderr.
+  static func main() async {
+    do {
+      var command = try parseAsRoot()
+      if var asyncCommand = command as? any AsyncParsableCommand {
+        try await asyncCommand.run()
+      } else {
+        try command.run()
+      }
+    } catch let error as PostgresError {
+      exit(withError: Failure("the database: \(error.description.split(separator: "\n").first ?? "unknown")"))
+    } catch let error as AppError {
+      exit(withError: Failure(error.message))
+    } catch {
+      exit(withError: error)
+    }
+  }
+}
+
+/// A line for whoever sits at the terminal.
+struct Failure: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+}

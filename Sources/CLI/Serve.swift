@@ -1,0 +1,91 @@
+import App
+import ArgumentParser
+import Logging
+import Postgres
+import ServiceLifecycle
+import UnixSignals
+
+struct Serve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Run the REST service.")
+
+  @Option(help: "The address to listen on.")
+  var host = "127.0.0.1"
+
+  @Option(help: "The port to listen on.")
+  var port = 8080
+
+  func run() async throws {
+    let logger = makeLogger()
+    let configuration = try await MusterConfiguration.load()
+    try await checkSchema(of: configuration.databaseURL, logger: logger)
+    let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
+    let service = makeService(dependencies, host: host, port: port) { [host] port in
+      logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
+    }
+    try await run([service], logger: logger)
+    dependencies.database.close()
+  }
+}
+
+struct Worker: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Deliver the notification queue and archive past events.")
+
+  @Option(help: "Notifications being sent at once.")
+  var concurrency = 16
+
+  @Flag(help: "Work until nothing is due, then stop.")
+  var once = false
+
+  func run() async throws {
+    let logger = makeLogger()
+    let url = try await MusterConfiguration.loadForTools().databaseURL
+    try await checkSchema(of: url, logger: logger)
+    var settings = Database.Configuration(url: url)
+    settings.applicationName = "muster worker"
+    let database = try Database(settings)
+    let worker = NotificationWorker(
+      database: database, sender: LogSender(logger: logger), concurrency: concurrency, logger: logger)
+    if once {
+      try await worker.runOnce()
+    } else {
+      logger.info("working")
+      try await run([worker], logger: logger)
+    }
+    database.close()
+  }
+}
+
+extension AsyncParsableCommand {
+  /// Runs services until SIGTERM or SIGINT, then lets them finish what they have begun.
+  func run(_ services: [any Service], logger: Logger) async throws {
+    var quiet = logger
+    quiet.logLevel = .error
+    var configuration = ServiceGroupConfiguration(
+      services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+      gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
+    configuration.maximumGracefulShutdownDuration = .seconds(9)
+    try await ServiceGroup(configuration: configuration).run()
+  }
+
+  /// The service never migrates: behind, it must not run; ahead, it may, so that a deploy can migrate first.
+  func checkSchema(of url: String, logger: Logger) async throws {
+    let all = try await Migrator(url: url, migrations: Resources.migrations).status()
+    func names(_ matching: (Migrator.Status) -> Bool) -> String {
+      all.filter(matching).map(\.name).joined(separator: ", ")
+    }
+    let pending = names { $0.state == .pending }
+    guard pending.isEmpty else {
+      throw Failure("the database lacks the migrations \(pending): run `muster migrate` first")
+    }
+    let edited = names { $0.state == .edited }
+    guard edited.isEmpty else { throw Failure("the database was migrated with other versions of \(edited)") }
+    let breaking = names { $0.state == .unknown && $0.isBreaking }
+    guard breaking.isEmpty else {
+      throw Failure("the database has migrations that this release cannot run on: \(breaking)")
+    }
+    let ahead = names { $0.state == .unknown }
+    if !ahead.isEmpty {
+      logger.warning("the database is ahead of this release", metadata: ["migrations": "\(ahead)"])
+    }
+  }
+}

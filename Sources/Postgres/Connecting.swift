@@ -1,0 +1,70 @@
+import CLibpq
+import Foundation
+
+/// How a connection is opened: the URL's own words first, ours for what it leaves out.
+struct Connecting: Sendable {
+  let url: String
+  let applicationName: String
+  /// For each host in turn; libpq rounds it to seconds and takes at least 2.
+  let timeout: Duration
+  /// Settings of the session, such as `statement_timeout`; in milliseconds where they are times.
+  var session: [(name: String, value: String)] = []
+
+  /// Opens a connection on a thread that may block: names are resolved, and each host of the URL is tried within the
+  /// timeout, until one has the wanted `target_session_attrs`.
+  func open(reactor: Reactor) async throws -> Connection {
+    let reply = Reply<Connection>()
+    BlockingWork.queue.async {
+      let result = Result<Connection, any Error> { try Connection(openBlocking(), reactor: reactor) }
+      // The caller may have given up meanwhile.
+      if !reply.fulfil(result), case .success(let connection) = result { connection.close() }
+    }
+    return try await reply.value()
+  }
+
+  /// The libpq connection itself. Blocks.
+  func openBlocking() throws -> sending OpaquePointer {
+    var options = try parse()
+    options.merge(
+      [
+        "fallback_application_name": applicationName, "client_encoding": "UTF8",
+        "connect_timeout": String(max(2, Int(timeout.components.seconds))),
+        "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
+        "tcp_user_timeout": "15000",
+      ], uniquingKeysWith: { given, _ in given })
+    let settings = session.map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")
+    // Later words win: what the URL says of a setting stands.
+    options["options"] = [settings, options["options"] ?? ""].filter { !$0.isEmpty }.joined(separator: " ")
+
+    let keys = options.keys.sorted()
+    let names = keys.map { strdup($0) } + [nil]
+    let values = keys.map { strdup(options[$0] ?? "") } + [nil]
+    defer { (names + values).forEach { free($0) } }
+    let pg = PQconnectdbParams(names.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 0)
+    guard let pg else { throw PostgresError(.cannotConnect, "out of memory") }
+    guard PQstatus(pg) == CONNECTION_OK else {
+      let message = String(cString: PQerrorMessage(pg)).trimmingCharacters(in: .whitespacesAndNewlines)
+      PQfinish(pg)
+      throw PostgresError(.cannotConnect, message)
+    }
+    PQsetNoticeProcessor(pg, { _, _ in }, nil)
+    return pg
+  }
+
+  private func parse() throws -> [String: String] {
+    var message: UnsafeMutablePointer<CChar>?
+    guard let list = PQconninfoParse(url, &message) else {
+      defer { PQfreemem(message) }
+      let reason = message.map { String(cString: $0).trimmingCharacters(in: .whitespacesAndNewlines) } ?? "malformed"
+      throw PostgresError(.invalidParameter, "the database URL is no libpq connection string: \(reason)")
+    }
+    defer { PQconninfoFree(list) }
+    var options: [String: String] = [:]
+    var item = list
+    while let keyword = item.pointee.keyword {
+      if let value = item.pointee.val { options[String(cString: keyword)] = String(cString: value) }
+      item += 1
+    }
+    return options
+  }
+}

@@ -1,0 +1,321 @@
+import CLibpq
+import DequeModule
+import Foundation
+import Synchronization
+
+/// One libpq connection in pipeline mode. Statements are sent from the caller's thread and never wait; answers are read
+/// on the reactor's thread, in the order of sending. A lock guards the connection, held for some microseconds.
+///
+/// The unit is the batch: one or more statements and one sync. A statement that fails skips the rest of its batch and
+/// nothing else.
+final class Connection: Sendable {
+  /// What libpq has been asked and has yet to answer.
+  private struct Batch {
+    enum Step {
+      case prepare(text: String)
+      case query
+    }
+    let steps: [Step]
+    let reply: Reply<[Rows]>
+    let deadline: ContinuousClock.Instant
+    var position = 0
+    var rows: [Rows] = []
+    var error: PostgresError?
+    /// Its deadline passed and its caller was told; the answer is still to be read.
+    var isExpired = false
+  }
+
+  private struct State {
+    /// nil once the connection is closed.
+    var pg: OpaquePointer?
+    var batches: Deque<Batch> = []
+    /// Text to name, confirmed by the server.
+    var prepared: [String: String] = [:]
+    /// Asked for and not confirmed: the next caller with the same text sends it unnamed rather than trust it.
+    var preparing: [String: String] = [:]
+    var names = 0
+    var failure: PostgresError?
+  }
+
+  private typealias Finished = [(reply: Reply<[Rows]>, result: Result<[Rows], any Error>)]
+
+  let socket: Int32
+  let backendPID: Int32
+  /// Batches sent and not answered.
+  let depth = Atomic(0)
+  let wantsToWrite = Atomic(false)
+  private let state: Mutex<State>
+  private let reactor: Reactor
+  private let cancelHandle: CancelHandle
+  /// Statements that a connection keeps prepared. Beyond that, texts are parsed each time: they vary, and a name that
+  /// is never used again would only take memory on the server.
+  private static let maximumPrepared = 500
+  /// How long after a deadline an unanswered connection is given up for dead.
+  private static let grace = Duration.seconds(3)
+
+  /// Takes over an open, blocking libpq connection.
+  init(_ pg: sending OpaquePointer, reactor: Reactor) throws {
+    PQsetnonblocking(pg, 1)
+    guard PQenterPipelineMode(pg) == 1, let cancel = PQgetCancel(pg) else {
+      let message = String(cString: PQerrorMessage(pg))
+      PQfinish(pg)
+      throw PostgresError(.cannotConnect, message)
+    }
+    socket = PQsocket(pg)
+    backendPID = PQbackendPID(pg)
+    cancelHandle = CancelHandle(cancel)
+    self.reactor = reactor
+    state = Mutex(State(pg: pg))
+    reactor.add(self)
+  }
+
+  deinit {
+    state.withLock { state in
+      if let pg = state.pg { PQfinish(pg) }
+    }
+  }
+
+  var isOpen: Bool {
+    state.withLock { $0.pg != nil }
+  }
+
+  /// Open, nothing under way, and no transaction left open: fit for the next owner.
+  var isIdle: Bool {
+    state.withLock { state in
+      guard let pg = state.pg else { return false }
+      return state.batches.isEmpty && PQtransactionStatus(pg) == PQTRANS_IDLE
+    }
+  }
+
+  // MARK: Sending
+
+  /// Sends the statements and one sync. The reply fails with the first error among them.
+  func submit(_ statements: [SQL], timeout: Duration) -> Reply<[Rows]> {
+    let reply = Reply<[Rows]>()
+    if let problem = statements.lazy.compactMap(\.problem).first {
+      reply.fulfil(.failure(problem))
+      return reply
+    }
+    let finished = state.withLock { state -> Finished in
+      guard let pg = state.pg else {
+        let why = state.failure?.message ?? "the connection is closed"
+        return [(reply, .failure(PostgresError(.connectionLost, why)))]
+      }
+      var steps: [Batch.Step] = []
+      var isSent = true
+      for statement in statements where isSent {
+        isSent = Self.send(statement, to: pg, &state, &steps)
+      }
+      isSent = isSent && PQpipelineSync(pg) == 1
+      state.batches.append(Batch(steps: steps, reply: reply, deadline: .now + timeout))
+      depth.wrappingAdd(1, ordering: .relaxed)
+      return isSent ? flush(pg, &state) : close(&state, Self.lost(pg))
+    }
+    deliver(finished)
+    return reply
+  }
+
+  private static func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool
+  {
+    let text = sql.text
+    var name = state.prepared[text]
+    let types = sql.parameters.map(\.type)
+    let count = Int32(types.count)
+    if name == nil, state.preparing[text] == nil, state.prepared.count < maximumPrepared {
+      state.names += 1
+      let new = "s\(state.names)"
+      guard PQsendPrepare(pg, new, text, count, types) == 1 else { return false }
+      state.preparing[text] = new
+      steps.append(.prepare(text: text))
+      name = new
+    }
+    steps.append(.query)
+    return sql.withPointers { values, lengths, formats in
+      if let name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
+      return PQsendQueryParams(pg, text, count, types, values, lengths, formats, 1) == 1
+    }
+  }
+
+  private func flush(_ pg: OpaquePointer, _ state: inout State) -> Finished {
+    switch PQflush(pg) {
+    case 0:
+      wantsToWrite.store(false, ordering: .releasing)
+      return []
+    case 1:
+      // The socket is full: the reactor watches for room, and goes on reading, or both sides would wait for ever.
+      wantsToWrite.store(true, ordering: .releasing)
+      reactor.wake()
+      return []
+    default:
+      return close(&state, Self.lost(pg))
+    }
+  }
+
+  // MARK: Receiving, on the reactor's thread
+
+  func socketIsReady() {
+    deliver(
+      state.withLock { state -> Finished in
+        guard let pg = state.pg else { return [] }
+        let isAlive = PQconsumeInput(pg) == 1
+        var finished = read(pg, &state)
+        if !isAlive || PQstatus(pg) == CONNECTION_BAD {
+          finished += close(&state, Self.lost(pg))
+        } else if wantsToWrite.load(ordering: .relaxed) {
+          finished += flush(pg, &state)
+        }
+        return finished
+      })
+  }
+
+  /// Takes in every result that has arrived. Never blocks.
+  private func read(_ pg: OpaquePointer, _ state: inout State) -> Finished {
+    var finished: Finished = []
+    while !state.batches.isEmpty, PQisBusy(pg) == 0 {
+      guard let result = PQgetResult(pg) else {
+        // The end of one statement's results, unless the connection is gone: then NULL is all that will ever come.
+        if PQstatus(pg) == CONNECTION_BAD { break }
+        state.batches[0].position += 1
+        continue
+      }
+      if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
+        PQclear(result)
+        let batch = state.batches.removeFirst()
+        depth.wrappingSubtract(1, ordering: .relaxed)
+        finished.append((batch.reply, batch.error.map { .failure($0) } ?? .success(batch.rows)))
+      } else if !take(result, &state) {
+        break
+      }
+    }
+    return finished
+  }
+
+  /// Notes a result of the oldest batch. False if it says that the connection is gone.
+  private func take(_ result: OpaquePointer, _ state: inout State) -> Bool {
+    let position = state.batches[0].position
+    guard position < state.batches[0].steps.count else {
+      PQclear(result)
+      return false
+    }
+    let step = state.batches[0].steps[position]
+    let status = PQresultStatus(result)
+    if case .prepare(let text) = step {
+      let name = state.preparing.removeValue(forKey: text)
+      if status == PGRES_COMMAND_OK { state.prepared[text] = name }
+    }
+    switch status {
+    case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+      let handle = ResultHandle(result)
+      if case .query = step { state.batches[0].rows.append(Rows(handle)) }
+    case PGRES_PIPELINE_ABORTED:
+      PQclear(result)
+    default:
+      let error = PostgresError(result: result)
+      PQclear(result)
+      guard error.sqlState != nil else { return false }
+      state.batches[0].error = state.batches[0].error ?? error
+    }
+    return true
+  }
+
+  // MARK: Ending
+
+  func close() {
+    deliver(state.withLock { close(&$0, PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)) })
+  }
+
+  private func close(_ state: inout State, _ error: PostgresError) -> Finished {
+    guard let pg = state.pg else { return [] }
+    state.pg = nil
+    state.failure = error
+    PQfinish(pg)
+    reactor.remove(self)
+    let finished = state.batches.map { batch -> Finished.Element in
+      // The server may have said why before it hung up.
+      var reason = batch.error ?? error
+      reason.mayHaveRun = true
+      return (batch.reply, .failure(reason))
+    }
+    state.batches.removeAll()
+    depth.store(0, ordering: .relaxed)
+    return finished
+  }
+
+  private static func lost(_ pg: OpaquePointer) -> PostgresError {
+    let message = String(cString: PQerrorMessage(pg)).trimmingCharacters(in: .whitespacesAndNewlines)
+    return PostgresError(.connectionLost, message.isEmpty ? "the connection is lost" : message, mayHaveRun: true)
+  }
+
+  /// Continuations run elsewhere, but locks of theirs must never nest in ours.
+  private func deliver(_ finished: Finished) {
+    for (reply, result) in finished { reply.fulfil(result) }
+  }
+
+  /// Tells the callers whose time is up; a connection that does not answer long after that is dead.
+  func expire(at now: ContinuousClock.Instant) {
+    deliver(
+      state.withLock { state -> Finished in
+        guard let oldest = state.batches.first else { return [] }
+        if oldest.deadline + Self.grace < now {
+          return close(&state, PostgresError(.connectionLost, "the server does not answer", mayHaveRun: true))
+        }
+        var finished: Finished = []
+        for index in state.batches.indices where state.batches[index].deadline < now && !state.batches[index].isExpired {
+          state.batches[index].isExpired = true
+          let error = PostgresError(.timeout, "no answer within the statement's deadline", mayHaveRun: true)
+          finished.append((state.batches[index].reply, .failure(error)))
+        }
+        return finished
+      })
+  }
+
+  /// Asks the server, over a connection of its own, to stop what this connection runs. Returns when the request is
+  /// through: only then can it no longer hit the connection's next statement.
+  func cancelRunning() async {
+    let reply = Reply<Void>()
+    BlockingWork.queue.async { [cancelHandle] in
+      cancelHandle.cancel()
+      reply.fulfil(.success(()))
+    }
+    try? await reply.uncancellableValue()
+  }
+}
+
+/// libpq's key to cancel what a connection runs.
+// Sendable by hand: PQcancel may be called from any thread, and the key is freed with its last user.
+private final class CancelHandle: @unchecked Sendable {
+  private let pointer: OpaquePointer
+
+  init(_ pointer: OpaquePointer) {
+    self.pointer = pointer
+  }
+
+  func cancel() {
+    var message: [CChar] = Array(repeating: 0, count: 256)
+    PQcancel(pointer, &message, Int32(message.count))
+  }
+
+  deinit {
+    PQfreeCancel(pointer)
+  }
+}
+
+/// Where calls of libpq run that block: opening a connection, cancelling, scripts. Never on Swift's cooperative threads.
+enum BlockingWork {
+  static let queue = DispatchQueue(label: "postgres.blocking", attributes: .concurrent)
+}
+
+extension SQL {
+  /// The parameters as libpq wants them, valid during the call.
+  func withPointers<Result>(
+    _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
+  ) -> Result {
+    // An empty string must not become a null pointer, which libpq takes for NULL: hence the spare byte.
+    (bytes + CollectionOfOne(0)).withUnsafeBytes { buffer in
+      let base = buffer.bindMemory(to: CChar.self).baseAddress
+      let values = parameters.map { parameter in parameter.range.flatMap { base?.advanced(by: $0.lowerBound) } }
+      let lengths = parameters.map { Int32($0.range?.count ?? 0) }
+      return body(values, lengths, Array(repeating: 1, count: parameters.count))
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import CLibpq
+
+/// What went wrong with a statement, a transaction or a connection.
+///
+/// Two questions matter to a caller: was it the statement's fault (``sqlState``, ``constraint``), and if it was not,
+/// may the statement have taken effect all the same (``mayHaveRun``)?
+public struct PostgresError: Error, Sendable, CustomStringConvertible {
+  public enum Kind: Sendable, Equatable {
+    /// The server refused the statement: see ``PostgresError/sqlState``.
+    case server
+    /// No connection could be made in time.
+    case cannotConnect
+    /// The connection broke while the statement was under way.
+    case connectionLost
+    /// A deadline passed.
+    case timeout
+    /// Too many callers are waiting already; nothing was sent.
+    case overloaded
+    /// The connection broke while COMMIT was under way: the transaction may or may not have been committed.
+    case unknownOutcome
+    /// COMMIT was answered by ROLLBACK, because a statement had failed before and its error was swallowed.
+    case transactionAborted
+    /// A transaction was begun inside another's body, or used after its end.
+    case misuse
+    /// A parameter that PostgreSQL cannot take.
+    case invalidParameter
+    /// A column is missing, NULL, or of another type than was asked for; the message names it.
+    case decoding
+  }
+
+  public let kind: Kind
+  /// The server's or this client's own words, in English. Not for end users: may quote values.
+  public let message: String
+  /// The five characters of `errcodes.txt`, when the server spoke.
+  public var sqlState: String?
+  /// The named constraint that was violated.
+  public var constraint: String?
+  public var table: String?
+  public var column: String?
+  public var detail: String?
+  /// False only if the statement surely had no effect.
+  public var mayHaveRun: Bool
+
+  init(_ kind: Kind, _ message: String, mayHaveRun: Bool = false) {
+    self.kind = kind
+    self.message = message
+    self.mayHaveRun = mayHaveRun
+  }
+
+  /// From a result with an error; leaves the result to its owner.
+  init(result: OpaquePointer) {
+    func field(_ code: Character) -> String? {
+      code.asciiValue.flatMap { PQresultErrorField(result, Int32($0)) }.map { String(cString: $0) }
+    }
+    kind = .server
+    sqlState = field("C")
+    constraint = field("n")
+    table = field("t")
+    column = field("c")
+    detail = field("D")
+    message = field("M") ?? String(cString: PQresultErrorMessage(result))
+    mayHaveRun = false
+  }
+
+  public var description: String {
+    let state = sqlState.map { " (SQLSTATE \($0))" } ?? ""
+    let rule = constraint.map { " [\($0)]" } ?? ""
+    return "\(message)\(state)\(rule)"
+  }
+
+  /// The transaction lost against another and would probably succeed if its whole body were repeated.
+  public var isWorthRepeating: Bool {
+    sqlState == "40001" || sqlState == "40P01"
+  }
+
+  /// The database cannot be used at present, through no fault of the statement: an HTTP service answers 503.
+  public var isUnavailable: Bool {
+    switch kind {
+    case .cannotConnect, .connectionLost, .timeout, .overloaded, .unknownOutcome: true
+    case .server:
+      switch sqlState ?? "" {
+      // Shutdown and crash of the server, start-up and recovery, too many connections, a standby that was asked to
+      // write, and the cancellation by statement_timeout or lock_timeout.
+      case "57P01", "57P02", "57P03", "53300", "25006", "57014", "55P03": true
+      case let state: state.hasPrefix("08") || state.hasPrefix("53")
+      }
+    case .transactionAborted, .misuse, .invalidParameter, .decoding: false
+    }
+  }
+
+  /// The server ends the connection after this error.
+  var endsConnection: Bool {
+    sqlState.map { $0.hasPrefix("57P") || $0.hasPrefix("08") } ?? false
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import Synchronization
+
+/// One thread that waits for all of a database's sockets at once and tells their connections when there is something
+/// to read or room to write. `poll` serves here: there are some twenty sockets, where it costs what epoll costs.
+final class Reactor: Sendable {
+  private struct State {
+    var connections: [Connection] = []
+    var isStopped = false
+  }
+
+  private let state = Mutex(State())
+  /// A byte written to the pipe ends a wait in `poll`.
+  private let wakeReader: Int32
+  private let wakeWriter: Int32
+  private let isAwake = Atomic(true)
+  /// How often deadlines are looked at, in milliseconds: the precision of every deadline of this client.
+  private static let tick: Int32 = 100
+
+  /// - Parameter onTick: called on the reactor's thread some ten times a second; must not block.
+  init(onTick: @escaping @Sendable (ContinuousClock.Instant) -> Void) throws {
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else {
+      throw PostgresError(.cannotConnect, "no pipe: \(String(cString: strerror(errno)))")
+    }
+    (wakeReader, wakeWriter) = (ends[0], ends[1])
+    for end in ends {
+      _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+    }
+    let thread = Thread { [self] in run(onTick: onTick) }
+    thread.name = "postgres"
+    thread.start()
+  }
+
+  func add(_ connection: Connection) {
+    state.withLock { $0.connections.append(connection) }
+    wake()
+  }
+
+  func remove(_ connection: Connection) {
+    state.withLock { $0.connections.removeAll { $0 === connection } }
+  }
+
+  /// Makes the thread look at the sockets anew: for a new connection, or one that wants to write.
+  func wake() {
+    guard isAwake.exchange(true, ordering: .acquiringAndReleasing) == false else { return }
+    var byte: UInt8 = 0
+    _ = write(wakeWriter, &byte, 1)
+  }
+
+  func stop() {
+    state.withLock { $0.isStopped = true }
+    wake()
+  }
+
+  private func run(onTick: (ContinuousClock.Instant) -> Void) {
+    var sockets: [pollfd] = []
+    var nextTick = ContinuousClock.now
+    while true {
+      isAwake.store(false, ordering: .sequentiallyConsistent)
+      let (connections, isStopped) = state.withLock { ($0.connections, $0.isStopped) }
+      if isStopped { break }
+      sockets.removeAll(keepingCapacity: true)
+      sockets.append(pollfd(fd: wakeReader, events: Int16(POLLIN), revents: 0))
+      for connection in connections {
+        let events = POLLIN | (connection.wantsToWrite.load(ordering: .acquiring) ? POLLOUT : 0)
+        sockets.append(pollfd(fd: connection.socket, events: Int16(events), revents: 0))
+      }
+      let ready = poll(&sockets, nfds_t(sockets.count), Self.tick)
+      isAwake.store(true, ordering: .relaxed)
+      if ready > 0 {
+        if sockets[0].revents != 0 { drainPipe() }
+        for (index, connection) in connections.enumerated() where sockets[index + 1].revents != 0 {
+          connection.socketIsReady()
+        }
+      }
+      let now = ContinuousClock.now
+      if now >= nextTick {
+        nextTick = now + .milliseconds(Int(Self.tick))
+        for connection in connections { connection.expire(at: now) }
+        onTick(now)
+      }
+    }
+    close(wakeReader)
+    close(wakeWriter)
+  }
+
+  private func drainPipe() {
+    var bytes: [UInt8] = Array(repeating: 0, count: 64)
+    while read(wakeReader, &bytes, bytes.count) > 0 {}
+  }
+}

@@ -1,0 +1,98 @@
+import CLibpq
+
+/// What one statement answered: its rows, in order, and how many rows it touched.
+public struct Rows: RandomAccessCollection, Sendable {
+  private let result: ResultHandle
+
+  init(_ result: ResultHandle) {
+    self.result = result
+  }
+
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { result.count }
+
+  public subscript(index: Int) -> Row {
+    precondition(index >= 0 && index < result.count, "row \(index) of \(result.count)")
+    return Row(result: result, index: index)
+  }
+
+  /// The number of rows that INSERT, UPDATE, DELETE or SELECT reported.
+  public var affected: Int {
+    Int(String(cString: PQcmdTuples(result.pointer))) ?? 0
+  }
+
+  /// The server's word for what it did, such as `COMMIT` or `UPDATE 3`.
+  public var commandTag: String {
+    String(cString: PQcmdStatus(result.pointer))
+  }
+}
+
+/// One row of an answer. Columns are read by name or place as the Swift type they are assigned to:
+///
+///     let title: String = try row["title"]
+///     let note: String? = try row["note"]
+public struct Row: Sendable {
+  let result: ResultHandle
+  let index: Int
+
+  /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name, if it is NULL and
+  ///   the type is not optional, or if it is of another type.
+  public subscript<Value: SQLValue>(name: String) -> Value {
+    get throws {
+      guard let column = result.names.firstIndex(of: name) else {
+        let known = result.names.joined(separator: ", ")
+        throw PostgresError(.decoding, "there is no column \"\(name)\" in (\(known))")
+      }
+      return try self[column]
+    }
+  }
+
+  /// By place, from 0.
+  public subscript<Value: SQLValue>(column: Int) -> Value {
+    get throws {
+      guard result.names.indices.contains(column) else {
+        throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
+      }
+      let row = Int32(index)
+      let place = Int32(column)
+      var bytes: UnsafeRawBufferPointer?
+      if PQgetisnull(result.pointer, row, place) == 0 {
+        let length = Int(PQgetlength(result.pointer, row, place))
+        bytes = UnsafeRawBufferPointer(start: PQgetvalue(result.pointer, row, place), count: length)
+      }
+      let type = PQftype(result.pointer, place)
+      // The pointers above are into the result, which must outlive the decoding.
+      return try withExtendedLifetime(result) {
+        do {
+          return try Value(cell: SQLCell(type: type, bytes: bytes))
+        } catch let mismatch as CellMismatch {
+          let reason =
+            switch mismatch {
+            case .null: "is NULL"
+            case .type: "has the type with oid \(type)"
+            case .malformed: "holds a value that does not fit"
+            }
+          throw PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(Value.self)")
+        }
+      }
+    }
+  }
+}
+
+/// Owns a libpq result and frees it with its last reader.
+// Sendable by hand: libpq's accessors only read, and nothing writes to a result after it was received.
+final class ResultHandle: @unchecked Sendable {
+  let pointer: OpaquePointer
+  let count: Int
+  let names: [String]
+
+  init(_ pointer: OpaquePointer) {
+    self.pointer = pointer
+    count = Int(PQntuples(pointer))
+    names = (0..<PQnfields(pointer)).map { String(cString: PQfname(pointer, $0)) }
+  }
+
+  deinit {
+    PQclear(pointer)
+  }
+}

@@ -1,0 +1,115 @@
+/// A statement with its parameters, written as an ordinary string literal:
+///
+///     let sql: SQL = "SELECT title FROM events WHERE id = \(id) AND version > \(version)"
+///
+/// Every `\(value)` becomes `$1`, `$2` ... and travels beside the text in PostgreSQL's binary format with its type, so
+/// a value can never become SQL. Another `SQL` may be interpolated as a fragment; its parameters are renumbered.
+/// `\(unescaped:)` is the only way to put a plain string into the text.
+///
+/// The text is the key of the prepared statement, so keep it static: put what varies into parameters.
+public struct SQL: Sendable, ExpressibleByStringInterpolation {
+  /// One more than there are parameters: parameter `i` stands between literal `i` and literal `i + 1`.
+  private(set) var literals: [String]
+  private(set) var parameters: [Parameter]
+  /// All parameters' bytes, one after the other: one allocation however many there are.
+  private(set) var bytes: [UInt8]
+  private(set) var problem: PostgresError?
+
+  struct Parameter: Sendable {
+    let type: UInt32
+    /// The place in `bytes`; nil is NULL.
+    let range: Range<Int>?
+  }
+
+  public init(stringLiteral text: String) {
+    literals = [text]
+    parameters = []
+    bytes = []
+  }
+
+  public init(stringInterpolation: StringInterpolation) {
+    self = stringInterpolation.sql
+  }
+
+  /// The text as the server sees it, with `$1`, `$2` ... for the parameters.
+  public var text: String {
+    if literals.count == 1 { return literals[0] }
+    var text = literals[0]
+    for index in 1..<literals.count {
+      text += "$"
+      text += String(index)
+      text += literals[index]
+    }
+    return text
+  }
+
+  public static func + (left: SQL, right: SQL) -> SQL {
+    var sum = left
+    sum.append(right)
+    return sum
+  }
+
+  public static func += (left: inout SQL, right: SQL) {
+    left.append(right)
+  }
+
+  private mutating func append(literal: String) {
+    literals[literals.count - 1] += literal
+  }
+
+  private mutating func append(_ value: some SQLValue) {
+    let start = bytes.count
+    let isNull = value.encode(into: &bytes) == .null
+    parameters.append(Parameter(type: type(of: value).sqlType.oid, range: isNull ? nil : start..<bytes.count))
+    literals.append("")
+    // PostgreSQL's text cannot hold U+0000, and would report it as an encoding error after a round trip.
+    if problem == nil, type(of: value).sqlType.isText, !isNull, bytes[start...].contains(0) {
+      problem = PostgresError(.invalidParameter, "parameter $\(parameters.count) contains the character U+0000")
+    }
+  }
+
+  private mutating func append(_ other: SQL) {
+    let offset = bytes.count
+    append(literal: other.literals[0])
+    literals += other.literals.dropFirst()
+    parameters += other.parameters.map {
+      Parameter(type: $0.type, range: $0.range.map { $0.lowerBound + offset..<$0.upperBound + offset })
+    }
+    bytes += other.bytes
+    problem = problem ?? other.problem
+  }
+
+  public struct StringInterpolation: StringInterpolationProtocol {
+    var sql: SQL
+
+    public init(literalCapacity: Int, interpolationCount: Int) {
+      sql = SQL(stringLiteral: "")
+      sql.literals.reserveCapacity(interpolationCount + 1)
+      sql.parameters.reserveCapacity(interpolationCount)
+    }
+
+    public mutating func appendLiteral(_ literal: String) {
+      sql.append(literal: literal)
+    }
+
+    /// A value: sent beside the text, never in it.
+    public mutating func appendInterpolation(_ value: some SQLValue) {
+      sql.append(value)
+    }
+
+    /// A value or NULL.
+    public mutating func appendInterpolation<Value: SQLValue>(_ value: Value?) {
+      sql.append(value)
+    }
+
+    /// A fragment with parameters of its own.
+    public mutating func appendInterpolation(_ fragment: SQL) {
+      sql.append(fragment)
+    }
+
+    /// Text that becomes SQL as it stands: for names that the program chose, never for anything from outside.
+    public mutating func appendInterpolation(unescaped text: String) {
+      sql.append(literal: text)
+    }
+  }
+}

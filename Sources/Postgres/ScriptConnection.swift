@@ -1,0 +1,63 @@
+import CLibpq
+import Foundation
+
+/// A blocking connection for scripts and tools: texts of many statements, CREATE DATABASE, migrations. Not for serving.
+public final class ScriptConnection {
+  private let pg: OpaquePointer
+
+  private init(_ pg: OpaquePointer) {
+    self.pg = pg
+  }
+
+  deinit {
+    PQfinish(pg)
+  }
+
+  /// Connects and runs `body` on a thread that may block, then disconnects.
+  ///
+  /// - Parameter timeout: for each host of the URL to answer.
+  public static func run<Value: Sendable>(
+    _ url: String, applicationName: String = "script", timeout: Duration = .seconds(5),
+    _ body: @escaping @Sendable (ScriptConnection) throws -> Value
+  ) async throws -> Value {
+    let reply = Reply<Value>()
+    BlockingWork.queue.async {
+      reply.fulfil(
+        Result {
+          let connecting = Connecting(url: url, applicationName: applicationName, timeout: timeout)
+          return try body(ScriptConnection(try connecting.openBlocking()))
+        })
+    }
+    return try await reply.uncancellableValue()
+  }
+
+  /// Runs a text of any number of statements. Without BEGIN in it, all of it is one transaction.
+  public func script(_ text: String) throws {
+    guard !text.utf8.contains(0) else { throw PostgresError(.invalidParameter, "the script contains U+0000") }
+    _ = try check(PQexec(pg, text))
+  }
+
+  /// Runs one statement.
+  @discardableResult
+  public func rows(_ sql: SQL) throws -> Rows {
+    if let problem = sql.problem { throw problem }
+    let types = sql.parameters.map(\.type)
+    return try check(
+      sql.withPointers { values, lengths, formats in
+        PQexecParams(pg, sql.text, Int32(types.count), types, values, lengths, formats, 1)
+      })
+  }
+
+  private func check(_ result: OpaquePointer?) throws -> Rows {
+    guard let result else { throw PostgresError(.connectionLost, String(cString: PQerrorMessage(pg)), mayHaveRun: true) }
+    switch PQresultStatus(result) {
+    case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+      return Rows(ResultHandle(result))
+    default:
+      let error = PostgresError(result: result)
+      PQclear(result)
+      guard error.sqlState != nil else { throw PostgresError(.connectionLost, error.message, mayHaveRun: true) }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+
+/// A point in time with the microsecond precision of PostgreSQL's `timestamptz`, held as an integer: a `Date` counts in
+/// a floating-point number and cannot be trusted to tell neighbouring microseconds apart.
+public struct Timestamp: Hashable, Comparable, Sendable {
+  /// Microseconds since 1970-01-01T00:00:00Z.
+  public var microseconds: Int64
+
+  public init(microseconds: Int64) {
+    self.microseconds = microseconds
+  }
+
+  /// Rounds to the nearest microsecond.
+  public init(_ date: Date) {
+    microseconds = Int64((date.timeIntervalSince1970 * 1_000_000).rounded())
+  }
+
+  public static func now() -> Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000)
+  }
+
+  public static func < (left: Timestamp, right: Timestamp) -> Bool {
+    left.microseconds < right.microseconds
+  }
+
+  public func adding(seconds: Int) -> Timestamp {
+    Timestamp(microseconds: microseconds + Int64(seconds) * 1_000_000)
+  }
+
+  /// As a `Date`, to about the microsecond.
+  public var date: Date {
+    Date(timeIntervalSince1970: Double(microseconds) / 1_000_000)
+  }
+}
+
+extension Timestamp: SQLValue {
+  /// Microseconds between 1970 and 2000, where PostgreSQL's count begins.
+  private static let epoch: Int64 = 946_684_800_000_000
+
+  public static var sqlType: SQLType { .timestamptz }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.appendInteger(microseconds - Self.epoch)
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    let (value, overflow) = try cell.bytes(of: .timestamptz).integer(Int64.self).addingReportingOverflow(Self.epoch)
+    // 'infinity' is the greatest integer; it and '-infinity' have no place on this clock's scale.
+    guard !overflow, value != .min + Self.epoch else { throw CellMismatch.malformed }
+    microseconds = value
+  }
+}
+
+/// A calendar day without a time or zone: PostgreSQL's `date`.
+public struct Day: Hashable, Sendable, SQLValue {
+  /// Days since 1970-01-01.
+  public var days: Int
+
+  public init(days: Int) {
+    self.days = days
+  }
+
+  public static var sqlType: SQLType { .date }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.appendInteger(Int32(clamping: days - 10_957))
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    days = Int(try cell.bytes(of: .date).integer(Int32.self)) + 10_957
+  }
+}
