@@ -79,13 +79,19 @@ let package = Package(
       ],
       path: "Sources/CLI",
       swiftSettings: strict),
-    .testTarget(
-      name: "PostgresTests", dependencies: ["Postgres", "EmbeddedPostgres"], swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["EmbeddedPostgres", "Postgres"], path: "Tests/TestSupport",
+      swiftSettings: strict),
+    .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "AppTests",
       dependencies: [
-        "App", "Postgres", "EmbeddedPostgres",
+        "App", "EmbeddedPostgres", "Postgres", "TestSupport",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),

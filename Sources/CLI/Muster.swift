@@ -17,7 +17,7 @@ struct Muster: AsyncParsableCommand {
         MUSTER_SCRYPT                what hashing a password costs (ln=15,r=8,p=3)
         MUSTER_LOG_REQUESTS          failures or all (failures)
       """,
-    subcommands: [Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
+    subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
 
   /// Every failure is one line on stderr.
   static func main() async {

@@ -2,6 +2,8 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Logging
+import NIOCore
+import NIOHTTP1
 import Postgres
 
 /// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
@@ -20,10 +22,15 @@ struct Envelope: RouterMiddleware {
     var response: Response
     do {
       response = try await next(request, context)
+    } catch let error where error is HTTPParserError || error is IOError {
+      // The client broke off or sent what is not HTTP: the connection deals with it.
+      throw error
     } catch {
       let problem = self.problem(error, request, context)
       response = .problem(problem, requestID: context.requestID)
     }
+    // The answer to a HEAD has no body, whatever went wrong: one would be taken for the next answer.
+    if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
     if logsAllRequests || response.status.code >= 500 {
       let duration = (ContinuousClock.now - start).milliseconds

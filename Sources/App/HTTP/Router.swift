@@ -34,10 +34,10 @@ typealias Routes = any RouterMethods<Context>
 ///
 /// - Parameter onListening: called with the port once requests are answered.
 public func makeService(
-  _ dependencies: Dependencies, host: String, port: Int,
+  _ dependencies: Dependencies, host: String, port: Int, limits: ConnectionLimits = ConnectionLimits(),
   onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> any Service {
   makeServer(
-    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, logger: dependencies.logger,
-    onServerRunning: onListening)
+    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits,
+    logger: dependencies.logger, onServerRunning: onListening)
 }

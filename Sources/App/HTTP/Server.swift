@@ -7,25 +7,27 @@ import NIOHTTP1
 import ServiceLifecycle
 
 /// What a client may take, in time and bytes. The defaults are contract 2's.
-struct ConnectionLimits: Sendable {
+public struct ConnectionLimits: Sendable {
   /// For a request's line and headers, from the connection's opening or the first byte of a later request.
-  var headSeconds = 10.0
+  public var headSeconds = 10.0
   /// For a request's line and headers.
-  var headBytes = 16 << 10
+  public var headBytes = 16 << 10
   /// How far a client may fall behind `bytesPerSecond`.
-  var bodyGrace = 10.0
+  public var bodyGrace = 10.0
   /// The least speed of a request's body, and of a client taking in responses.
-  var bytesPerSecond = 1024.0
+  public var bytesPerSecond = 1024.0
   /// For a kept-alive connection between requests.
-  var idleSeconds = 75.0
+  public var idleSeconds = 75.0
   /// For requests still running when the server is told to stop.
-  var shutdownSeconds = 8.0
+  public var shutdownSeconds = 8.0
   /// For a client to take in the last response, once our side is closed.
-  var lingerSeconds = 2.0
+  public var lingerSeconds = 2.0
   /// The largest body of any route: a client that awaits `100 Continue` before a larger one doesn't get it.
-  var largestBody = 2 << 20
+  public var largestBody = 2 << 20
   /// What is still read of a body that was refused unread, to keep its connection.
-  var unwantedBody = 64 << 10
+  public var unwantedBody = 64 << 10
+
+  public init() {}
 }
 
 /// The HTTP server as a service: `run()` listens until graceful shutdown, then finishes what it has begun.
@@ -61,8 +63,8 @@ private struct HTTPServer<Application: ApplicationProtocol>: Service {
       case EADDRNOTAVAIL: throw ListenError(description: "\(host) is not an address of this machine")
       default: throw error
       }
-    } catch let error as SocketAddressError.UnknownHost {
-      throw ListenError(description: "\(host):\(port) is not an address to listen on (\(error))")
+    } catch is SocketAddressError.UnknownHost {
+      throw ListenError(description: "\(host):\(port) is not an address to listen on")
     }
   }
 }

@@ -1,0 +1,28 @@
+FROM swift:6.3-bookworm AS build
+RUN apt-get update \
+  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libpq-dev pkg-config zlib1g-dev \
+  && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+# The packages in a layer of their own: they change less often than the sources.
+COPY Package.* ./
+RUN swift package resolve
+COPY . .
+RUN swift build -c release --product muster --static-swift-stdlib \
+  && install -D "$(swift build -c release --show-bin-path)/muster" /out/muster \
+  && strip /out/muster
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    ca-certificates libpq5 libstdc++6 tzdata zlib1g \
+  && rm -rf /var/lib/apt/lists/* \
+  && useradd --system --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin muster
+COPY --from=build /out/muster /usr/local/bin/muster
+COPY LICENSE /usr/share/doc/muster/LICENSE
+USER 10001:10001
+EXPOSE 8080
+# The image has no HTTP client; bash speaks enough of it.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 CMD ["bash", "-c", \
+  "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /health/live HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r -t 2 status <&3 && cat <&3 >/dev/null && [[ $status == *' 200 '* ]]"]
+ENTRYPOINT ["muster"]
+CMD ["serve", "--host", "0.0.0.0"]

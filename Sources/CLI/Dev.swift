@@ -1,0 +1,112 @@
+import App
+import ArgumentParser
+import EmbeddedPostgres
+import Foundation
+import Logging
+import Postgres
+import ServiceLifecycle
+
+struct Dev: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Everything in one process, on a private PostgreSQL: for developing against.")
+
+  @Option(help: "The port to listen on.")
+  var port = 8080
+
+  @Option(help: "The folder for the data, which stay for the next run.")
+  var data = ".muster"
+
+  @Flag(help: "Delete the data first.")
+  var reset = false
+
+  func run() async throws {
+    let service = DevelopmentService(port: port, folder: data, resets: reset, logger: makeLogger())
+    try await run([service], logger: service.logger)
+  }
+}
+
+/// A cluster, and on it the migrations, the demo, the service and the worker; all of it ends together.
+private struct DevelopmentService: Service {
+  let port: Int
+  let folder: String
+  let resets: Bool
+  let logger: Logger
+
+  func run() async throws {
+    // Asked to stop while the cluster starts, it is still stopped in order: nothing here ends halfway.
+    if resets { try await EmbeddedPostgres.erase(folder) }
+    let cluster = try await EmbeddedPostgres.start(in: folder) { say($0) }
+    do {
+      if !Task.isShuttingDownGracefully { try await serve(on: cluster) }
+    } catch {
+      try await stop(cluster)
+      throw error
+    }
+    try await stop(cluster)
+  }
+
+  /// In a task of its own: a cancelled one could not wait for the server to end.
+  private func stop(_ cluster: EmbeddedPostgres) async throws {
+    try await Task.detached { try await cluster.stop() }.value
+  }
+
+  private func serve(on cluster: EmbeddedPostgres) async throws {
+    let url = cluster.uri(database: "muster")
+    try await ScriptConnection.run(cluster.uri(database: "postgres")) { connection in
+      guard try connection.rows("SELECT 1 FROM pg_database WHERE datname = 'muster'").isEmpty else { return }
+      try connection.script("CREATE DATABASE muster")
+    }
+    try await Migrator(url: url, migrations: Resources.migrations).up()
+
+    var environment = ProcessInfo.processInfo.environment
+    environment["DATABASE_URL"] = url
+    let configuration = try await MusterConfiguration.load(environment: environment, defaults: Self.publicKeys)
+    let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
+    defer { dependencies.database.close() }
+    try await DemoSeed().plant(in: dependencies)
+
+    let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0) }
+    let worker = NotificationWorker(
+      database: dependencies.database, sender: LogSender(logger: logger), concurrency: 4, logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await service.run() }
+      group.addTask { try await worker.run() }
+      // Whichever ends first, by order or by a failure, takes the other along.
+      do {
+        try await group.next()
+      } catch {
+        group.cancelAll()
+        throw error
+      }
+      if !Task.isShuttingDownGracefully { group.cancelAll() }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Known to everybody, and good for a service that listens on this machine alone; phones stay signed in from run to
+  /// run.
+  private static let publicKeys = [
+    "MUSTER_ACCESS_TOKEN_KEYS": "dev:bm90IGEgc2VjcmV0OiBmb3IgbXVzdGVyIGRldiBvbmx5",
+    "MUSTER_REFRESH_TOKEN_KEYS": "dev:YWxzbyBub3QgYSBzZWNyZXQ6IG11c3RlciBkZXYgb25seQ==",
+  ]
+
+  /// Plain text on stdout, whatever stdout is.
+  private func greet(port: Int) {
+    let base = "http://127.0.0.1:\(port)"
+    let login = #"{"login": "\#(DemoSeed.login)", "password": "\#(DemoSeed.password)"}"#
+    say(
+      """
+
+      Muster is up at \(base)
+      Demo login: \(DemoSeed.login) with the password \(DemoSeed.password)
+      Try: curl -s \(base)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(login)'
+      Ctrl-C stops it; the data stay in \(folder)
+      """)
+  }
+
+  private func say(_ line: String) {
+    print(line)
+    // A pipe is buffered; whoever waits for the address must see it now.
+    fflush(nil)
+  }
+}

@@ -1,0 +1,179 @@
+import Subprocess
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A private PostgreSQL cluster in a folder, reached over a Unix socket that nobody but its account (and root) may open.
+///
+/// One process owns a cluster at a time. The postmaster runs in a session of its own, so a Ctrl-C in the owner's terminal
+/// does not reach it, and it outlives an owner that is killed: the next owner of the folder takes it over.
+public final class EmbeddedPostgres: Sendable {
+  /// What a commit is worth.
+  public enum Durability: Sendable {
+    /// Survives a power cut.
+    case durable
+    /// Lost with the machine; several times faster. For tests.
+    case disposable
+  }
+
+  /// The folder where the cluster really is: the one asked for, or under `/var/lib/muster` where root's cluster had to go.
+  public let folder: String
+  /// The server's main process; SIGINT makes it shut down at once and orderly.
+  public let postmasterPID: Int32
+
+  private let home: ClusterFolder
+  private let socketFolder: String
+  private let stopping = Mutex<Task<Void, any Error>?>(nil)
+
+  private init(home: ClusterFolder, socketFolder: String, postmaster: Postmaster) {
+    folder = home.path
+    postmasterPID = postmaster.pid
+    self.home = home
+    self.socketFolder = socketFolder
+  }
+
+  /// Starts the cluster in `folder`, creating it at first use; a cluster left running by a killed owner is taken over.
+  ///
+  /// - Parameters:
+  ///   - folder: Missing, empty, or made by this function earlier; any other is refused untouched.
+  ///   - settings: Server settings by name, over the defaults for a small development cluster.
+  ///   - notice: Hears, in one line, of anything a person would not expect, such as data kept in another folder.
+  /// - Throws: `EmbeddedPostgresError`, or `CancellationError` when the task was cancelled; nothing runs on then.
+  public static func start(
+    in folder: String, durability: Durability = .durable, settings: [String: String] = [:],
+    notice: (String) -> Void = { _ in }
+  ) async throws -> EmbeddedPostgres {
+    let home = try await ClusterFolder.claim(folder, notice: notice)
+    do {
+      let server = try await Server.find(for: home)
+      if home.major == nil { try await server.createCluster(in: home, durability: durability) }
+      let socketFolder = try home.makeSocketFolder()
+      let configuration = configuration(of: home, socketFolder: socketFolder, durability, settings)
+      let postmaster = try await server.postmaster(of: home, socketFolder: socketFolder, configuration: configuration)
+      return EmbeddedPostgres(home: home, socketFolder: socketFolder, postmaster: postmaster)
+    } catch {
+      home.leave()
+      throw error
+    }
+  }
+
+  /// Deletes the cluster in `folder`, stopping it if it runs. Refuses a folder that ``start(in:durability:settings:notice:)``
+  /// did not make and one that another process owns; a missing or empty folder is fine.
+  public static func erase(_ folder: String) async throws {
+    for home in try ClusterFolder.existing(for: folder) {
+      defer { home.leave() }
+      try await Postmaster.running(in: home)?.stop(in: home)
+      try home.erase()
+    }
+  }
+
+  /// The libpq URI of a database of the cluster, for its superuser `muster`.
+  public func uri(database: String) -> String {
+    "postgresql://muster@/\(percentEncoded(database))?host=\(percentEncoded(socketFolder))&port=5432"
+  }
+
+  /// Shuts the cluster down and returns once it is down; connections still open are cut.
+  ///
+  /// What has not ended after eight seconds is stopped without the final checkpoint, which costs the next start a
+  /// recovery and no data. Safe to call more than once, and from a cancelled task.
+  public func stop() async throws {
+    let shutdown = stopping.withLock { current in
+      let task = current ?? Task { try await self.shutDown() }
+      current = task
+      return task
+    }
+    try await shutdown.value
+  }
+
+  private func shutDown() async throws {
+    try await Postmaster.running(in: home)?.stop(in: home)
+    home.leave()
+  }
+
+  private static func configuration(
+    of home: ClusterFolder, socketFolder: String, _ durability: Durability, _ settings: [String: String]
+  ) -> String {
+    var values = [
+      "max_connections": "100",
+      "shared_buffers": "128MB",
+      "jit": "off",
+      "timezone": "UTC",
+      "log_timezone": "UTC",
+      "log_checkpoints": "off",
+      "cluster_name": "muster",
+    ]
+    if durability == .disposable {
+      for name in ["fsync", "synchronous_commit", "full_page_writes"] { values[name] = "off" }
+    }
+    values.merge(settings) { $1 }
+    // Last, so that no setting opens a door: the socket in its private folder is the only way in.
+    values["listen_addresses"] = ""
+    values["port"] = "5432"
+    values["unix_socket_directories"] = "\"\(socketFolder)\""
+    values["unix_socket_permissions"] = "0700"
+    values["logging_collector"] = "off"
+    let lines = values.sorted { $0.key < $1.key }.map { "\($0.key) = \(quoted($0.value))" }
+    return "# Written by muster at every start.\ninclude \(quoted(home.data + "/postgresql.conf"))\n"
+      + lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func quoted(_ value: String) -> String {
+    "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "''") + "'"
+  }
+
+  private func percentEncoded(_ text: String) -> String {
+    text.utf8.map { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+        return String(UnicodeScalar(byte))
+      default:
+        return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }.joined()
+  }
+}
+
+/// Why a cluster could not be started, stopped or erased: one line for a person at a terminal, with what to do.
+public struct EmbeddedPostgresError: Error, CustomStringConvertible {
+  public let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+
+  /// A system call on `path` failed.
+  init(_ attempt: String, _ path: String, errno code: Int32) {
+    let advice =
+      switch code {
+      case ENOSPC, EDQUOT: "free some space there and start again"
+      case EACCES, EPERM, EROFS: "choose a folder that this account may write to"
+      default: "check the folder, or choose another"
+      }
+    self.init("Cannot \(attempt) \(path) (\(String(cString: strerror(code)))): \(advice).")
+  }
+
+  /// A program of PostgreSQL failed with `output`, of which the line that matters is quoted.
+  init(_ what: String, output: String, log: String, folder: String) {
+    let fullDisk = ["No space left on device", "Check free disk space", "Disk quota exceeded"]
+    if isFull(diskOf: folder) || fullDisk.contains(where: output.contains) {
+      self.init("No space left on the disk of \(folder) for the PostgreSQL cluster: free some space and start again.")
+      return
+    }
+    // The line before "configuration file contains errors" says which.
+    let lines = output.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
+      .filter { !$0.hasSuffix(" contains errors") }
+    let marks = ["PANIC:", "FATAL:", "ERROR:", "error:"]
+    let quoted =
+      marks.lazy.compactMap { mark in
+        lines.last { $0.contains(mark) }.flatMap { line in line.firstRange(of: mark).map { line[$0.lowerBound...] } }
+      }.first.map(String.init) ?? lines.suffix(3).joined(separator: " ")
+    self.init("\(what): \(quoted) (log: \(log))")
+  }
+}

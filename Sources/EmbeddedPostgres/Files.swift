@@ -1,0 +1,126 @@
+import Synchronization
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The exclusive lock on a cluster folder, on the file that marks it as ours. The kernel releases it with the process,
+/// however that ends.
+final class FolderLock: Sendable {
+  static let marker = "muster-cluster"
+  private let descriptor: Mutex<Int32?>
+
+  static func marks(_ folder: String) -> Bool {
+    exists("\(folder)/\(marker)")
+  }
+
+  init(_ folder: String) throws {
+    let path = "\(folder)/\(Self.marker)"
+    while true {
+      // Not inherited by the server, which would hold the lock for a killed owner.
+      let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o644)
+      guard file >= 0 else { throw EmbeddedPostgresError("open", path, errno: errno) }
+      guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+        close(file)
+        let owner = readFile(path).map { $0.prefix { $0.isNumber } } ?? ""
+        throw EmbeddedPostgresError(
+          "The cluster in \(folder) is in use by process \(owner.isEmpty ? "(unknown)" : owner): "
+            + "stop that one first, or choose another folder.")
+      }
+      var locked = stat()
+      var named = stat()
+      if fstat(file, &locked) == 0, lstat(path, &named) == 0, locked.st_ino == named.st_ino {
+        let line = Array("\(getpid())\n".utf8)
+        _ = ftruncate(file, 0)
+        _ = pwrite(file, line, line.count, 0)
+        descriptor = Mutex(file)
+        return
+      }
+      // Its last owner deleted the file between our open and our lock.
+      close(file)
+    }
+  }
+
+  func release() {
+    descriptor.withLock { file in
+      if let file { close(file) }
+      file = nil
+    }
+  }
+}
+
+func exists(_ path: String) -> Bool {
+  var info = stat()
+  return lstat(path, &info) == 0
+}
+
+func readFile(_ path: String) -> String? {
+  FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
+}
+
+func writeFile(_ path: String, _ text: String, mode: mode_t = 0o644) throws {
+  let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode)
+  guard file >= 0 else { throw EmbeddedPostgresError("write", path, errno: errno) }
+  defer { close(file) }
+  // Whatever our umask, the server's account is to read its configuration.
+  fchmod(file, mode)
+  let bytes = Array(text.utf8)
+  let written = write(file, bytes, bytes.count)
+  guard written == bytes.count else {
+    throw EmbeddedPostgresError("write", path, errno: written < 0 ? errno : ENOSPC)
+  }
+}
+
+/// Whether less than a megabyte is free: too little even for the log line that would say so.
+func isFull(diskOf folder: String) -> Bool {
+  var disk = statvfs()
+  return statvfs(folder, &disk) == 0 && UInt64(disk.f_bavail) * UInt64(disk.f_frsize) < 1 << 20
+}
+
+func removeAll(_ paths: [String]) throws {
+  for path in paths where exists(path) {
+    do {
+      try FileManager.default.removeItem(atPath: path)
+    } catch {
+      throw EmbeddedPostgresError("Cannot delete \(path): look who owns it and what uses it, then try again.")
+    }
+  }
+}
+
+/// Creates a folder and those above it; root's are open for the server's account to pass.
+func makeFolders(_ path: String) throws {
+  guard !exists(path) else { return }
+  try makeFolders(parent(of: path))
+  guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw EmbeddedPostgresError("create", path, errno: errno) }
+  if geteuid() == 0 { chmod(path, 0o755) }
+}
+
+/// The absolute path without links, as far as the folder exists.
+func resolved(_ path: String) -> String {
+  guard path.hasPrefix("/") else { return resolved(FileManager.default.currentDirectoryPath + "/" + path) }
+  if let real = realpath(path, nil) {
+    defer { free(real) }
+    return String(cString: real)
+  }
+  let name = path.split(separator: "/").last ?? ""
+  return resolved(parent(of: path)) + "/" + name
+}
+
+private func parent(of path: String) -> String {
+  "/" + path.split(separator: "/").dropLast().joined(separator: "/")
+}
+
+/// FNV-1a, for a short name that is the same in every run.
+func hash(of text: String) -> String {
+  let value = text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  return String(value, radix: 16)
+}

@@ -1,0 +1,173 @@
+import Subprocess
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+#if canImport(System)
+  import System
+#else
+  import SystemPackage
+#endif
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The main process of a running cluster, as its `postmaster.pid` tells.
+struct Postmaster: Sendable {
+  let pid: pid_t
+  private let status: Substring
+
+  /// Whether it accepts connections.
+  var isReady: Bool { status.hasPrefix("ready") }
+
+  static func running(in home: ClusterFolder) async -> Postmaster? {
+    let text = readFile(home.data + "/postmaster.pid")
+    guard let lines = text?.split(separator: "\n", omittingEmptySubsequences: false),
+      let pid = lines.first.flatMap({ pid_t($0) }), pid > 0, await isServer(pid, of: home)
+    else { return nil }
+    return Postmaster(pid: pid, status: lines.count > 7 ? lines[7] : "")
+  }
+
+  /// Waits for the end of its start; nil if it is on its way down.
+  func whenReady(in home: ClusterFolder) async throws -> Postmaster? {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while let now = await Self.running(in: home), !now.status.hasPrefix("stopping"), ContinuousClock.now < deadline {
+      if now.isReady { return now }
+      if Task.isCancelled {
+        try await stop(in: home)
+        throw CancellationError()
+      }
+      await pause(.milliseconds(20))
+    }
+    return nil
+  }
+
+  /// Shuts it down fast, and after eight seconds without the final checkpoint. A cancelled task does the same.
+  func stop(in home: ClusterFolder) async throws {
+    try await Task.detached {
+      for (signal, patience) in [(SIGINT, 8), (SIGQUIT, 7)] {
+        let deadline = ContinuousClock.now + .seconds(patience)
+        kill(pid, signal)
+        while ContinuousClock.now < deadline {
+          guard await Self.isServer(pid, of: home) else { return }
+          await pause(.milliseconds(20))
+        }
+      }
+      throw EmbeddedPostgresError(
+        "PostgreSQL (process \(pid)) does not stop: see its log, \(home.log), or end it with kill -9 \(pid).")
+    }.value
+  }
+
+  /// Whether the process is the cluster's postmaster: its number alone may be another's, after a crash.
+  private static func isServer(_ pid: pid_t, of home: ClusterFolder) async -> Bool {
+    #if os(Linux)
+      var process = stat()
+      guard stat("/proc/\(pid)", &process) == 0, process.st_uid == home.account.userID else { return false }
+      let arguments = readFile("/proc/\(pid)/cmdline")?.split(separator: "\0").map(String.init) ?? []
+      return arguments.contains("-D") && arguments.contains(home.data)
+    #else
+      let command = try? await Account.current.run("ps", ["-ww", "-o", "command=", "-p", "\(pid)"])
+      return command?.output.contains(" -D \(home.data) ") ?? false
+    #endif
+  }
+}
+
+/// The account that the server runs as: our own, or for root, which PostgreSQL refuses, an unprivileged one.
+struct Account: Sendable {
+  let name: String
+  let userID: uid_t
+  let groupID: gid_t
+
+  static let current = Account(name: "", userID: geteuid(), groupID: getegid())
+
+  /// The account for a cluster whose data are, or are going to be, in the folder `data`.
+  static func running(clusterIn data: String) throws -> Account {
+    var info = stat()
+    let owner = lstat(data, &info) == 0 ? info.st_uid : nil
+    if geteuid() != 0 {
+      guard owner == nil || owner == geteuid() else {
+        throw EmbeddedPostgresError(
+          "The cluster in \(data) is another account's: run as that one (or as root), or choose another folder.")
+      }
+      return current
+    }
+    if let owner {
+      guard owner != 0, let account = Account(getpwuid(owner)) else {
+        throw EmbeddedPostgresError("The cluster in \(data) belongs to account \(owner), which cannot run PostgreSQL.")
+      }
+      return account
+    }
+    for name in ["postgres", "_postgres", "nobody"] {
+      if let account = Account(getpwnam(name)) { return account }
+    }
+    throw EmbeddedPostgresError("PostgreSQL does not run as root: make an account for it (useradd --system postgres).")
+  }
+
+  private init(name: String, userID: uid_t, groupID: gid_t) {
+    (self.name, self.userID, self.groupID) = (name, userID, groupID)
+  }
+
+  private init?(_ entry: UnsafeMutablePointer<passwd>?) {
+    guard let entry = entry?.pointee else { return nil }
+    self.init(name: String(cString: entry.pw_name), userID: entry.pw_uid, groupID: entry.pw_gid)
+  }
+
+  /// Gives a file to this account, where we are another; false if the file system does not let us.
+  func own(_ path: String) -> Bool {
+    userID == geteuid() || lchown(path, userID, groupID) == 0
+  }
+
+  /// Whether this is a folder closed to all but this account (or us).
+  func hasPrivate(_ folder: String) -> Bool {
+    var info = stat()
+    guard lstat(folder, &info) == 0, info.st_mode & S_IFMT == S_IFDIR, info.st_mode & 0o077 == 0 else { return false }
+    return info.st_uid == userID || info.st_uid == geteuid()
+  }
+
+  /// Runs a program from the folders `programs` (and the system's) as this account, with none of our PG* variables.
+  func run(
+    _ program: String, _ arguments: [String], programs: String? = nil
+  ) async throws -> (succeeded: Bool, output: String) {
+    var environment: [Environment.Key: String] = ["LC_ALL": "C", "TZ": "UTC"]
+    environment["PATH"] = [programs, "/usr/bin:/bin"].compactMap { $0 }.joined(separator: ":")
+    environment["LD_LIBRARY_PATH"] = ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]
+    var options = PlatformOptions()
+    options.createSession = true
+    options.teardownSequence = [
+      .send(signal: .interrupt, allowedDurationToNextStep: .seconds(8)),
+      .send(signal: .quit, allowedDurationToNextStep: .seconds(7)),
+    ]
+    var command = [program] + arguments
+    if userID != geteuid() {
+      #if os(Linux)
+        // Subprocess clones its child for another user, and glibc's setgroups there can wait for ever for the threads
+        // that only the parent has.
+        command = ["setpriv", "--reuid", "\(userID)", "--regid", "\(groupID)", "--clear-groups"] + command
+      #else
+        (options.userID, options.groupID, options.supplementaryGroups) = (userID, groupID, [])
+      #endif
+    }
+    do {
+      let result = try await Subprocess.run(
+        .name(command[0]), arguments: Arguments(Array(command.dropFirst())), environment: .custom(environment),
+        workingDirectory: "/", platformOptions: options, output: .string(limit: 1 << 20), error: .combinedWithOutput)
+      // A cancelled program has not said anything about the machine.
+      if !result.terminationStatus.isSuccess { try Task.checkCancellation() }
+      return (result.terminationStatus.isSuccess, result.standardOutput)
+    } catch let error as SubprocessError {
+      try Task.checkCancellation()
+      throw EmbeddedPostgresError("Cannot run \(program) as \(name.isEmpty ? "this account" : name): \(error)")
+    }
+  }
+}
+
+/// A sleep that a cancelled task sleeps too.
+func pause(_ duration: Duration) async {
+  await Task.detached { try? await Task.sleep(for: duration) }.value
+}

@@ -1,0 +1,303 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct SessionTests {
+  @Test func `registering signs in and shows the owner's profile`() async throws {
+    try await TestApp.run { app in
+      let answer = try await app.send(
+        "POST", "auth/register",
+        body: #"{"username": "Ana", "email": "ana@example.com", "password": "correct horse", "displayName": " Ana D. "}"#)
+      #expect(answer.status == 201)
+      #expect(answer.json["tokenType"].string == "Bearer")
+      #expect(answer.json["expiresIn"].int == 900)
+      #expect(answer.json["user"]["displayName"].string == "Ana D.")
+      #expect(answer.header("Cache-Control") == "no-store")
+      let ana = try Phone(app, "Ana", answer)
+      let me = try await ana.get("users/me")
+      #expect(me["email"].string == "ana@example.com")
+      #expect(me.keys == ["id", "username", "displayName", "bio", "pictureUrl", "email", "createdAt", "timestamp"])
+    }
+  }
+
+  @Test func `usernames and addresses are unique without regard to case`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      let name = try await app.send(
+        "POST", "auth/register", body: #"{"username": "ANA", "email": "x@example.com", "password": "correct horse"}"#)
+      #expect(name.status == 409)
+      #expect(name.problem == "username-taken")
+      let address = try await app.send(
+        "POST", "auth/register", body: #"{"username": "x", "email": "ANA@example.com", "password": "correct horse"}"#)
+      #expect(address.status == 422)
+      let other = try await app.send(
+        "POST", "auth/register", body: #"{"username": "xyz", "email": "ANA@example.com", "password": "correct horse"}"#)
+      #expect(other.problem == "email-taken")
+    }
+  }
+
+  @Test func `of many who register one name at once, one gets it`() async throws {
+    try await TestApp.run { app in
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for index in 0..<24 {
+          group.addTask {
+            try await app.send(
+              "POST", "auth/register",
+              body: #"{"username": "ana", "email": "\#(index)@example.com", "password": "correct horse"}"#
+            ).status
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(statuses.filter { $0 == 201 }.count == 1)
+      #expect(statuses.filter { $0 == 409 }.count == 23)
+      #expect(try await app.value("SELECT count(*) FROM sessions") == 1)
+    }
+  }
+
+  @Test func `bad registrations name every bad field`() async throws {
+    try await TestApp.run { app in
+      let answer = try await app.send(
+        "POST", "auth/register",
+        body: #"{"username": "a b", "email": "nowhere", "password": "short", "displayName": 7}"#)
+      #expect(answer.status == 422)
+      #expect(answer.badFields == ["username", "email", "password", "displayName"])
+    }
+  }
+
+  @Test func `logging in takes the username or the address, in any case`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      for login in ["ana", "ANA", "ana@example.com", "Ana@Example.COM"] {
+        let answer = try await app.send(
+          "POST", "auth/login",
+          body: #"{"login": "\#(login)", "password": "correct horse ana", "device": "iPhone"}"#)
+        #expect(answer.status == 200, "\(login)")
+        #expect(answer.json["user"]["username"].string == "ana")
+      }
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE device = 'iPhone'") == 4)
+    }
+  }
+
+  @Test func `a wrong password and an unknown account are answered alike`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      let wrong = try await app.send("POST", "auth/login", body: #"{"login": "ana", "password": "wrong horse"}"#)
+      let unknown = try await app.send("POST", "auth/login", body: #"{"login": "nobody", "password": "wrong horse"}"#)
+      #expect(wrong.status == 401)
+      #expect(unknown.status == 401)
+      for key in ["type", "title", "detail"] { #expect(wrong.json[key] == unknown.json[key]) }
+    }
+  }
+
+  @Test func `the same password typed in another Unicode form is the same`() async throws {
+    try await TestApp.run { app in
+      let composed = "caf\u{e9} cr\u{e8}me"
+      let decomposed = "cafe\u{301} cre\u{300}me"
+      let answer = try await app.send(
+        "POST", "auth/register",
+        body: #"{"username": "ana", "email": "ana@example.com", "password": "\#(composed)"}"#)
+      #expect(answer.status == 201)
+      let login = try await app.send("POST", "auth/login", body: #"{"login": "ana", "password": "\#(decomposed)"}"#)
+      #expect(login.status == 200)
+    }
+  }
+
+  @Test func `passwords are hashed at the recommended cost unless told otherwise`() async throws {
+    let passwords = Passwords(cost: .recommended)
+    let hash = try await passwords.hash("correct horse")
+    #expect(hash.hasPrefix("$scrypt$ln=15,r=8,p=3$"))
+    #expect(try await passwords.verify("correct horse", against: hash))
+    #expect(try await !passwords.verify("wrong horse", against: hash))
+    // The cost of a stored hash is its own, not that of the process.
+    #expect(try await Passwords(cost: Passwords.Cost(logN: 4, r: 8, p: 1)).verify("correct horse", against: hash))
+  }
+
+  @Test func `expired access tokens say so, and a refresh helps`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let session = try #require(RefreshToken(ana.refreshToken, keys: app.dependencies.refreshTokenKeys)).session
+      let old = try await app.dependencies.accessTokens.sign(
+        user: ana.userID, session: session, now: Timestamp.now().adding(seconds: -931))
+      let answer = try await app.send("GET", "users/me", token: old)
+      #expect(answer.status == 401)
+      #expect(answer.problem == "token-expired")
+      #expect(answer.header("WWW-Authenticate")?.contains("token-expired") == true)
+      let tolerated = try await app.dependencies.accessTokens.sign(
+        user: ana.userID, session: session, now: Timestamp.now().adding(seconds: -920))
+      #expect(try await app.send("GET", "users/me", token: tolerated).status == 200)
+      #expect(try await ana.refresh().status == 200)
+      _ = try await ana.get("users/me")
+    }
+  }
+
+  @Test func `tokens signed by another key or another server are refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let foreign = await AccessTokens(keys: try SigningKeys(SigningKeys.generate()), lifetime: 900)
+      let token = try await foreign.sign(user: ana.userID, session: .new())
+      #expect(try await app.send("GET", "users/me", token: token).problem == "invalid-token")
+      let tampered = ana.accessToken.dropLast(2) + "AA"
+      #expect(try await app.send("GET", "users/me", token: String(tampered)).status == 401)
+      // alg none, with the payload of a valid token
+      let parts = ana.accessToken.split(separator: ".")
+      let none = Data(#"{"alg":"none","typ":"at+jwt"}"#.utf8).base64URL
+      #expect(try await app.send("GET", "users/me", token: "\(none).\(parts[1]).").status == 401)
+    }
+  }
+
+  @Test func `exchanged keys keep everybody signed in`() async throws {
+    let (old, new) = (SigningKeys.generate(), SigningKeys.generate())
+    let before = await AccessTokens(keys: try SigningKeys(old), lifetime: 900)
+    let after = await AccessTokens(keys: try SigningKeys("\(new),\(old)"), lifetime: 900)
+    let user = User.ID.new()
+    #expect(try await after.verify(try await before.sign(user: user, session: .new())).user == user)
+    await #expect(throws: AppError.invalidToken) {
+      _ = try await before.verify(try await after.sign(user: user, session: .new()))
+    }
+    let token = RefreshToken(session: .new(), counter: 3, branch: 1, kid: try SigningKeys(old).signing.kid)
+    let text = try token.signed(with: try SigningKeys(old))
+    #expect(RefreshToken(text, keys: try SigningKeys("\(new),\(old)")) == token)
+    #expect(RefreshToken(text, keys: try SigningKeys(new)) == nil)
+  }
+}
+
+/// The rules of the refresh token, each by itself: `counter, branch` of what is shown and given.
+@Suite struct RefreshTests {
+  /// A session with a clock of its own.
+  private struct Machine {
+    let app: TestApp
+    let user: User.ID
+    let first: RefreshToken
+    let start: Timestamp
+
+    init(_ app: TestApp) async throws {
+      self.app = app
+      user = try await app.signUp("ana").userID
+      start = .now()
+      let (user, keys, start) = (user, app.dependencies.refreshTokenKeys, start)
+      first = try await app.database.change {
+        try await Session.start(for: user, device: nil, keys: keys, now: start, in: $0)
+      }
+    }
+
+    func show(_ token: RefreshToken, at seconds: Int) async throws -> RefreshToken? {
+      let keys = app.dependencies.refreshTokenKeys
+      let now = start.adding(seconds: seconds)
+      let rotation = try await app.database.change {
+        try await Session.rotate(token, keys: keys, now: now, in: $0)
+      }
+      if case .rotated(_, let next) = rotation { return next }
+      return nil
+    }
+
+    func token(_ counter: Int, _ branch: Int) -> RefreshToken {
+      RefreshToken(session: first.session, counter: counter, branch: branch, kid: first.kid)
+    }
+  }
+
+  @Test func `each refresh makes the next token`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      #expect(try await machine.show(machine.first, at: 1) == machine.token(1, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 2) == machine.token(2, 0))
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE id = \(machine.first.session)") == 1)
+    }
+  }
+
+  @Test func `a lost answer is given again, and after a while replaced`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)
+      #expect(try await machine.show(machine.first, at: 9) == machine.token(1, 0))
+      #expect(try await machine.show(machine.first, at: 11) == machine.token(1, 1))
+      // Within 10 s of that, the same again.
+      #expect(try await machine.show(machine.first, at: 20) == machine.token(1, 1))
+      #expect(try await machine.show(machine.token(1, 1), at: 30) == machine.token(2, 0))
+    }
+  }
+
+  @Test func `a superseded branch is theft, though the true parent is not`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)  // (1,0), lost
+      _ = try await machine.show(machine.first, at: 11)  // (1,1)
+      _ = try await machine.show(machine.token(1, 1), at: 12)  // (2,0), lost
+      #expect(try await machine.show(machine.token(1, 1), at: 13) == machine.token(2, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 14) == nil)
+      // The session has ended for everybody.
+      #expect(try await machine.show(machine.token(2, 0), at: 15) == nil)
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["session-revoked"])
+      #expect(told.first?.payload["sessionId"].string == machine.first.session.description)
+    }
+  }
+
+  @Test func `an older token is theft`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)
+      _ = try await machine.show(machine.token(1, 0), at: 1)
+      #expect(try await machine.show(machine.first, at: 2) == nil)
+      #expect(try await machine.show(machine.token(2, 0), at: 3) == nil)
+      #expect(try await app.takeNotifications().count == 1)
+    }
+  }
+
+  @Test func `a token ahead of the row is genuine: the database was restored`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      #expect(try await machine.show(machine.token(7, 2), at: 1) == machine.token(8, 0))
+      #expect(try await machine.show(machine.token(7, 2), at: 2) == machine.token(8, 0))
+    }
+  }
+
+  @Test func `sessions end when idle for 60 days or after a year`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      let day = 86_400
+      #expect(try await machine.show(machine.first, at: 59 * day) == machine.token(1, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 120 * day) == nil)
+      var token = machine.token(1, 0)
+      for step in 2...8 {
+        token = try #require(try await machine.show(token, at: 40 * step * day))
+      }
+      #expect(try await machine.show(token, at: 364 * day) != nil)
+      #expect(try await machine.show(token, at: 366 * day) == nil)
+    }
+  }
+
+  @Test func `parallel refreshes converge on one token`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let shown = ana.refreshToken
+      let given = try await withThrowingTaskGroup(of: Answer.self) { group in
+        for _ in 0..<20 {
+          group.addTask { try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(shown)"}"#) }
+        }
+        return try await group.reduce(into: [Answer]()) { $0.append($1) }
+      }
+      #expect(given.allSatisfy { $0.status == 200 })
+      #expect(Set(given.map { $0.json["refreshToken"].string }).count == 1)
+    }
+  }
+
+  @Test func `garbage and tampered tokens end nothing`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var parts = ana.refreshToken.split(separator: ".").map(String.init)
+      for bad in ["x", "mr1.a.b.c", "mr1...", ana.refreshToken + "A", String(ana.refreshToken.dropLast(4))] {
+        let answer = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(bad)"}"#)
+        #expect(answer.status == 401, "\(bad)")
+        #expect(answer.problem == "session-ended")
+      }
+      // Another counter under the same MAC.
+      parts[2] = String(parts[2].dropLast(8)) + "AAAAAAAB"
+      let forged = parts.joined(separator: ".")
+      #expect(try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(forged)"}"#).status == 401)
+      #expect(try await ana.refresh().status == 200)
+    }
+  }
+}

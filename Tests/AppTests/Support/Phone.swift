@@ -1,0 +1,157 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import App
+
+/// A signed-in person's phone: does what people do.
+final class Phone: Sendable {
+  let app: TestApp
+  let username: String
+  let id: String
+  private let tokens: Mutex<(access: String, refresh: String)>
+
+  init(_ app: TestApp, _ username: String, _ answer: Answer) throws {
+    self.app = app
+    self.username = username
+    id = try #require(answer.json["user"]["id"].string)
+    tokens = Mutex(
+      (try #require(answer.json["accessToken"].string), try #require(answer.json["refreshToken"].string)))
+  }
+
+  var accessToken: String { tokens.withLock { $0.access } }
+  var refreshToken: String { tokens.withLock { $0.refresh } }
+  var userID: User.ID { User.ID(id) ?? .new() }
+
+  func send(
+    _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
+  ) async throws -> Answer {
+    try await app.send(method, path, body: body, headers: headers, token: accessToken)
+  }
+
+  /// GETs something that must be there.
+  func get(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> JSON {
+    let answer = try await send("GET", path)
+    #expect(answer.status == 200, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer.json
+  }
+
+  // MARK: Sessions
+
+  /// Shows a refresh token and keeps what comes back, as a phone does.
+  @discardableResult
+  func refresh(_ token: String? = nil) async throws -> Answer {
+    let answer = try await app.send(
+      "POST", "auth/refresh", body: #"{"refreshToken": "\#(token ?? refreshToken)"}"#)
+    if let access = answer.json["accessToken"].string, let refresh = answer.json["refreshToken"].string {
+      tokens.withLock { $0 = (access, refresh) }
+    }
+    return answer
+  }
+
+  // MARK: Friends
+
+  /// - Returns: the request's id.
+  @discardableResult
+  func sendFriendRequest(
+    to other: Phone, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> String {
+    let answer = try await send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer.json["id"].string ?? ""
+  }
+
+  @discardableResult
+  func accept(
+    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("POST", "friend-requests/\(request)/accept")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func decline(
+    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("POST", "friend-requests/\(request)/decline")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  // MARK: Events
+
+  /// - Returns: the event.
+  @discardableResult
+  func createEvent(
+    _ title: String = "Picnic", inviting guests: [Phone] = [], capacity: Int? = nil,
+    startTime: String = "2030-05-01T18:00:00Z", endTime: String? = "2030-05-01T20:00:00Z", expecting status: Int = 201,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> JSON {
+    let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
+    let answer = try await send(
+      "POST", "events",
+      """
+      {"title": "\(title)", "startTime": "\(startTime)", "endTime": \(endTime.map { "\"\($0)\"" } ?? "null"),
+       "timeZone": "Europe/Berlin", "capacity": \(capacity.map(String.init) ?? "null"), "inviteeIds": [\(ids)]}
+      """)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer.json
+  }
+
+  @discardableResult
+  func answer(
+    _ status: String, to event: String, expecting code: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"}"#)
+    #expect(answer.status == code, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func edit(
+    _ event: String, _ body: String, headers: [(String, String)] = [], expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("PATCH", "events/\(event)", body, headers: headers)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  // MARK: Caching
+
+  static let collections: [Collection: String] = [
+    .profile: "users/me", .friends: "friends", .friendRequests: "friend-requests?direction=incoming",
+    .sentFriendRequests: "friend-requests?direction=sent", .events: "events", .invitations: "invitations",
+  ]
+
+  /// Reads all lists.
+  ///
+  /// - Returns: the stamp that came with each.
+  func refreshLists() async throws -> [Collection: String] {
+    var stamps: [Collection: String] = [:]
+    for (collection, path) in Self.collections {
+      let stamp: String = try #require(try await get(path)["timestamp"].string)
+      stamps[collection] = stamp
+    }
+    return stamps
+  }
+
+  /// Echoes stamps.
+  ///
+  /// - Returns: the collections called stale.
+  func stale(_ stamps: [Collection: String]) async throws -> Set<Collection> {
+    let body = stamps.map { "\"\($0.rawValue)\": \"\($1)\"" }.joined(separator: ",")
+    let answer = try await send("POST", "cache/validate/\(id)", "{\(body)}")
+    #expect(answer.status == 200, "\(answer.body)")
+    #expect(answer.json.keys == Set(stamps.keys.map(\.rawValue)))
+    return Set(stamps.keys.filter { answer.json[$0.rawValue]["invalidate"].bool != false })
+  }
+
+  /// Which collections `action` makes stale for this phone.
+  func stale(after action: () async throws -> Void) async throws -> Set<Collection> {
+    let stamps = try await refreshLists()
+    try await action()
+    return try await stale(stamps)
+  }
+}

@@ -1,0 +1,226 @@
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import Postgres
+import ServiceLifecycle
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The whole service on a port and a database of its own.
+struct TestApp: Sendable {
+  let url: String
+  let databaseURL: String
+  let dependencies: Dependencies
+
+  var database: Database { dependencies.database }
+
+  private static let template = Task {
+    try await TestCluster.makeTemplate("muster_template") { url in
+      try await Migrator(url: url, migrations: Resources.migrations).up()
+    }
+  }
+
+  static let accessTokenKeys = SigningKeys.generate()
+  static let refreshTokenKeys = SigningKeys.generate()
+
+  /// The environment of a test's service: hashing is cheap, all else as in production.
+  static func environment(_ databaseURL: String) -> [String: String] {
+    [
+      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
+      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+    ]
+  }
+
+  /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
+  static func run(
+    _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (TestApp) async throws -> Void
+  ) async throws {
+    try await withDatabase { databaseURL in
+      let configuration = try await MusterConfiguration.load(
+        environment: Self.environment(databaseURL).merging(environment) { $1 }, file: nil)
+      var logger = Logger(label: "test")
+      logger.logLevel = .critical
+      let dependencies = try await Dependencies(configuration, name: "test", logger: logger)
+      try await serving(dependencies, limits: limits) { port in
+        let app = TestApp(
+          url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)
+        try await body(app)
+        let left = try await app.takeNotifications()
+        #expect(left.isEmpty, "notifications that nobody asserted", sourceLocation: sourceLocation)
+      }
+      dependencies.database.close()
+    }
+  }
+
+  /// A migrated, empty database.
+  static func withDatabase(_ body: (_ url: String) async throws -> Void) async throws {
+    try await template.value
+    try await TestCluster.withDatabase(template: "muster_template", body)
+  }
+
+  private static func serving(
+    _ dependencies: Dependencies, limits: ConnectionLimits, _ body: @escaping @Sendable (_ port: Int) async throws -> Void
+  ) async throws {
+    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+    let service = makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits) { continuation.yield($0) }
+    let group = ServiceGroup(services: [service], logger: dependencies.logger)
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+      tasks.addTask {
+        try await group.run()
+        continuation.finish()
+      }
+      var iterator = ports.makeAsyncIterator()
+      let port = try #require(await iterator.next())
+      do {
+        try await body(port)
+      } catch {
+        await group.triggerGracefulShutdown()
+        throw error
+      }
+      await group.triggerGracefulShutdown()
+      try await tasks.waitForAll()
+    }
+  }
+
+  // MARK: Requests
+
+  /// Sends a request as anybody.
+  func send(
+    _ method: String, _ path: String, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
+  ) async throws -> Answer {
+    var request = HTTPClientRequest(url: path.hasPrefix("/") ? url + path : "\(url)/api/v1/\(path)")
+    request.method = .RAW(value: method)
+    if let body {
+      request.body = .bytes(ByteBuffer(string: body))
+      request.headers.add(name: "Content-Type", value: "application/json")
+    }
+    if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+    for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let bytes = try await response.body.collect(upTo: 16 << 20)
+    return Answer(status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
+  }
+
+  /// Registers somebody and signs in.
+  func signUp(_ username: String, displayName: String? = nil) async throws -> Phone {
+    let name = displayName ?? username.prefix(1).uppercased() + username.dropFirst()
+    let answer = try await send(
+      "POST", "auth/register",
+      body: """
+        {"username": "\(username)", "email": "\(username)@example.com", "password": "correct horse \(username)",
+         "displayName": "\(name)"}
+        """)
+    #expect(answer.status == 201, "\(answer.body)")
+    return try Phone(self, username, answer)
+  }
+
+  /// Two people who are friends, with nothing left in the queue.
+  func friends(_ first: String, _ second: String) async throws -> (Phone, Phone) {
+    let (one, other) = (try await signUp(first), try await signUp(second))
+    try await befriend(one, other)
+    return (one, other)
+  }
+
+  /// Makes two people friends and forgets the notifications of it.
+  func befriend(_ one: Phone, _ other: Phone) async throws {
+    let request = try await one.sendFriendRequest(to: other)
+    try await other.accept(request)
+    try await takeNotifications()
+  }
+
+  // MARK: What it left behind
+
+  struct Queued: Equatable, CustomStringConvertible {
+    let type: String
+    let recipient: String
+    let payload: JSON
+
+    var description: String { "\(type) for \(recipient): \(payload)" }
+
+    static func == (left: Queued, right: (String, Phone)) -> Bool {
+      left.type == right.0 && left.recipient == right.1.id
+    }
+  }
+
+  /// Empties the queue and returns what was in it, oldest first.
+  @discardableResult
+  func takeNotifications() async throws -> [Queued] {
+    let rows = try await database.execute(
+      """
+      WITH taken AS (DELETE FROM notification_queue RETURNING id, type, recipient_id, payload)
+      SELECT type, recipient_id, payload FROM taken ORDER BY id
+      """)
+    return try rows.map { row in
+      let recipient: User.ID = try row["recipient_id"]
+      return Queued(
+        type: try row["type"], recipient: recipient.description,
+        payload: try JSON(parsing: (try row["payload"] as JSONDocument).text.utf8))
+    }
+  }
+
+  /// Runs one statement and returns its single value.
+  func value<Value: SQLValue>(_ sql: SQL, as: Value.Type = Value.self) async throws -> Value? {
+    try await database.value(sql)
+  }
+}
+
+/// What the service answered.
+struct Answer: Sendable {
+  let status: Int
+  let headers: [(name: String, value: String)]
+  let body: String
+
+  func header(_ name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+
+  /// `.null` if the body is no JSON.
+  var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
+
+  /// The slug of a problem.
+  var problem: String? { json["type"].string }
+
+  /// The fields that a problem names.
+  var badFields: [String] { json["errors"].array.compactMap { $0["field"].string } }
+}
+
+extension JSON {
+  subscript(name: String) -> JSON {
+    if case .object(let members) = self { return members[name] ?? .null }
+    return .null
+  }
+
+  subscript(index: Int) -> JSON {
+    array.indices.contains(index) ? array[index] : .null
+  }
+
+  var array: [JSON] {
+    if case .array(let elements) = self { return elements }
+    return []
+  }
+
+  var string: String? {
+    if case .string(let text) = self { return text }
+    return nil
+  }
+
+  var int: Int? {
+    if case .number(let text) = self { return Int(text) }
+    return nil
+  }
+
+  var bool: Bool? {
+    if case .bool(let value) = self { return value }
+    return nil
+  }
+
+  var keys: Set<String> {
+    if case .object(let members) = self { return Set(members.keys) }
+    return []
+  }
+}

@@ -1,0 +1,67 @@
+import EmbeddedPostgres
+import Foundation
+import Postgres
+import Synchronization
+
+/// The PostgreSQL server that all tests of a run share, each in a database of its own.
+public enum TestCluster {
+  private static let cluster = Task {
+    let folder =
+      ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"]
+      ?? FileManager.default.temporaryDirectory.appending(path: "muster-test-\(getpid())").path
+    let cluster = try await EmbeddedPostgres.start(
+      in: folder, durability: .disposable, settings: ["max_connections": "800", "shared_buffers": "256MB"])
+    // A server must not outlive the tests, however they end short of a kill.
+    postmaster.withLock { $0 = (cluster.postmasterPID, cluster.folder) }
+    atexit {
+      guard let (pid, folder) = postmaster.withLock({ $0 }) else { return }
+      kill(pid, SIGQUIT)
+      for _ in 0..<100 where kill(pid, 0) == 0 { usleep(50_000) }
+      try? FileManager.default.removeItem(atPath: folder)
+    }
+    return cluster
+  }
+
+  private static let postmaster = Mutex<(pid: Int32, folder: String)?>(nil)
+
+  /// A database of the cluster, to create others from.
+  public static func administrationURL() async throws -> String {
+    try await cluster.value.uri(database: "postgres")
+  }
+
+  /// Creates a database, hands its URL to `body`, and drops it.
+  ///
+  /// - Parameter template: the name of a database to copy.
+  public static func withDatabase<Value: Sendable>(
+    template: String = "template1", _ body: (_ url: String) async throws -> Value
+  ) async throws -> Value {
+    let cluster = try await cluster.value
+    let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
+    let administration = cluster.uri(database: "postgres")
+    try await ScriptConnection.run(administration) {
+      try $0.script("CREATE DATABASE \(name) TEMPLATE \(template)")
+    }
+    do {
+      let value = try await body(cluster.uri(database: name))
+      try await drop(name, administration)
+      return value
+    } catch {
+      try await drop(name, administration)
+      throw error
+    }
+  }
+
+  private static func drop(_ name: String, _ administration: String) async throws {
+    try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(name) WITH (FORCE)") }
+  }
+
+  /// Creates a database to copy from, once.
+  public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
+    let cluster = try await cluster.value
+    try await ScriptConnection.run(cluster.uri(database: "postgres")) {
+      try $0.script("DROP DATABASE IF EXISTS \(name)")
+      try $0.script("CREATE DATABASE \(name)")
+    }
+    try await prepare(cluster.uri(database: name))
+  }
+}
