@@ -1,0 +1,138 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct CacheTests {
+  @Test func `both request shapes are taken, and nothing asks for everything`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let path = "cache/validate/\(ana.id)"
+      let flat = try await ana.send("POST", path, #"{"friends": "2025-04-01T10:00:00Z", "events": null}"#)
+      #expect(flat.json.keys == ["friends", "events"])
+      #expect(flat.json["friends"]["invalidate"].bool == true)
+      let nested = try await ana.send("POST", path, #"{"timestamps": {"friends": "2025-04-01T10:00:00Z"}}"#)
+      #expect(nested.json.keys == ["friends"])
+      for body in ["{}", #"{"timestamps": {}}"#, nil] {
+        let all = try await ana.send("POST", path, body)
+        #expect(all.status == 200, "\(all.body)")
+        #expect(all.json.keys == Set(App.Collection.allCases.map(\.rawValue)))
+      }
+      let unknown = try await ana.send("POST", path, #"{"selfies": "2025-04-01T10:00:00Z"}"#)
+      #expect(unknown.json["selfies"]["invalidate"].bool == true)
+      #expect(unknown.json["selfies"]["timestamp"] == .null)
+    }
+  }
+
+  @Test func `a malformed time is refused by its key, and another user is forbidden`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let answer = try await ana.send(
+        "POST", "cache/validate/\(ana.id)",
+        #"{"friends": "yesterday", "events": 5, "profile": "2025-02-30T00:00:00Z", "blocks": "2025-04-01T10:00:00Z"}"#)
+      #expect(answer.status == 422)
+      #expect(answer.badFields == ["events", "friends", "profile"])
+      #expect(try await ana.send("POST", "cache/validate/\(ben.id)", "{}").status == 403)
+      #expect(try await ana.send("POST", "cache/validate/nobody", "{}").status == 403)
+      #expect(try await ana.send("POST", "cache/validate/\(ana.id.uppercased())", "{}").status == 200)
+    }
+  }
+
+  @Test func `an echo must equal the stamp, to the microsecond`() throws {
+    let stamp = Timestamp(microseconds: 1_777_000_000_123_456)
+    let now = stamp.adding(seconds: 1_000_000)
+    for (offset, isFresh) in [(0, true), (1, false), (-1, false), (1_000_000, false)] {
+      let text = Timestamp(microseconds: stamp.microseconds + Int64(offset)).rfc3339(microseconds: true)
+      #expect(try #require(Stamps.Claim(text)).isFresh(at: stamp, now: now) == isFresh, "\(text)")
+    }
+    // The same instant in another zone.
+    let shifted = stamp.adding(seconds: 7200).rfc3339(microseconds: true).dropLast() + "+02:00"
+    #expect(try #require(Stamps.Claim(String(shifted))).isFresh(at: stamp, now: now))
+  }
+
+  @Test func `a phone's clock is trusted to a minute, and never in the future`() throws {
+    let stamp = try #require(Timestamp(rfc3339: "2026-05-01T18:00:00.500000Z"))
+    let now = stamp.adding(seconds: 3600)
+    for (text, isFresh) in [
+      ("2026-05-01T18:00:00Z", false), ("2026-05-01T18:01:00Z", false), ("2026-05-01T18:01:01Z", true),
+      ("2026-05-01T18:01:00.501Z", true), ("2026-05-01T18:01:00.500000001Z", false),
+      ("2026-05-01T20:30:00+02:00", true), ("2026-05-01T19:00:00Z", true), ("2026-05-01T19:00:01Z", false),
+      ("2027-01-01T00:00:00Z", false),
+    ] {
+      #expect(try #require(Stamps.Claim(text)).isFresh(at: stamp, now: now) == isFresh, "\(text)")
+    }
+  }
+
+  @Test func `an echoed list answers 304 without being read`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      for path in Phone.collections.values {
+        let first = try await ana.send("GET", path)
+        let tag = try #require(first.header("ETag"), "\(path)")
+        for header in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
+          let again = try await ana.send("GET", path, headers: [("If-None-Match", header)])
+          #expect(again.status == 304, "\(path) \(header)")
+          #expect(again.body.isEmpty)
+          #expect(again.header("ETag") == tag)
+        }
+        #expect(try await ana.send("GET", path, headers: [("If-None-Match", "\"x\"")]).status == 200)
+        #expect(try await ben.send("GET", path, headers: [("If-None-Match", tag)]).status == 200)
+      }
+    }
+  }
+
+  @Test func `stamps of many changes at once all differ, and the last one stands`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let stamps = try await withThrowingTaskGroup(of: Timestamp?.self) { group in
+        for _ in 0..<200 {
+          group.addTask {
+            try await app.database.change { $0.touch(.friends, .events, of: ana.userID) }
+            return try await Stamps.read(.friends, of: ana.userID, in: app.database)
+          }
+        }
+        return try await group.reduce(into: [Timestamp]()) { if let stamp = $1 { $0.append(stamp) } }
+      }
+      #expect(stamps.count == 200)
+      #expect(try await Stamps.read(.friends, of: ana.userID, in: app.database) == stamps.max())
+    }
+  }
+
+  @Test func `a stamp rises even when the clock does not`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let future = Timestamp.now().adding(seconds: 86_400)
+      try await app.database.execute(
+        "UPDATE collection_stamps SET stamp = \(future) WHERE user_id = \(ana.userID) AND collection = 'friends'")
+      for step in 1...3 {
+        try await app.database.change { $0.touch(.friends, of: ana.userID) }
+        let stamp = try await Stamps.read(.friends, of: ana.userID, in: app.database)
+        #expect(stamp == Timestamp(microseconds: future.microseconds + Int64(step)))
+      }
+    }
+  }
+
+  /// A transaction that began first and commits last must not leave its change behind somebody's stamp.
+  @Test func `a change that commits late is never called fresh`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let gate = AsyncStream.makeStream(of: Void.self)
+      let begun = AsyncStream.makeStream(of: Void.self)
+      async let late: Void = app.database.change { change in
+        try await change.rows("UPDATE users SET bio = 'late' WHERE id = \(ana.userID)")
+        change.touch(.profile, of: ana.userID)
+        begun.continuation.finish()
+        for await _ in gate.stream {}
+      }
+      for await _ in begun.stream {}
+      try await app.database.change { $0.touch(.profile, of: ana.userID) }
+      let seen = try await ana.get("users/me")
+      #expect(seen["bio"] == .null)
+      let stamp = try #require(seen["timestamp"].string)
+      #expect(try await ana.stale([.profile: stamp]) == [])
+      gate.continuation.finish()
+      try await late
+      #expect(try await ana.stale([.profile: stamp]) == [.profile])
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import TestSupport
+import Testing
+
+@testable import App
+
+/// `muster dev` as a real process.
+@Suite(.serialized) struct DevTests {
+  private func withFolder(_ body: (String) async throws -> Void) async throws {
+    let folder = "/tmp/muster-dev-\(UUID().uuidString.prefix(8))"
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try await body(folder)
+  }
+
+  private func start(_ folder: String, port: Int, _ more: String...) throws -> Program {
+    try Program(
+      Program.path("muster"), ["dev", "--data", folder, "--port", String(port)] + more,
+      environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1"], in: "/tmp")
+  }
+
+  /// Ports below the ephemeral ones, so that no outgoing connection sits on them.
+  private static func freePort() -> Int { Int.random(in: 20_000..<30_000) }
+
+  private func postmasterPID(_ folder: String) -> Int32? {
+    let file = try? String(contentsOfFile: folder + "/data/postmaster.pid", encoding: .utf8)
+    return file.flatMap { Int32($0.prefix { $0.isNumber }) }
+  }
+
+  @Test func `one command serves the demo, and leaves no process behind`() async throws {
+    try await withFolder { folder in
+      let port = Self.freePort()
+      for signal in [SIGINT, SIGTERM] {
+        let dev = try start(folder, port: port)
+        try await dev.waitForOutput("Ctrl-C stops it")
+        let postmaster = try #require(postmasterPID(folder))
+        #expect(kill(postmaster, 0) == 0)
+
+        // The printed line works when pasted.
+        let line = try #require(dev.standardOutput.split(separator: "\n").first { $0.hasPrefix("Try: ") }?.dropFirst(5))
+        let curl = try Program("/bin/sh", ["-c", String(line)])
+        #expect(try await curl.exitStatus() == 0)
+        let answer = try JSON(parsing: curl.standardOutput.utf8)
+        let token = try #require(answer["accessToken"].string)
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/api/v1/friends")
+        request.headers.add(name: "Authorization", value: "Bearer \(token)")
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+        let friends = try JSON(parsing: try await response.body.collect(upTo: 1 << 20).readableBytesView)
+        #expect(friends["items"].array.count == 5)
+
+        dev.signal(signal)
+        #expect(try await dev.exitStatus(within: .seconds(15)) == 0)
+        try await eventually { kill(postmaster, 0) != 0 }
+      }
+    }
+  }
+
+  @Test func `a cluster that a killed process left is taken over, with its data`() async throws {
+    try await withFolder { folder in
+      let first = try start(folder, port: Self.freePort())
+      try await first.waitForOutput("Ctrl-C stops it")
+      let postmaster = try #require(postmasterPID(folder))
+      first.signal(SIGKILL)
+      _ = try await first.exitStatus()
+      #expect(kill(postmaster, 0) == 0)
+
+      let second = try start(folder, port: Self.freePort())
+      try await second.waitForOutput("Ctrl-C stops it")
+      #expect(postmasterPID(folder) == postmaster)
+      second.signal(SIGTERM)
+      #expect(try await second.exitStatus(within: .seconds(15)) == 0)
+      try await eventually { kill(postmaster, 0) != 0 }
+    }
+  }
+
+  @Test func `a signal while it starts leaves nothing behind either`() async throws {
+    try await withFolder { folder in
+      for delay in [50, 400, 900] {
+        let dev = try start(folder, port: Self.freePort())
+        try await Task.sleep(for: .milliseconds(delay))
+        let postmaster = postmasterPID(folder)
+        dev.signal(SIGTERM)
+        _ = try await dev.exitStatus(within: .seconds(20))
+        if let pid = postmaster ?? postmasterPID(folder) { try await eventually { kill(pid, 0) != 0 } }
+      }
+    }
+  }
+
+  @Test func `what is in the way gets one clear line`() async throws {
+    try await withFolder { folder in
+      let first = try start(folder, port: Self.freePort())
+      try await first.waitForOutput("Ctrl-C stops it")
+      let port = try #require(first.standardOutput.firstMatch(of: /127\.0\.0\.1:(\d+)/)?.1)
+
+      /// What a start says that cannot succeed.
+      func refusal(_ program: Program) async throws -> String {
+        #expect(try await program.exitStatus(within: .seconds(30)) != 0)
+        let lines = program.standardError.split(separator: "\n").filter { $0.hasPrefix("Error: ") }
+        #expect(lines.count == 1, "\(program.standardError)")
+        return String(lines.first ?? "")
+      }
+      #expect(try await refusal(try start(folder, port: Self.freePort())).contains(String(first.pid)))
+      try await withFolder { other in
+        let said = try await refusal(try start(other, port: Int(port) ?? 0))
+        #expect(said.contains("port \(port) is in use"))
+        // And its own cluster does not go on.
+        #expect(postmasterPID(other).map { kill($0, 0) } != 0)
+      }
+      try await withFolder { foreign in
+        try FileManager.default.createDirectory(atPath: foreign, withIntermediateDirectories: true)
+        try "precious".write(toFile: foreign + "/notes.txt", atomically: true, encoding: .utf8)
+        #expect(try await refusal(try start(foreign, port: Self.freePort())).contains(foreign))
+        #expect(try await refusal(try start(foreign, port: Self.freePort(), "--reset")).contains(foreign))
+        #expect(try String(contentsOfFile: foreign + "/notes.txt", encoding: .utf8) == "precious")
+      }
+      try await withFolder { other in
+        let missing = try Program(
+          Program.path("muster"), ["dev", "--data", other], environment: ["MUSTER_PG_BIN": "/nonexistent"])
+        let said = try await refusal(missing)
+        #expect(said.contains("/nonexistent"))
+      }
+      first.signal(SIGTERM)
+      #expect(try await first.exitStatus(within: .seconds(15)) == 0)
+    }
+  }
+
+  @Test func `reset begins anew`() async throws {
+    try await withFolder { folder in
+      for more in [[], ["--reset"]] {
+        let dev = try Program(
+          Program.path("muster"), ["dev", "--data", folder, "--port", String(Self.freePort())] + more,
+          environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1"])
+        try await dev.waitForOutput("Ctrl-C stops it")
+        dev.signal(SIGTERM)
+        #expect(try await dev.exitStatus(within: .seconds(15)) == 0)
+      }
+    }
+  }
+}

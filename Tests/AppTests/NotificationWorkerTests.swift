@@ -1,0 +1,176 @@
+import Foundation
+import Logging
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Keeps what it was asked to send; fails where told to.
+private final class Recorder: PushSender {
+  let sent = Mutex<[Push]>([])
+  let refuses: @Sendable (Push) -> Bool
+
+  init(refusing: @escaping @Sendable (Push) -> Bool = { _ in false }) {
+    refuses = refusing
+  }
+
+  func send(_ push: Push) async throws {
+    if refuses(push) { throw AppError(.unavailable, "down", "down") }
+    sent.withLock { $0.append(push) }
+  }
+
+  var count: Int { sent.withLock { $0.count } }
+}
+
+@Suite struct NotificationWorkerTests {
+  private func worker(_ app: TestApp, _ sender: any PushSender) -> NotificationWorker {
+    NotificationWorker(database: app.database, sender: sender, concurrency: 4, logger: app.dependencies.logger)
+  }
+
+  /// Puts rows into the queue: as many subjects, `each` rows for each, in order.
+  private func enqueue(_ app: TestApp, subjects: Int, each: Int = 1) async throws {
+    for round in 0..<each {
+      try await app.database.execute(
+        """
+        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+        SELECT 'test', md5('r' || n)::uuid, md5('s' || n)::uuid, jsonb_build_object('round', \(round), 'n', n)
+        FROM generate_series(1, \(subjects)) AS n
+        """)
+    }
+  }
+
+  @Test func `what is due is delivered and forgotten`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let request = try await ana.sendFriendRequest(to: ben)
+      let recorder = Recorder()
+      try await worker(app, recorder).runOnce()
+      let push = try #require(recorder.sent.withLock { $0.first })
+      #expect(push.type == "friend-request")
+      #expect(push.recipient == ben.id)
+      let payload = try JSON(parsing: push.payload.utf8)
+      #expect(payload["requestId"].string == request)
+      #expect(payload["message"].string == "Ana wants to be friends.")
+      #expect(recorder.count == 1)
+    }
+  }
+
+  @Test func `a failed delivery is tried again later, and blocks nothing but what comes after it`() async throws {
+    try await TestApp.run { app in
+      try await enqueue(app, subjects: 2, each: 2)
+      let recorder = Recorder { $0.payload.contains(#""n": 1"#) }
+      try await worker(app, recorder).runOnce()
+      #expect(recorder.count == 2)
+      let rows = try await app.database.rows(
+        "SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease FROM notification_queue ORDER BY id")
+      #expect(rows.count == 2)
+      #expect(try rows[0]["attempts"] == 1)
+      #expect(try rows[0]["waits"] == true)
+      #expect(try rows[0]["lease"] == UUID?.none)
+      #expect(try (rows[0]["last_error"] as String?)?.isEmpty == false)
+      #expect(try rows[1]["attempts"] == 0)
+      try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+      let healthy = Recorder()
+      try await worker(app, healthy).runOnce()
+      let rounds = try healthy.sent.withLock { $0 }.map { try JSON(parsing: $0.payload.utf8)["round"].int }
+      #expect(rounds == [0, 1])
+    }
+  }
+
+  @Test func `the wait between attempts doubles`() async throws {
+    try await TestApp.run { app in
+      try await enqueue(app, subjects: 1)
+      let recorder = Recorder { _ in true }
+      for attempt in 0..<6 {
+        try await worker(app, recorder).runOnce()
+        let wait: Double = try #require(
+          try await app.value("SELECT extract(epoch FROM due_at - now())::float8 FROM notification_queue"))
+        let expected = pow(2, Double(attempt))
+        #expect((expected * 0.8 - 1...expected * 1.2).contains(wait), "attempt \(attempt): \(wait)")
+        try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `several workers deliver everything once and each subject in order`() async throws {
+    try await TestApp.run { app in
+      try await enqueue(app, subjects: 150, each: 4)
+      let recorder = Recorder()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 { group.addTask { try await worker(app, recorder).runOnce() } }
+        try await group.waitForAll()
+      }
+      // A worker stops when nothing is claimable, even if another still holds rows before it.
+      try await worker(app, recorder).runOnce()
+      let pushes = try recorder.sent.withLock { $0 }.map { try JSON(parsing: $0.payload.utf8) }
+      #expect(pushes.count == 600)
+      #expect(Set(recorder.sent.withLock { $0.map(\.id) }).count == 600)
+      for subject in 1...150 {
+        #expect(pushes.filter { $0["n"].int == subject }.map { $0["round"].int } == [0, 1, 2, 3])
+      }
+    }
+  }
+
+  @Test func `a claim runs out, and its holder can no longer acknowledge`() async throws {
+    try await TestApp.run { app in
+      try await enqueue(app, subjects: 1)
+      let (dead, alive) = (UUID(), UUID())
+      let held = try await NotificationQueue.claim(atMost: 10, lease: dead, seconds: 60, in: app.database)
+      #expect(held.count == 1)
+      #expect(try await NotificationQueue.claim(atMost: 10, lease: alive, seconds: 60, in: app.database).isEmpty)
+      try await app.database.execute("UPDATE notification_queue SET leased_until = now() - interval '1 second'")
+      let taken = try await NotificationQueue.claim(atMost: 10, lease: alive, seconds: 60, in: app.database)
+      #expect(taken.map(\.id) == held.map(\.id))
+      #expect(taken[0].attempts == 0)
+      try await NotificationQueue.finish(held.map(\.id), lease: dead, in: app.database)
+      try await NotificationQueue.retry(held[0], because: "late", lease: dead, in: app.database)
+      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(alive)") == 1)
+      try await NotificationQueue.finish(taken.map(\.id), lease: alive, in: app.database)
+    }
+  }
+
+  @Test func `what a killed worker held is taken over`() async throws {
+    try await TestApp.run { app in
+      try await enqueue(app, subjects: 5)
+      _ = try await NotificationQueue.claim(atMost: 3, lease: UUID(), seconds: 1, in: app.database)
+      let recorder = Recorder()
+      let running = Task { try await worker(app, recorder).run() }
+      try await eventually {
+        let left: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+        return left == 0
+      }
+      #expect(recorder.count == 5)
+      running.cancel()
+      try await running.value
+    }
+  }
+
+  @Test func `past events are archived by the worker`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await ana.createEvent("Old", startTime: "2020-01-01T10:00:00Z", endTime: nil)
+      _ = try await ana.createEvent("New")
+      #expect(try await ana.stale { try await worker(app, Recorder()).runOnce() } == [.events])
+      #expect(try await ana.get("events")["items"].array.map { $0["title"].string } == ["New"])
+    }
+  }
+
+  @Test func `a change that fails leaves neither row nor stamp`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let stale = try await ana.stale {
+        await #expect(throws: AppError.notYours) {
+          try await app.database.change { change in
+            _ = try await FriendRequest.send(from: ana.userID, to: ben.userID, in: change)
+            throw AppError.notYours
+          }
+        }
+      }
+      #expect(stale == [])
+      #expect(try await app.value("SELECT count(*) FROM friend_requests") == 0)
+    }
+  }
+}

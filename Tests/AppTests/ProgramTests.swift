@@ -1,0 +1,131 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The commands as real processes, on real databases.
+@Suite struct ProgramTests {
+  private func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program {
+    let program = try Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
+    _ = try await program.exitStatus()
+    return program
+  }
+
+  @Test func `the whole story, on two servers and two workers`() async throws {
+    try await TestApp.withDatabase { databaseURL in
+      var environment = TestApp.environment(databaseURL)
+      environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "10"
+      let muster = Program.path("muster")
+      let ports = [Int.random(in: 20_000..<25_000), Int.random(in: 25_000..<30_000)]
+      let servers = try ports.map { try Program(muster, ["serve", "--port", String($0)], environment: environment) }
+      for server in servers { try await server.waitForOutput("listening") }
+      let urls = ports.map { "http://127.0.0.1:\($0)" }.joined(separator: ",")
+
+      func tell(_ more: [String: String]) async throws {
+        let story = try Program(
+          Program.checkout.appending(path: "Scripts/story").path, [urls, databaseURL],
+          environment: environment.merging(more) { $1 }.merging(["MUSTER": muster]) { $1 })
+        #expect(try await story.exitStatus(within: .seconds(120)) == 0, "\(story.standardOutput)\(story.standardError)")
+      }
+      // First with the queue left alone, so that what waits in it can be seen; then with two workers at it.
+      try await tell([:])
+      let workers = try (0..<2).map { _ in try Program(muster, ["worker"], environment: environment) }
+      for worker in workers { try await worker.waitForOutput("working") }
+      try await tell(["STORY_WORKER": "running"])
+      for program in servers + workers { program.signal(SIGTERM) }
+      for program in servers + workers { #expect(try await program.exitStatus(within: .seconds(12)) == 0) }
+      // No token, password, address or body was logged by any of them.
+      for program in servers + workers {
+        for secret in ["@", "eyJ", "mr1.", "password"] { #expect(!program.standardError.contains(secret)) }
+      }
+    }
+  }
+
+  @Test func `an installed binary migrates, seeds and serves outside the checkout`() async throws {
+    try await TestCluster.withDatabase { databaseURL in
+      let folder = "/tmp/muster-installed-\(UUID().uuidString.prefix(8))"
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      defer { try? FileManager.default.removeItem(atPath: folder) }
+      let installed = folder + "/muster"
+      try FileManager.default.copyItem(atPath: Program.path("muster"), toPath: installed)
+      func muster(_ arguments: String...) async throws -> Program {
+        let program = try Program(installed, arguments, environment: TestApp.environment(databaseURL), in: folder)
+        #expect(try await program.exitStatus() == 0, "\(program.standardError)")
+        return program
+      }
+      #expect(try await muster("migrate").standardOutput.hasSuffix("up to date\n"))
+      #expect(try await muster("migrate").standardOutput == "up to date\n")
+      #expect(try await muster("migrate", "verify").standardOutput == "verified\n")
+      let status = try JSON(parsing: try await muster("migrate", "status", "--json").standardOutput.utf8)
+      #expect(status.array.count == Resources.migrations.count)
+      #expect(status.array.allSatisfy { $0["state"].string == "applied" })
+      _ = try await muster("seed", "demo")
+      let server = try Program(
+        installed, ["serve", "--port", "0"], environment: TestApp.environment(databaseURL), in: folder)
+      try await server.waitForOutput("listening")
+      let address = try #require(server.standardError.firstMatch(of: /http:\/\/127\.0\.0\.1:\d+/)?.0)
+      let document = try Program("/usr/bin/env", ["curl", "-fs", "\(address)/openapi.yaml"])
+      #expect(try await document.exitStatus() == 0)
+      #expect(document.standardOutput == Resources.openAPI)
+      server.signal(SIGTERM)
+      #expect(try await server.exitStatus() == 0)
+      _ = try await muster("worker", "--once")
+      _ = try await muster("migrate", "down", "--to", "0000")
+    }
+  }
+
+  @Test func `the service refuses a database that is behind, and names what is missing`() async throws {
+    try await TestCluster.withDatabase { databaseURL in
+      for command in ["serve", "worker"] {
+        let program = try await run(command, environment: TestApp.environment(databaseURL))
+        #expect(program.standardError.contains("0001_users"))
+        #expect(program.standardError.contains("muster migrate"))
+        #expect(program.standardError.split(separator: "\n").count == 1)
+      }
+    }
+  }
+
+  @Test func `a database that is ahead is served, unless a migration breaks older releases`() async throws {
+    try await TestApp.withDatabase { databaseURL in
+      let database = try Database(Database.Configuration(url: databaseURL))
+      defer { database.close() }
+      try await database.execute(
+        "INSERT INTO schema_migrations (version, name, checksum, breaking) VALUES ('9000', '9000_later', 'x', false)")
+      let worker = try await run("worker", "--once", environment: TestApp.environment(databaseURL))
+      #expect(worker.standardError.contains("9000_later"))
+      #expect(try await worker.exitStatus() == 0)
+      try await database.execute("UPDATE schema_migrations SET breaking = true WHERE version = '9000'")
+      let refused = try await run("worker", "--once", environment: TestApp.environment(databaseURL))
+      #expect(try await refused.exitStatus() != 0)
+      #expect(refused.standardError.contains("9000_later"))
+    }
+  }
+
+  @Test func `missing and malformed settings stop the program with one line that names them`() async throws {
+    try await TestApp.withDatabase { databaseURL in
+      let good = TestApp.environment(databaseURL)
+      for (name, value) in [
+        ("DATABASE_URL", ""), ("DATABASE_URL", "postgresql://%zz"), ("MUSTER_ACCESS_TOKEN_KEYS", ""),
+        ("MUSTER_ACCESS_TOKEN_KEYS", "k:c2hvcnQ="), ("MUSTER_REFRESH_TOKEN_KEYS", "nonsense"),
+        ("MUSTER_ACCESS_TOKEN_SECONDS", "-1"), ("MUSTER_SCRYPT", "ln=99,r=8,p=1"), ("MUSTER_LOG_REQUESTS", "some"),
+      ] {
+        let program = try await run("serve", "--port", "0", environment: good.merging([name: value]) { $1 })
+        #expect(try await program.exitStatus() != 0, "\(name)=\(value)")
+        #expect(program.standardError.split(separator: "\n").count == 1, "\(program.standardError)")
+        #expect(
+          program.standardError.contains(name) || value.hasPrefix("postgresql"), "\(name): \(program.standardError)")
+        #expect(!program.standardError.contains("c2hvcnQ="))
+      }
+    }
+  }
+
+  @Test func `fresh keys are accepted as they are printed`() async throws {
+    let printed = try await run("keys").standardOutput
+    let lines = printed.split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+    #expect(lines.map { $0[0] } == ["MUSTER_ACCESS_TOKEN_KEYS", "MUSTER_REFRESH_TOKEN_KEYS"])
+    for line in lines { #expect(throws: Never.self) { try SigningKeys(line[1]) } }
+    #expect(lines[0][1] != lines[1][1])
+  }
+}
