@@ -39,15 +39,10 @@ private struct DevelopmentService: Service {
     do {
       if !Task.isShuttingDownGracefully { try await serve(on: cluster) }
     } catch {
-      try await stop(cluster)
+      try await cluster.stop()
       throw error
     }
-    try await stop(cluster)
-  }
-
-  /// In a task of its own: a cancelled one could not wait for the server to end.
-  private func stop(_ cluster: EmbeddedPostgres) async throws {
-    try await Task.detached { try await cluster.stop() }.value
+    try await cluster.stop()
   }
 
   private func serve(on cluster: EmbeddedPostgres) async throws {

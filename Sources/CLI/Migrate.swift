@@ -38,7 +38,9 @@ struct Migrate: AsyncParsableCommand {
     func run() async throws {
       let all = try await migrator().status()
       guard json else {
-        for status in all { print("\(status.state.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)) \(status.name)") }
+        for status in all {
+          print("\(status.state.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)) \(status.name)")
+        }
         return
       }
       let encoder = JSONEncoder()

@@ -221,7 +221,8 @@ final class Connection: Sendable {
   // MARK: Ending
 
   func close() {
-    deliver(state.withLock { close(&$0, PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)) })
+    deliver(
+      state.withLock { close(&$0, PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)) })
   }
 
   private func close(_ state: inout State, _ error: PostgresError) -> Finished {
@@ -260,7 +261,8 @@ final class Connection: Sendable {
           return close(&state, PostgresError(.connectionLost, "the server does not answer", mayHaveRun: true))
         }
         var finished: Finished = []
-        for index in state.batches.indices where state.batches[index].deadline < now && !state.batches[index].isExpired {
+        for index in state.batches.indices where state.batches[index].deadline < now && !state.batches[index].isExpired
+        {
           state.batches[index].isExpired = true
           let error = PostgresError(.timeout, "no answer within the statement's deadline", mayHaveRun: true)
           finished.append((state.batches[index].reply, .failure(error)))

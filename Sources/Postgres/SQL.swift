@@ -59,13 +59,22 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   private mutating func append(_ value: some SQLValue) {
     let start = bytes.count
-    let isNull = value.encode(into: &bytes) == .null
-    parameters.append(Parameter(type: type(of: value).sqlType.oid, range: isNull ? nil : start..<bytes.count))
+    let encoding = value.encode(into: &bytes)
+    parameters.append(
+      Parameter(type: type(of: value).sqlType.oid, range: encoding == .null ? nil : start..<bytes.count))
     literals.append("")
-    // PostgreSQL's text cannot hold U+0000, and would report it as an encoding error after a round trip.
-    if problem == nil, type(of: value).sqlType.isText, !isNull, bytes[start...].contains(0) {
-      problem = PostgresError(.invalidParameter, "parameter $\(parameters.count) contains the character U+0000")
+    if encoding == .unrepresentable {
+      note("parameter $\(parameters.count) contains the character U+0000, which PostgreSQL's text cannot hold")
     }
+    checkCount()
+  }
+
+  private mutating func note(_ problem: String) {
+    self.problem = self.problem ?? PostgresError(.invalidParameter, problem)
+  }
+
+  private mutating func checkCount() {
+    if parameters.count > UInt16.max { note("a statement has at most \(UInt16.max) parameters: use an array") }
   }
 
   private mutating func append(_ other: SQL) {
@@ -77,6 +86,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     }
     bytes += other.bytes
     problem = problem ?? other.problem
+    checkCount()
   }
 
   public struct StringInterpolation: StringInterpolationProtocol {

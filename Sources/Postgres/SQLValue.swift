@@ -4,17 +4,10 @@ import Foundation
 public struct SQLType: Sendable, Equatable {
   public let oid: UInt32
   public let arrayOID: UInt32
-  /// Whether the value travels as characters, in which U+0000 cannot be.
-  let isText: Bool
 
   public init(oid: UInt32, arrayOID: UInt32) {
-    self.init(oid: oid, arrayOID: arrayOID, isText: false)
-  }
-
-  init(oid: UInt32, arrayOID: UInt32, isText: Bool) {
     self.oid = oid
     self.arrayOID = arrayOID
-    self.isText = isText
   }
 
   public static let bool = SQLType(oid: 16, arrayOID: 1000)
@@ -22,7 +15,7 @@ public struct SQLType: Sendable, Equatable {
   public static let int2 = SQLType(oid: 21, arrayOID: 1005)
   public static let int4 = SQLType(oid: 23, arrayOID: 1007)
   public static let int8 = SQLType(oid: 20, arrayOID: 1016)
-  public static let text = SQLType(oid: 25, arrayOID: 1009, isText: true)
+  public static let text = SQLType(oid: 25, arrayOID: 1009)
   public static let float4 = SQLType(oid: 700, arrayOID: 1021)
   public static let float8 = SQLType(oid: 701, arrayOID: 1022)
   public static let date = SQLType(oid: 1082, arrayOID: 1182)
@@ -31,9 +24,14 @@ public struct SQLType: Sendable, Equatable {
   public static let jsonb = SQLType(oid: 3802, arrayOID: 3807)
 }
 
-/// Whether a value put bytes into the buffer or is SQL's NULL.
+/// What a value did with the buffer.
 public enum SQLEncoding: Sendable {
-  case bytes, null
+  /// Its bytes are in it.
+  case bytes
+  /// Nothing: it is SQL's NULL.
+  case null
+  /// It has no form in PostgreSQL: text with U+0000. The statement is refused before it is sent.
+  case unrepresentable
 }
 
 /// One column of one row in PostgreSQL's binary format. Valid only while it is being decoded.
@@ -86,8 +84,9 @@ extension String: SQLValue {
   public static var sqlType: SQLType { .text }
 
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    let start = bytes.count
     bytes.append(contentsOf: utf8)
-    return .bytes
+    return bytes[start...].contains(0) ? .unrepresentable : .bytes
   }
 
   public init(cell: SQLCell) throws {
@@ -207,8 +206,7 @@ public struct JSONDocument: SQLValue, Equatable {
 
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
     bytes.append(1)
-    bytes.append(contentsOf: text.utf8)
-    return .bytes
+    return text.encode(into: &bytes)
   }
 
   public init(cell: SQLCell) throws {
@@ -244,7 +242,11 @@ extension Array: SQLValue where Element: SQLValue {
     for element in self {
       let place = bytes.count
       bytes.appendInteger(Int32(-1))
-      guard element.encode(into: &bytes) == .bytes else { continue }
+      switch element.encode(into: &bytes) {
+      case .bytes: break
+      case .null: continue
+      case .unrepresentable: return .unrepresentable
+      }
       let length = Int32(bytes.count - place - 4)
       Swift.withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(place..<place + 4, with: $0) }
     }

@@ -49,7 +49,9 @@ public final class ScriptConnection {
   }
 
   private func check(_ result: OpaquePointer?) throws -> Rows {
-    guard let result else { throw PostgresError(.connectionLost, String(cString: PQerrorMessage(pg)), mayHaveRun: true) }
+    guard let result else {
+      throw PostgresError(.connectionLost, String(cString: PQerrorMessage(pg)), mayHaveRun: true)
+    }
     switch PQresultStatus(result) {
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
       return Rows(ResultHandle(result))

@@ -158,7 +158,8 @@ import Testing
       #expect(answer.status == 422)
       #expect(
         answer.badFields == [
-          "title", "note", "startTime", "timeZone", "location.name", "location.latitude", "location.longitude", "capacity",
+          "title", "note", "startTime", "timeZone", "location.name", "location.latitude", "location.longitude",
+          "capacity",
           "inviteeIds[1]",
         ])
       let order = try await ana.send(
@@ -166,7 +167,8 @@ import Testing
         #"{"title": "A", "startTime": "2030-05-01T18:00:00Z", "endTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#)
       #expect(order.badFields == ["endTime"])
       let id = try await ana.createEvent()["id"].string ?? ""
-      #expect(try await ana.edit(id, #"{"startTime": "2031-01-01T00:00:00Z"}"#, expecting: 422).badFields == ["endTime"])
+      #expect(
+        try await ana.edit(id, #"{"startTime": "2031-01-01T00:00:00Z"}"#, expecting: 422).badFields == ["endTime"])
       #expect(try await ana.edit(id, #"{"title": null}"#, expecting: 422).badFields == ["title"])
     }
   }
@@ -175,7 +177,8 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for day in [3, 1, 2, 5, 4] {
-        _ = try await ana.createEvent("Day \(day)", inviting: [ben], startTime: "2030-05-0\(day)T10:00:00Z", endTime: nil)
+        _ = try await ana.createEvent(
+          "Day \(day)", inviting: [ben], startTime: "2030-05-0\(day)T10:00:00Z", endTime: nil)
       }
       _ = try await ana.createEvent("Old", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)
       try await app.takeNotifications()

@@ -64,7 +64,8 @@ private final class Recorder: PushSender {
       try await worker(app, recorder).runOnce()
       #expect(recorder.count == 2)
       let rows = try await app.database.rows(
-        "SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease FROM notification_queue ORDER BY id")
+        "SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease FROM notification_queue ORDER BY id"
+      )
       #expect(rows.count == 2)
       #expect(try rows[0]["attempts"] == 1)
       #expect(try rows[0]["waits"] == true)

@@ -9,7 +9,8 @@ import Testing
     try await TestApp.run { app in
       let answer = try await app.send(
         "POST", "auth/register",
-        body: #"{"username": "Ana", "email": "ana@example.com", "password": "correct horse", "displayName": " Ana D. "}"#)
+        body:
+          #"{"username": "Ana", "email": "ana@example.com", "password": "correct horse", "displayName": " Ana D. "}"#)
       #expect(answer.status == 201)
       #expect(answer.json["tokenType"].string == "Bearer")
       #expect(answer.json["expiresIn"].int == 900)

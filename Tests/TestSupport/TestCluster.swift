@@ -1,4 +1,5 @@
 import EmbeddedPostgres
+import Dispatch
 import Foundation
 import Postgres
 import Synchronization
@@ -12,17 +13,21 @@ public enum TestCluster {
     let cluster = try await EmbeddedPostgres.start(
       in: folder, durability: .disposable, settings: ["max_connections": "800", "shared_buffers": "256MB"])
     // A server must not outlive the tests, however they end short of a kill.
-    postmaster.withLock { $0 = (cluster.postmasterPID, cluster.folder) }
+    running.withLock { $0 = cluster }
     atexit {
-      guard let (pid, folder) = postmaster.withLock({ $0 }) else { return }
-      kill(pid, SIGQUIT)
-      for _ in 0..<100 where kill(pid, 0) == 0 { usleep(50_000) }
-      try? FileManager.default.removeItem(atPath: folder)
+      guard let cluster = running.withLock({ $0 }) else { return }
+      let done = DispatchSemaphore(value: 0)
+      Task.detached {
+        try? await cluster.stop()
+        try? await EmbeddedPostgres.erase(cluster.folder)
+        done.signal()
+      }
+      _ = done.wait(timeout: .now() + 15)
     }
     return cluster
   }
 
-  private static let postmaster = Mutex<(pid: Int32, folder: String)?>(nil)
+  private static let running = Mutex<EmbeddedPostgres?>(nil)
 
   /// A database of the cluster, to create others from.
   public static func administrationURL() async throws -> String {

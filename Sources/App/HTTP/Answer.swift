@@ -31,7 +31,8 @@ extension Response {
     if error.kind == .unauthorized {
       // RFC 6750: no error code unless a token was shown.
       headers[.wwwAuthenticate] =
-        error.slug == AppError.noToken.slug ? "Bearer" : #"Bearer error="invalid_token", error_description="\#(error.slug)""#
+        error.slug == AppError.noToken.slug
+        ? "Bearer" : #"Bearer error="invalid_token", error_description="\#(error.slug)""#
     }
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }

@@ -51,7 +51,9 @@ extension Request {
   /// The body as JSON. Refused unread when it is too large or declared as something else, and before any decoding when
   /// it is not JSON as we take it. Nil without a body.
   func json() async throws -> JSON? {
-    if let length = headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBody { throw AppError.bodyTooLarge }
+    if let length = headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBody {
+      throw AppError.bodyTooLarge
+    }
     let buffer: ByteBuffer
     do {
       buffer = try await body.collect(upTo: Self.maximumBody)
@@ -59,7 +61,9 @@ extension Request {
       throw AppError.bodyTooLarge
     }
     guard buffer.readableBytes > 0 else { return nil }
-    if let type = headers[.contentType]?.lowercased(), type.prefix(while: { $0 != ";" }).wholeMatch(of: /\s*application\/([a-z.+-]+\+)?json\s*/) == nil {
+    if let type = headers[.contentType]?.lowercased(),
+      type.prefix(while: { $0 != ";" }).wholeMatch(of: /\s*application\/([a-z.+-]+\+)?json\s*/) == nil
+    {
       throw AppError.notJSON
     }
     do throws(JSON.Malformed) {

@@ -47,7 +47,10 @@ struct Envelope: RouterMiddleware {
   /// The client's own, when it is one word of reasonable length; else a fresh one.
   private static func requestID(_ request: Request) -> String {
     if let given = request.headers[.xRequestID], (1...128).contains(given.utf8.count),
-      given.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) || $0 == 0x2d || $0 == 0x2e || $0 == 0x5f })
+      given.utf8.allSatisfy({
+        (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) || $0 == 0x2d
+          || $0 == 0x2e || $0 == 0x5f
+      })
     {
       return given
     }
@@ -106,7 +109,8 @@ extension HTTPField.Name {
 
 extension AppError {
   static var databaseAway: AppError {
-    var error = AppError(.unavailable, "database-unavailable", "The database is away for a moment. Nothing was changed.")
+    var error = AppError(
+      .unavailable, "database-unavailable", "The database is away for a moment. Nothing was changed.")
     error.retryAfter = 1
     return error
   }

@@ -167,7 +167,9 @@ extension Fields.Rule where Value == Timestamp {
 extension Fields.Rule {
   static func id<Thing>() -> Self where Value == Identifier<Thing> {
     Self(placeholder: Identifier.new()) { json throws(Fields.Broken) in
-      guard case .string(let text) = json, let id = Identifier<Thing>(text) else { throw Fields.Broken("must be a UUID") }
+      guard case .string(let text) = json, let id = Identifier<Thing>(text) else {
+        throw Fields.Broken("must be a UUID")
+      }
       return id
     }
   }

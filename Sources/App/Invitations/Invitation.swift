@@ -50,7 +50,8 @@ struct Invitation: Sendable {
     let known = Set<User.ID>(try friends.map { try $0["friend_id"] })
     let strangers = guests.enumerated().filter { !known.contains($0.element) }
     guard strangers.isEmpty else {
-      throw AppError.invalid(strangers.map { FieldError(field: "inviteeIds[\($0.offset)]", message: "is not a friend") })
+      throw AppError.invalid(
+        strangers.map { FieldError(field: "inviteeIds[\($0.offset)]", message: "is not a friend") })
     }
     let answers = try await change.pipeline(
       """
@@ -61,7 +62,8 @@ struct Invitation: Sendable {
       "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
     guard let hostRow = answers[2].first else { throw AppError.userNotFound }
     change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(guests))")
-    change.notify(usersIn: "SELECT DISTINCT unnest(\(guests))", .eventInvited(event, title, by: try Person(row: hostRow)))
+    change.notify(
+      usersIn: "SELECT DISTINCT unnest(\(guests))", .eventInvited(event, title, by: try Person(row: hostRow)))
   }
 
   /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.

@@ -76,7 +76,9 @@ public struct NotificationWorker: Service {
         } else {
           delivered.append(item.id)
         }
-        if !Task.isShuttingDownGracefully, let next = waiting.popFirst() { group.addTask { (next, await deliver(next)) } }
+        if !Task.isShuttingDownGracefully, let next = waiting.popFirst() {
+          group.addTask { (next, await deliver(next)) }
+        }
       }
     }
     if !delivered.isEmpty { try await NotificationQueue.finish(delivered, lease: lease, in: database) }

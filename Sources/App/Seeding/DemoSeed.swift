@@ -103,7 +103,8 @@ public struct DemoSeed: Sendable {
         ON CONFLICT DO NOTHING
         """)
     } catch let error as PostgresError where error.constraint == "username_taken" || error.constraint == "email_taken" {
-      throw AppError(.conflict, "username-taken", "The name \(person.username) of the demo cast belongs to somebody else.")
+      throw AppError(
+        .conflict, "username-taken", "The name \(person.username) of the demo cast belongs to somebody else.")
     }
   }
 

@@ -106,7 +106,9 @@ extension Fields.Rule where Value == String {
 
   /// Something with one @ and a dot behind it: whether it exists, only a mail can tell.
   static var email: Self {
-    text(3...254).and("must be an e-mail address") { $0.wholeMatch(of: /[^@\s\p{C}]+@[^@\s\p{C}]+\.[^@\s\p{C}]+/) != nil }
+    text(3...254).and("must be an e-mail address") {
+      $0.wholeMatch(of: /[^@\s\p{C}]+@[^@\s\p{C}]+\.[^@\s\p{C}]+/) != nil
+    }
   }
 
   static var password: Self {

@@ -64,7 +64,8 @@ struct TestApp: Sendable {
   }
 
   private static func serving(
-    _ dependencies: Dependencies, limits: ConnectionLimits, _ body: @escaping @Sendable (_ port: Int) async throws -> Void
+    _ dependencies: Dependencies, limits: ConnectionLimits,
+    _ body: @escaping @Sendable (_ port: Int) async throws -> Void
   ) async throws {
     let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
     let service = makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits) { continuation.yield($0) }
@@ -103,7 +104,8 @@ struct TestApp: Sendable {
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
     let bytes = try await response.body.collect(upTo: 16 << 20)
-    return Answer(status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
+    return Answer(
+      status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
   }
 
   /// Registers somebody and signs in.

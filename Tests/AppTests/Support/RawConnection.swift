@@ -1,0 +1,180 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+@testable import App
+
+/// A TCP connection to the service that sends what it is told, byte for byte. It blocks, on threads of its own.
+final class RawConnection: Sendable {
+  enum Failure: Error { case connect(Int32), send(Int32), closed(String), timedOut(String) }
+
+  private let socket: Int32
+  private let received = Mutex<[UInt8]>([])
+  private let sending = DispatchQueue(label: "raw connection: sending")
+  private let receiving = DispatchQueue(label: "raw connection: receiving")
+
+  /// - Parameter receiveBuffer: how many bytes the system takes in for a client that does not read, about.
+  init(to app: TestApp, receiveBuffer: Int32? = nil) async throws {
+    let port = UInt16(URL(string: app.url)?.port ?? 0)
+    socket = try await Self.run(on: receiving) { try Self.connect(port, receiveBuffer) }
+  }
+
+  deinit { close(socket) }
+
+  private static func run<Value: Sendable>(
+    on queue: DispatchQueue, _ work: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      queue.async { continuation.resume(with: Result(catching: work)) }
+    }
+  }
+
+  private static func connect(_ port: UInt16, _ receiveBuffer: Int32?) throws -> Int32 {
+    #if canImport(Darwin)
+      let socket = Foundation.socket(AF_INET, SOCK_STREAM, 0)
+      set(SO_NOSIGPIPE, 1, on: socket)
+    #else
+      let socket = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #endif
+    if let receiveBuffer { set(SO_RCVBUF, receiveBuffer, on: socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let status = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Foundation.connect(socket, $0, length) }
+    }
+    guard status == 0 else {
+      let reason = errno
+      close(socket)
+      throw Failure.connect(reason)
+    }
+    return socket
+  }
+
+  private static func set(_ option: Int32, _ value: Int32, on socket: Int32) {
+    var value = value
+    setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  // MARK: Sending
+
+  /// - Parameters:
+  ///   - times: how often, or until the server has closed the connection.
+  ///   - pause: in seconds, after each.
+  /// - Returns: how often it was sent.
+  @discardableResult
+  func send(_ bytes: [UInt8], times: Int = 1, pause: Double = 0) async throws -> Int {
+    try await Self.run(on: sending) { [self] in
+      for time in 0..<times {
+        do { try sendAll(bytes) } catch  where time > 0 { return time }
+        Thread.sleep(forTimeInterval: pause)
+      }
+      return times
+    }
+  }
+
+  @discardableResult
+  func send(_ text: String, times: Int = 1, pause: Double = 0) async throws -> Int {
+    try await send(Array(text.utf8), times: times, pause: pause)
+  }
+
+  private func sendAll(_ bytes: [UInt8]) throws {
+    #if canImport(Darwin)
+      let flags: Int32 = 0
+    #else
+      let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    var start = 0
+    while start < bytes.count {
+      let count = bytes[start...].withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, flags) }
+      guard count >= 0 else { throw Failure.send(errno) }
+      start += count
+    }
+  }
+
+  /// Tells the server that nothing more will come.
+  func finishSending() async throws {
+    try await Self.run(on: sending) { [socket] in _ = shutdown(socket, Int32(SHUT_WR)) }
+  }
+
+  // MARK: Receiving
+
+  /// The next response, whole.
+  ///
+  /// - Parameter method: of its request: responses to HEAD have no body.
+  func answer(to method: String = "GET", within seconds: Double = 10) async throws -> Answer {
+    try await Self.run(on: receiving) { [self] in
+      let deadline = Date().addingTimeInterval(seconds)
+      while true {
+        if let answer = received.withLock({ Self.takeAnswer(from: &$0, to: method) }) { return answer }
+        guard try receive(upTo: 65_536, before: deadline) else { throw Failure.closed(buffered) }
+      }
+    }
+  }
+
+  /// What comes until the server closes the connection.
+  ///
+  /// - Parameters:
+  ///   - pause: in seconds, after every 4 KiB.
+  /// - Throws: `timedOut` if it does not.
+  func rest(within seconds: Double = 10, pause: Double = 0) async throws -> String {
+    try await Self.run(on: receiving) { [self] in
+      let deadline = Date().addingTimeInterval(seconds)
+      while try receive(upTo: pause > 0 ? 4096 : 65_536, before: deadline) { Thread.sleep(forTimeInterval: pause) }
+      defer { received.withLock { $0 = [] } }
+      return buffered
+    }
+  }
+
+  private var buffered: String { received.withLock { String(decoding: $0, as: UTF8.self) } }
+
+  /// - Returns: whether something came before the connection was closed.
+  private func receive(upTo limit: Int, before deadline: Date) throws -> Bool {
+    var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+    let milliseconds = max(0, deadline.timeIntervalSinceNow * 1000)
+    guard poll(&descriptor, 1, Int32(milliseconds)) > 0 else { throw Failure.timedOut(buffered) }
+    var bytes = [UInt8](repeating: 0, count: limit)
+    let count = recv(socket, &bytes, limit, 0)
+    // A reset is a close too.
+    guard count > 0 else { return false }
+    received.withLock { $0 += bytes[..<count] }
+    return true
+  }
+
+  private static func takeAnswer(from bytes: inout [UInt8], to method: String) -> Answer? {
+    guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
+    let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+    let headers = lines.dropFirst().map { line in
+      let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+      return (name: parts.first ?? "", value: parts.count > 1 ? parts[1] : "")
+    }
+    let status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+    let head = Answer(status: status, headers: headers, body: "")
+    let hasBody = method != "HEAD" && status >= 200 && status != 204 && status != 304
+    let length = hasBody ? head.header("Content-Length").flatMap { Int($0) } ?? 0 : 0
+    guard bytes.count >= end.upperBound + length else { return nil }
+    let body = String(decoding: bytes[end.upperBound..<end.upperBound + length], as: UTF8.self)
+    bytes.removeFirst(end.upperBound + length)
+    return Answer(status: status, headers: headers, body: body)
+  }
+}
+
+extension TestApp {
+  /// Sends one request as it stands, on a connection of its own: no client checks or mends it first.
+  ///
+  /// - Parameter target: as in the request's line.
+  func sendRaw(
+    _ method: String, _ target: String, body: [UInt8]? = nil, headers: [(String, String)] = [], token: String? = nil
+  ) async throws -> Answer {
+    let connection = try await RawConnection(to: self)
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+    if let token { head += "Authorization: Bearer \(token)\r\n" }
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n" }
+    // The server may answer and close before it has all.
+    _ = try? await connection.send(Array((head + "\r\n").utf8) + (body ?? []))
+    return try await connection.answer(to: method)
+  }
+}
