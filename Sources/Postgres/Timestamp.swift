@@ -71,6 +71,9 @@ public struct Day: Hashable, Sendable, SQLValue {
   }
 
   public init(cell: SQLCell) throws {
-    days = Int(try cell.bytes(of: .date).integer(Int32.self)) + 10_957
+    let count = try cell.bytes(of: .date).integer(Int32.self)
+    // 'infinity' and '-infinity' are no days.
+    guard count != .max, count != .min else { throw CellMismatch.malformed }
+    days = Int(count) + 10_957
   }
 }

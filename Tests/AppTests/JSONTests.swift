@@ -454,7 +454,7 @@ private struct Tree: JSONWritable {
     for number in 0..<1000 {
       let stamp = Timestamp(microseconds: .random(in: 0...253_402_300_799_999_999, using: &random))
       let cursor = Cursor(
-        stamp: number % 3 == 0 ? nil : stamp,
+        list: number % 2 == 0 ? .friends : .invitationsByStatus, stamp: number % 3 == 0 ? nil : stamp,
         time: Timestamp(microseconds: .random(in: -1_000_000...253_402_300_799_999_999, using: &random)), id: UUID())
       #expect(Cursor(cursor.text) == cursor)
       // Goes into a query without escaping.
@@ -463,7 +463,7 @@ private struct Tree: JSONWritable {
   }
 
   @Test func `a cursor that is cut off, lengthened or no cursor at all is refused`() {
-    let text = Cursor(stamp: .now(), time: .now(), id: UUID()).text
+    let text = Cursor(list: .events, stamp: .now(), time: .now(), id: UUID()).text
     for length in 0..<text.count { #expect(Cursor(String(text.prefix(length))) == nil, "\(length) of \(text)") }
     for bad in [
       text + "A", text + text, "garbage", "0", "=", "====", "null", "é", "\u{0}", " " + text, text + "\n", "%00",
@@ -472,21 +472,22 @@ private struct Tree: JSONWritable {
     }
   }
 
-  @Test func `a made-up cursor is refused or harmless`() {
-    func cursor(_ stamp: Int64, _ time: Int64) -> Cursor? {
-      var bytes = Data()
+  @Test func `a made-up cursor is refused unless its times can be written and its list is known`() {
+    func cursor(_ stamp: Int64, _ time: Int64, list: UInt8 = ListName.events.rawValue) -> Cursor? {
+      var bytes = Data([list])
       for number in [stamp, time] { withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) } }
       bytes.append(contentsOf: [UInt8](repeating: 0, count: 16))
       return Cursor(bytes.base64URL)
     }
-    #expect(cursor(0, 0) != nil)
-    #expect(cursor(.min, 0)?.stamp == nil)
-    for bad in [Int64.min, .min + 1, .max, .max - 1] {
+    let (first, last): (Int64, Int64) = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+    for good in [first, -1, 0, last] { #expect(cursor(good, good) != nil) }
+    #expect(cursor(.min, 0).map { $0.stamp == nil } == true)
+    // PostgreSQL has no room for all of these, and RFC 3339 for none.
+    for bad in [Int64.min, .min + 1, first - 1, last + 1, .max] {
       #expect(cursor(0, bad) == nil)
       if bad != .min { #expect(cursor(bad, 0) == nil) }
     }
-    // What PostgreSQL cannot hold, which ends at 4714-11-24 BC, must not get as far as a query.
-    #expect(cursor(0, -3_155_760_000_000_000_000) == nil)
+    for list: UInt8 in [0, 100, 255] { #expect(cursor(0, 0, list: list) == nil) }
   }
 
   @Test func `random text is no cursor, and breaks nothing`() {

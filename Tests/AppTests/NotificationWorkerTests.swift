@@ -61,7 +61,9 @@ private final class Recorder: PushSender {
     try await TestApp.run { app in
       try await enqueue(app, subjects: 2, each: 2)
       let recorder = Recorder { $0.payload.contains(#""n": 1"#) }
-      try await worker(app, recorder).runOnce()
+      let failing = worker(app, recorder)
+      // The first rows of both subjects, then the second one of the subject that does not fail.
+      for _ in 0..<2 { _ = try await failing.step() }
       #expect(recorder.count == 2)
       let rows = try await app.database.rows(
         "SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease FROM notification_queue ORDER BY id"
@@ -85,12 +87,13 @@ private final class Recorder: PushSender {
       try await enqueue(app, subjects: 1)
       let recorder = Recorder { _ in true }
       for attempt in 0..<6 {
-        try await worker(app, recorder).runOnce()
+        _ = try await worker(app, recorder).step()
         let wait: Double = try #require(
-          try await app.value("SELECT extract(epoch FROM due_at - now())::float8 FROM notification_queue"))
+          try await app.value("SELECT extract(epoch FROM due_at - created_at)::float8 FROM notification_queue"))
         let expected = pow(2, Double(attempt))
-        #expect((expected * 0.8 - 1...expected * 1.2).contains(wait), "attempt \(attempt): \(wait)")
-        try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+        // A loaded machine may take a second or two from one statement to the next.
+        #expect((expected * 0.8...expected * 1.2 + 2).contains(wait), "attempt \(attempt): \(wait)")
+        try await app.database.execute("UPDATE notification_queue SET due_at = now(), created_at = now()")
       }
       try await app.takeNotifications()
     }

@@ -15,9 +15,12 @@ struct LaneTests {
             for number in 0..<50 {
               let nonce = task * 1_000 + number
               // Several texts, so that the first uses of some fall among the repeated ones of others.
+              let column = "text\(number % 17)"
               let rows = try await database.rows(
-                "SELECT \(nonce), \(String(nonce)) AS text\(unescaped: String(nonce % 17)) FROM generate_series(1, \(number % 3))"
-              )
+                """
+                SELECT \(nonce), \(String(nonce)) AS \(unescaped: column)
+                FROM generate_series(1, \(number % 3))
+                """)
               let isRight = try rows.allSatisfy { try $0[0] == nonce && $0[1] == String(nonce) }
               if !isRight || rows.count != number % 3 { wrong += 1 }
             }

@@ -18,6 +18,9 @@ func withDatabase<Value: Sendable>(
     try await server.script(setUp)
     var configuration = Database.Configuration(url: url)
     configuration.applicationName = Server.applicationName
+    // All tests run at once, on what may be a small machine.
+    configuration.connectTimeout = .seconds(30)
+    configuration.waitTimeout = .seconds(30)
     configure(&configuration)
     let database = try Database(configuration)
     defer { database.close() }
@@ -77,7 +80,7 @@ struct Server: Sendable {
 
 /// Waits until `condition` holds and fails the test if it does not in time.
 func eventually(
-  within limit: Duration = .seconds(10), _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
+  within limit: Duration = .seconds(20), _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
   _ condition: () async throws -> Bool
 ) async throws {
   let end = ContinuousClock.now + limit
@@ -118,6 +121,26 @@ func expectFullPool(of database: Database, connections: Int) async throws {
           open.append(number)
           try await eventually("\(connections) transactions are open together") { open.count == connections }
         }
+      }
+    }
+    try await tasks.waitForAll()
+  }
+}
+
+/// Migrates several times at once, and holds the advisory lock 1, for which a migration may wait, until all are at work.
+func together(
+  _ count: Int, _ database: Database, _ migrate: @escaping @Sendable () async throws -> Void
+) async throws {
+  try await withThrowingTaskGroup(of: Void.self) { tasks in
+    try await database.transaction { holder in
+      try await holder.rows("SELECT pg_advisory_xact_lock(1)")
+      for _ in 0..<count { tasks.addTask(operation: migrate) }
+      try await eventually("all are at work") {
+        try await database.value(
+          """
+          SELECT count(*) FROM pg_stat_activity
+          WHERE datname = current_database() AND application_name = 'migrate' AND query <> ''
+          """) == count
       }
     }
     try await tasks.waitForAll()

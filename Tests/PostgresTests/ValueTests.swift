@@ -129,7 +129,8 @@ struct ValueTests {
     try await withDatabase { database, _ in
       for (microseconds, text) in texts {
         let timestamp = Timestamp(microseconds: Int64(microseconds))
-        let row = try #require(try await database.first("SELECT \(timestamp), \(timestamp)::text, \(text)::timestamptz"))
+        let row = try #require(
+          try await database.first("SELECT \(timestamp), \(timestamp)::text, \(text)::timestamptz"))
         #expect(try row[0] == timestamp)
         #expect(try row[1] == text)
         #expect(try row[2] == timestamp)

@@ -29,6 +29,9 @@ public enum TestCluster {
 
   private static let running = Mutex<EmbeddedPostgres?>(nil)
 
+  /// So many tests use the server at once: more would only make each other late.
+  private static let gate = Gate(places: 2 * ProcessInfo.processInfo.activeProcessorCount)
+
   /// A database of the cluster, to create others from.
   public static func administrationURL() async throws -> String {
     try await cluster.value.uri(database: "postgres")
@@ -40,6 +43,8 @@ public enum TestCluster {
   public static func withDatabase<Value: Sendable>(
     template: String = "template1", _ body: (_ url: String) async throws -> Value
   ) async throws -> Value {
+    await gate.enter()
+    defer { gate.leave() }
     let cluster = try await cluster.value
     let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
     let administration = cluster.uri(database: "postgres")
@@ -68,5 +73,44 @@ public enum TestCluster {
       try $0.script("CREATE DATABASE \(name)")
     }
     try await prepare(cluster.uri(database: name))
+  }
+}
+
+/// Lets so many in at once, the others in the order in which they came.
+private final class Gate: Sendable {
+  private struct State {
+    var places: Int
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let state: Mutex<State>
+
+  init(places: Int) {
+    state = Mutex(State(places: places))
+  }
+
+  func enter() async {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        guard state.places == 0 else {
+          state.places -= 1
+          return true
+        }
+        state.waiting.append(continuation)
+        return false
+      }
+      if isFree { continuation.resume() }
+    }
+  }
+
+  func leave() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      if state.waiting.isEmpty {
+        state.places += 1
+        return nil
+      }
+      return state.waiting.removeFirst()
+    }
+    next?.resume()
   }
 }

@@ -11,13 +11,14 @@ struct Page: Sendable {
 
 /// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
 struct Cursor: Sendable, Equatable {
+  let list: ListName
   let stamp: Timestamp?
   /// The place of the last item that was given out, in the list's order.
   let time: Timestamp
   let id: UUID
 
   var text: String {
-    var bytes = Data()
+    var bytes = Data([list.rawValue])
     for number in [stamp?.microseconds ?? .min, time.microseconds] {
       withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }
@@ -25,28 +26,38 @@ struct Cursor: Sendable, Equatable {
     return bytes.base64URL
   }
 
-  init(stamp: Timestamp?, time: Timestamp, id: UUID) {
+  init(list: ListName, stamp: Timestamp?, time: Timestamp, id: UUID) {
+    self.list = list
     self.stamp = stamp
     self.time = time
     self.id = id
   }
 
   init?(_ text: String) {
-    guard let bytes = Data(base64URL: text), bytes.count == 32 else { return nil }
+    guard let bytes = Data(base64URL: text), bytes.count == 33, let list = ListName(rawValue: bytes[0]) else {
+      return nil
+    }
     let (stamp, time, id) = bytes.withUnsafeBytes { bytes in
       (
-        Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)),
-        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self)),
-        UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self))
+        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: Int64.self)),
+        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 9, as: Int64.self)),
+        UUID(uuid: bytes.loadUnaligned(fromByteOffset: 17, as: uuid_t.self))
       )
     }
-    // A hundred thousand years either way, so that no arithmetic on it overflows.
-    let sane: ClosedRange<Int64> = -3_155_760_000_000_000_000...3_155_760_000_000_000_000
-    guard sane.contains(time), stamp == .min || sane.contains(stamp) else { return nil }
+    guard Timestamp.years1To9999.contains(time), stamp == .min || Timestamp.years1To9999.contains(stamp) else {
+      return nil
+    }
+    self.list = list
     self.stamp = stamp == .min ? nil : Timestamp(microseconds: stamp)
     self.time = Timestamp(microseconds: time)
     self.id = id
   }
+}
+
+/// Which list a cursor belongs to: one list's place means nothing in another. The numbers are in clients' hands.
+enum ListName: UInt8, Sendable {
+  case friends = 1
+  case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus
 }
 
 /// A list's items in the order of a time and, within it, of an id: pages then neither skip nor repeat an item that
@@ -57,6 +68,7 @@ struct Keyset: Sendable {
     case descending = "DESC"
   }
 
+  let list: ListName
   let columns: SQL
   /// What follows FROM, up to a WHERE clause that may be continued with AND.
   let source: SQL
@@ -64,9 +76,10 @@ struct Keyset: Sendable {
   let id: SQL
   let order: Order
 
-  func select(_ page: Page) -> SQL {
+  fileprivate func select(_ page: Page) throws -> SQL {
     var rest: SQL = ""
     if let cursor = page.cursor {
+      guard cursor.list == list else { throw AppError.invalid([.foreignCursor]) }
       rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
     }
     // One more than wanted tells whether there is a next page.
@@ -96,24 +109,26 @@ struct List<Item: Sendable>: Sendable {
       SELECT s.stamp, item.*
       FROM collection_stamps AS s
       LEFT JOIN LATERAL (
-      \(query.select(page))
+      \(try query.select(page))
       ) AS item ON true
       WHERE s.user_id = \(user) AND s.collection = \(collection)::collection
       ORDER BY item.cursor_time \(unescaped: direction), item.cursor_id \(unescaped: direction)
       """)
     // Pages after the first are dated like the first: what changed in between is then not taken for seen.
     let stamp = try page.cursor?.stamp ?? rows.first?["stamp"]
-    return try List(rows: rows, page: page, stamp: stamp, item: item)
+    return try List(rows: rows, query.list, page, stamp: stamp, item: item)
   }
 
   /// A list that phones do not keep.
   static func read(
     page: Page, query: Keyset, in database: some Querying, item: (Row) throws -> Item
   ) async throws -> List<Item> {
-    try List(rows: try await database.rows(query.select(page)), page: page, stamp: nil, item: item)
+    try List(rows: try await database.rows(query.select(page)), query.list, page, stamp: nil, item: item)
   }
 
-  private init(rows: Rows, page: Page, stamp: Timestamp?, item: (Row) throws -> Item) throws {
+  private init(
+    rows: Rows, _ name: ListName, _ page: Page, stamp: Timestamp?, item: (Row) throws -> Item
+  ) throws {
     var items: [Item] = []
     var last: (time: Timestamp, id: UUID)?
     var hasMore = false
@@ -129,6 +144,6 @@ struct List<Item: Sendable>: Sendable {
     }
     self.items = items
     self.stamp = stamp
-    next = hasMore ? last.map { Cursor(stamp: stamp, time: $0.time, id: $0.id) } : nil
+    next = hasMore ? last.map { Cursor(list: name, stamp: stamp, time: $0.time, id: $0.id) } : nil
   }
 }

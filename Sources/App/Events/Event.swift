@@ -128,7 +128,7 @@ public struct Event: Sendable {
     archived: Bool, of user: User.ID, page: Page, in database: some Querying
   ) async throws -> List<Event> {
     let query = Keyset(
-      columns: columns,
+      list: archived ? .pastEvents : .events, columns: columns,
       source: "\(visible(to: user)) WHERE e.archived_at IS \(unescaped: archived ? "NOT NULL" : "NULL")",
       time: "e.start_time", id: "e.id", order: archived ? .descending : .ascending)
     if archived { return try await List.read(page: page, query: query, in: database, item: Event.init(row:)) }

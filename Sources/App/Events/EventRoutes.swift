@@ -22,8 +22,8 @@ struct EventRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.page()
-    let archived = try request.word("when", of: When.allCases) == .past
+    let (page, when) = try request.query { ($0.page(), $0.word("when", of: When.allCases)) }
+    let archived = when == .past
     if !archived, let unchanged = try await request.unchanged(.events, of: context.user, in: database) {
       return unchanged
     }
@@ -129,15 +129,15 @@ extension Event.Plan {
 }
 
 extension Fields.Rule where Value == String {
-  private static var timeZones: Set<String> { knownTimeZones }
-
-  /// A name of the IANA database, such as `Europe/Berlin`.
+  /// A name of the IANA database, such as `Europe/Berlin`; an alias is as good. Offsets such as GMT+2, which Foundation
+  /// takes as well, know nothing of summer time.
   fileprivate static var timeZone: Self {
-    text(1...64).and("must be an IANA time zone such as Europe/Berlin") { timeZones.contains($0) }
+    text(1...64).and("must be an IANA time zone such as Europe/Berlin") { name in
+      name.wholeMatch(of: /[A-Za-z]+([_+-]?[A-Za-z0-9]+)*(\/[A-Za-z0-9]+([_+-]+[A-Za-z0-9]+)*)*/) != nil
+        && name.prefixMatch(of: /(GMT|UTC)[+-]?[0-9]/) == nil && TimeZone(identifier: name) != nil
+    }
   }
 }
-
-private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC", "Etc/UTC"])
 
 extension Fields.Rule where Value == Int {
   fileprivate static var capacity: Self { integer(1...10_000) }

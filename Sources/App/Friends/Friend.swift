@@ -15,7 +15,7 @@ struct Friend: Sendable {
     try await List.read(
       .friends, of: user, page: page,
       query: Keyset(
-        columns: "\(Person.columns("u")), f.since",
+        list: .friends, columns: "\(Person.columns("u")), f.since",
         source: "friends AS f JOIN users AS u ON u.id = f.friend_id WHERE f.user_id = \(user)",
         time: "f.since", id: "f.friend_id", order: .descending),
       in: database, item: Friend.init(row:))

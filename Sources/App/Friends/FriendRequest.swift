@@ -154,7 +154,8 @@ public struct FriendRequest: Sendable {
     return try await List.read(
       direction == .incoming ? .friendRequests : .sentFriendRequests, of: user, page: page,
       query: Keyset(
-        columns: columns, source: "\(source) WHERE \(mine) = \(user) AND r.status = 'pending'",
+        list: direction == .incoming ? .incomingRequests : .sentRequests, columns: columns,
+        source: "\(source) WHERE \(mine) = \(user) AND r.status = 'pending'",
         time: "r.created_at", id: "r.id", order: .descending),
       in: database, item: FriendRequest.init(row:))
   }

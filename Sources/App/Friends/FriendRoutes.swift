@@ -17,14 +17,14 @@ struct FriendRoutes {
   }
 
   @Sendable private func friends(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.page()
+    let page = try request.query { $0.page() }
     if let unchanged = try await request.unchanged(.friends, of: context.user, in: database) { return unchanged }
     return .list(try await Friend.list(of: context.user, page: page, in: database)) { $0 }
   }
 
   @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.page()
-    let direction = try request.word("direction", of: FriendRequest.Direction.allCases) ?? .incoming
+    let (page, named) = try request.query { ($0.page(), $0.word("direction", of: FriendRequest.Direction.allCases)) }
+    let direction = named ?? .incoming
     let collection = direction == .incoming ? Collection.friendRequests : .sentFriendRequests
     if let unchanged = try await request.unchanged(collection, of: context.user, in: database) { return unchanged }
     return .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database)) { $0 }

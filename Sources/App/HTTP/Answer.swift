@@ -29,10 +29,10 @@ extension Response {
     if let seconds = error.retryAfter { headers[.retryAfter] = String(seconds) }
     if let methods = error.allow { headers[.allow] = methods }
     if error.kind == .unauthorized {
-      // RFC 6750: no error code unless a token was shown.
+      // RFC 6750: no error code unless a bearer token was shown.
+      let isAboutToken = [AppError.invalidToken.slug, AppError.tokenExpired.slug].contains(error.slug)
       headers[.wwwAuthenticate] =
-        error.slug == AppError.noToken.slug
-        ? "Bearer" : #"Bearer error="invalid_token", error_description="\#(error.slug)""#
+        isAboutToken ? #"Bearer error="invalid_token", error_description="\#(error.slug)""# : "Bearer"
     }
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import HummingbirdCore
 import Logging
 import NIOCore
 
@@ -81,11 +82,27 @@ extension Request {
     return try Fields.read(json, body)
   }
 
+  /// The query's parameters. See ``QueryFields``.
+  func query<Value>(_ body: (inout QueryFields) -> Value) throws -> Value {
+    var fields = QueryFields(uri)
+    let value = body(&fields)
+    guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
+    return value
+  }
+}
+
+/// Reads a query's parameters and notes every one that breaks its rule, as ``Fields`` does with a body's.
+struct QueryFields {
+  private let parameters: FlatDictionary<Substring, Substring>
+  fileprivate var errors: [FieldError] = []
+
+  fileprivate init(_ uri: URI) {
+    parameters = uri.queryParameters
+  }
+
   /// `?limit=` and `?cursor=`.
-  func page() throws -> Page {
+  mutating func page() -> Page {
     var page = Page()
-    var errors: [FieldError] = []
-    let parameters = uri.queryParameters
     if let text = parameters["limit"] {
       if let limit = Int(text), Page.limits.contains(limit) {
         page.limit = limit
@@ -95,22 +112,25 @@ extension Request {
     }
     if let text = parameters["cursor"] {
       page.cursor = Cursor(String(text))
-      if page.cursor == nil {
-        errors.append(FieldError(field: "cursor", message: "must be the nextCursor of an earlier page"))
-      }
+      if page.cursor == nil { errors.append(.foreignCursor) }
     }
-    guard errors.isEmpty else { throw AppError.invalid(errors) }
     return page
   }
 
-  /// A query parameter that is one of a few words; nil if it is absent.
-  func word<Word: RawRepresentable>(_ name: String, of words: [Word]) throws -> Word? where Word.RawValue == String {
-    guard let text = uri.queryParameters[Substring(name)] else { return nil }
-    guard let word = words.first(where: { $0.rawValue == text }) else {
-      throw AppError.invalid(name, "must be one of " + words.map(\.rawValue).joined(separator: ", "))
+  /// One of a few words; nil if it is absent.
+  mutating func word<Word: RawRepresentable>(_ name: String, of words: [Word]) -> Word? where Word.RawValue == String {
+    guard let text = parameters[Substring(name)] else { return nil }
+    let word = words.first { $0.rawValue == text }
+    if word == nil {
+      let known = words.map(\.rawValue).joined(separator: ", ")
+      errors.append(FieldError(field: name, message: "must be one of \(known)"))
     }
     return word
   }
+}
+
+extension FieldError {
+  static let foreignCursor = FieldError(field: "cursor", message: "must be the nextCursor of this list's earlier page")
 }
 
 extension AppError {

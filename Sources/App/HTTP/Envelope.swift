@@ -8,6 +8,7 @@ import Postgres
 
 /// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
 struct Envelope: RouterMiddleware {
+  let logger: Logger
   let logsAllRequests: Bool
   let allowedMethods: AllowedMethods
 
@@ -16,7 +17,7 @@ struct Envelope: RouterMiddleware {
   ) async throws -> Response {
     var context = context
     context.requestID = Self.requestID(request)
-    context.logger = Logger(label: "muster.http", factory: { _ in context.logger.handler })
+    context.logger = logger
     context.logger[metadataKey: "request"] = "\(context.requestID)"
     let start = ContinuousClock.now
     var response: Response

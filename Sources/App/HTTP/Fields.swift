@@ -156,7 +156,9 @@ extension Fields.Rule where Value == Timestamp {
   static var time: Self {
     Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
-      guard let time = Timestamp(rfc3339: text), time.microseconds >= 0 else {
+      guard let time = Timestamp(rfc3339: text), time.microseconds >= 0,
+        Timestamp.years1To9999.contains(time.microseconds)
+      else {
         throw Fields.Broken("must be a time like 2026-05-01T18:00:00Z, from 1970 on")
       }
       return Timestamp(microseconds: time.microseconds / 1_000_000 * 1_000_000)

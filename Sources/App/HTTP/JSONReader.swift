@@ -68,10 +68,10 @@ private struct Parser {
   }
 
   private mutating func value(depth: Int) throws(JSON.Malformed) -> JSON {
-    guard depth <= JSON.maximumDepth else {
+    skipSpace()
+    if next == UInt8(ascii: "{") || next == UInt8(ascii: "["), depth == JSON.maximumDepth {
       throw malformed("nested deeper than \(JSON.maximumDepth) levels")
     }
-    skipSpace()
     switch next {
     case UInt8(ascii: "{"): return .object(try object(depth: depth + 1))
     case UInt8(ascii: "["): return .array(try array(depth: depth + 1))

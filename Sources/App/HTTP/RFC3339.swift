@@ -59,6 +59,9 @@ extension Timestamp {
     self.init(microseconds: seconds * 1_000_000 + fraction)
   }
 
+  /// The microseconds that RFC 3339 has words for; PostgreSQL has room for them, too.
+  static let years1To9999: ClosedRange<Int64> = -62_135_596_800_000_000...253_402_300_799_999_999
+
   init?(rfc3339 text: String) {
     var digits = 0
     self.init(rfc3339: text, fractionDigits: &digits)

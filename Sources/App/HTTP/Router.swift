@@ -1,4 +1,5 @@
 import Hummingbird
+import Logging
 import Postgres
 import ServiceLifecycle
 
@@ -13,7 +14,10 @@ func makeRouter(_ dependencies: Dependencies) -> Router<Context> {
 
 private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) -> Router<Context> {
   let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
-  router.add(middleware: Envelope(logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed))
+  router.add(
+    middleware:
+      Envelope(
+        logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
@@ -37,7 +41,10 @@ public func makeService(
   _ dependencies: Dependencies, host: String, port: Int, limits: ConnectionLimits = ConnectionLimits(),
   onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> any Service {
-  makeServer(
+  // Its own lines at a start say nothing that ours do not.
+  var logger = dependencies.logger
+  logger.logLevel = max(logger.logLevel, .notice)
+  return makeServer(
     responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits,
-    logger: dependencies.logger, onServerRunning: onListening)
+    logger: logger, onServerRunning: onListening)
 }

@@ -33,7 +33,8 @@ struct Invitation: Sendable {
       """
     if let status { source += " AND m.my_status = \(status)" }
     let query = Keyset(
-      columns: "\(Event.columns), m.invited_at", source: source, time: "m.invited_at", id: "e.id", order: .descending)
+      list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.invited_at",
+      source: source, time: "m.invited_at", id: "e.id", order: .descending)
     // With a filter it is another list than the one that phones keep.
     if status != nil { return try await List.read(page: page, query: query, in: database, item: Invitation.init(row:)) }
     return try await List.read(

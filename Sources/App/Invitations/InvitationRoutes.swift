@@ -14,8 +14,7 @@ struct InvitationRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.page()
-    let status = try request.word("status", of: Invitation.Status.allCases)
+    let (page, status) = try request.query { ($0.page(), $0.word("status", of: Invitation.Status.allCases)) }
     if status == nil, let unchanged = try await request.unchanged(.invitations, of: context.user, in: database) {
       return unchanged
     }

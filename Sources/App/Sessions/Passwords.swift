@@ -19,7 +19,7 @@ public final class Passwords: Sendable {
       let parts = text.split(separator: ",").map { $0.split(separator: "=") }
       guard parts.count == 3, parts.allSatisfy({ $0.count == 2 }), parts.map({ $0[0] }) == ["ln", "r", "p"],
         let logN = Int(parts[0][1]), let r = Int(parts[1][1]), let p = Int(parts[2][1]),
-        (1...20).contains(logN), (1...32).contains(r), (1...16).contains(p)
+        (1...18).contains(logN), (1...32).contains(r), (1...16).contains(p)
       else { return nil }
       self.init(logN: logN, r: r, p: p)
     }

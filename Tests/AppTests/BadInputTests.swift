@@ -1,0 +1,723 @@
+import Foundation
+import Hummingbird
+import Postgres
+import Testing
+
+@testable import App
+
+/// Every route with everything that clients get wrong. A new route needs a line in `Scene.calls`.
+@Suite struct BadInputTests {
+  @Test func `every route is in the table, and what the table calls valid is`() async throws {
+    try await Scene.play { scene in
+      let served = makeRouter(scene.app.dependencies).routes.map { route in
+        let path = route.path.description
+        return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
+      }
+      #expect(Set(served).symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" }) == [])
+      for call in scene.calls {
+        let answer = try await scene.send(call)
+        #expect((200..<300).contains(answer.status), "\(call): \(answer.status) \(answer.body)")
+      }
+    }
+  }
+
+  // MARK: Bodies
+
+  @Test func `a body that is not JSON as we take it, or no object, is malformed`() async throws {
+    let malformed = [
+      "{", "}", "nope", " ", #"{"a": 1} x"#, #"{"a": 01}"#, #"{'a': 1}"#, "[1]", "\"x\"", "5", "null", "true",
+      #"{"a": 1, "a": 2}"#, #"{"a": 1, "\u0061": 2}"#, #"{"a": {"b": 1, "b": 1}}"#,
+      #"{"a": "\u0000"}"#, "{\"a\": \"\u{0}\"}", #"{"\u0000": 1}"#, #"{"a": "\ud800"}"#, "\u{feff}{}",
+      #"{"a": "#.repeated(33) + "1" + "}".repeated(33), #"{"a": "# + "[".repeated(32) + "1" + "]".repeated(32) + "}",
+      "[".repeated(60_000),
+    ]
+    try await Scene.play { scene in
+      for call in scene.calls where call.body != nil {
+        for body in malformed {
+          try await scene.send(call, body: body)
+            .expectProblem(400, "malformed-body", "\(call) with \(body.prefix(80))")
+        }
+        let notUTF8 = try await scene.app.sendRaw(
+          call.method, call.path, body: Array(#"{"a": ""#.utf8) + [0xc3, 0x28] + Array(#""}"#.utf8), token: call.token)
+        notUTF8.expectProblem(400, "malformed-body", "\(call) with bytes that are not UTF-8")
+        guard !call.bodyIsOptional else { continue }
+        try await scene.app.send(call.method, call.path, token: call.token)
+          .expectProblem(400, "malformed-body", "\(call) without a body")
+      }
+    }
+  }
+
+  @Test func `every field that breaks a rule is named`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls {
+        #expect(call.body == nil || !call.wrong.isEmpty, "\(call)")
+        for (body, fields) in call.wrong {
+          let answer = try await scene.send(call, body: body)
+          answer.expectProblem(422, "invalid-fields", "\(call) with \(body)")
+          #expect(Set(answer.badFields) == fields, "\(call) with \(body)")
+        }
+      }
+    }
+  }
+
+  @Test func `text that almost fits a rule is refused at once`() async throws {
+    try await Scene.play { scene in
+      let texts = [
+        "a".repeated(16) + "!", "Europe/" + "a".repeated(16) + "!", "a-".repeated(9) + "!", "a_a".repeated(6) + "/",
+        "a@" + ".".repeated(60) + "@", "a@" + "a.".repeated(60) + " ",
+      ]
+      for call in scene.calls where call.body != nil {
+        for text in texts {
+          let fields = ["username", "email", "login", "refreshToken", "startTime", "timeZone", "title", "status"]
+          let body = fields.map { "\"\($0)\": \"\(text)\"" }.joined(separator: ",")
+          let start = ContinuousClock.now
+          _ = try await scene.send(call, body: "{\(body)}")
+          #expect(ContinuousClock.now - start < .seconds(2), "\(call) with \(text)")
+        }
+      }
+    }
+  }
+
+  @Test func `a body of more than 64 KiB is refused, whether or not its length is told`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls where call.body != nil {
+        for length in [65_537, 300_000] {
+          let body = [UInt8](repeating: 0x20, count: length)
+          try await scene.app.sendRaw(call.method, call.path, body: body, token: call.token)
+            .expectProblem(413, "body-too-large", "\(call) with \(length) bytes")
+
+          let connection = try await RawConnection(to: scene.app)
+          try await connection.send(
+            """
+            \(call.method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r
+            Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n
+            """)
+          async let sent = connection.send("1000\r\n" + " ".repeated(4096) + "\r\n", times: length / 4096 + 1)
+          try await connection.answer().expectProblem(413, "body-too-large", "\(call) with \(length) bytes in chunks")
+          _ = try? await sent
+        }
+        // Nobody waits for bytes that aren't wanted.
+        let connection = try await RawConnection(to: scene.app)
+        try await connection.send(
+          """
+          \(call.method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r
+          Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n
+          """)
+        try await connection.answer().expectProblem(413, "body-too-large", "\(call) with a gigabyte announced")
+      }
+    }
+  }
+
+  @Test func `a body of 64 KiB is taken`() async throws {
+    try await Scene.play { scene in
+      let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
+      let body = try #require(login.body)
+      let answer = try await scene.send(login, body: body + " ".repeated(65_536 - body.utf8.count))
+      #expect(answer.status == 200, "\(answer.body)")
+    }
+  }
+
+  @Test func `a body must be declared as JSON, if it is declared`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls where call.body != nil {
+        for type in [
+          "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", "*/*", "",
+        ] {
+          try await scene.send(call, headers: [("Content-Type", type)])
+            .expectProblem(415, "unsupported-media-type", "\(call) as \(type)")
+        }
+      }
+      let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
+      for type in [
+        "application/json", "Application/JSON; charset=utf-8", "application/json;charset=UTF-8",
+        "application/merge-patch+json",
+      ] {
+        #expect(try await scene.send(login, headers: [("Content-Type", type)]).status == 200, "\(type)")
+      }
+    }
+  }
+
+  // MARK: Ids
+
+  @Test func `an id that nothing has, one that is no id, and another's get the same answer`() async throws {
+    try await Scene.play { scene in
+      let eve = try await scene.app.signUp("eve")
+      for call in scene.calls where call.template.contains("{id}") {
+        let unknown = try await scene.send(call, path: call.path(id: UUID().uuidString))
+        #expect(unknown.problem?.hasSuffix("-not-found") == true, "\(call)")
+        unknown.expectProblem(404, unknown.problem ?? "", "\(call)")
+        let noID = [
+          "x", "0", "null", "-1", "%20", "%00", "%ff", "%2e%2e", UUID().uuidString.lowercased() + "0",
+          "a".repeated(2000),
+        ]
+        for id in [UUID().uuidString.lowercased(), User.ID.new().description] + noID {
+          let answer = try await scene.app.sendRaw(
+            call.method, call.path(id: id), body: call.body.map { Array($0.utf8) }, token: call.token)
+          #expect(
+            answer.status == 404 && answer.anonymous == unknown.anonymous,
+            "\(call) with \(id.prefix(80)): \(answer.body)")
+        }
+        let foreign = try await scene.send(call, token: eve.accessToken)
+        #expect(
+          foreign.status == 404 && foreign.anonymous == unknown.anonymous, "\(call) by a stranger: \(foreign.body)")
+        // An id of something else.
+        let other = try await scene.send(call, path: call.path(id: scene.ana.id))
+        #expect(other.status == 404 && other.anonymous == unknown.anonymous, "\(call) with a user's id: \(other.body)")
+      }
+      for receiver in [UUID().uuidString, scene.event, scene.request] {
+        let answer = try await scene.ana.send("POST", "friend-requests", #"{"receiverId": "\#(receiver)"}"#)
+        answer.expectProblem(404, "user-not-found", "a request to \(receiver)")
+      }
+    }
+  }
+
+  @Test func `only the receiver of a request may answer it, and only guests an invitation`() async throws {
+    try await Scene.play { scene in
+      for verb in ["accept", "decline"] {
+        try await scene.ben.send("POST", "friend-requests/\(scene.request)/\(verb)")
+          .expectProblem(404, "friend-request-not-found", "\(verb) by its sender")
+      }
+      try await scene.ana.send("PUT", "events/\(scene.event)/invitations/me", #"{"status": "going"}"#)
+        .expectProblem(409, "own-event", "an answer by the host")
+      try await scene.dev.send("PATCH", "events/\(scene.event)", #"{"title": "Mine"}"#)
+        .expectProblem(403, "not-the-creator", "an edit by a guest")
+    }
+  }
+
+  @Test func `another's cache is forbidden, whether there is such a user or not`() async throws {
+    try await Scene.play { scene in
+      for id in [scene.ben.id, UUID().uuidString, "x", "me"] {
+        try await scene.ana.send("POST", "cache/validate/\(id)", "{}").expectProblem(403, "not-yours", "\(id)")
+      }
+      #expect(try await scene.ana.send("POST", "cache/validate/\(scene.ana.id.uppercased())").status == 200)
+    }
+  }
+
+  // MARK: Tokens
+
+  @Test func `what needs a token says so`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls where call.token != nil {
+        for header in [nil, "Basic YW5hOmhvcnNl", "Bearer", "Bearer ", "Token x", ""] {
+          let answer = try await scene.app.send(
+            call.method, call.path, body: call.body, headers: header.map { [("Authorization", $0)] } ?? [])
+          answer.expectProblem(401, "no-token", "\(call) with \(header ?? "nothing")")
+          #expect(answer.header("WWW-Authenticate") == "Bearer", "\(call) with \(header ?? "nothing")")
+        }
+      }
+    }
+  }
+
+  @Test func `a token that is not one of ours, or not any more, says which`() async throws {
+    try await Scene.play { scene in
+      let good = scene.ana.accessToken
+      let session = Session.ID.new()
+      let kid = String(TestApp.accessTokenKeys.prefix { $0 != ":" })
+      let otherKey = SigningKeys.generate().drop { $0 != ":" }
+      func signed(_ keys: String, secondsAgo: Int = 0) async throws -> String {
+        try await AccessTokens(keys: SigningKeys(keys), lifetime: 900)
+          .sign(user: scene.ana.userID, session: session, now: Timestamp.now().adding(seconds: -secondsAgo))
+      }
+      let unsigned = Data(#"{"alg":"none","typ":"JWT"}"#.utf8).base64URL
+      let parts = good.split(separator: ".").map(String.init)
+      let bad: [(String, String)] = [
+        ("garbage", "invalid-token"), ("a.b.c", "invalid-token"), ("..", "invalid-token"), ("é", "invalid-token"),
+        (scene.ana.refreshToken, "invalid-token"), (good + "x", "invalid-token"),
+        (String(good.dropLast()), "invalid-token"),
+        ("\(parts[0]).\(parts[1])", "invalid-token"), ("\(unsigned).\(parts[1]).", "invalid-token"),
+        ("\(unsigned).\(parts[1]).\(parts[2])", "invalid-token"),
+        ("\(parts[0]).\(Data(#"{"sub":"\#(scene.ben.id)"}"#.utf8).base64URL).\(parts[2])", "invalid-token"),
+        (try await signed("other\(otherKey)"), "invalid-token"),
+        (try await signed("\(kid)\(otherKey)"), "invalid-token"),
+        (try await signed(TestApp.accessTokenKeys, secondsAgo: 1000), "token-expired"),
+        (try await signed(TestApp.accessTokenKeys, secondsAgo: 100_000_000), "token-expired"),
+      ]
+      for (token, slug) in bad {
+        for call in scene.calls where call.token != nil {
+          // Twice: what is remembered of a token must not change the answer.
+          for _ in 1...2 {
+            let answer = try await scene.send(call, token: token)
+            answer.expectProblem(401, slug, "\(call) with \(token.prefix(40))")
+            #expect(answer.header("WWW-Authenticate")?.hasPrefix(#"Bearer error="invalid_token""#) == true, "\(call)")
+          }
+        }
+      }
+      #expect(try await scene.app.send("GET", "users/me", token: good).status == 200)
+      #expect(try await scene.app.send("GET", "users/me", headers: [("Authorization", "bearer \(good)")]).status == 200)
+    }
+  }
+
+  @Test func `where none is needed, a bad token does no harm`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls where call.token == nil {
+        let answer = try await scene.send(call, token: "garbage")
+        #expect((200..<300).contains(answer.status), "\(call): \(answer.body)")
+      }
+    }
+  }
+
+  @Test func `a token that outlived its account never gets further than a refusal`() async throws {
+    try await Scene.play { scene in
+      let ghost = try await scene.app.dependencies.accessTokens.sign(user: .new(), session: .new())
+      for call in scene.calls where call.token != nil {
+        let answer = try await scene.send(call, token: ghost)
+        #expect(answer.status < 500, "\(call): \(answer.status) \(answer.body)")
+      }
+    }
+  }
+
+  // MARK: Queries
+
+  @Test func `a page that cannot be is refused, and every wrong parameter named`() async throws {
+    let wrong: [(query: String, fields: Set<String>)] = [
+      ("limit=0", ["limit"]), ("limit=101", ["limit"]), ("limit=-1", ["limit"]), ("limit=abc", ["limit"]),
+      ("limit=", ["limit"]), ("limit", ["limit"]), ("limit=1.5", ["limit"]), ("limit=99999999999999999999", ["limit"]),
+      ("limit=%ff", ["limit"]), ("limit=%zz", ["limit"]), ("cursor=garbage", ["cursor"]), ("cursor=", ["cursor"]),
+      ("cursor=%00", ["cursor"]), ("cursor=%ff%fe", ["cursor"]), ("limit=0&cursor=x", ["limit", "cursor"]),
+    ]
+    try await Scene.play { scene in
+      for call in scene.calls where call.isList {
+        for (query, fields) in wrong {
+          let answer = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
+          answer.expectProblem(422, "invalid-fields", "\(call)?\(query)")
+          #expect(Set(answer.badFields) == fields, "\(call)?\(query)")
+        }
+        for query in ["limit=1", "limit=100", "", "&&", "=", "%", "other=1", "limit=50&other=%ff"] {
+          let answer = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
+          #expect(answer.status == 200, "\(call)?\(query): \(answer.body)")
+        }
+      }
+      for (path, field) in [("friend-requests", "direction"), ("events", "when"), ("invitations", "status")] {
+        let answer = try await scene.ana.send("GET", "\(path)?\(field)=nonsense&limit=0")
+        answer.expectProblem(422, "invalid-fields", path)
+        #expect(Set(answer.badFields) == [field, "limit"])
+      }
+    }
+  }
+
+  @Test func `a made-up cursor gets a page or is refused, and one of another list is refused`() async throws {
+    let lists = (UInt8.min ... .max).compactMap(ListName.init(rawValue:))
+    let times: [Int64] = [.min + 1, -62_135_596_800_000_000, 0, 253_402_300_799_999_999, .max]
+    try await Scene.play { scene in
+      for call in scene.calls where call.isList {
+        for query in ["", "&when=past", "&direction=sent", "&status=going"] {
+          var accepted: Set<ListName> = []
+          for list in lists {
+            for (time, stamp) in times.map({ ($0, 0) }) + times.map({ (0, $0) }) {
+              let cursor = Cursor(
+                list: list, stamp: Timestamp(microseconds: stamp), time: Timestamp(microseconds: time), id: UUID())
+              let answer = try await scene.send(call, path: "\(call.path)?cursor=\(cursor.text)\(query)")
+              #expect([200, 422].contains(answer.status), "\(call), \(list), \(time), \(stamp): \(answer.body)")
+              guard answer.status == 200 else { continue }
+              accepted.insert(list)
+              guard let text = answer.json["timestamp"].string else { continue }
+              #expect(Timestamp(rfc3339: text) != nil, "\(call), \(list), \(time), \(stamp): \(text)")
+            }
+          }
+          #expect(accepted.count == 1, "\(call)?\(query)")
+        }
+      }
+    }
+  }
+
+  // MARK: Paths and methods
+
+  @Test func `there is nothing at unknown paths`() async throws {
+    try await Scene.play { scene in
+      for path in [
+        "/", "//", "/api", "/api/v1", "/api/v2/friends", "/api/v1/nope", "/API/v1/friends", "/api/v1/friends/x/y",
+        "/%00",
+        "/api/v1/%ff", "/api/v1/%zz", "/api/v1/..", "/etc/passwd", "/api/v1/../../etc/passwd", "/api/v1/{id}", "*",
+        "/" + "a".repeated(8000), "/?" + "a=b&".repeated(2000),
+      ] {
+        for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+          try await scene.app.sendRaw(method, path, token: scene.ana.accessToken)
+            .expectProblem(404, "route-not-found", "\(method) \(path.prefix(80))")
+        }
+      }
+    }
+  }
+
+  @Test func `another method is refused with those there are`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls {
+        let there = Set(scene.calls.filter { $0.matches(call.path) }.map(\.method))
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
+          let answer = try await scene.app.sendRaw(method, call.path, token: call.token)
+          answer.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
+          let allowed = answer.header("Allow")?.components(separatedBy: ", ") ?? []
+          #expect(Set(allowed) == there.union(there.contains("GET") ? ["HEAD"] : []), "\(method) \(call.path)")
+        }
+      }
+    }
+  }
+
+  @Test func `HEAD answers as GET does, without the body`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls where call.method == "GET" {
+        let connection = try await RawConnection(to: scene.app)
+        var answers: [Answer] = []
+        for method in ["HEAD", "GET"] {
+          try await connection.send(
+            "\(method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r\n\r\n")
+          answers.append(try await connection.answer(to: method))
+        }
+        #expect(answers.map(\.status) == [200, 200], "\(call)")
+        for name in ["Content-Length", "Content-Type", "ETag"] {
+          #expect(answers[0].header(name) == answers[1].header(name), "\(name) of \(call)")
+        }
+        #expect(answers[1].body.utf8.count == answers[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
+      }
+    }
+  }
+
+  @Test func `a HEAD that is refused has no body either`() async throws {
+    try await Scene.play { scene in
+      for (path, token, status) in [
+        ("/nope", scene.ana.accessToken, 404), ("/api/v1/users/me", "garbage", 401),
+        ("/api/v1/events/\(UUID().uuidString)", scene.ana.accessToken, 404), ("/api/v1/auth/login", "", 405),
+        ("/api/v1/friends?limit=0", scene.ana.accessToken, 422),
+      ] {
+        let connection = try await RawConnection(to: scene.app)
+        for method in ["HEAD", "GET"] {
+          try await connection.send(
+            "\(method) \(path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(token)\r\n\r\n")
+          // What follows on the connection would be garbled by a body that the client does not expect.
+          #expect(try await connection.answer(to: method).status == status, "\(method) \(path)")
+        }
+      }
+    }
+  }
+
+  // MARK: Request ids
+
+  @Test func `every answer has a request id: the client's own, where that is sane`() async throws {
+    let sane = ["a", "0", "abc-DEF_1.2", UUID().uuidString, "a".repeated(128)]
+    let insane = ["a".repeated(129), "a b", "a/b", "<script>", "a\"b", "a,b", "é", "{}", "a".repeated(5000), ""]
+    try await Scene.play { scene in
+      for call in scene.calls {
+        for token in [call.token, "garbage"] {
+          let answer = try await scene.send(call, token: token)
+          #expect(answer.header("X-Request-Id")?.wholeMatch(of: /[A-Za-z0-9._-]{1,128}/) != nil, "\(call)")
+        }
+      }
+      for path in ["/health/live", "/nope", "/api/v1/friends?limit=0", "/api/v1/users/me"] {
+        for id in sane {
+          let answer = try await scene.app.send(
+            "GET", path, headers: [("X-Request-Id", id)], token: scene.ana.accessToken)
+          #expect(answer.header("X-Request-Id") == id, "\(path)")
+          if answer.status >= 400 { #expect(answer.json["requestId"].string == id, "\(path)") }
+        }
+        for id in insane {
+          let answer = try await scene.app.send(
+            "GET", path, headers: [("X-Request-Id", id)], token: scene.ana.accessToken)
+          let given = try #require(answer.header("X-Request-Id"))
+          #expect(given != id && given.wholeMatch(of: /[A-Za-z0-9._-]{1,128}/) != nil, "\(path) with \(id.prefix(40))")
+          #expect(!answer.body.contains(id) || id.isEmpty || id == "{}", "\(path) with \(id.prefix(40))")
+        }
+      }
+    }
+  }
+
+  // MARK: Whatever comes
+
+  @Test(arguments: 1...3 as ClosedRange<UInt64>)
+  func `a hundred mutations of what is valid never make an error of ours`(_ seed: UInt64) async throws {
+    try await Scene.play { scene in
+      var random = SeededRandom(seed: seed)
+      for number in 0..<100 {
+        let call = try #require(scene.calls.randomElement(using: &random))
+        var path = Array(call.path.utf8.dropFirst())
+        var body = call.body.map { Array($0.utf8) }
+        if body == nil || Int.random(in: 0...3, using: &random) == 0 { Self.mutate(&path, &random) }
+        if body != nil { Self.mutate(&body!, &random) }
+        let target = "/" + String(decoding: path, as: UTF8.self)
+        let input =
+          "seed \(seed), \(number): \(call.method) \(target) \(body.map { String(decoding: $0, as: UTF8.self) } ?? "")"
+        do {
+          let answer = try await scene.app.sendRaw(call.method, target, body: body, token: call.token)
+          #expect((200..<500).contains(answer.status), "\(input): \(answer.status) \(answer.body)")
+          if answer.header("Content-Type")?.contains("json") == true {
+            #expect(throws: Never.self, "\(input): \(answer.body)") {
+              try JSONSerialization.jsonObject(with: Data(answer.body.utf8))
+            }
+          }
+        } catch {
+          Issue.record("\(input): \(error)")
+        }
+      }
+    }
+  }
+
+  private static let pieces = [
+    "null", "true", "[]", "{}", "-1", "0.1", "1e400", "99999999999999999999", "\"\"", "\"x\"", #""\u0000""#, #"\ud800"#,
+    "\\", "\"", ",", ":", "[", "{", "]", "}", "%00", "%ff", "%", "/", "../", "?", "?limit=0", "?cursor=%ff", "&", "é",
+    "😀",
+    "\u{202e}", "\u{0}", "'; DROP TABLE users; --", "2026-13-01T00:00:00Z", "9999-12-31T23:59:59-23:59",
+    "0000-01-01T00:00:00Z",
+    "00000000-0000-0000-0000-000000000000", "[".repeated(40), "a".repeated(3000), "[\"x\",".repeated(600),
+  ].map { Array($0.utf8) }
+
+  private static func mutate(_ bytes: inout [UInt8], _ random: inout SeededRandom) {
+    for _ in 0..<Int.random(in: 1...3, using: &random) {
+      let start = Int.random(in: 0...bytes.count, using: &random)
+      let end = Int.random(in: start...min(bytes.count, start + 20), using: &random)
+      switch Int.random(in: 0...4, using: &random) {
+      case 0: bytes.removeSubrange(start..<end)
+      case 1: bytes.insert(contentsOf: bytes[start..<end], at: Int.random(in: 0...bytes.count, using: &random))
+      case 2: if start < bytes.count { bytes[start] = .random(in: 0...255, using: &random) }
+      case 3: bytes.replaceSubrange(start..<end, with: pieces.randomElement(using: &random) ?? [])
+      default: bytes.insert(contentsOf: pieces.randomElement(using: &random) ?? [], at: start)
+      }
+    }
+  }
+}
+
+/// Ana and Dev are friends; Ben and Cleo have asked her to be; Dev is invited to her event; Finn knows nobody.
+private struct Scene: Sendable {
+  let app: TestApp
+  let ana: Phone
+  let ben: Phone
+  let dev: Phone
+  let finn: Phone
+  /// Ben's and Cleo's.
+  let request: String
+  let otherRequest: String
+  let event: String
+
+  /// - Parameter body: must leave a service that is ready.
+  static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let (ana, dev) = try await app.friends("ana", "dev")
+      let (ben, cleo) = (try await app.signUp("ben"), try await app.signUp("cleo"))
+      try await body(
+        Scene(
+          app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
+          request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
+          event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
+      try await app.takeNotifications()
+      #expect(try await app.send("GET", "/health/ready").status == 200)
+    }
+  }
+
+  /// Sends a call as the table has it, except for what is given.
+  func send(
+    _ call: Call, path: String? = nil, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
+  ) async throws -> Answer {
+    try await app.send(
+      call.method, path ?? call.path, body: body ?? call.body, headers: headers, token: token ?? call.token)
+  }
+
+  var calls: [Call] {
+    openCalls + [
+      Call("GET", "/api/v1/users/me", by: ana),
+      Call("GET", "/api/v1/friends", by: ana, isList: true),
+      Call("GET", "/api/v1/friend-requests", by: ana, isList: true),
+      Call(
+        "POST", "/api/v1/friend-requests", by: ana, body: #"{"receiverId": "\#(finn.id)"}"#,
+        wrong: [
+          ("{}", ["receiverId"]), (#"{"receiverId": null}"#, ["receiverId"]), (#"{"receiverId": 5}"#, ["receiverId"]),
+          (#"{"receiverId": "x"}"#, ["receiverId"]), (#"{"receiverId": ["\#(finn.id)"]}"#, ["receiverId"]),
+          (#"{"receiverId": "\#(ana.id)"}"#, ["receiverId"]),
+        ]),
+      Call("POST", "/api/v1/friend-requests/{id}/accept", by: ana, id: request),
+      Call("POST", "/api/v1/friend-requests/{id}/decline", by: ana, id: otherRequest),
+      Call("GET", "/api/v1/events", by: ana, isList: true),
+      Call(
+        "POST", "/api/v1/events", by: ana,
+        body: """
+          {"title": "Picnic", "note": "Bring \\ud83c\\udf53", "startTime": "2030-05-01T18:00:00Z", "capacity": 5,
+           "endTime": "2030-05-01T22:00:00.5+02:00", "timeZone": "Europe/Berlin", "inviteeIds": ["\(dev.id)"],
+           "location": {"name": "Park", "latitude": 52.5, "longitude": 13.4}}
+          """,
+        wrong: wrongEvents),
+      Call("GET", "/api/v1/events/{id}", by: ana, id: event),
+      Call(
+        "PATCH", "/api/v1/events/{id}", by: ana, id: event, body: #"{"title": "Dinner", "note": null, "capacity": 5}"#,
+        wrong: [
+          (
+            #"{"title": null, "note": 1, "startTime": null, "endTime": "x", "timeZone": "", "location": 1, "capacity": 0}"#,
+            ["title", "note", "startTime", "endTime", "timeZone", "location", "capacity"]
+          ),
+          (
+            #"{"location": {"latitude": "north"}}"#, ["location.name", "location.latitude", "location.longitude"]
+          ),
+          (#"{"endTime": "2001-01-01T00:00:00Z"}"#, ["endTime"]),
+        ]),
+      Call("GET", "/api/v1/invitations", by: dev, isList: true),
+      Call(
+        "PUT", "/api/v1/events/{id}/invitations/me", by: dev, id: event, body: #"{"status": "going"}"#,
+        wrong: [
+          ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "perhaps"}"#, ["status"]),
+          (#"{"status": "waitlisted"}"#, ["status"]), (#"{"status": "GOING"}"#, ["status"]),
+        ]),
+      Call(
+        "POST", "/api/v1/cache/validate/{userId}", by: ana, id: ana.id,
+        body: #"{"friends": "2026-05-01T18:00:00Z", "events": null}"#, bodyIsOptional: true,
+        wrong: [
+          (#"{"friends": 5, "events": "yesterday", "profile": null}"#, ["friends", "events"]),
+          (#"{"friends": "2026-13-01T00:00:00Z"}"#, ["friends"]), (#"{"nonsense": {}}"#, ["nonsense"]),
+          (#"{"timestamps": {"friends": "", "nonsense": true}}"#, ["friends", "nonsense"]),
+          (#"{"timestamps": []}"#, ["timestamps"]),
+        ]),
+    ]
+  }
+
+  private var openCalls: [Call] {
+    [
+      Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
+      Call(
+        "POST", "/api/v1/auth/register",
+        body:
+          #"{"username": "gil", "email": "gil@example.com", "password": "correct horse gil", "displayName": "Gil"}"#,
+        wrong: [
+          ("{}", ["username", "email", "password"]),
+          (
+            #"{"username": 1, "email": [], "password": {}, "displayName": true}"#,
+            ["username", "email", "password", "displayName"]
+          ),
+          (
+            #"{"username": "a b", "email": "nobody", "password": "short", "displayName": ""}"#,
+            ["username", "email", "password", "displayName"]
+          ),
+          (
+            #"{"username": "\#("a".repeated(31))", "email": "a@b", "password": "\#("a".repeated(257))"}"#,
+            ["username", "email", "password"]
+          ),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/login", body: #"{"login": "ana", "password": "correct horse ana", "device": "phone"}"#,
+        wrong: [
+          ("{}", ["login", "password"]),
+          (#"{"login": 1, "password": null, "device": []}"#, ["login", "password", "device"]),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/refresh", body: #"{"refreshToken": "\#(ana.refreshToken)"}"#,
+        wrong: [
+          ("{}", ["refreshToken"]), (#"{"refreshToken": 5}"#, ["refreshToken"]),
+          (#"{"refreshToken": ""}"#, ["refreshToken"]),
+        ]),
+    ]
+  }
+
+  private var wrongEvents: [(body: String, fields: Set<String>)] {
+    func event(_ rest: String) -> String {
+      #"{"title": "Picnic", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", \#(rest)}"#
+    }
+    return [
+      ("{}", ["title", "startTime", "timeZone"]),
+      (
+        """
+        {"title": 1, "note": 2, "startTime": 3, "endTime": 4, "timeZone": 5, "location": 6, "capacity": "7",
+         "inviteeIds": 8}
+        """,
+        ["title", "note", "startTime", "endTime", "timeZone", "location", "capacity", "inviteeIds"]
+      ),
+      (
+        """
+        {"title": " ", "note": "\("a".repeated(2001))", "startTime": "1969-12-31T23:59:59Z", "endTime": "soon",
+         "timeZone": "Europe/Atlantis", "location": {}, "capacity": 0, "inviteeIds": ["x", "\(ana.id)", 5]}
+        """,
+        [
+          "title", "note", "startTime", "endTime", "timeZone", "location.name", "capacity", "inviteeIds[0]",
+          "inviteeIds[2]",
+        ]
+      ),
+      (
+        event(#""location": {"name": 1, "latitude": 91, "longitude": "east"}"#),
+        ["location.name", "location.latitude", "location.longitude"]
+      ),
+      (
+        event(#""location": {"name": "Park", "latitude": 1e400, "longitude": -1e400}"#),
+        ["location.latitude", "location.longitude"]
+      ),
+      (event(#""location": {"name": "Park", "latitude": 52.5}"#), ["location.longitude"]),
+      (event(#""capacity": 1.5"#), ["capacity"]), (event(#""capacity": 99999999999999999999"#), ["capacity"]),
+      (event(#""endTime": "2030-05-01T18:00:00Z""#), ["endTime"]),
+      (
+        event(#""inviteeIds": ["\#(dev.id)", "\#(ben.id)", "\#(UUID().uuidString)"]"#),
+        ["inviteeIds[1]", "inviteeIds[2]"]
+      ),
+      (
+        event(#""inviteeIds": [\#(Array(repeating: "\"\(dev.id)\"", count: 501).joined(separator: ","))]"#),
+        ["inviteeIds"]
+      ),
+    ]
+  }
+}
+
+/// A valid request, and bodies that would not be.
+private struct Call: Sendable, CustomStringConvertible {
+  let method: String
+  /// As in the router.
+  let template: String
+  /// Nil for what everybody may call.
+  let token: String?
+  let path: String
+  let isList: Bool
+  let body: String?
+  let bodyIsOptional: Bool
+  /// With the fields that must be named.
+  let wrong: [(body: String, fields: Set<String>)]
+
+  init(
+    _ method: String, _ template: String, by caller: Phone? = nil, id: String = "", isList: Bool = false,
+    body: String? = nil, bodyIsOptional: Bool = false, wrong: [(body: String, fields: Set<String>)] = []
+  ) {
+    self.method = method
+    self.template = template
+    token = caller?.accessToken
+    path = Self.path(template, id)
+    self.isList = isList
+    self.body = body
+    self.bodyIsOptional = bodyIsOptional
+    self.wrong = wrong
+  }
+
+  var description: String { "\(method) \(template)" }
+
+  func path(id: String) -> String { Self.path(template, id) }
+
+  private static func path(_ template: String, _ id: String) -> String {
+    template.replacing(/\{\w+\}/, with: id)
+  }
+
+  func matches(_ path: String) -> Bool {
+    let (mine, its) = (template.split(separator: "/"), path.split(separator: "/"))
+    return mine.count == its.count && zip(mine, its).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+  }
+}
+
+extension Answer {
+  /// It is a whole problem, and says nothing of our insides.
+  fileprivate func expectProblem(
+    _ status: Int, _ slug: String, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let comment: Comment = "\(what): \(self.status) \(body)"
+    #expect(self.status == status && problem == slug, comment, sourceLocation: sourceLocation)
+    #expect(header("Content-Type") == "application/problem+json", comment, sourceLocation: sourceLocation)
+    let members: Set = ["type", "title", "status", "detail", "requestId"]
+    #expect(json.keys == members.union(status == 422 ? ["errors"] : []), comment, sourceLocation: sourceLocation)
+    #expect(json["status"].int == status, comment, sourceLocation: sourceLocation)
+    for name in ["title", "detail", "requestId"] {
+      #expect(json[name].string?.isEmpty == false, comment, sourceLocation: sourceLocation)
+    }
+    #expect(json["requestId"].string == header("X-Request-Id"), comment, sourceLocation: sourceLocation)
+    for error in json["errors"].array {
+      #expect(
+        error.keys == ["field", "message"] && error["message"].string != "", comment, sourceLocation: sourceLocation)
+    }
+    #expect((header("Allow") != nil) == (status == 405), comment, sourceLocation: sourceLocation)
+    #expect((header("WWW-Authenticate") != nil) == (status == 401), comment, sourceLocation: sourceLocation)
+    for inside in ["SELECT", "INSERT", "SQLSTATE", ".swift", "/work/", "Error("] {
+      #expect(!body.contains(inside), comment, sourceLocation: sourceLocation)
+    }
+  }
+
+  /// Without what differs between two answers that say the same.
+  fileprivate var anonymous: String { body.replacing(json["requestId"].string ?? "", with: "") }
+}
+
+extension String {
+  fileprivate func repeated(_ count: Int) -> String { String(repeating: self, count: count) }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import Postgres
+import Testing
+
+/// A task that is cancelled leaves at once; what it left behind is cleared away without it.
+@Suite("Cancelled transactions", .timeLimit(.minutes(1)))
+struct CancellationTests {
+  @Test("A cancelled transaction returns at once, its statement is stopped, and nothing of it stays")
+  func duringStatement() async throws {
+    try await withDatabase(
+      "CREATE TABLE notes (id bigint PRIMARY KEY)",
+      configure: {
+        $0.connections = 2
+        $0.statementTimeout = .seconds(60)
+      }
+    ) { database, server in
+      let task = Task {
+        try await database.transaction { transaction in
+          try await transaction.pipeline("INSERT INTO notes VALUES (1)", "SELECT pg_advisory_xact_lock(1)")
+          try await transaction.rows("SELECT pg_sleep(30)")
+        }
+      }
+      let isSleeping = "state = 'active' AND wait_event = 'PgSleep'"
+      try await eventually("it sleeps") { try await server.backends(isSleeping) == 1 }
+      let start = ContinuousClock.now
+      task.cancel()
+      let result = await task.result
+      // Generous for a busy machine; the sleep goes on for 30 seconds.
+      #expect(ContinuousClock.now - start < .seconds(2))
+      #expect(throws: CancellationError.self) { try result.get() }
+      try await eventually(within: .seconds(5), "it sleeps no more") { try await server.backends(isSleeping) == 0 }
+      try await eventually("its locks are gone") { try await server.advisoryLocks(granted: true) == 0 }
+      // Would wait for the row if the first transaction were still open.
+      try await database.execute("INSERT INTO notes VALUES (1)")
+      try await expectFullPool(of: database, connections: 2)
+      #expect(try await server.backends() == 2)
+      #expect(try await server.value("SELECT count(*) FROM notes") == 1)
+    }
+  }
+
+  @Test("A transaction that is cancelled while it waits for a lock leaves the queue for it")
+  func duringLock() async throws {
+    try await withDatabase(
+      "CREATE TABLE notes (id bigint PRIMARY KEY)",
+      configure: {
+        $0.statementTimeout = .seconds(60)
+      }
+    ) { database, server in
+      try await database.transaction { holder in
+        try await holder.rows("INSERT INTO notes VALUES (1)")
+        let waiting = Task.detached { try await database.execute("INSERT INTO notes VALUES (1)") }
+        try await eventually("it waits") { try await server.backends("wait_event_type = 'Lock'") == 1 }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await waiting.value }
+        try await eventually(within: .seconds(5), "it waits no more") {
+          try await server.backends("wait_event_type = 'Lock'") == 0
+        }
+      }
+      #expect(try await server.value("SELECT count(*) FROM notes") == 1)
+    }
+  }
+
+  @Test("A task that is cancelled between two statements is rolled back")
+  func betweenStatements() async throws {
+    try await withDatabase("CREATE TABLE notes (id bigint)", configure: { $0.connections = 1 }) { database, server in
+      let task = Task {
+        try await database.transaction { transaction in
+          try await transaction.rows("INSERT INTO notes VALUES (1)")
+          try await Task.sleep(for: .seconds(30))
+        }
+      }
+      try await eventually("it is between two statements") {
+        try await server.backends("state = 'idle in transaction'") == 1
+      }
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+      #expect(try await server.backends("state = 'idle'") == 1)
+      #expect(try await server.value("SELECT count(*) FROM notes") == 0)
+      try await expectFullPool(of: database, connections: 1)
+    }
+  }
+
+  @Test("A cancelled task no longer waits for a connection, and nobody loses one by it")
+  func whileWaiting() async throws {
+    try await withDatabase(configure: { $0.connections = 1 }) { database, server in
+      let patient = try await database.transaction { transaction in
+        try await transaction.rows("SELECT 1")
+        let waiting = (0..<10).map { _ in Task.detached { try await database.execute("SELECT 2") } }
+        let patient = Task.detached { try await database.execute("SELECT 3") }
+        let start = ContinuousClock.now
+        for task in waiting { task.cancel() }
+        for task in waiting {
+          let result = await task.result
+          #expect(throws: CancellationError.self) { try result.get() }
+        }
+        #expect(ContinuousClock.now - start < .seconds(2))
+        return patient
+      }
+      #expect(try await patient.value.count == 1)
+      try await expectFullPool(of: database, connections: 1)
+      #expect(try await server.backends() == 1)
+    }
+  }
+
+  @Test("400 cancellations at random moments: nobody gets another's answer, and the pool recovers")
+  func randomMoments() async throws {
+    try await withDatabase(
+      "CREATE TABLE notes (id bigint PRIMARY KEY)",
+      configure: {
+        $0.connections = 4
+        $0.statementTimeout = .seconds(30)
+      }
+    ) { database, server in
+      var random = SeededRandom(seed: 42)
+      let answered = try await withThrowingTaskGroup(of: Int?.self) { tasks in
+        for nonce in 0..<400 {
+          let delay = Duration.microseconds(Int.random(in: 0...200_000, using: &random))
+          let pause = Double.random(in: 0...0.01, using: &random)
+          let isRead = nonce % 4 == 0
+          tasks.addTask {
+            let task = Task {
+              if isRead { return try await database.value("SELECT \(nonce) FROM pg_sleep(\(pause))", as: Int.self) }
+              return try await database.transaction { transaction in
+                try await transaction.rows("INSERT INTO notes VALUES (\(nonce))")
+                let rows = try await transaction.rows("SELECT \(nonce) AS nonce, pg_sleep(\(pause))")
+                let count: Int? = try await transaction.value("SELECT count(*) FROM notes WHERE id = \(nonce)")
+                #expect(count == 1)
+                return try rows[0]["nonce"] as Int
+              }
+            }
+            try await Task.sleep(for: delay)
+            task.cancel()
+            do {
+              let answer = try await task.value
+              #expect(answer == nonce)
+              return isRead ? nil : answer
+            } catch is CancellationError {
+              return nil
+            }
+          }
+        }
+        return try await tasks.compactMap { $0 }.reduce(into: Set<Int>()) { $0.insert($1) }
+      }
+      try await eventually(within: .seconds(20), "all sessions are idle") {
+        try await server.backends("state <> 'idle'") == 0
+      }
+      try await expectFullPool(of: database, connections: 4)
+      // A task that was cancelled during COMMIT gets its answer all the same, so both sides agree to the last row.
+      let committed: [Int] = try await server.value("SELECT coalesce(array_agg(id), '{}') FROM notes")
+      #expect(Set(committed) == answered)
+      #expect(try await server.backends() <= 4 + 2)
+      #expect(try await database.value("SELECT 1") == 1)
+    }
+  }
+}
+
+/// The same numbers in every run: SplitMix64.
+struct SeededRandom: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = (state ^ (state >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}

@@ -1,0 +1,199 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@Suite("Migrator", .timeLimit(.minutes(1)))
+struct MigratorTests {
+  private static let users = Migration(
+    fileName: "0001_users.sql", text: "CREATE TABLE users (id bigint);\n-- down\nDROP TABLE users;\n")
+  private static let names = Migration(
+    fileName: "0002_names.sql",
+    text: """
+      ALTER TABLE users ADD name text;
+      INSERT INTO users VALUES (1, 'ana');
+      -- down
+      ALTER TABLE users DROP name;
+      """)
+  private static let notes = Migration(
+    fileName: "0003_notes.sql", text: "CREATE TABLE notes (id bigint);\n-- down\nDROP TABLE notes;\n")
+
+  private func withServer(_ body: (Server) async throws -> Void) async throws {
+    try await TestCluster.withDatabase { try await body(Server(url: $0)) }
+  }
+
+  private func up(_ server: Server, _ migrations: Migration...) async throws -> [String] {
+    let applied = Collected<String>()
+    try await Migrator(url: server.url, migrations: migrations).up { applied.append($0) }
+    return applied.all
+  }
+
+  private func states(_ server: Server, _ migrations: Migration...) async throws -> [String] {
+    try await Migrator(url: server.url, migrations: migrations).status().map { "\($0.name) \($0.state)" }
+  }
+
+  private func hasTable(_ name: String, _ server: Server) async throws -> Bool {
+    try await server.value("SELECT to_regclass(\(name)) IS NOT NULL")
+  }
+
+  @Test("What is pending is applied in the order of the names, once")
+  func inOrder() async throws {
+    try await withServer { server in
+      #expect(try await states(server, Self.names, Self.users) == ["0001_users pending", "0002_names pending"])
+      #expect(try await hasTable("schema_migrations", server) == false, "asking changes nothing")
+      let first = try await up(server, Self.names, Self.users)
+      #expect(first == ["0001_users", "0002_names"])
+      #expect(try await up(server, Self.names, Self.users) == [])
+      #expect(try await up(server, Self.notes, Self.users, Self.names) == ["0003_notes"])
+      #expect(try await server.value("SELECT array_agg(name) FROM users") == ["ana"])
+    }
+  }
+
+  @Test("The status says what is applied and since when")
+  func status() async throws {
+    try await withServer { server in
+      let before = Timestamp.now()
+      _ = try await up(server, Self.users, Self.names)
+      let migrator = Migrator(url: server.url, migrations: [Self.users, Self.names, Self.notes])
+      let status = try await migrator.status()
+      #expect(status.map(\.version) == ["0001", "0002", "0003"])
+      #expect(status.map(\.name) == ["0001_users", "0002_names", "0003_notes"])
+      #expect(status.map(\.state) == [.applied, .applied, .pending])
+      let times = status.compactMap(\.appliedAt)
+      #expect(times.count == 2)
+      #expect(times == times.sorted())
+      #expect(times.allSatisfy { $0 >= before && $0 <= .now() })
+    }
+  }
+
+  @Test("Eight programs that migrate one database at once apply each file once")
+  func concurrently() async throws {
+    try await withDatabase { database, server in
+      // The first one waits here until all of them are at work.
+      let waiting = Migration(fileName: "0000_waiting.sql", text: "SELECT pg_advisory_xact_lock(1);\n")
+      let migrator = Migrator(url: server.url, migrations: [waiting, Self.users, Self.names, Self.notes])
+      let applied = Collected<String>()
+      try await together(8, database) { try await migrator.up { applied.append($0) } }
+      #expect(applied.all.sorted() == ["0000_waiting", "0001_users", "0002_names", "0003_notes"])
+      #expect(try await server.value("SELECT count(*) FROM users") == 1)
+      #expect(try await server.value("SELECT count(*) FROM schema_migrations") == 4)
+    }
+  }
+
+  @Test("An applied file that was edited is refused by its name, and nothing is applied")
+  func edited() async throws {
+    try await withServer { server in
+      _ = try await up(server, Self.users, Self.names)
+      let edited = Migration(fileName: "0002_names.sql", text: "ALTER TABLE users ADD name text; -- edited")
+      #expect(
+        try await states(server, Self.users, edited, Self.notes)
+          == ["0001_users applied", "0002_names edited", "0003_notes pending"])
+      let refusal = try await #require(throws: Migrator.Refusal.self) {
+        _ = try await up(server, Self.users, edited, Self.notes)
+      }
+      #expect(refusal.description.contains("0002_names"))
+      #expect(try await hasTable("notes", server) == false)
+      #expect(try await states(server, Self.users, Self.names) == ["0001_users applied", "0002_names applied"])
+    }
+  }
+
+  @Test("A file that fails leaves no trace, and those before it stay")
+  func failing() async throws {
+    try await withServer { server in
+      let failing = Migration(
+        fileName: "0002_failing.sql", text: "CREATE TABLE half (id bigint);\nSELECT missing FROM nowhere;\n")
+      let error = try await postgresError { _ = try await up(server, Self.users, failing, Self.notes) }
+      #expect(error.sqlState == "42P01")
+      #expect(error.message.contains("nowhere"))
+      #expect(try await hasTable("half", server) == false)
+      #expect(try await hasTable("notes", server) == false)
+      #expect(
+        try await states(server, Self.users, failing, Self.notes)
+          == ["0001_users applied", "0002_failing pending", "0003_notes pending"])
+      let mended = Migration(fileName: "0002_failing.sql", text: "CREATE TABLE half (id bigint);\n")
+      #expect(try await up(server, Self.users, mended, Self.notes) == ["0002_failing", "0003_notes"])
+    }
+  }
+
+  private static let index = Migration(
+    fileName: "0002_index.sql", text: "-- no-transaction\nCREATE INDEX CONCURRENTLY users_by_id ON users (id);\n")
+
+  private func expectValidIndex(_ server: Server) async throws {
+    let isValid: Bool = try await server.value(
+      "SELECT indisvalid FROM pg_index WHERE indexrelid = 'users_by_id'::regclass")
+    #expect(isValid)
+  }
+
+  @Test("A file that cannot run in a transaction runs without one")
+  func withoutTransaction() async throws {
+    try await withServer { server in
+      let inTransaction = Migration(fileName: "0002_index.sql", text: "CREATE INDEX CONCURRENTLY i ON users (id);\n")
+      let error = try await postgresError { _ = try await up(server, Self.users, inTransaction) }
+      #expect(error.sqlState == "25001")
+      #expect(try await up(server, Self.users, Self.index, Self.notes) == ["0002_index", "0003_notes"])
+      try await expectValidIndex(server)
+      #expect(try await up(server, Self.users, Self.index, Self.notes) == [])
+    }
+  }
+
+  @Test("Programs that wait for another's CREATE INDEX CONCURRENTLY do not stand in its way")
+  func withoutTransactionConcurrently() async throws {
+    try await withServer { server in
+      _ = try await up(server, Self.users)
+      try await server.script("INSERT INTO users SELECT generate_series(1, 100000)")
+      let applied = Collected<String>()
+      try await withThrowingTaskGroup(of: Void.self) { tasks in
+        for _ in 0..<4 {
+          tasks.addTask {
+            try await Migrator(url: server.url, migrations: [Self.users, Self.index]).up { applied.append($0) }
+          }
+        }
+        try await tasks.waitForAll()
+      }
+      #expect(applied.all == ["0002_index"])
+      try await expectValidIndex(server)
+    }
+  }
+
+  @Test("A file that fails outside a transaction is pending still, and nobody is locked out")
+  func failingWithoutTransaction() async throws {
+    try await withServer { server in
+      let failing = Migration(
+        fileName: "0002_index.sql",
+        text: "-- no-transaction\nCREATE INDEX CONCURRENTLY users_by_id ON users (nothing);\n")
+      let error = try await postgresError { _ = try await up(server, Self.users, failing) }
+      #expect(error.sqlState == "42703")
+      #expect(try await states(server, Self.users, failing) == ["0001_users applied", "0002_index pending"])
+      #expect(try await up(server, Self.users, Self.index) == ["0002_index"])
+    }
+  }
+
+  @Test("That a migration is breaking is known before it is applied, and to programs that do not know it")
+  func breaking() async throws {
+    try await withServer { server in
+      let breaking = Migration(
+        fileName: "0002_breaking.sql", text: "-- breaking\nALTER TABLE users RENAME TO people;\n")
+      let newer = Migrator(url: server.url, migrations: [Self.users, breaking])
+      let pending = try await newer.status()
+      #expect(pending.map(\.isBreaking) == [false, true])
+      try await newer.up()
+      let status = try await Migrator(url: server.url, migrations: [Self.users]).status()
+      #expect(status.map(\.name) == ["0001_users", "0002_breaking"])
+      #expect(status.map(\.state) == [.applied, .unknown])
+      #expect(status.map(\.isBreaking) == [false, true])
+      #expect(status.allSatisfy { $0.appliedAt != nil })
+    }
+  }
+
+  @Test("A program that is behind its database leaves it alone")
+  func ahead() async throws {
+    try await withServer { server in
+      _ = try await up(server, Self.users, Self.names, Self.notes)
+      #expect(
+        try await states(server, Self.users, Self.notes)
+          == ["0001_users applied", "0002_names unknown", "0003_notes applied"])
+      #expect(try await up(server, Self.users) == [])
+      #expect(try await server.value("SELECT count(*) FROM schema_migrations") == 3)
+    }
+  }
+}

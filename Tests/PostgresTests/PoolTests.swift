@@ -1,0 +1,277 @@
+import Foundation
+import Postgres
+import Testing
+
+/// Connections of which each has one owner at a time: how many, for how long, and what if they break.
+@Suite("Pool", .timeLimit(.minutes(1)))
+struct PoolTests {
+  static let counters =
+    "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint); INSERT INTO counters VALUES (1, 0), (2, 0)"
+
+  private func counts(_ server: Server) async throws -> [Int] {
+    try await server.value("SELECT array_agg(n ORDER BY id) FROM counters")
+  }
+
+  @Test("There are never more connections than configured, and everybody gets a turn")
+  func bound() async throws {
+    try await withDatabase(Self.counters, configure: { $0.connections = 2 }) { database, server in
+      let most = try await withThrowingTaskGroup(of: Int.self) { tasks in
+        for _ in 0..<10 {
+          tasks.addTask {
+            try await database.transaction { transaction in
+              try await transaction.rows("UPDATE counters SET n = n + 1 WHERE id = 1")
+              return try await server.backends()
+            }
+          }
+        }
+        return try await tasks.reduce(0, max)
+      }
+      #expect((1...2).contains(most))
+      #expect(try await counts(server) == [10, 0])
+      try await expectFullPool(of: database, connections: 2)
+      #expect(try await server.backends() == 2)
+    }
+  }
+
+  @Test("A connection is used again rather than another one opened")
+  func reuse() async throws {
+    try await withDatabase { database, server in
+      let pids = Collected<Int>()
+      for _ in 0..<5 { pids.append(try await database.execute("SELECT pg_backend_pid()")[0][0]) }
+      #expect(Set(pids.all).count == 1)
+      let backends = try await server.backends()
+      #expect(backends == 1)
+    }
+  }
+
+  @Test(
+    "Scripts that wait keep nobody from connecting",
+    .disabled("BlockingWork's queue has one thread for each processor, so this would starve all other tests"))
+  func scriptsThatWait() async throws {
+    try await withDatabase { database, server in
+      try await withThrowingTaskGroup(of: Void.self) { tasks in
+        try await database.transaction { holder in
+          try await holder.rows("SELECT pg_advisory_xact_lock(1)")
+          for _ in 0..<20 { tasks.addTask { _ = try await server.rows("SELECT pg_advisory_xact_lock_shared(1)") } }
+          // A lane is opened for this read, and one more script runs, while all the others wait.
+          try await eventually(within: .seconds(5), "all scripts are at work") {
+            try await database.value(
+              """
+              SELECT count(*) FROM pg_stat_activity
+              WHERE datname = current_database() AND application_name = 'script' AND wait_event_type = 'Lock'
+              """) == 20
+          }
+        }
+        try await tasks.waitForAll()
+      }
+    }
+  }
+
+  @Test("Whoever waits too long for a connection is told so")
+  func waitTimeout() async throws {
+    try await withDatabase(configure: {
+      $0.connections = 1
+      $0.waitTimeout = .milliseconds(500)
+    }) { database, _ in
+      try await eventually("the connection is open") { (try? await database.execute("SELECT 1")) != nil }
+      try await database.transaction { transaction in
+        try await transaction.rows("SELECT 1")
+        let other = Task.detached { try await database.execute("SELECT 2") }
+        let error = try await postgresError { _ = try await other.value }
+        #expect(error.kind == .timeout)
+        #expect(error.isUnavailable)
+        #expect(!error.mayHaveRun)
+      }
+      try await database.execute("SELECT 3")
+    }
+  }
+
+  @Test("Too many waiting callers are turned away, and the others are served in turn")
+  func overloaded() async throws {
+    try await withDatabase(
+      Self.counters,
+      configure: {
+        $0.connections = 1
+        $0.maximumWaiting = 3
+      }
+    ) { database, server in
+      let refused = Collected<PostgresError>()
+      try await withThrowingTaskGroup(of: Void.self) { tasks in
+        try await database.transaction { transaction in
+          try await transaction.rows("SELECT 1")
+          for _ in 0..<10 {
+            tasks.addTask {
+              // A child task would count as part of this transaction's body.
+              try await Task.detached {
+                do {
+                  try await database.execute("UPDATE counters SET n = n + 1 WHERE id = 1")
+                } catch let error as PostgresError {
+                  refused.append(error)
+                }
+              }.value
+            }
+          }
+          try await eventually("seven are turned away") { refused.count == 7 }
+        }
+        try await tasks.waitForAll()
+      }
+      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
+      #expect(refused.count == 7)
+      #expect(try await counts(server) == [3, 0])
+    }
+  }
+
+  @Test("A deadlock's victim repeats its body, and both transactions end")
+  func deadlock() async throws {
+    try await withDatabase(Self.counters) { database, server in
+      let attempts = Collected<Int>()
+      try await withThrowingTaskGroup(of: Void.self) { tasks in
+        for (first, second) in [(1, 2), (2, 1)] {
+          tasks.addTask {
+            try await database.transaction(repeating: true) { transaction in
+              try await transaction.rows("UPDATE counters SET n = n + 1 WHERE id = \(first)")
+              attempts.append(first)
+              try await eventually("both hold a row") { attempts.count >= 2 }
+              try await transaction.rows("UPDATE counters SET n = n + 1 WHERE id = \(second)")
+            }
+          }
+        }
+        try await tasks.waitForAll()
+      }
+      #expect(attempts.count >= 3)
+      #expect(try await counts(server) == [2, 2])
+    }
+  }
+
+  @Test("A body is repeated five times at most, and only if it may be and it helps")
+  func repetitions() async throws {
+    try await withDatabase { database, _ in
+      let cases = [
+        (state: "40001", repeating: true, attempts: 5), ("40P01", true, 5), ("40001", false, 1), ("23505", true, 1),
+      ]
+      for (state, repeating, expected) in cases {
+        let attempts = Collected<Void>()
+        let error = try await postgresError {
+          try await database.transaction(repeating: repeating) { transaction in
+            attempts.append(())
+            try await transaction.rows("DO \(unescaped: "$$ BEGIN RAISE SQLSTATE '\(state)'; END $$")")
+          }
+        }
+        #expect(error.sqlState == state)
+        #expect(attempts.count == expected, "SQLSTATE \(state), repeating: \(repeating)")
+      }
+    }
+  }
+
+  @Test("A session that ends in the middle undoes its transaction, and the next one works")
+  func terminatedInTheMiddle() async throws {
+    try await withDatabase(Self.counters, configure: { $0.connections = 1 }) { database, server in
+      let idle = try await postgresError {
+        try await database.transaction { transaction in
+          try await transaction.rows("UPDATE counters SET n = 7 WHERE id = 1")
+          try await server.terminateBackends()
+          try await transaction.rows("UPDATE counters SET n = 7 WHERE id = 2")
+        }
+      }
+      let busy = try await postgresError {
+        try await database.transaction { transaction in
+          try await transaction.rows("UPDATE counters SET n = 7 WHERE id = 1")
+          let killer = Task {
+            try await eventually("it sleeps") { try await server.backends("query LIKE '%pg_sleep%'") == 1 }
+            try await server.terminateBackends()
+          }
+          let result: Result<Rows, any Error>
+          do { result = .success(try await transaction.rows("SELECT pg_sleep(8)")) } catch { result = .failure(error) }
+          try await killer.value
+          _ = try result.get()
+        }
+      }
+      for error in [idle, busy] {
+        #expect(error.isUnavailable)
+        #expect(!error.mayHaveRun)
+      }
+      #expect(try await counts(server) == [0, 0])
+      try await database.execute("UPDATE counters SET n = 1 WHERE id = 1")
+      #expect(try await counts(server) == [1, 0])
+      try await expectFullPool(of: database, connections: 1)
+    }
+  }
+
+  @Test("Connections that broke while nobody used them are replaced")
+  func terminatedWhileIdle() async throws {
+    try await withDatabase(configure: { $0.connections = 4 }) { database, server in
+      try await expectFullPool(of: database, connections: 4)
+      try await server.terminateBackends()
+      try await eventually("the pool works again") { (try? await database.execute("SELECT 1")) != nil }
+      try await expectFullPool(of: database, connections: 4)
+    }
+  }
+
+  @Test("The server ends a transaction that is left idle, and the pool replaces its connection")
+  func idleInTransaction() async throws {
+    try await withDatabase(
+      Self.counters,
+      configure: {
+        $0.connections = 1
+        $0.idleInTransactionTimeout = .milliseconds(500)
+      }
+    ) { database, server in
+      let error = try await postgresError {
+        try await database.transaction { transaction in
+          try await transaction.rows("UPDATE counters SET n = 7 WHERE id = 1")
+          try await eventually("the server gives up") { try await server.backends() == 0 }
+          try await transaction.rows("UPDATE counters SET n = 7 WHERE id = 2")
+        }
+      }
+      #expect(!error.mayHaveRun)
+      #expect(try await counts(server) == [0, 0])
+      try await database.execute("UPDATE counters SET n = 1 WHERE id = 1")
+      #expect(try await counts(server) == [1, 0])
+    }
+  }
+
+  /// COMMIT waits in a deferred trigger for the advisory lock 1.
+  static let slowCommit = """
+    CREATE TABLE notes (id bigint);
+    CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      PERFORM pg_advisory_xact_lock(1);
+      RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION wait();
+    """
+
+  @Test("When the connection breaks during COMMIT, the outcome is called unknown")
+  func unknownOutcome() async throws {
+    try await withDatabase(Self.slowCommit) { database, server in
+      try await database.transaction { holder in
+        try await holder.rows("SELECT pg_advisory_xact_lock(1)")
+        let other = Task.detached { try await database.execute("INSERT INTO notes VALUES (1)") }
+        try await eventually("COMMIT is under way") { try await server.advisoryLocks(granted: false) == 1 }
+        try await server.terminateBackends("wait_event_type = 'Lock'")
+        let error = try await postgresError { _ = try await other.value }
+        #expect(error.kind == .unknownOutcome)
+        #expect(error.mayHaveRun)
+        #expect(error.isUnavailable)
+      }
+      #expect(try await server.value("SELECT count(*) FROM notes") == 0)
+    }
+  }
+
+  @Test("COMMIT is not cancelled with its task")
+  func cancelledDuringCommit() async throws {
+    try await withDatabase(Self.slowCommit) { database, server in
+      let other = try await database.transaction { holder in
+        try await holder.rows("SELECT pg_advisory_xact_lock(1)")
+        let other = Task.detached { try await database.execute("INSERT INTO notes VALUES (1)") }
+        try await eventually("COMMIT is under way") { try await server.advisoryLocks(granted: false) == 1 }
+        other.cancel()
+        return other
+      }
+      let rows = try await other.value
+      #expect(rows.affected == 1)
+      #expect(try await server.value("SELECT count(*) FROM notes") == 1)
+    }
+  }
+}

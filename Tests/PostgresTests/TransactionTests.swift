@@ -1,0 +1,249 @@
+import Foundation
+import Postgres
+import Testing
+
+/// All or nothing, and the truth about which of them.
+@Suite("Transactions", .timeLimit(.minutes(1)))
+struct TransactionTests {
+  struct Stop: Error {}
+
+  static let notes = """
+    CREATE TABLE notes (
+      id bigint PRIMARY KEY,
+      text text NOT NULL CONSTRAINT notes_text_short CHECK (length(text) < 10),
+      CONSTRAINT notes_text_once UNIQUE (text) DEFERRABLE INITIALLY DEFERRED
+    )
+    """
+
+  private func ids(_ server: Server) async throws -> [Int] {
+    try await server.value("SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM notes")
+  }
+
+  /// Runs a transaction whose body throws after `body`, and expects that very error.
+  private func stopping(_ database: Database, after body: (Transaction) async throws -> Void) async throws {
+    try await #require(throws: Stop.self) {
+      try await database.transaction { transaction in
+        try await body(transaction)
+        throw Stop()
+      }
+    }
+  }
+
+  @Test("What was committed is there for others, and not before")
+  func commit() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let answer = try await database.transaction { transaction in
+        let rows = try await transaction.rows("INSERT INTO notes VALUES (1, 'a') RETURNING id")
+        try await transaction.rows("INSERT INTO notes VALUES (2, 'b')")
+        #expect(try await transaction.value("SELECT count(*) FROM notes") == 2)
+        #expect(try await ids(server) == [])
+        return try rows[0]["id"] as Int
+      }
+      #expect(answer == 1)
+      #expect(try await ids(server) == [1, 2])
+    }
+  }
+
+  @Test("An error in the body undoes everything and is passed on as it is")
+  func rollback() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      try await stopping(database) { try await $0.rows("INSERT INTO notes VALUES (1, 'a')") }
+      #expect(try await ids(server) == [])
+      #expect(try await server.backends("state = 'idle' AND xact_start IS NULL") == 1, "and nothing is left open")
+    }
+  }
+
+  @Test("A single statement is committed when it returns, and says how many rows it touched")
+  func execute() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let rows = try await database.execute("INSERT INTO notes VALUES (1, 'a'), (2, 'b')")
+      #expect(rows.affected == 2)
+      #expect(rows.isEmpty)
+      #expect(rows.commandTag == "INSERT 0 2")
+      #expect(try await ids(server) == [1, 2])
+      #expect(try await database.execute("DELETE FROM notes WHERE id = \(2) RETURNING text")[0]["text"] == "b")
+    }
+  }
+
+  @Test("The server's error says what was violated, and that nothing happened")
+  func serverError() async throws {
+    try await withDatabase(Self.notes + "; INSERT INTO notes VALUES (1, 'a')") { database, server in
+      let double = try await postgresError { try await database.execute("INSERT INTO notes VALUES (1, 'b')") }
+      #expect(double.kind == .server)
+      #expect(double.sqlState == "23505")
+      #expect(double.constraint == "notes_pkey")
+      #expect(double.table == "notes")
+      #expect(double.detail == "Key (id)=(1) already exists.")
+      #expect(!double.mayHaveRun && !double.isUnavailable && !double.isWorthRepeating)
+      let long = try await postgresError { try await database.execute("INSERT INTO notes VALUES (2, 'a long text')") }
+      #expect(long.sqlState == "23514")
+      #expect(long.constraint == "notes_text_short")
+      let null = try await postgresError {
+        try await database.execute("INSERT INTO notes VALUES (2, \(nil as String?))")
+      }
+      #expect(null.sqlState == "23502")
+      #expect(null.column == "text")
+      #expect(try await ids(server) == [1])
+    }
+  }
+
+  @Test("A body that swallows a statement's error cannot commit")
+  func swallowedError() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let error = try await postgresError {
+        try await database.transaction { transaction in
+          try await transaction.rows("INSERT INTO notes VALUES (1, 'a')")
+          _ = try? await transaction.rows("INSERT INTO notes VALUES (1, 'a')")
+        }
+      }
+      #expect(error.kind == .transactionAborted)
+      #expect(!error.mayHaveRun)
+      #expect(try await ids(server) == [])
+      try await database.execute("INSERT INTO notes VALUES (2, 'b')")
+      #expect(try await ids(server) == [2])
+    }
+  }
+
+  @Test("A first statement that was refused unsent does not leave the next ones without a transaction")
+  func refusedFirstStatement() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      try await stopping(database) { transaction in
+        _ = try? await transaction.rows("INSERT INTO notes VALUES (1, \("\0"))")
+        try await transaction.rows("INSERT INTO notes VALUES (2, 'b')")
+      }
+      #expect(try await ids(server) == [])
+    }
+  }
+
+  @Test("A savepoint lets a body go on after an error")
+  func savepoint() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      try await database.transaction { transaction in
+        try await transaction.pipeline("INSERT INTO notes VALUES (1, 'a')", "SAVEPOINT before")
+        _ = try? await transaction.rows("INSERT INTO notes VALUES (1, 'a')")
+        try await transaction.pipeline("ROLLBACK TO before", "INSERT INTO notes VALUES (2, 'b')")
+      }
+      #expect(try await ids(server) == [1, 2])
+    }
+  }
+
+  @Test("Statements for the end run last, in their order, in the same transaction")
+  func atCommit() async throws {
+    let setUp = "CREATE TABLE log (step bigserial, text text, transaction bigint DEFAULT txid_current())"
+    try await withDatabase(setUp) { database, server in
+      try await database.transaction { transaction in
+        transaction.atCommit("INSERT INTO log (text) VALUES ('third')", "INSERT INTO log (text) VALUES ('fourth')")
+        try await transaction.rows("INSERT INTO log (text) VALUES ('first')")
+        transaction.atCommit("INSERT INTO log (text) VALUES (\("fifth"))")
+        try await transaction.rows("INSERT INTO log (text) VALUES ('second')")
+      }
+      let texts: [String] = try await server.value("SELECT array_agg(text ORDER BY step) FROM log")
+      #expect(texts == ["first", "second", "third", "fourth", "fifth"])
+      #expect(try await server.value("SELECT count(DISTINCT transaction) FROM log") == 1)
+    }
+  }
+
+  @Test("Statements for the end alone are a transaction too")
+  func atCommitAlone() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      try await database.transaction { $0.atCommit("INSERT INTO notes VALUES (1, 'a')") }
+      #expect(try await ids(server) == [1])
+      let error = try await postgresError {
+        try await database.transaction {
+          $0.atCommit("INSERT INTO notes VALUES (2, 'b')", "INSERT INTO notes VALUES (1, 'a')")
+        }
+      }
+      #expect(error.constraint == "notes_pkey")
+      #expect(try await ids(server) == [1])
+    }
+  }
+
+  @Test("An error in a statement for the end rolls everything back")
+  func failingAtCommit() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let error = try await postgresError {
+        try await database.transaction { transaction in
+          transaction.atCommit("INSERT INTO notes VALUES (2, 'b')", "INSERT INTO notes VALUES (3, 'far too long')")
+          try await transaction.rows("INSERT INTO notes VALUES (1, 'a')")
+        }
+      }
+      #expect(error.kind == .server)
+      #expect(error.constraint == "notes_text_short")
+      #expect(!error.mayHaveRun)
+      #expect(try await ids(server) == [])
+      #expect(try await server.backends("state = 'idle' AND xact_start IS NULL") == 1)
+    }
+  }
+
+  @Test("A body that fails does not run the statements for the end")
+  func atCommitAfterError() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      try await stopping(database) { $0.atCommit("INSERT INTO notes VALUES (1, 'a')") }
+      #expect(try await ids(server) == [])
+    }
+  }
+
+  @Test("A deferred constraint that fails at COMMIT is the server's error, and nothing remains")
+  func deferredConstraint() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let error = try await postgresError {
+        try await database.transaction { transaction in
+          try await transaction.rows("INSERT INTO notes VALUES (1, 'same')")
+          try await transaction.rows("INSERT INTO notes VALUES (2, 'same')")
+        }
+      }
+      #expect(error.kind == .server)
+      #expect(error.sqlState == "23505")
+      #expect(error.constraint == "notes_text_once")
+      #expect(!error.mayHaveRun)
+      #expect(try await ids(server) == [])
+      try await database.execute("INSERT INTO notes VALUES (3, 'same')")
+      #expect(try await ids(server) == [3])
+    }
+  }
+
+  @Test("A transaction inside another's body is a mistake, which leaves the outer one whole")
+  func nested() async throws {
+    try await withDatabase(Self.notes, configure: { $0.connections = 1 }) { database, server in
+      try await database.transaction { transaction in
+        try await transaction.rows("INSERT INTO notes VALUES (1, 'a')")
+        let nested = try await postgresError { try await database.transaction { _ in } }
+        #expect(nested.kind == .misuse)
+        let single = try await postgresError { try await database.execute("INSERT INTO notes VALUES (2, 'b')") }
+        #expect(single.kind == .misuse)
+        #expect(try await database.value("SELECT count(*) FROM notes") == 0, "a read elsewhere is none")
+      }
+      #expect(try await ids(server) == [1])
+      try await database.execute("INSERT INTO notes VALUES (3, 'c')")
+    }
+  }
+
+  @Test("A transaction cannot be used after its end")
+  func useAfterEnd() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let committed = try await database.transaction { $0 }
+      let failed = Collected<Transaction>()
+      try await stopping(database) { transaction in
+        failed.append(transaction)
+        try await transaction.rows("SELECT 1")
+      }
+      for transaction in [committed] + failed.all {
+        let error = try await postgresError { try await transaction.rows("INSERT INTO notes VALUES (1, 'a')") }
+        #expect(error.kind == .misuse)
+      }
+      #expect(failed.count == 1)
+      #expect(try await ids(server) == [])
+    }
+  }
+
+  @Test("A transaction without statements sends nothing")
+  func empty() async throws {
+    try await withDatabase(configure: { $0.connections = 1 }) { database, server in
+      let answer = try await database.transaction { _ in 7 }
+      #expect(answer == 7)
+      #expect(try await server.backends("query = '' AND query_start IS NULL") == 1)
+      try await stopping(database) { _ in }
+      #expect(try await server.backends("query = '' AND query_start IS NULL") == 1)
+    }
+  }
+}
