@@ -10,7 +10,8 @@ struct EmbedFiles: BuildToolPlugin {
     let folders = ["Migrations", "Seeds"].map { root.appending(path: $0) }
     let document = root.appending(path: "Sources/App/HTTP/openapi.yaml")
     let files = try folders.flatMap {
-      try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)
+      try FileManager.default.contentsOfDirectory(
+        at: $0, includingPropertiesForKeys: nil, options: .skipsHiddenFiles)
     }
     let output = context.pluginWorkDirectoryURL.appending(path: "Embedded.swift")
     return [

@@ -8,7 +8,10 @@ for path in paths {
   let name = url.deletingPathExtension().lastPathComponent.lowercased()
   let files =
     url.hasDirectoryPath || (try? url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory) == true
-    ? try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil) : [url]
+    ? try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
+      // Not what editors and systems leave beside them.
+      .filter { ["sql", "json"].contains($0.pathExtension) && !$0.lastPathComponent.hasPrefix(".") }
+    : [url]
   swift += "  static let \(name): [String: String] = [\n"
   for file in files.sorted(by: { $0.lastPathComponent < $1.lastPathComponent }) {
     let text = try String(contentsOf: file, encoding: .utf8)

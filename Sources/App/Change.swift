@@ -88,8 +88,8 @@ public final class Change: Querying {
     }
   }
 
-  /// Locks all rows in one order, so that no two changes wait for each other crosswise, and only then reads the clock:
-  /// the stamps of a collection rise in the order of the commits, and never repeat.
+  /// Locks all rows in one order, so that no two changes wait for each other crosswise. A row's stamp is made while its
+  /// lock is held: the stamps of a collection rise in the order of the commits, and never repeat.
   private static func stamping(_ hearers: Hearers) -> SQL {
     var pairs: SQL = """
       SELECT * FROM unnest(\(hearers.touched.map(\.user)), \(hearers.touched.map(\.collection)))

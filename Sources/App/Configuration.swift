@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import Postgres
 import SystemPackage
 
 /// What the environment says, read once. Every variable is named here, with its default.
@@ -24,7 +25,7 @@ public struct MusterConfiguration: Sendable {
 
   /// From the environment, and an optional `.env` file in the working directory for what the environment leaves out.
   ///
-  /// - Parameter defaults: of `muster dev`, which makes up its own secrets.
+  /// - Parameter defaults: of `muster dev`, whose keys are no secret.
   public static func load(
     environment: [String: String] = ProcessInfo.processInfo.environment, file: String? = ".env",
     defaults: [String: String] = [:]
@@ -40,8 +41,14 @@ public struct MusterConfiguration: Sendable {
     }
     providers.append(EnvironmentVariablesProvider(environmentVariables: defaults))
     let variables = Variables(reader: ConfigReader(providers: providers))
+    let form = "a libpq URI such as postgresql://user@host/muster"
+    let databaseURL = try variables.required("DATABASE_URL", hint: form)
+    guard Database.Configuration(url: databaseURL).isWellFormed else {
+      // Not quoted: it may hold a password.
+      throw Problem(description: "DATABASE_URL must be \(form), and is not")
+    }
     return MusterConfiguration(
-      databaseURL: try variables.required("DATABASE_URL", hint: "a libpq URI such as postgresql://user@host/muster"),
+      databaseURL: databaseURL,
       accessTokenKeys: try variables.keys("MUSTER_ACCESS_TOKEN_KEYS"),
       refreshTokenKeys: try variables.keys("MUSTER_REFRESH_TOKEN_KEYS"),
       accessTokenSeconds: try variables.parsed("MUSTER_ACCESS_TOKEN_SECONDS", 900, "a whole number from 1 to 86400") {

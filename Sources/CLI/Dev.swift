@@ -5,13 +5,14 @@ import Foundation
 import Logging
 import Postgres
 import ServiceLifecycle
+import UnixSignals
 
 struct Dev: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Everything in one process, on a private PostgreSQL: for developing against.")
 
   @Option(help: "The port to listen on.")
-  var port = 8080
+  var port: UInt16 = 8080
 
   @Option(help: "The folder for the data, which stay for the next run.")
   var data = ".muster"
@@ -20,8 +21,9 @@ struct Dev: AsyncParsableCommand {
   var reset = false
 
   func run() async throws {
-    let service = DevelopmentService(port: port, folder: data, resets: reset, logger: makeLogger())
-    try await run([service], logger: service.logger)
+    let service = DevelopmentService(port: Int(port), folder: data, resets: reset, logger: makeLogger())
+    // A terminal that is closed hangs up; PostgreSQL must not stay behind.
+    try await run([service], until: [.sigterm, .sigint, .sighup], logger: service.logger)
   }
 }
 

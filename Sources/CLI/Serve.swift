@@ -12,14 +12,14 @@ struct Serve: AsyncParsableCommand {
   var host = "127.0.0.1"
 
   @Option(help: "The port to listen on.")
-  var port = 8080
+  var port: UInt16 = 8080
 
   func run() async throws {
     let logger = makeLogger()
     let configuration = try await MusterConfiguration.load()
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
-    let service = makeService(dependencies, host: host, port: port) { [host] port in
+    let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
     try await run([service], logger: logger)
@@ -56,13 +56,15 @@ struct Worker: AsyncParsableCommand {
 }
 
 extension AsyncParsableCommand {
-  /// Runs services until SIGTERM or SIGINT, then lets them finish what they have begun.
-  func run(_ services: [any Service], logger: Logger) async throws {
+  /// Runs services until one of the signals, then lets them finish what they have begun.
+  func run(
+    _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], logger: Logger
+  ) async throws {
     var quiet = logger
     quiet.logLevel = .error
     var configuration = ServiceGroupConfiguration(
       services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
-      gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
+      gracefulShutdownSignals: signals, logger: quiet)
     configuration.maximumGracefulShutdownDuration = .seconds(9)
     try await ServiceGroup(configuration: configuration).run()
   }

@@ -9,13 +9,17 @@ struct Connecting: Sendable {
   let timeout: Duration
   /// Settings of the session, such as `statement_timeout`; in milliseconds where they are times.
   var session: [(name: String, value: String)] = []
+  /// For many callers' single statements, which then cannot change anything.
+  var isShared = false
 
   /// Opens a connection on a thread that may block: names are resolved, and each host of the URL is tried within the
   /// timeout, until one has the wanted `target_session_attrs`.
   func open(reactor: Reactor) async throws -> Connection {
     let reply = Reply<Connection>()
-    BlockingWork.queue.async {
-      let result = Result<Connection, any Error> { try Connection(openBlocking(), reactor: reactor) }
+    BlockingWork.run {
+      let result = Result<Connection, any Error> {
+        try Connection(openBlocking(), isShared: isShared, reactor: reactor)
+      }
       // The caller may have given up meanwhile.
       if !reply.fulfil(result), case .success(let connection) = result { connection.close() }
     }
@@ -27,12 +31,19 @@ struct Connecting: Sendable {
     var options = try parse()
     options.merge(
       [
-        "fallback_application_name": applicationName, "client_encoding": "UTF8",
+        "fallback_application_name": applicationName,
         "connect_timeout": String(max(2, Int(timeout.components.seconds))),
         "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
         "tcp_user_timeout": "15000",
       ], uniquingKeysWith: { given, _ in given })
-    let settings = session.map { "-c \($0.name)=\($0.value)" }.joined(separator: " ")
+    var session = session
+    if isShared {
+      session.append(("default_transaction_read_only", "on"))
+      // libpq takes that setting, too, for a sign of a server that cannot be written to.
+      if options["target_session_attrs"] == "read-write" { options["target_session_attrs"] = "primary" }
+    }
+    options["client_encoding"] = "UTF8"
+    let settings = session.map { "-c \($0.name)=\($0.value.replacing(" ", with: "\\ "))" }.joined(separator: " ")
     // Later words win: what the URL says of a setting stands.
     options["options"] = [settings, options["options"] ?? ""].filter { !$0.isEmpty }.joined(separator: " ")
 
@@ -51,13 +62,10 @@ struct Connecting: Sendable {
     return pg
   }
 
-  private func parse() throws -> [String: String] {
-    var message: UnsafeMutablePointer<CChar>?
-    guard let list = PQconninfoParse(url, &message) else {
-      defer { PQfreemem(message) }
-      let reason = message.map { String(cString: $0).trimmingCharacters(in: .whitespacesAndNewlines) } ?? "malformed"
-      throw PostgresError(.invalidParameter, "the database URL is no libpq connection string: \(reason)")
-    }
+  func parse() throws -> [String: String] {
+    // libpq's own words quote the string, and with it the password.
+    let malformed = PostgresError(.invalidParameter, "the database URL is not a libpq connection string")
+    guard let list = PQconninfoParse(url, nil) else { throw malformed }
     defer { PQconninfoFree(list) }
     var options: [String: String] = [:]
     var item = list
@@ -65,6 +73,8 @@ struct Connecting: Sendable {
       if let value = item.pointee.val { options[String(cString: keyword)] = String(cString: value) }
       item += 1
     }
+    let ports = options["port"]?.split(separator: ",", omittingEmptySubsequences: false) ?? []
+    guard ports.allSatisfy({ $0.isEmpty || UInt16($0) != nil }) else { throw malformed }
     return options
   }
 }

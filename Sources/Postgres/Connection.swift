@@ -12,8 +12,8 @@ final class Connection: Sendable {
   /// What libpq has been asked and has yet to answer.
   private struct Batch {
     enum Step {
-      case prepare(text: String)
-      case query
+      case prepare(Preparation)
+      case query(Preparation)
     }
     let steps: [Step]
     let reply: Reply<[Rows]>
@@ -25,15 +25,23 @@ final class Connection: Sendable {
     var isExpired = false
   }
 
+  /// What a prepared statement is known by: one text means different things with parameters of other types.
+  private struct Preparation: Hashable {
+    let text: String
+    let types: [UInt32]
+  }
+
   private struct State {
     /// nil once the connection is closed.
     var pg: OpaquePointer?
     var batches: Deque<Batch> = []
-    /// Text to name, confirmed by the server.
-    var prepared: [String: String] = [:]
+    /// To its name, confirmed by the server.
+    var prepared: [Preparation: String] = [:]
     /// Asked for and not confirmed: the next caller with the same text sends it unnamed rather than trust it.
-    var preparing: [String: String] = [:]
+    var preparing: [Preparation: String] = [:]
     var names = 0
+    /// When the server last gave a sign of life.
+    var lastAnswer = ContinuousClock.now
     var failure: PostgresError?
   }
 
@@ -44,6 +52,7 @@ final class Connection: Sendable {
   /// Batches sent and not answered.
   let depth = Atomic(0)
   let wantsToWrite = Atomic(false)
+  private let isShared: Bool
   private let state: Mutex<State>
   private let reactor: Reactor
   private let cancelHandle: CancelHandle
@@ -54,7 +63,10 @@ final class Connection: Sendable {
   private static let grace = Duration.seconds(3)
 
   /// Takes over an open, blocking libpq connection.
-  init(_ pg: sending OpaquePointer, reactor: Reactor) throws {
+  ///
+  /// - Parameter isShared: many callers' single statements travel on it.
+  init(_ pg: sending OpaquePointer, isShared: Bool, reactor: Reactor) throws {
+    self.isShared = isShared
     PQsetnonblocking(pg, 1)
     guard PQenterPipelineMode(pg) == 1, let cancel = PQgetCancel(pg) else {
       let message = String(cString: PQerrorMessage(pg))
@@ -117,22 +129,21 @@ final class Connection: Sendable {
 
   private static func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool
   {
-    let text = sql.text
-    var name = state.prepared[text]
-    let types = sql.parameters.map(\.type)
-    let count = Int32(types.count)
-    if name == nil, state.preparing[text] == nil, state.prepared.count < maximumPrepared {
+    let key = Preparation(text: sql.text, types: sql.parameters.map(\.type))
+    var name = state.prepared[key]
+    let count = Int32(key.types.count)
+    if name == nil, state.preparing[key] == nil, state.prepared.count < maximumPrepared {
       state.names += 1
       let new = "s\(state.names)"
-      guard PQsendPrepare(pg, new, text, count, types) == 1 else { return false }
-      state.preparing[text] = new
-      steps.append(.prepare(text: text))
+      guard PQsendPrepare(pg, new, key.text, count, key.types) == 1 else { return false }
+      state.preparing[key] = new
+      steps.append(.prepare(key))
       name = new
     }
-    steps.append(.query)
+    steps.append(.query(key))
     return sql.withPointers { values, lengths, formats in
       if let name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
-      return PQsendQueryParams(pg, text, count, types, values, lengths, formats, 1) == 1
+      return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
     }
   }
 
@@ -157,10 +168,17 @@ final class Connection: Sendable {
     deliver(
       state.withLock { state -> Finished in
         guard let pg = state.pg else { return [] }
-        let isAlive = PQconsumeInput(pg) == 1
-        var finished = read(pg, &state)
-        if !isAlive || PQstatus(pg) == CONNECTION_BAD {
+        var isAlive = PQconsumeInput(pg) == 1
+        // A TLS record may be larger than what libpq takes at once; the rest would wait unseen by `poll`.
+        if isAlive, PQsslInUse(pg) != 0 { isAlive = PQconsumeInput(pg) == 1 }
+        state.lastAnswer = .now
+        var (finished, isBroken) = read(pg, &state)
+        if isBroken || !isAlive || PQstatus(pg) == CONNECTION_BAD {
           finished += close(&state, Self.lost(pg))
+        } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
+          // Somebody's BEGIN would make one transaction of everybody's statements.
+          let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
+          finished += close(&state, misuse)
         } else if wantsToWrite.load(ordering: .relaxed) {
           finished += flush(pg, &state)
         }
@@ -169,7 +187,7 @@ final class Connection: Sendable {
   }
 
   /// Takes in every result that has arrived. Never blocks.
-  private func read(_ pg: OpaquePointer, _ state: inout State) -> Finished {
+  private func read(_ pg: OpaquePointer, _ state: inout State) -> (Finished, isBroken: Bool) {
     var finished: Finished = []
     while !state.batches.isEmpty, PQisBusy(pg) == 0 {
       guard let result = PQgetResult(pg) else {
@@ -184,10 +202,10 @@ final class Connection: Sendable {
         depth.wrappingSubtract(1, ordering: .relaxed)
         finished.append((batch.reply, batch.error.map { .failure($0) } ?? .success(batch.rows)))
       } else if !take(result, &state) {
-        break
+        return (finished, true)
       }
     }
-    return finished
+    return (finished, false)
   }
 
   /// Notes a result of the oldest batch. False if it says that the connection is gone.
@@ -199,20 +217,25 @@ final class Connection: Sendable {
     }
     let step = state.batches[0].steps[position]
     let status = PQresultStatus(result)
-    if case .prepare(let text) = step {
-      let name = state.preparing.removeValue(forKey: text)
-      if status == PGRES_COMMAND_OK { state.prepared[text] = name }
+    if case .prepare(let key) = step {
+      let name = state.preparing.removeValue(forKey: key)
+      if status == PGRES_COMMAND_OK { state.prepared[key] = name }
     }
     switch status {
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
       let handle = ResultHandle(result)
       if case .query = step { state.batches[0].rows.append(Rows(handle)) }
+    case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+      PQclear(result)
+      state.batches[0].error = PostgresError(.misuse, "COPY has no place among pipelined statements")
+      return false
     case PGRES_PIPELINE_ABORTED:
       PQclear(result)
     default:
       let error = PostgresError(result: result)
       PQclear(result)
       guard error.sqlState != nil else { return false }
+      if case .query(let key) = step, error.isStalePlan { state.prepared[key] = nil }
       state.batches[0].error = state.batches[0].error ?? error
     }
     return true
@@ -257,7 +280,8 @@ final class Connection: Sendable {
     deliver(
       state.withLock { state -> Finished in
         guard let oldest = state.batches.first else { return [] }
-        if oldest.deadline + Self.grace < now {
+        // Slow statements before it are no silence.
+        if max(oldest.deadline, state.lastAnswer) + Self.grace < now {
           return close(&state, PostgresError(.connectionLost, "the server does not answer", mayHaveRun: true))
         }
         var finished: Finished = []
@@ -271,15 +295,21 @@ final class Connection: Sendable {
       })
   }
 
-  /// Asks the server, over a connection of its own, to stop what this connection runs. Returns when the request is
-  /// through: only then can it no longer hit the connection's next statement.
-  func cancelRunning() async {
-    let reply = Reply<Void>()
-    BlockingWork.queue.async { [cancelHandle] in
+  /// Asks the server, over a connection of its own, to stop what this connection runs.
+  ///
+  /// - Returns: whether the request is through. If not, it may still arrive later, and hit whatever runs then.
+  func cancelRunning(within limit: Duration) async -> Bool {
+    let reply = Reply<Bool>()
+    BlockingWork.run { [cancelHandle] in
       cancelHandle.cancel()
-      reply.fulfil(.success(()))
+      reply.fulfil(.success(true))
     }
-    try? await reply.uncancellableValue()
+    let alarm = Task {
+      try await Task.sleep(for: limit)
+      reply.fulfil(.success(false))
+    }
+    defer { alarm.cancel() }
+    return (try? await reply.uncancellableValue()) ?? false
   }
 }
 
@@ -304,7 +334,10 @@ private final class CancelHandle: @unchecked Sendable {
 
 /// Where calls of libpq run that block: opening a connection, cancelling, scripts. Never on Swift's cooperative threads.
 enum BlockingWork {
-  static let queue = DispatchQueue(label: "postgres.blocking", attributes: .concurrent)
+  /// On a thread of its own: a concurrent queue has as many as there are processors, and adds one each second.
+  static func run(_ work: @escaping @Sendable () -> Void) {
+    Thread.detachNewThread(work)
+  }
 }
 
 extension SQL {

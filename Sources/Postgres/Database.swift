@@ -32,6 +32,11 @@ public final class Database: Querying {
     public init(url: String) {
       self.url = url
     }
+
+    /// Whether libpq understands the URL. Says nothing of whether there is a server.
+    public var isWellFormed: Bool {
+      (try? Connecting(url: url, applicationName: applicationName, timeout: connectTimeout).parse()) != nil
+    }
   }
 
   private let configuration: Configuration
@@ -44,18 +49,25 @@ public final class Database: Querying {
     self.configuration = configuration
     let lanesAndPool = Mutex<(lanes: [Lane], pool: Pool)?>(nil)
     let reactor = try Reactor { now in
-      lanesAndPool.withLock { $0?.pool }?.expire(at: now)
+      guard let (lanes, pool) = lanesAndPool.withLock({ $0 }) else { return }
+      for lane in lanes { lane.expire(at: now) }
+      pool.tick(at: now)
     }
     var connecting = Connecting(
       url: configuration.url, applicationName: configuration.applicationName, timeout: configuration.connectTimeout)
     connecting.session = [
-      ("timezone", "UTC"), ("jit", "off"), ("statement_timeout", configuration.statementTimeout.milliseconds),
+      ("timezone", "UTC"), ("jit", "off"), ("default_transaction_isolation", "read committed"),
+      ("statement_timeout", configuration.statementTimeout.milliseconds),
       ("idle_in_transaction_session_timeout", configuration.idleInTransactionTimeout.milliseconds),
     ]
     let forTransactions = connecting
-    connecting.session.append(("default_transaction_read_only", "on"))
+    connecting.isShared = true
     let forReads = connecting
-    let lanes = (0..<configuration.lanes).map { _ in Lane { try await forReads.open(reactor: reactor) } }
+    let lanes = (0..<configuration.lanes).map { _ in
+      Lane(waitTimeout: configuration.waitTimeout, maximumWaiting: configuration.maximumWaiting) {
+        try await forReads.open(reactor: reactor)
+      }
+    }
     let pool = Pool(
       size: configuration.connections, waitTimeout: configuration.waitTimeout,
       maximumWaiting: configuration.maximumWaiting
@@ -77,19 +89,29 @@ public final class Database: Querying {
   ///
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    do {
-      return try await sendOnce(statements)
-    } catch let error as PostgresError where error.kind == .connectionLost || error.endsConnection {
-      // Nothing can have been changed, so asking again is safe.
-      return try await sendOnce(statements)
+    // Nothing can have been changed, so asking again is safe. All lanes may have broken at the same time.
+    let deadline = ContinuousClock.now + configuration.batchTimeout
+    for _ in lanes {
+      do {
+        return try await sendOnce(statements)
+      } catch let error as PostgresError where error.isWorthAskingAgain && .now < deadline {
+        continue
+      }
     }
+    return try await sendOnce(statements)
   }
 
   private func sendOnce(_ statements: [SQL]) async throws -> [Rows] {
-    guard let lane = lanes.min(by: { $0.depth < $1.depth }) else {
+    guard let first = lanes.first else {
       throw PostgresError(.misuse, "this database was configured without lanes for reads")
     }
-    let connection = try await lane.connection()
+    let open = lanes.compactMap(\.openConnection)
+    let idlest = open.min { $0.depth.load(ordering: .relaxed) < $1.depth.load(ordering: .relaxed) }
+    // A lane that is not open is opened when the others are busy, but nobody waits for it who need not.
+    if let idlest, open.count < lanes.count, idlest.depth.load(ordering: .relaxed) > 0 {
+      for lane in lanes { lane.openInBackground() }
+    }
+    let connection = if let idlest { idlest } else { try await first.connection() }
     guard connection.depth.load(ordering: .relaxed) < configuration.maximumWaiting else {
       throw PostgresError(.overloaded, "too many statements are under way")
     }
@@ -101,7 +123,7 @@ public final class Database: Querying {
   /// - Throws: ``PostgresError``; `mayHaveRun` tells whether it may have taken effect all the same.
   @discardableResult
   public func execute(_ sql: SQL) async throws -> Rows {
-    try await transaction { try await $0.rows(sql) }
+    try await transaction(repeating: true) { try await $0.rows(sql) }
   }
 
   /// Runs `body` in a transaction on a connection of its own and commits when it returns; any error rolls back.
@@ -116,7 +138,7 @@ public final class Database: Querying {
   public func transaction<Value: Sendable>(
     repeating: Bool = false, _ body: (Transaction) async throws -> Value
   ) async throws -> Value {
-    guard !Transaction.isCurrent else {
+    if let current = Transaction.current, current.database == ObjectIdentifier(self), !current.isEnded {
       throw PostgresError(.misuse, "a transaction cannot be begun inside another's body")
     }
     var attempt = 1
@@ -134,15 +156,19 @@ public final class Database: Querying {
     _ body: (Transaction) async throws -> Value
   ) async throws -> Value {
     let connection = try await pool.acquire()
-    let transaction = Transaction(connection, timeout: configuration.batchTimeout)
+    let transaction = Transaction(connection, of: self, timeout: configuration.batchTimeout)
     do {
-      let value = try await Transaction.$isCurrent.withValue(true) { try await body(transaction) }
+      let value = try await Transaction.$current.withValue(transaction) { try await body(transaction) }
       try await transaction.commit()
       pool.release(connection)
       return value
     } catch {
       if let error = error as? PostgresError, error.kind == .unknownOutcome {
         // A COMMIT may still be under way: hung up on, but never cancelled.
+        connection.close()
+        pool.release(connection)
+      } else if let error = error as? PostgresError, error.sqlState == "25006" {
+        // The server became a standby: whoever takes its place is found by connecting anew.
         connection.close()
         pool.release(connection)
       } else if connection.depth.load(ordering: .relaxed) > 0 {

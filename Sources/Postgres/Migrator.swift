@@ -1,3 +1,5 @@
+import Foundation
+
 /// One migration file: plain SQL, applied once, in the order of the names.
 ///
 /// Lines of comment with a meaning: `-- down` begins the part that undoes the migration; `-- no-transaction` is for a
@@ -19,11 +21,15 @@ public struct Migration: Sendable {
   public init(fileName: String, text: String) {
     name = fileName.hasSuffix(".sql") ? String(fileName.dropLast(4)) : fileName
     version = String(name.prefix { $0 != "_" })
-    var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    isTransactional = !lines.contains("-- no-transaction")
-    isBreaking = lines.contains("-- breaking")
+    // A line may end in CR LF, or in spaces that nobody sees.
+    var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    func line(of comment: String) -> Int? {
+      lines.firstIndex { $0.hasPrefix(comment) && $0.dropFirst(comment.count).allSatisfy(\.isWhitespace) }
+    }
+    isTransactional = line(of: "-- no-transaction") == nil
+    isBreaking = line(of: "-- breaking") != nil
     var undo: String?
-    if let divider = lines.firstIndex(of: "-- down") {
+    if let divider = line(of: "-- down") {
       undo = lines[(divider + 1)...].joined(separator: "\n")
       lines = Array(lines[..<divider])
     }
@@ -92,7 +98,14 @@ public struct Migrator: Sendable {
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
       try prepare(connection)
       for migration in migrations {
-        let isNew = try exclusively(connection, migration) {
+        let alone =
+          migration.isTransactional
+          ? nil
+          : {
+            guard try isPending(migration, on: connection) else { return }
+            try runAlone(migration.up, of: migration, on: connection)
+          }
+        let isNew = try exclusively(connection, before: alone) {
           guard try isPending(migration, on: connection) else { return false }
           if migration.isTransactional { try connection.script(migration.up) }
           try connection.rows(
@@ -108,18 +121,32 @@ public struct Migrator: Sendable {
   }
 
   /// Undoes what was applied after `version`, newest first.
+  ///
+  /// - Parameter version: the last one to keep, exactly as in its file's name; `0000` keeps none.
   public func down(to version: String, notice: @escaping @Sendable (String) -> Void = { _ in }) async throws {
+    guard version == "0000" || migrations.contains(where: { $0.version == version }) else {
+      throw Refusal(description: "there is no migration \"\(version)\"")
+    }
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
       let applied = try status(on: connection).filter { $0.appliedAt != nil && $0.version > version }
       for status in applied.reversed() {
         guard let migration = migrations.first(where: { $0.version == status.version }), let down = migration.down
         else { throw Refusal(description: "migration \(status.name) cannot be undone by this program") }
-        try exclusively(connection, nil) {
-          try connection.script(down)
-          try connection.rows("DELETE FROM schema_migrations WHERE version = \(status.version)")
+        let alone =
+          migration.isTransactional
+          ? nil
+          : {
+            guard try !isPending(migration, on: connection) else { return }
+            try runAlone(down, of: migration, on: connection)
+          }
+        let isUndone = try exclusively(connection, before: alone) {
+          // Another program may have been faster.
+          let gone = try connection.rows("DELETE FROM schema_migrations WHERE version = \(status.version)")
+          guard gone.affected == 1 else { return false }
+          if migration.isTransactional { try connection.script(down) }
           return true
         }
-        notice(migration.name)
+        if isUndone { notice(migration.name) }
       }
     }
   }
@@ -172,9 +199,13 @@ public struct Migrator: Sendable {
   }
 
   private func prepare(_ connection: ScriptConnection) throws {
-    try connection.script("SET client_min_messages = warning")
+    // The role's own limits are meant for the service: a migration takes what it takes.
+    try connection.script(
+      """
+      SET client_min_messages = warning; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0
+      """)
     // Two programs that create the same table at once collide in the catalogue, so this takes the lock as well.
-    try exclusively(connection, nil) {
+    try exclusively(connection) {
       try connection.script(
         """
         CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -189,29 +220,57 @@ public struct Migrator: Sendable {
     }
   }
 
-  /// Runs `body` in a transaction of its own that holds the advisory lock. A file that cannot run in a transaction runs
-  /// first, under the same lock held by the session.
+  /// Asks for the advisory lock again and again, in a transaction of its own each time for a lock that is the
+  /// transaction's. A statement that waits for it, and a transaction that sleeps between two attempts, would hold a
+  /// snapshot, for which CREATE INDEX CONCURRENTLY under the same lock would wait in turn.
+  private func lock(_ connection: ScriptConnection, inTransaction: Bool) throws {
+    let end = ContinuousClock.now + .seconds(Self.patience)
+    while true {
+      if inTransaction { try connection.script("BEGIN ISOLATION LEVEL READ COMMITTED") }
+      let function: SQL = inTransaction ? "pg_try_advisory_xact_lock" : "pg_try_advisory_lock"
+      if try connection.rows("SELECT \(function)(\(Self.lockKey))")[0][0] == true { return }
+      if inTransaction { try connection.script("ROLLBACK") }
+      guard .now < end else { throw Refusal(description: "another program has been migrating for too long") }
+      usleep(50_000)
+    }
+  }
+
+  /// Runs `body` in a transaction of its own that holds the advisory lock. What cannot run in a transaction runs first,
+  /// under the same lock held by the session.
+  ///
+  /// - Parameter before: nil where everything can run in the transaction.
   @discardableResult
   private func exclusively(
-    _ connection: ScriptConnection, _ migration: Migration?, _ body: () throws -> Bool
+    _ connection: ScriptConnection, before: (() throws -> Void)? = nil, _ body: () throws -> Bool
   ) throws -> Bool {
     do {
-      if let migration, !migration.isTransactional {
-        try connection.script("SET lock_timeout = '\(Self.patience)s'")
-        try connection.rows("SELECT pg_advisory_lock(\(Self.lockKey))")
-        if try isPending(migration, on: connection) { try connection.script(migration.up) }
-      }
-      try connection.script("BEGIN; SET LOCAL lock_timeout = '\(Self.patience)s'")
-      try connection.rows("SELECT pg_advisory_xact_lock(\(Self.lockKey))")
       // A table that is in use is waited for briefly only: everybody else queues behind whoever waits.
-      try connection.script("SET LOCAL lock_timeout = '10s'")
+      try connection.script("SET lock_timeout = '10s'")
+      if let before {
+        try lock(connection, inTransaction: false)
+        try before()
+      }
+      try lock(connection, inTransaction: true)
       let result = try body()
-      try connection.script("COMMIT")
-      if let migration, !migration.isTransactional { try connection.rows("SELECT pg_advisory_unlock_all()") }
+      try connection.script("COMMIT; SELECT pg_advisory_unlock_all()")
       return result
     } catch {
       try? connection.script("ROLLBACK; SELECT pg_advisory_unlock_all()")
       throw error
+    }
+  }
+
+  /// Runs a part of a file of one statement that cannot run in a transaction.
+  private func runAlone(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
+    try connection.script(script)
+    // CREATE INDEX CONCURRENTLY that fails leaves an index behind that is never used, and IF NOT EXISTS is content with
+    // it the next time.
+    let broken = try connection.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")
+      .map { try $0[0] as String }
+    guard broken.isEmpty else {
+      throw Refusal(
+        description:
+          "\(migration.name): the index \(broken.joined(separator: ", ")) is not valid: drop it and try again")
     }
   }
 }

@@ -1,14 +1,39 @@
 import DequeModule
 import Synchronization
 
+/// A caller in a queue for a connection.
+private struct Waiter {
+  let reply: Reply<Connection>
+  let deadline: ContinuousClock.Instant
+}
+
+extension Deque<Waiter> {
+  /// Lets a caller in, unless so many wait already. Those who gave up do not count.
+  fileprivate mutating func add(_ reply: Reply<Connection>, timeout: Duration, atMost limit: Int) throws {
+    if count >= limit { removeAll { $0.reply.isDone } }
+    guard count < limit else { throw PostgresError(.overloaded, "\(count) callers wait for a connection already") }
+    append(Waiter(reply: reply, deadline: .now + timeout))
+  }
+
+  /// Takes out those whose time is up.
+  fileprivate mutating func removeLate(at now: ContinuousClock.Instant) -> [Waiter] {
+    let late = Array(filter { $0.deadline < now })
+    if !late.isEmpty { removeAll { $0.deadline < now } }
+    return late
+  }
+}
+
+extension Sequence<Waiter> {
+  fileprivate func fail(_ error: any Error) {
+    for waiter in self { waiter.reply.fulfil(.failure(error)) }
+  }
+}
+
+private let waitedTooLong = PostgresError(.timeout, "no connection became free in time")
+
 /// The bounded set of connections of which each has one owner at a time. Callers queue in order, with a deadline;
 /// connections are opened when they are wanted, and broken ones replaced with backoff.
 final class Pool: Sendable {
-  private struct Waiter {
-    let reply: Reply<Connection>
-    let deadline: ContinuousClock.Instant
-  }
-
   private struct State {
     var idle: [Connection] = []
     /// Open or being opened, idle or not.
@@ -43,10 +68,7 @@ final class Pool: Sendable {
         state.total -= 1
       }
       if state.total == 0 { try state.backoff.check() }
-      guard state.waiters.count < maximumWaiting else {
-        throw PostgresError(.overloaded, "\(state.waiters.count) callers wait for a connection already")
-      }
-      state.waiters.append(Waiter(reply: reply, deadline: .now + waitTimeout))
+      try state.waiters.add(reply, timeout: waitTimeout, atMost: maximumWaiting)
       return (nil, shouldOpen(&state))
     }
     if let ready { return ready }
@@ -80,25 +102,19 @@ final class Pool: Sendable {
       return (state.idle, state.waiters)
     }
     for connection in idle { connection.close() }
-    for waiter in waiters {
-      waiter.reply.fulfil(.failure(PostgresError(.cannotConnect, "the database was closed")))
-    }
+    waiters.fail(PostgresError(.cannotConnect, "the database was closed"))
   }
 
-  /// Turns away the waiters whose time is up.
-  func expire(at now: ContinuousClock.Instant) {
-    let late = state.withLock { state in
-      let late = state.waiters.filter { $0.deadline < now }
-      if !late.isEmpty { state.waiters.removeAll { $0.deadline < now } }
-      return late
-    }
-    for waiter in late {
-      waiter.reply.fulfil(.failure(PostgresError(.timeout, "no connection became free in time")))
-    }
+  /// Turns away the waiters whose time is up, and tries again to open a connection for the others.
+  func tick(at now: ContinuousClock.Instant) {
+    let (late, mustOpen) = state.withLock { state in (state.waiters.removeLate(at: now), shouldOpen(&state)) }
+    late.fail(waitedTooLong)
+    if mustOpen { openOne() }
   }
 
   private func shouldOpen(_ state: inout State) -> Bool {
-    guard !state.isClosed, state.total < size, state.opening < state.waiters.count else { return false }
+    guard !state.isClosed, state.total < size, state.opening < state.waiters.count, !state.backoff.isWaiting
+    else { return false }
     state.total += 1
     state.opening += 1
     return true
@@ -126,7 +142,7 @@ final class Pool: Sendable {
           defer { state.waiters = [] }
           return state.waiters
         }
-        for waiter in failed { waiter.reply.fulfil(.failure(error)) }
+        failed.fail(error)
       }
     }
   }
@@ -146,13 +162,19 @@ struct Backoff {
   private var delay = Duration.milliseconds(50)
   private var failure: (any Error)?
 
+  var isWaiting: Bool {
+    until.map { ContinuousClock.now < $0 } ?? false
+  }
+
   /// - Throws: the last failure, while it is too early to try again.
   func check() throws {
     if let until, let failure, ContinuousClock.now < until { throw failure }
   }
 
+  /// Attempts that fail together count once.
   mutating func note(_ error: any Error) {
     failure = error
+    guard !isWaiting else { return }
     until = .now + delay * Double.random(in: 0.8...1.2)
     delay = min(delay * 2, .seconds(1))
   }
@@ -164,85 +186,93 @@ struct Backoff {
 
 /// One connection shared by many callers, each with single statements. Opened when first wanted and again after a loss.
 final class Lane: Sendable {
-  private enum State {
-    case closed(Backoff)
-    case opening(Backoff, [Reply<Connection>])
-    case open(Connection)
-    case shut
+  private struct State {
+    var connection: Connection?
+    var isOpening = false
+    var waiters: Deque<Waiter> = []
+    var backoff = Backoff()
+    var isShut = false
   }
 
-  private let state = Mutex(State.closed(Backoff()))
-  private let openConnection: @Sendable () async throws -> Connection
+  private let state = Mutex(State())
+  private let waitTimeout: Duration
+  private let maximumWaiting: Int
+  private let makeConnection: @Sendable () async throws -> Connection
 
-  init(open: @escaping @Sendable () async throws -> Connection) {
-    openConnection = open
+  init(waitTimeout: Duration, maximumWaiting: Int, open: @escaping @Sendable () async throws -> Connection) {
+    self.waitTimeout = waitTimeout
+    self.maximumWaiting = maximumWaiting
+    makeConnection = open
   }
 
-  /// Batches under way: what lanes are chosen by.
-  var depth: Int {
-    state.withLock { state in
-      if case .open(let connection) = state { return connection.depth.load(ordering: .relaxed) }
-      return 0
-    }
+  /// The connection, if there is one now.
+  var openConnection: Connection? {
+    state.withLock { $0.connection }.flatMap { $0.isOpen ? $0 : nil }
+  }
+
+  /// Opens the lane for others to use later. A failure is kept for those who ask within the backoff.
+  func openInBackground() {
+    let mustOpen = state.withLock { state in !state.backoff.isWaiting && shouldOpen(&state) }
+    if mustOpen { openOne() }
   }
 
   func connection() async throws -> Connection {
     let reply = Reply<Connection>()
     let (ready, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
-      var backoff = Backoff()
-      switch state {
-      case .open(let connection) where connection.isOpen:
-        return (connection, false)
-      case .opening(let backoff, let waiting):
-        state = .opening(backoff, waiting + [reply])
-        return (nil, false)
-      case .shut:
-        throw PostgresError(.cannotConnect, "the database is closed")
-      case .closed(let known):
-        backoff = known
-        try backoff.check()
-      case .open:
-        break
-      }
-      state = .opening(backoff, [reply])
-      return (nil, true)
+      if let connection = state.connection, connection.isOpen { return (connection, false) }
+      if state.isShut { throw PostgresError(.cannotConnect, "the database is closed") }
+      if !state.isOpening { try state.backoff.check() }
+      try state.waiters.add(reply, timeout: waitTimeout, atMost: maximumWaiting)
+      return (nil, shouldOpen(&state))
     }
     if let ready { return ready }
-    if mustOpen { Task.detached { [self] in await open() } }
+    if mustOpen { openOne() }
     return try await reply.value()
   }
 
-  private func open() async {
-    let result: Result<Connection, any Error>
-    do { result = .success(try await openConnection()) } catch { result = .failure(error) }
-    let waiting = state.withLock { state -> [Reply<Connection>]? in
-      guard case .opening(var backoff, let waiting) = state else { return nil }
-      switch result {
-      case .success(let connection):
-        state = .open(connection)
-      case .failure(let error):
-        backoff.note(error)
-        state = .closed(backoff)
+  private func shouldOpen(_ state: inout State) -> Bool {
+    guard !state.isOpening, !state.isShut, state.connection?.isOpen != true else { return false }
+    state.connection = nil
+    state.isOpening = true
+    return true
+  }
+
+  private func openOne() {
+    Task.detached { [self] in
+      let result: Result<Connection, any Error>
+      do { result = .success(try await makeConnection()) } catch { result = .failure(error) }
+      let (waiters, isShut) = state.withLock { state in
+        state.isOpening = false
+        switch result {
+        case .success(let connection):
+          state.backoff.reset()
+          if !state.isShut { state.connection = connection }
+        case .failure(let error):
+          state.backoff.note(error)
+        }
+        defer { state.waiters = [] }
+        return (state.waiters, state.isShut)
       }
-      return waiting
+      if isShut, case .success(let connection) = result { connection.close() }
+      for waiter in waiters { waiter.reply.fulfil(result) }
     }
-    guard let waiting else {
-      if case .success(let connection) = result { connection.close() }
-      return
-    }
-    for reply in waiting { reply.fulfil(result) }
+  }
+
+  /// Turns away the waiters whose time is up.
+  func expire(at now: ContinuousClock.Instant) {
+    state.withLock { $0.waiters.removeLate(at: now) }.fail(waitedTooLong)
   }
 
   func close() {
-    let old = state.withLock { state in
-      defer { state = .shut }
-      return state
+    let (connection, waiters) = state.withLock { state in
+      state.isShut = true
+      defer {
+        state.connection = nil
+        state.waiters = []
+      }
+      return (state.connection, state.waiters)
     }
-    switch old {
-    case .open(let connection): connection.close()
-    case .opening(_, let waiting):
-      for reply in waiting { reply.fulfil(.failure(PostgresError(.cannotConnect, "the database was closed"))) }
-    case .closed, .shut: break
-    }
+    connection?.close()
+    waiters.fail(PostgresError(.cannotConnect, "the database was closed"))
   }
 }

@@ -40,6 +40,8 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   public var detail: String?
   /// False only if the statement surely had no effect.
   public var mayHaveRun: Bool
+  /// The table was changed under a prepared statement, or the statement is no longer prepared: preparing it anew helps.
+  private(set) var isStalePlan = false
 
   init(_ kind: Kind, _ message: String, mayHaveRun: Bool = false) {
     self.kind = kind
@@ -53,6 +55,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
       code.asciiValue.flatMap { PQresultErrorField(result, Int32($0)) }.map { String(cString: $0) }
     }
     kind = .server
+    isStalePlan = field("R") == "RevalidateCachedQuery" || field("C") == "26000"
     sqlState = field("C")
     constraint = field("n")
     table = field("t")
@@ -70,7 +73,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
 
   /// The transaction lost against another and would probably succeed if its whole body were repeated.
   public var isWorthRepeating: Bool {
-    sqlState == "40001" || sqlState == "40P01"
+    sqlState == "40001" || sqlState == "40P01" || isStalePlan
   }
 
   /// The database cannot be used at present, through no fault of the statement: an HTTP service answers 503.
@@ -80,12 +83,17 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     case .server:
       switch sqlState ?? "" {
       // Shutdown and crash of the server, start-up and recovery, too many connections, a standby that was asked to
-      // write, and the cancellation by statement_timeout or lock_timeout.
-      case "57P01", "57P02", "57P03", "53300", "25006", "57014", "55P03": true
+      // write, the cancellation by statement_timeout or lock_timeout, and a conflict lost again and again.
+      case "57P01", "57P02", "57P03", "53300", "25006", "57014", "55P03", "40001", "40P01": true
       case let state: state.hasPrefix("08") || state.hasPrefix("53")
       }
     case .transactionAborted, .misuse, .invalidParameter, .decoding: false
     }
+  }
+
+  /// For a statement that only reads.
+  var isWorthAskingAgain: Bool {
+    kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan
   }
 
   /// The server ends the connection after this error.

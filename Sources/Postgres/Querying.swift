@@ -18,7 +18,7 @@ extension Querying {
 
   /// The single column of the first row, or nil if there is no row.
   public func value<Value: SQLValue>(_ sql: SQL, as: Value.Type = Value.self) async throws -> Value? {
-    try await first(sql)?[0]
+    try await first(sql).map { try $0[0] as Value }
   }
 
   /// Several statements in one round trip, in order. An error in one skips those behind it.

@@ -82,6 +82,12 @@ final class Reactor: Sendable {
         onTick(now)
       }
     }
+    for connection in state.withLock({ $0.connections }) { connection.close() }
+  }
+
+  /// Only now: until the last connection is gone, somebody may want to wake the thread, and a descriptor that was closed
+  /// may be another's already.
+  deinit {
     close(wakeReader)
     close(wakeWriter)
   }

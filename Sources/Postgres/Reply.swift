@@ -29,6 +29,11 @@ final class Reply<Value: Sendable>: Sendable {
     return isFirst
   }
 
+  /// Whether it was fulfilled, or its caller gave up.
+  var isDone: Bool {
+    state.withLock { if case .done = $0 { true } else { false } }
+  }
+
   /// Waits. Cancelling the task ends the wait at once with `CancellationError`.
   func value() async throws -> Value {
     try await withTaskCancellationHandler {

@@ -53,7 +53,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     left.append(right)
   }
 
-  private mutating func append(literal: String) {
+  fileprivate mutating func append(literal: String) {
     literals[literals.count - 1] += literal
   }
 
@@ -64,12 +64,12 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       Parameter(type: type(of: value).sqlType.oid, range: encoding == .null ? nil : start..<bytes.count))
     literals.append("")
     if encoding == .unrepresentable {
-      note("parameter $\(parameters.count) contains the character U+0000, which PostgreSQL's text cannot hold")
+      note("parameter $\(parameters.count) has no form in PostgreSQL: text with U+0000, or a time out of range")
     }
     checkCount()
   }
 
-  private mutating func note(_ problem: String) {
+  fileprivate mutating func note(_ problem: String) {
     self.problem = self.problem ?? PostgresError(.invalidParameter, problem)
   }
 
@@ -119,6 +119,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     /// Text that becomes SQL as it stands: for names that the program chose, never for anything from outside.
     public mutating func appendInterpolation(unescaped text: String) {
+      if text.utf8.contains(0) { sql.note("the statement's text contains the character U+0000") }
       sql.append(literal: text)
     }
   }

@@ -30,7 +30,7 @@ public enum SQLEncoding: Sendable {
   case bytes
   /// Nothing: it is SQL's NULL.
   case null
-  /// It has no form in PostgreSQL: text with U+0000. The statement is refused before it is sent.
+  /// It has no form in PostgreSQL: text with U+0000, a time out of range. The statement is refused before it is sent.
   case unrepresentable
 }
 
@@ -255,13 +255,15 @@ extension Array: SQLValue where Element: SQLValue {
 
   public init(cell: SQLCell) throws {
     guard let bytes = cell.bytes else { throw CellMismatch.null }
+    guard cell.type == Self.sqlType.oid || cell.type >= 16384 else { throw CellMismatch.type }
     let dimensions = try bytes.integer(Int32.self)
     let element = try bytes.integer(at: 8, UInt32.self)
-    guard cell.type == Self.sqlType.oid || cell.type >= 16384 else { throw CellMismatch.type }
     self = []
     if dimensions == 0 { return }
     guard dimensions == 1 else { throw CellMismatch.malformed }
     let total = Int(try bytes.integer(at: 12, Int32.self))
+    // A composite value of the database's own begins in the same way.
+    guard total >= 0 else { throw CellMismatch.malformed }
     var offset = 20
     for _ in 0..<total {
       let length = Int(try bytes.integer(at: offset, Int32.self))

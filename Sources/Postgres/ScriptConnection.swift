@@ -21,7 +21,7 @@ public final class ScriptConnection {
     _ body: @escaping @Sendable (ScriptConnection) throws -> Value
   ) async throws -> Value {
     let reply = Reply<Value>()
-    BlockingWork.queue.async {
+    BlockingWork.run {
       reply.fulfil(
         Result {
           let connecting = Connecting(url: url, applicationName: applicationName, timeout: timeout)

@@ -10,9 +10,10 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     self.microseconds = microseconds
   }
 
-  /// Rounds to the nearest microsecond.
+  /// Rounds to the nearest microsecond; what is out of range becomes the nearest there is.
   public init(_ date: Date) {
-    microseconds = Int64((date.timeIntervalSince1970 * 1_000_000).rounded())
+    let exact = (date.timeIntervalSince1970 * 1_000_000).rounded()
+    microseconds = Int64(exactly: exact) ?? (exact > 0 ? .max : .min)
   }
 
   public static func now() -> Timestamp {
@@ -26,7 +27,8 @@ public struct Timestamp: Hashable, Comparable, Sendable {
   }
 
   public func adding(seconds: Int) -> Timestamp {
-    Timestamp(microseconds: microseconds + Int64(seconds) * 1_000_000)
+    let (sum, overflow) = microseconds.addingReportingOverflow(Int64(seconds) * 1_000_000)
+    return Timestamp(microseconds: overflow ? (seconds > 0 ? .max : .min) : sum)
   }
 
   /// As a `Date`, to about the microsecond.
@@ -42,7 +44,9 @@ extension Timestamp: SQLValue {
   public static var sqlType: SQLType { .timestamptz }
 
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
-    bytes.appendInteger(microseconds - Self.epoch)
+    let (value, overflow) = microseconds.subtractingReportingOverflow(Self.epoch)
+    guard !overflow, value != .min else { return .unrepresentable }
+    bytes.appendInteger(value)
     return .bytes
   }
 
@@ -66,7 +70,9 @@ public struct Day: Hashable, Sendable, SQLValue {
   public static var sqlType: SQLType { .date }
 
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
-    bytes.appendInteger(Int32(clamping: days - 10_957))
+    let (sum, overflow) = days.subtractingReportingOverflow(10_957)
+    guard !overflow, let count = Int32(exactly: sum), count != .max, count != .min else { return .unrepresentable }
+    bytes.appendInteger(count)
     return .bytes
   }
 

@@ -6,6 +6,8 @@ public final class Transaction: Querying {
     /// Nothing was sent: not even BEGIN.
     case fresh
     case begun
+    /// Nobody knows whether one of its statements ran: its wait was cut short.
+    case uncertain
     case ended
   }
 
@@ -14,26 +16,61 @@ public final class Transaction: Querying {
     var last: [SQL] = []
   }
 
-  @TaskLocal static var isCurrent = false
+  /// The one whose body the task is in.
+  @TaskLocal static var current: Transaction?
+  /// The database that it was begun on.
+  let database: ObjectIdentifier
   private let connection: Connection
   private let timeout: Duration
   private let state = Mutex(State())
 
-  init(_ connection: Connection, timeout: Duration) {
+  init(_ connection: Connection, of database: Database, timeout: Duration) {
     self.connection = connection
+    self.database = ObjectIdentifier(database)
     self.timeout = timeout
   }
 
+  var isEnded: Bool {
+    state.withLock { $0.phase == .ended }
+  }
+
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    let isFirst = try begin()
+    // Refused before BEGIN is taken for sent.
+    if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
+    // Sent under the lock, which never waits: of two statements at once, none can overtake BEGIN or follow COMMIT.
+    let (reply, isFirst) = try state.withLock { state in
+      switch state.phase {
+      case .fresh:
+        state.phase = .begun
+        return (connection.submit(["BEGIN"] + statements, timeout: timeout), true)
+      case .begun:
+        return (connection.submit(statements, timeout: timeout), false)
+      case .uncertain:
+        throw Self.uncertain
+      case .ended:
+        throw PostgresError(.misuse, "the transaction has ended")
+      }
+    }
     do {
-      let answers = try await connection.submit(isFirst ? ["BEGIN"] + statements : statements, timeout: timeout).value()
+      let answers = try await reply.value()
       return isFirst ? Array(answers.dropFirst()) : answers
     } catch var error as PostgresError {
+      if error.kind == .timeout { giveUp() }
       // What was not committed has no effect, however it ended.
       error.mayHaveRun = false
       throw error
+    } catch {
+      giveUp()
+      throw error
     }
+  }
+
+  private static let uncertain = PostgresError(
+    .transactionAborted, "a statement of this transaction was given up on: it can only be rolled back")
+
+  /// A body that swallows a timeout must not commit what it does not know.
+  private func giveUp() {
+    state.withLock { if $0.phase == .begun { $0.phase = .uncertain } }
   }
 
   /// Statements to run last, in the round trip of COMMIT. Their errors roll everything back.
@@ -41,31 +78,22 @@ public final class Transaction: Querying {
     state.withLock { $0.last += statements }
   }
 
-  private func begin() throws -> Bool {
-    try state.withLock { state in
-      switch state.phase {
-      case .fresh:
-        state.phase = .begun
-        return true
-      case .begun:
-        return false
-      case .ended:
-        throw PostgresError(.misuse, "the transaction has ended")
-      }
-    }
-  }
-
   func commit() async throws {
-    let (phase, last) = state.withLock { state in
-      defer { state.phase = .ended }
-      return (state.phase, state.last)
+    let reply = try state.withLock { state -> Reply<[Rows]>? in
+      guard state.phase != .uncertain else { throw Self.uncertain }
+      if state.phase == .fresh, state.last.isEmpty {
+        state.phase = .ended
+        return nil
+      }
+      let begin: [SQL] = state.phase == .fresh ? ["BEGIN"] : []
+      state.phase = .ended
+      return connection.submit(begin + state.last + ["COMMIT"], timeout: timeout)
     }
-    if phase == .fresh, last.isEmpty { return }
-    let statements = (phase == .fresh ? ["BEGIN"] : []) + last + ["COMMIT"]
+    guard let reply else { return }
     let tag: String?
     do {
       // Never cancelled: an answer that is not waited for would be an outcome that nobody knows.
-      tag = try await connection.submit(statements, timeout: timeout).uncancellableValue().last?.commandTag
+      tag = try await reply.uncancellableValue().last?.commandTag
     } catch let error as PostgresError where error.mayHaveRun || error.endsConnection {
       throw PostgresError(.unknownOutcome, "the outcome of COMMIT is unknown: \(error.message)", mayHaveRun: true)
     }
@@ -91,7 +119,11 @@ public final class Transaction: Querying {
 
   /// Stops the statement that nobody waits for, then rolls back. A server that does not react in time is hung up on.
   func abandon() async {
-    await connection.cancelRunning()
+    state.withLock { $0.phase = .ended }
+    guard await connection.cancelRunning(within: .seconds(2)) else {
+      connection.close()
+      return
+    }
     do {
       _ = try await connection.submit(["ROLLBACK"], timeout: .seconds(5)).uncancellableValue()
     } catch {

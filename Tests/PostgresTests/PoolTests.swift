@@ -44,9 +44,7 @@ struct PoolTests {
     }
   }
 
-  @Test(
-    "Scripts that wait keep nobody from connecting",
-    .disabled("BlockingWork's queue has one thread for each processor, so this would starve all other tests"))
+  @Test("Scripts that wait keep nobody from connecting")
   func scriptsThatWait() async throws {
     try await withDatabase { database, server in
       try await withThrowingTaskGroup(of: Void.self) { tasks in

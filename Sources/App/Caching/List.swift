@@ -114,6 +114,8 @@ struct List<Item: Sendable>: Sendable {
       WHERE s.user_id = \(user) AND s.collection = \(collection)::collection
       ORDER BY item.cursor_time \(unescaped: direction), item.cursor_id \(unescaped: direction)
       """)
+    // Everybody has a stamp of every collection, unless the account is gone.
+    guard !rows.isEmpty else { throw AppError.sessionEnded }
     // Pages after the first are dated like the first: what changed in between is then not taken for seen.
     let stamp = try page.cursor?.stamp ?? rows.first?["stamp"]
     return try List(rows: rows, query.list, page, stamp: stamp, item: item)

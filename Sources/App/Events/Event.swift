@@ -64,7 +64,6 @@ public struct Event: Sendable {
   let creator: Person
   let version: Int
   let counts: Counts
-  let isArchived: Bool
   let createdAt: Timestamp
   let updatedAt: Timestamp
   /// `creator`, or the state of the reader's invitation.
@@ -79,7 +78,6 @@ public struct Event: Sendable {
     counts = Counts(
       invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
       declined: try row["declined_count"], waitlisted: try row["waitlisted_count"])
-    isArchived = try row["is_archived"]
     createdAt = try row["created_at"]
     updatedAt = try row["updated_at"]
     myStatus = try row["my_status"]
@@ -89,7 +87,7 @@ public struct Event: Sendable {
   static let columns: SQL = """
     e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
     e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count,
-    e.archived_at IS NOT NULL AS is_archived, e.created_at, e.updated_at, m.my_status,
+    e.created_at, e.updated_at, m.my_status,
     \(Person.columns("c", prefix: "creator_"))
     """
 
@@ -112,15 +110,24 @@ public struct Event: Sendable {
   static func find(
     _ id: ID, for user: User.ID, in database: some Querying
   ) async throws -> (event: Event, participants: [Guest]) {
-    let answers = try await database.pipeline(
-      "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)",
+    // One statement: counts and participants are of one snapshot.
+    let rows = try await database.rows(
       """
-      SELECT \(Guest.columns) FROM \(Guest.source) WHERE i.event_id = \(id)
-      ORDER BY array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], i.status), i.invited_at, i.user_id
-      LIMIT \(participantsShown)
+      SELECT \(columns), guest.*
+      FROM \(visible(to: user))
+      LEFT JOIN LATERAL (
+        SELECT \(Guest.columns), array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], i.status) AS rank,
+          i.invited_at
+        FROM \(Guest.source)
+        WHERE i.event_id = e.id
+        ORDER BY rank, i.invited_at, i.user_id
+        LIMIT \(participantsShown)
+      ) AS guest ON true
+      WHERE e.id = \(id)
+      ORDER BY guest.rank, guest.invited_at, guest.guest_id
       """)
-    guard let row = answers[0].first else { throw AppError.eventNotFound }
-    return (try Event(row: row), try answers[1].map(Guest.init(row:)))
+    guard let row = rows.first else { throw AppError.eventNotFound }
+    return (try Event(row: row), try rows.compactMap(Guest.init(row:)))
   }
 
   /// The live ones by start, or the archived ones, latest first.
@@ -142,7 +149,9 @@ public struct Event: Sendable {
     _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, id: ID = .new(), in change: Change
   ) async throws -> ID {
     // The host's name enters the guests' lists, and theirs the guest list.
-    try await change.lock(users: guests + [creator], for: .share)
+    guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
+      throw AppError.sessionEnded
+    }
     try await change.rows(
       """
       INSERT INTO events (

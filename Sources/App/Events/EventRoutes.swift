@@ -41,23 +41,29 @@ struct EventRoutes {
         timeZone: fields.required("timeZone", .timeZone), location: fields.optional("location", .location),
         capacity: fields.optional("capacity", .capacity))
       let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
-      if !plan.endsAfterStart, fields.errors.isEmpty { fields.note("endTime", Event.Plan.endRule) }
+      if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime") {
+        fields.note("endTime", Event.Plan.endRule)
+      }
       return (plan, guests)
     }
-    let id = try await database.change { try await Event.create(plan, inviting: guests, by: me, in: $0) }
-    var response = try await answer(id, to: me, status: .created)
-    response.headers[.location] = "/api/v1/events/\(id)"
+    let made = try await database.change { change in
+      try await Event.find(
+        try await Event.create(plan, inviting: guests, by: me, in: change), for: me, in: change)
+    }
+    var response = Response.event(made, status: .created)
+    response.headers[.location] = "/api/v1/events/\(made.event.id)"
     return response
   }
 
   @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
-    try await answer(try context.id("id", else: .eventNotFound), to: try context.user)
+    .event(
+      try await Event.find(try context.id("id", else: .eventNotFound), for: try context.user, in: database))
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let version = try request.ifMatch()
+    let version = request.ifMatch()
     let edit = try await request.read { fields in
       PlanEdit(
         title: fields.edit("title", .text(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
@@ -65,18 +71,15 @@ struct EventRoutes {
         timeZone: fields.edit("timeZone", .timeZone), location: fields.clearableEdit("location", .location),
         capacity: fields.clearableEdit("capacity", .capacity))
     }
-    try await database.change {
-      try await Event.edit(id, by: me, ifVersion: version, in: $0) { old in
-        let new = edit.applied(to: old)
-        guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
-        return new
-      }
-    }
-    return try await answer(id, to: me)
-  }
-
-  private func answer(_ id: Event.ID, to user: User.ID, status: HTTPResponse.Status = .ok) async throws -> Response {
-    try await .event(id, for: user, status: status, in: database)
+    return .event(
+      try await database.change { change in
+        try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
+          let new = edit.applied(to: old)
+          guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
+          return new
+        }
+        return try await Event.find(id, for: me, in: change)
+      })
   }
 }
 
@@ -102,23 +105,20 @@ private struct PlanEdit: Sendable {
 extension Response {
   /// A single event with its first participants. Its ETag is its version.
   static func event(
-    _ id: Event.ID, for user: User.ID, status: HTTPResponse.Status = .ok, in database: Database
-  ) async throws -> Response {
-    let (event, participants) = try await Event.find(id, for: user, in: database)
-    var response = Response.json(EventJSON(event: event, participants: participants), status: status)
-    response.headers[.eTag] = "\"\(event.version)\""
+    _ found: (event: Event, participants: [Guest]), status: HTTPResponse.Status = .ok
+  ) -> Response {
+    var response = Response.json(EventJSON(event: found.event, participants: found.participants), status: status)
+    response.headers[.eTag] = "\"\(found.event.version)\""
     return response
   }
 }
 
 extension Request {
-  /// The version that `If-Match` names; nil for none or any.
-  fileprivate func ifMatch() throws -> Int? {
+  /// The version that `If-Match` names, as it stands in an ETag of ours; nil for none or any. What cannot be one is 0,
+  /// which no event has.
+  fileprivate func ifMatch() -> Int? {
     guard let text = headers[.ifMatch], text != "*" else { return nil }
-    guard let version = Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) else {
-      throw AppError.lostUpdate
-    }
-    return version
+    return Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
   }
 }
 
@@ -129,15 +129,20 @@ extension Event.Plan {
 }
 
 extension Fields.Rule where Value == String {
-  /// A name of the IANA database, such as `Europe/Berlin`; an alias is as good. Offsets such as GMT+2, which Foundation
-  /// takes as well, know nothing of summer time.
+  /// A name of the IANA database, such as `Europe/Berlin`; an alias is as good. Foundation takes more: offsets such as
+  /// GMT+2, which know nothing of summer time, and abbreviations, which mean several zones.
   fileprivate static var timeZone: Self {
     text(1...64).and("must be an IANA time zone such as Europe/Berlin") { name in
-      name.wholeMatch(of: /[A-Za-z]+([_+-]?[A-Za-z0-9]+)*(\/[A-Za-z0-9]+([_+-]+[A-Za-z0-9]+)*)*/) != nil
-        && name.prefixMatch(of: /(GMT|UTC)[+-]?[0-9]/) == nil && TimeZone(identifier: name) != nil
+      if knownTimeZones.contains(name) { return true }
+      let isWord = name.utf8.allSatisfy {
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_+-".utf8.contains($0)
+      }
+      return isWord && name.contains("/") && TimeZone(identifier: name) != nil
     }
   }
 }
+
+private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"])
 
 extension Fields.Rule where Value == Int {
   fileprivate static var capacity: Self { integer(1...10_000) }

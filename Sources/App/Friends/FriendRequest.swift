@@ -48,7 +48,9 @@ public struct FriendRequest: Sendable {
   /// Asks somebody to be friends.
   static func send(from sender: User.ID, to receiver: User.ID, in change: Change) async throws -> Sent {
     guard sender != receiver else { throw AppError.invalid("receiverId", "must be somebody else") }
-    guard try await change.lock(sender, receiver, for: .share).contains(receiver) else { throw AppError.userNotFound }
+    let found = try await change.lock(sender, receiver, for: .share)
+    guard found.contains(sender) else { throw AppError.sessionEnded }
+    guard found.contains(receiver) else { throw AppError.userNotFound }
     // The other side may accept or ask at this moment: the insert waits for it at the rule of one pending request per
     // pair, and only after that it is certain whether the two are friends.
     while true {

@@ -37,7 +37,7 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }
 
-  /// A list in its envelope. `collection` items carry the ETag that ``unchanged(_:for:)`` looks for.
+  /// A list in its envelope. `collection` items carry the ETag that ``unchanged(_:of:in:)`` looks for.
   static func list<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) -> Response {
     var json = JSONWriter()
     json.object {
@@ -100,10 +100,7 @@ extension AppError.Kind {
     case .tooLarge: .contentTooLarge
     case .unsupportedMediaType: .unsupportedMediaType
     case .invalid: .unprocessableContent
-    case .tooManyRequests: .tooManyRequests
     case .unavailable: .serviceUnavailable
-    case .requestTimeout: .requestTimeout
-    case .headersTooLarge: .requestHeaderFieldsTooLarge
     case .internalError: .internalServerError
     }
   }

@@ -21,26 +21,28 @@ struct Envelope: RouterMiddleware {
     context.logger[metadataKey: "request"] = "\(context.requestID)"
     let start = ContinuousClock.now
     var response: Response
+    var cause: (any Error)?
     do {
       response = try await next(request, context)
     } catch let error where error is HTTPParserError || error is IOError {
       // The client broke off or sent what is not HTTP: the connection deals with it.
       throw error
     } catch {
-      let problem = self.problem(error, request, context)
-      response = .problem(problem, requestID: context.requestID)
+      response = .problem(problem(error, request), requestID: context.requestID)
+      cause = error
     }
     // The answer to a HEAD has no body, whatever went wrong: one would be taken for the next answer.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
     if logsAllRequests || response.status.code >= 500 {
       let duration = (ContinuousClock.now - start).milliseconds
-      context.logger.log(
-        level: response.status.code >= 500 ? .warning : .info, "request",
-        metadata: [
-          "method": "\(request.method)", "route": "\(context.endpointPath ?? "none")",
-          "status": "\(response.status.code)", "milliseconds": "\(duration)",
-        ])
+      var metadata: Logger.Metadata = [
+        "method": "\(request.method)", "route": "\(context.endpointPath ?? "none")",
+        "status": "\(response.status.code)", "milliseconds": "\(duration)",
+      ]
+      if response.status.code >= 500, let cause { metadata["error"] = "\(cause)" }
+      let level: Logger.Level = response.status.code == 500 ? .error : response.status.code > 500 ? .warning : .info
+      context.logger.log(level: level, "request", metadata: metadata)
     }
     return response
   }
@@ -58,12 +60,11 @@ struct Envelope: RouterMiddleware {
     return String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
-  private func problem(_ error: any Error, _ request: Request, _ context: Context) -> AppError {
+  private func problem(_ error: any Error, _ request: Request) -> AppError {
     switch error {
     case let error as AppError:
       return error
     case let error as PostgresError where error.isUnavailable:
-      context.logger.warning("the database is away", metadata: ["error": "\(error)"])
       return error.kind == .unknownOutcome ? .unknownOutcome : .databaseAway
     case let error as HTTPError where error.status == .notFound:
       guard let methods = allowedMethods.of(path: request.uri.path) else {
@@ -75,8 +76,6 @@ struct Envelope: RouterMiddleware {
     case let error as HTTPError where error.status.code < 500:
       return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
     default:
-      context.logger.error(
-        "internal error", metadata: ["error": "\(error)", "route": "\(context.endpointPath ?? "none")"])
       return AppError(.internalError, "internal-error", "Something went wrong on our side.")
     }
   }

@@ -54,6 +54,10 @@ struct Fields {
     return .set(json == .null ? nil : read(name, json, rule))
   }
 
+  func hasError(in names: String...) -> Bool {
+    errors.contains { names.contains($0.field) }
+  }
+
   mutating func note(_ name: String, _ message: String) {
     errors.append(FieldError(field: prefix + name, message: message))
   }

@@ -23,15 +23,26 @@ struct HealthRoutes {
     .json(Health(status: "live"))
   }
 
-  /// The process can do its work: the database answers.
+  /// The process can do its work: the database answers, and has all of this release's migrations.
   @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
-    try await database.rows("SELECT 1")
+    let versions = Resources.migrations.map(\.version)
+    let applied: Int? = try await database.value(
+      "SELECT count(*) FROM schema_migrations WHERE version = ANY(\(versions))")
+    guard applied == versions.count else { throw AppError.migrationsBehind }
     return .json(Health(status: "ready"))
   }
 
   @Sendable private func openAPI(_ request: Request, _ context: Context) async throws -> Response {
     Response(
       status: .ok, headers: [.contentType: "application/yaml; charset=utf-8"], body: ResponseBody(byteBuffer: document))
+  }
+}
+
+extension AppError {
+  static var migrationsBehind: AppError {
+    var error = AppError(.unavailable, "migrations-behind", "The database lacks migrations of this release.")
+    error.retryAfter = 10
+    return error
   }
 }
 

@@ -150,13 +150,17 @@ struct Guest: Sendable {
   let status: Invitation.Status
   let answeredAt: Timestamp?
 
-  static let columns: SQL = "\(Person.columns("u")), i.status, i.answered_at"
+  static let columns: SQL = """
+    \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.answered_at AS guest_answered_at
+    """
   static let source: SQL = "invitations AS i JOIN users AS u ON u.id = i.user_id"
 
-  init(row: Row) throws {
-    person = try Person(row: row)
-    status = try row["status"]
-    answeredAt = try row["answered_at"]
+  /// Nil for the row of an event without guests.
+  init?(row: Row) throws {
+    guard let status: Invitation.Status = try row["guest_status"] else { return nil }
+    self.status = status
+    person = try Person(row: row, prefix: "guest_")
+    answeredAt = try row["guest_answered_at"]
   }
 }
 

@@ -25,8 +25,11 @@ struct InvitationRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
-    try await database.change { try await Invitation.answer(status, to: id, by: me, in: $0) }
-    return try await .event(id, for: me, in: database)
+    return .event(
+      try await database.change { change in
+        try await Invitation.answer(status, to: id, by: me, in: change)
+        return try await Event.find(id, for: me, in: change)
+      })
   }
 }
 

@@ -40,12 +40,14 @@ public final class AccessTokens: Sendable {
   let lifetime: Int
   private let keys: JWTKeyCollection
   private let signingKid: JWKIdentifier
+  private let kids: Set<String>
   private let known = Mutex<[String: Caller]>([:])
 
   /// - Parameter lifetime: in seconds.
   public init(keys: SigningKeys, lifetime: Int) async {
     self.lifetime = lifetime
     signingKid = JWKIdentifier(string: keys.signing.kid)
+    kids = Set(keys.all.map(\.kid))
     self.keys = JWTKeyCollection()
     for (kid, key) in keys.all {
       // Each key serves one algorithm; a token that names another is refused.
@@ -83,6 +85,12 @@ public final class AccessTokens: Sendable {
   }
 
   private func verifySignature(_ token: String) async throws -> Caller {
+    // The library takes any key of its own for a token whose header says nothing useful.
+    guard let head = Data(base64URL: String(token.prefix { $0 != "." })),
+      case .object(let header) = try? JSON(parsing: head),
+      header["alg"] == .string("HS256"), header["typ"] == .string("at+jwt"),
+      case .string(let kid) = header["kid"], kids.contains(kid)
+    else { throw AppError.invalidToken }
     let claims: AccessClaims
     do {
       claims = try await keys.verify(token)

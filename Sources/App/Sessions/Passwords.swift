@@ -19,7 +19,9 @@ public final class Passwords: Sendable {
       let parts = text.split(separator: ",").map { $0.split(separator: "=") }
       guard parts.count == 3, parts.allSatisfy({ $0.count == 2 }), parts.map({ $0[0] }) == ["ln", "r", "p"],
         let logN = Int(parts[0][1]), let r = Int(parts[1][1]), let p = Int(parts[2][1]),
-        (1...18).contains(logN), (1...32).contains(r), (1...16).contains(p)
+        (1...20).contains(logN), (1...32).contains(r), (1...16).contains(p),
+        // scrypt's own rule, and a limit to what one login may take: 256 MiB.
+        logN < 16 * r, 128 * r << logN <= 256 << 20
       else { return nil }
       self.init(logN: logN, r: r, p: p)
     }
@@ -53,7 +55,7 @@ public final class Passwords: Sendable {
   }
 
   /// Takes the same time whether the account exists (`stored` is nil where it does not) and whether the password is
-  /// right.
+  /// right, as long as stored hashes have this process's cost.
   func verify(_ password: String, against stored: String?) async throws -> Bool {
     let parts = stored?.split(separator: "$") ?? []
     guard parts.count == 4, parts[0] == "scrypt", let cost = Cost(parts[1]),
@@ -77,16 +79,58 @@ public final class Passwords: Sendable {
     defer { waiting.withLock { $0 -= 1 } }
     // The same text may be typed in several Unicode forms.
     let bytes = Array(password.precomposedStringWithCanonicalMapping.utf8)
-    return try await withCheckedThrowingContinuation { continuation in
-      queue.addOperation {
-        continuation.resume(
-          with: Result {
-            let key = try KDF.Scrypt.deriveKey(
-              from: bytes, salt: salt, outputByteCount: 32, rounds: 1 << cost.logN, blockSize: cost.r,
-              parallelism: cost.p, maxMemory: 256 << 20)
-            return key.withUnsafeBytes { Array($0) }
-          })
+    let job = Job()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        guard job.begin(continuation) else { return }
+        queue.addOperation {
+          // A caller who is gone waits no longer, and what is not begun need not be.
+          guard job.isWanted else { return }
+          job.end(
+            Result {
+              let key = try KDF.Scrypt.deriveKey(
+                from: bytes, salt: salt, outputByteCount: 32, rounds: 1 << cost.logN, blockSize: cost.r,
+                parallelism: cost.p)
+              return key.withUnsafeBytes { Array($0) }
+            })
+        }
       }
+    } onCancel: {
+      job.end(.failure(CancellationError()))
+    }
+  }
+
+  /// One caller's wait: ends once, by a result or by giving up.
+  private final class Job: Sendable {
+    private enum State {
+      case new, ended
+      case waiting(CheckedContinuation<[UInt8], any Error>)
+    }
+
+    private let state = Mutex(State.new)
+
+    /// False if the caller gave up before.
+    func begin(_ continuation: CheckedContinuation<[UInt8], any Error>) -> Bool {
+      let isWanted = state.withLock { state in
+        guard case .new = state else { return false }
+        state = .waiting(continuation)
+        return true
+      }
+      if !isWanted { continuation.resume(throwing: CancellationError()) }
+      return isWanted
+    }
+
+    var isWanted: Bool {
+      state.withLock { if case .waiting = $0 { true } else { false } }
+    }
+
+    func end(_ result: Result<[UInt8], any Error>) {
+      let waiting = state.withLock { state -> CheckedContinuation<[UInt8], any Error>? in
+        defer { state = .ended }
+        if case .waiting(let continuation) = state { return continuation }
+        return nil
+      }
+      waiting?.resume(with: result)
     }
   }
 }

@@ -31,17 +31,20 @@ public struct Session: Sendable {
 
   /// Exchanges a refresh token for its successor.
   ///
+  ///
   /// - The current token makes the next: counter + 1, branch 0.
   /// - The current token's parent means that the answer with the current one was lost. Within some seconds the same
   ///   token is given again; later a new branch, which supersedes the one that was never used.
   /// - Anything older, or on a superseded branch, was copied: the session ends.
   /// - One that is ahead of the row is genuine too: the database was restored from a backup.
   static func rotate(
-    _ shown: RefreshToken, keys: SigningKeys, now: Timestamp = .now(), in change: Change
+    _ shown: RefreshToken, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Rotation {
+    // The database's clock, once the row is locked: processes' clocks may disagree by more than the seconds that count.
     let row = try await change.first(
       """
-      SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, ended_at
+      SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, ended_at,
+        coalesce(\(now), clock_timestamp()) AS now
       FROM sessions WHERE id = \(shown.session)
       FOR NO KEY UPDATE
       """)
@@ -50,6 +53,7 @@ public struct Session: Sendable {
     let rotatedAt: Timestamp = try row["rotated_at"]
     let createdAt: Timestamp = try row["created_at"]
     let endedAt: Timestamp? = try row["ended_at"]
+    let now: Timestamp = try row["now"]
     guard endedAt == nil, now < rotatedAt.adding(seconds: maximumIdle), now < createdAt.adding(seconds: maximumAge)
     else { return .ended }
 
@@ -81,7 +85,7 @@ public struct Session: Sendable {
     return .rotated(user, next)
   }
 
-  /// Ends a session; its access tokens end with it.
+  /// Ends a session: it cannot be refreshed any more.
   static func end(_ id: ID, of user: User.ID, now: Timestamp = .now(), in change: Change) async throws {
     try await change.rows(
       "UPDATE sessions SET ended_at = \(now) WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL")

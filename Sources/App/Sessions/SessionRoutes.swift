@@ -1,3 +1,4 @@
+import Foundation
 import Hummingbird
 import Postgres
 
@@ -33,8 +34,9 @@ struct SessionRoutes {
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
     let (user, token) = try await database.change { change in
-      let user = try await User.register(registration, in: change)
-      return (user, try await Session.start(for: user, device: nil, keys: keys, in: change))
+      let id = try await User.register(registration, in: change)
+      let token = try await Session.start(for: id, device: nil, keys: keys, in: change)
+      return (try await User.find(id, in: change), token)
     }
     return try await answer(user, token, status: .created)
   }
@@ -50,28 +52,34 @@ struct SessionRoutes {
     guard try await passwords.verify(password, against: account?.passwordHash), let account else {
       throw AppError.wrongCredentials
     }
-    let token = try await database.change {
-      try await Session.start(for: account.id, device: device, keys: keys, in: $0)
+    let (user, token) = try await database.change { change in
+      let token = try await Session.start(for: account.id, device: device, keys: keys, in: change)
+      return (try await User.find(account.id, in: change), token)
     }
-    return try await answer(account.id, token)
+    return try await answer(user, token)
   }
 
   @Sendable private func refresh(_ request: Request, _ context: Context) async throws -> Response {
     let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     // A theft is recorded in the database before the caller is refused.
-    switch try await database.change({ try await Session.rotate(shown, keys: keys, in: $0) }) {
-    case .rotated(let user, let next): return try await answer(user, next)
-    case .theft, .ended: throw AppError.sessionEnded
+    let rotated = try await database.change { change -> (User?, RefreshToken)? in
+      guard case .rotated(let user, let next) = try await Session.rotate(shown, keys: keys, in: change) else {
+        return nil
+      }
+      return (try await User.find(user, in: change), next)
     }
+    guard let (user, next) = rotated else { throw AppError.sessionEnded }
+    return try await answer(user, next)
   }
 
+  /// What was changed is read in the same transaction: an error afterwards would say that nothing was.
   private func answer(
-    _ id: User.ID, _ token: RefreshToken, status: HTTPResponse.Status = .ok
+    _ user: User?, _ token: RefreshToken, status: HTTPResponse.Status = .ok
   ) async throws -> Response {
-    guard let user = try await User.find(id, in: database) else { throw AppError.sessionEnded }
+    guard let user else { throw AppError.sessionEnded }
     let tokens = TokensJSON(
-      user: user, accessToken: try await accessTokens.sign(user: id, session: token.session),
+      user: user, accessToken: try await accessTokens.sign(user: user.id, session: token.session),
       refreshToken: try token.signed(with: keys), expiresIn: accessTokens.lifetime)
     var response = Response.json(tokens, status: status)
     response.headers[.cacheControl] = "no-store"
@@ -104,17 +112,22 @@ extension Fields.Rule where Value == String {
     }
   }
 
+  private static var emailForm: Regex<Substring> {
+    // By scalars: an @ with a combining mark is one, too.
+    /[^@\s\p{C}]+@[^@\s\p{C}]+\.[^@\s\p{C}.]+/.matchingSemantics(.unicodeScalar)
+  }
+
   /// Something with one @ and a dot behind it: whether it exists, only a mail can tell.
   static var email: Self {
     text(3...254).and("must be an e-mail address") {
-      $0.wholeMatch(of: /[^@\s\p{C}]+@[^@\s\p{C}]+\.[^@\s\p{C}]+/) != nil
+      $0.wholeMatch(of: emailForm) != nil
     }
   }
 
   static var password: Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       let password = try anyPassword.read(json)
-      guard (8...256).contains(password.unicodeScalars.count) else {
+      guard (8...256).contains(password.precomposedStringWithCanonicalMapping.unicodeScalars.count) else {
         throw Fields.Broken("must have 8 to 256 characters")
       }
       return password

@@ -94,14 +94,6 @@ struct Person: Sendable {
     displayName = try row[prefix + "display_name"]
     pictureURL = try row[prefix + "picture_url"]
   }
-
-  /// Reads a person while its row is locked, for a notification's sentence.
-  static func find(_ id: User.ID, in database: some Querying) async throws -> Person {
-    guard let row = try await database.first("SELECT \(columns("u")) FROM users AS u WHERE u.id = \(id)") else {
-      throw AppError.userNotFound
-    }
-    return try Person(row: row)
-  }
 }
 
 extension AppError {
