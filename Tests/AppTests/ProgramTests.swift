@@ -75,6 +75,12 @@ import Testing
       server.signal(SIGTERM)
       #expect(try await server.exitStatus() == 0)
       _ = try await muster("worker", "--once")
+      for typo in ["", "3", "zzz"] {
+        let refused = try Program(
+          installed, ["migrate", "down", "--to", typo], environment: TestApp.environment(databaseURL), in: folder)
+        #expect(try await refused.exitStatus() != 0, "\(typo)")
+      }
+      #expect(try await muster("migrate", "verify").standardOutput == "verified\n")
       _ = try await muster("migrate", "down", "--to", "0000")
     }
   }

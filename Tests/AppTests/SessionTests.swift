@@ -106,6 +106,33 @@ import Testing
     }
   }
 
+  @Test func `a password's length is counted as it is hashed`() async throws {
+    try await TestApp.run { app in
+      // Eight scalars typed, four characters in the form that is hashed.
+      let short = String(repeating: "e\u{301}", count: 4)
+      let answer = try await app.send(
+        "POST", "auth/register", body: #"{"username": "ana", "email": "a@example.com", "password": "\#(short)"}"#)
+      #expect(answer.badFields == ["password"])
+    }
+  }
+
+  @Test func `whoever stops waiting for a hash waits no longer`() async throws {
+    let passwords = Passwords(cost: .recommended)
+    let tasks = (0..<20).map { _ in Task { try await passwords.hash("correct horse") } }
+    try await Task.sleep(for: .milliseconds(20))
+    let start = ContinuousClock.now
+    for task in tasks { task.cancel() }
+    for task in tasks { await #expect(throws: CancellationError.self) { _ = try await task.value } }
+    #expect(ContinuousClock.now - start < .seconds(2))
+  }
+
+  @Test func `only costs that scrypt and a machine can bear are accepted`() {
+    for good in ["ln=15,r=8,p=3", "ln=4,r=8,p=1", "ln=18,r=8,p=1"] { #expect(Passwords.Cost(good) != nil, "\(good)") }
+    for bad in ["ln=20,r=32,p=1", "ln=16,r=1,p=1", "ln=19,r=8,p=1", "ln=0,r=8,p=1", "x", "ln=15,p=3,r=8"] {
+      #expect(Passwords.Cost(bad) == nil, "\(bad)")
+    }
+  }
+
   @Test func `passwords are hashed at the recommended cost unless told otherwise`() async throws {
     let passwords = Passwords(cost: .recommended)
     let hash = try await passwords.hash("correct horse")
@@ -142,6 +169,10 @@ import Testing
       #expect(try await app.send("GET", "users/me", token: token).problem == "invalid-token")
       let tampered = ana.accessToken.dropLast(2) + "AA"
       #expect(try await app.send("GET", "users/me", token: String(tampered)).status == 401)
+      // Another algorithm in the header, and none.
+      let head = Data(#"{"alg":"HS384","typ":"at+jwt"}"#.utf8).base64URL
+      let rest = ana.accessToken.split(separator: ".").dropFirst().joined(separator: ".")
+      #expect(try await app.send("GET", "users/me", token: "\(head).\(rest)").status == 401)
       // alg none, with the payload of a valid token
       let parts = ana.accessToken.split(separator: ".")
       let none = Data(#"{"alg":"none","typ":"at+jwt"}"#.utf8).base64URL

@@ -207,8 +207,9 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     let due = nextDeadline(after: now)
     guard due <= now else { return arm(context, at: min(due, now + tick)) }
     if sending == .head, hasSpoken, unanswered == 0, upload.seconds >= limits.headSeconds {
-      context.write(wrapOutboundOut(.head(Refusal.headTimeout.head)), promise: nil)
-      context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(Refusal.headTimeout.body))), promise: nil)
+      let refusal = Refusal.headTimeout
+      context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(refusal.body))), promise: nil)
     }
     context.close(promise: nil)
   }

@@ -16,7 +16,7 @@ struct Envelope: RouterMiddleware {
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
   ) async throws -> Response {
     var context = context
-    context.requestID = Self.requestID(request)
+    context.requestID = RequestID.of(request)
     context.logger = logger
     context.logger[metadataKey: "request"] = "\(context.requestID)"
     let start = ContinuousClock.now
@@ -47,19 +47,6 @@ struct Envelope: RouterMiddleware {
     return response
   }
 
-  /// The client's own, when it is one word of reasonable length; else a fresh one.
-  private static func requestID(_ request: Request) -> String {
-    if let given = request.headers[.xRequestID], (1...128).contains(given.utf8.count),
-      given.utf8.allSatisfy({
-        (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) || $0 == 0x2d
-          || $0 == 0x2e || $0 == 0x5f
-      })
-    {
-      return given
-    }
-    return String(UInt64.random(in: .min ... .max), radix: 16)
-  }
-
   private func problem(_ error: any Error, _ request: Request) -> AppError {
     switch error {
     case let error as AppError:
@@ -77,6 +64,30 @@ struct Envelope: RouterMiddleware {
       return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
     default:
       return AppError(.internalError, "internal-error", "Something went wrong on our side.")
+    }
+  }
+}
+
+/// The word by which an answer, its problem and its log line are known to be of one request.
+enum RequestID {
+  /// The client's own, when it is one word of reasonable length; else a fresh one.
+  static func of(_ request: Request) -> String {
+    guard let given = request.headers[.xRequestID], (1...128).contains(given.utf8.count),
+      given.utf8.allSatisfy(isAllowed)
+    else { return fresh() }
+    return given
+  }
+
+  static func fresh() -> String {
+    String(UInt64.random(in: .min ... .max), radix: 16)
+  }
+
+  private static func isAllowed(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+      true
+    default: false
     }
   }
 }

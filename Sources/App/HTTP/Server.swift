@@ -110,64 +110,40 @@ extension NIOBSDSocket.Option {
   #endif
 }
 
-/// What the server says before any route could: there is no request yet, and no id of one.
+/// What the server says before any route could.
 struct Refusal {
   let head: HTTPResponseHead
   let body: ByteBuffer
 
-  static let malformed = Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP/1.1 request.")
-  static let headTimeout = Self(
-    .requestTimeout, type: "request-timeout", detail: "The request's headers did not arrive in time.")
-  static let headersTooLarge = Self(
-    .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request's line or headers are too large.")
+  static var malformed: Self {
+    Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP/1.1 request.")
+  }
+
+  static var headTimeout: Self {
+    Self(.requestTimeout, type: "request-timeout", detail: "The request's headers did not arrive in time.")
+  }
+
+  static var headersTooLarge: Self {
+    Self(
+      .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request's line or headers are too large.")
+  }
 
   private init(_ status: HTTPResponseStatus, type: String, detail: String) {
-    let json =
-      #"{"type":"\#(type)","title":"\#(status.reasonPhrase)","status":\#(status.code),"detail":"\#(detail)"}"#
-    body = ByteBuffer(string: json)
+    let requestID = RequestID.fresh()
+    var json = JSONWriter()
+    json.object {
+      $0.member("type", type)
+      $0.member("title", status.reasonPhrase)
+      $0.member("status", Int(status.code))
+      $0.member("detail", detail)
+      $0.member("requestId", requestID)
+    }
+    body = json.buffer
     head = HTTPResponseHead(
       version: .http1_1, status: status,
       headers: [
         "Content-Type": "application/problem+json", "Content-Length": "\(body.readableBytes)", "Connection": "close",
+        "X-Request-Id": requestID,
       ])
   }
-}
-
-/// How many seconds a peer is behind the least speed, by a clock that can be stopped.
-struct Lag {
-  let bytesPerSecond: Double
-  /// Seconds a peer that has been faster may be ahead, at most.
-  let credit: Double
-  /// Bytes not yet set off against time.
-  var bytes = 0
-  private(set) var seconds = 0.0
-  private var since: NIODeadline?
-
-  init(bytesPerSecond: Double, credit: Double) {
-    (self.bytesPerSecond, self.credit) = (bytesPerSecond, credit)
-  }
-
-  var isRunning: Bool { since != nil }
-
-  mutating func reset() { (bytes, seconds, since) = (0, 0, nil) }
-
-  mutating func run(at now: NIODeadline) { since = since ?? now }
-
-  mutating func stop(at now: NIODeadline) {
-    settle(at: now)
-    since = nil
-  }
-
-  mutating func settle(at now: NIODeadline) {
-    if let since {
-      seconds += Double((now - since).nanoseconds) / 1e9
-      self.since = now
-    }
-    seconds = max(-credit, seconds - Double(bytes) / bytesPerSecond)
-    bytes = 0
-  }
-}
-
-extension TimeAmount {
-  init(seconds: Double) { self = .nanoseconds(Int64(seconds * 1e9)) }
 }
