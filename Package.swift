@@ -86,6 +86,8 @@ let package = Package(
       ],
       path: "Sources/CLI",
       swiftSettings: strict),
+    .executableTarget(
+      name: "postgres-benchmark", dependencies: ["Postgres"], path: "Benchmarks/Client", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["EmbeddedPostgres", "Postgres"], path: "Tests/TestSupport",
       swiftSettings: strict),

@@ -1,10 +1,11 @@
 import App
 import ArgumentParser
+import Foundation
 import Postgres
 
 struct Seed: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Fill the database with people and plans.", subcommands: [Demo.self])
+    abstract: "Fill the database with people and plans.", subcommands: [Demo.self, Load.self])
 
   struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,6 +18,61 @@ struct Seed: AsyncParsableCommand {
       dependencies.database.close()
       print("seeded the demo: log in as \(DemoSeed.login) with the password \(DemoSeed.password)")
     }
+  }
+}
+
+extension Seed {
+  struct Load: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Synthetic people and plans for load tests; everybody's password is \(LoadSeed.password).")
+
+    @Option(help: "How many people. Each has some 50 friends and two events with some 10 guests.")
+    var users = 100_000
+
+    @Option(help: "The same seed makes the same data.")
+    var seed: UInt64 = 1
+
+    @Flag(help: "Add them to a database that holds users already.")
+    var force = false
+
+    @Option(help: "Sign in 2,000 of them, and write a line \"userId eventId accessToken\" for each to this file.")
+    var tokens: String?
+
+    func validate() throws {
+      guard (100...10_000_000).contains(users) else { throw ValidationError("--users must be from 100 to 10000000") }
+    }
+
+    func run() async throws {
+      let configuration =
+        tokens == nil ? try await MusterConfiguration.loadForTools() : try await MusterConfiguration.load()
+      let seed = LoadSeed(users: users, seed: seed)
+      let bar = ProgressBar()
+      let start = ContinuousClock.now
+      try await seed.plant(in: configuration, isForced: force) { bar.show($0, $1) }
+      bar.end()
+      if let tokens {
+        let dependencies = try await Dependencies(configuration, name: "muster seed", logger: makeLogger())
+        try await seed.tokens(dependencies).write(toFile: tokens, atomically: true, encoding: .utf8)
+        dependencies.database.close()
+      }
+      print("seeded \(users) people in \((ContinuousClock.now - start).components.seconds) s")
+    }
+  }
+}
+
+/// One line on a terminal, nothing elsewhere.
+private struct ProgressBar: Sendable {
+  private let isTerminal = isatty(STDERR_FILENO) == 1
+
+  func show(_ what: String, _ part: Double) {
+    guard isTerminal else { return }
+    let filled = Int(part * 30)
+    let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: 30 - filled)
+    FileHandle.standardError.write(Data("\r\u{1b}[K[\(bar)] \(what)".utf8))
+  }
+
+  func end() {
+    if isTerminal { FileHandle.standardError.write(Data("\r\u{1b}[K".utf8)) }
   }
 }
 

@@ -1,58 +1,85 @@
 import CLibpq
 import Foundation
+import Synchronization
 
 /// How a connection is opened: the URL's own words first, ours for what it leaves out.
-struct Connecting: Sendable {
-  let url: String
-  let applicationName: String
-  /// For each host in turn; libpq rounds it to seconds and takes at least 2.
-  let timeout: Duration
-  /// Settings of the session, such as `statement_timeout`; in milliseconds where they are times.
-  var session: [(name: String, value: String)] = []
-  /// For many callers' single statements, which then cannot change anything.
-  var isShared = false
+final class Connecting: Sendable {
+  /// What a connection is for.
+  enum Purpose: Sendable {
+    /// Many callers' single statements, which cannot change anything.
+    case shared
+    case exclusive
+  }
 
-  /// Opens a connection on a thread that may block: names are resolved, and each host of the URL is tried within the
-  /// timeout, until one has the wanted `target_session_attrs`.
-  func open(reactor: Reactor) async throws -> Connection {
+  private let url: String
+  private let applicationName: String
+  private let timeout: Duration
+  /// Settings of the session, such as `statement_timeout`; in milliseconds where they are times.
+  private let session: [(name: String, value: String)]
+  /// The place in the URL's list of the host that answered last: after a failover the new primary is asked first.
+  private let preferredHost = Atomic(0)
+
+  /// - Parameter timeout: for each host of the URL.
+  init(url: String, applicationName: String, timeout: Duration, session: [(name: String, value: String)] = []) {
+    self.url = url
+    self.applicationName = applicationName
+    self.timeout = timeout
+    self.session = session
+  }
+
+  /// Opens a connection on a thread that may block, where names are resolved and each host of the URL is tried.
+  func open(_ purpose: Purpose, _ make: @escaping @Sendable (sending OpaquePointer) throws -> Connection) async throws
+    -> Connection
+  {
     let reply = Reply<Connection>()
-    BlockingWork.run {
-      let result = Result<Connection, any Error> {
-        try Connection(openBlocking(), isShared: isShared, reactor: reactor)
-      }
+    BlockingWork.run { [self] in
+      let result = Result<Connection, any Error> { try make(openBlocking(purpose)) }
       // The caller may have given up meanwhile.
       if !reply.fulfil(result), case .success(let connection) = result { connection.close() }
     }
     return try await reply.value()
   }
 
-  /// The libpq connection itself. Blocks.
-  func openBlocking() throws -> sending OpaquePointer {
-    var options = try parse()
-    options.merge(
-      [
-        "fallback_application_name": applicationName,
-        "connect_timeout": String(max(2, Int(timeout.components.seconds))),
-        "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
-        "tcp_user_timeout": "15000",
-      ], uniquingKeysWith: { given, _ in given })
-    var session = session
-    if isShared {
-      session.append(("default_transaction_read_only", "on"))
-      // libpq takes that setting, too, for a sign of a server that cannot be written to.
-      if options["target_session_attrs"] == "read-write" { options["target_session_attrs"] = "primary" }
+  /// The libpq connection itself. Blocks, for each host of the URL at most as long as the timeout.
+  func openBlocking(_ purpose: Purpose) throws -> sending OpaquePointer {
+    let options = try options(purpose)
+    let hosts = Self.hosts(of: options)
+    let first = preferredHost.load(ordering: .relaxed)
+    var failures: [String] = []
+    for offset in hosts.indices {
+      let index = (first + offset) % hosts.count
+      do {
+        let pg = try connect(options.merging(hosts[index]) { $1 })
+        preferredHost.store(index, ordering: .relaxed)
+        return pg
+      } catch let error as PostgresError {
+        failures.append(error.message)
+      }
     }
-    options["client_encoding"] = "UTF8"
-    let settings = session.map { "-c \($0.name)=\($0.value.replacing(" ", with: "\\ "))" }.joined(separator: " ")
-    // Later words win: what the URL says of a setting stands.
-    options["options"] = [settings, options["options"] ?? ""].filter { !$0.isEmpty }.joined(separator: " ")
+    throw PostgresError(.cannotConnect, failures.joined(separator: "; "))
+  }
 
+  /// libpq leaves the time limit of a connection made step by step to its caller, and rounds its own to seconds.
+  private func connect(_ options: [String: String]) throws -> sending OpaquePointer {
     let keys = options.keys.sorted()
     let names = keys.map { strdup($0) } + [nil]
     let values = keys.map { strdup(options[$0] ?? "") } + [nil]
     defer { (names + values).forEach { free($0) } }
-    let pg = PQconnectdbParams(names.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 0)
+    let pg = PQconnectStartParams(names.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 0)
     guard let pg else { throw PostgresError(.cannotConnect, "out of memory") }
+    let deadline = ContinuousClock.now + timeout
+    var step = PGRES_POLLING_WRITING
+    while PQstatus(pg) != CONNECTION_BAD, step != PGRES_POLLING_OK, step != PGRES_POLLING_FAILED {
+      let left = deadline - .now
+      var socket = pollfd(
+        fd: PQsocket(pg), events: Int16(step == PGRES_POLLING_READING ? POLLIN : POLLOUT), revents: 0)
+      guard left > .zero, poll(&socket, 1, Int32(clamping: left.wholeMilliseconds + 1)) != 0 else {
+        let host = PQhost(pg).map { String(cString: $0) } ?? "the server"
+        PQfinish(pg)
+        throw PostgresError(.cannotConnect, "\(host) did not answer within \(timeout)")
+      }
+      step = PQconnectPoll(pg)
+    }
     guard PQstatus(pg) == CONNECTION_OK else {
       let message = String(cString: PQerrorMessage(pg)).trimmingCharacters(in: .whitespacesAndNewlines)
       PQfinish(pg)
@@ -62,8 +89,49 @@ struct Connecting: Sendable {
     return pg
   }
 
-  func parse() throws -> [String: String] {
-    // libpq's own words quote the string, and with it the password.
+  private func options(_ purpose: Purpose) throws -> [String: String] {
+    var options = try Self.parse(url)
+    options.merge(
+      [
+        "fallback_application_name": applicationName, "keepalives_idle": "10", "keepalives_interval": "5",
+        "keepalives_count": "3", "tcp_user_timeout": "15000",
+      ], uniquingKeysWith: { given, _ in given })
+    options["client_encoding"] = "UTF8"
+    var session = session
+    if purpose == .shared, !session.isEmpty {
+      session.append(("default_transaction_read_only", "on"))
+      // libpq takes that setting, too, for a sign of a server that cannot be written to.
+      if options["target_session_attrs"] == "read-write" { options["target_session_attrs"] = "primary" }
+    }
+    let settings = session.map { "-c \($0.name)=\($0.value.replacing(" ", with: "\\ "))" }.joined(separator: " ")
+    // Later words win: what the URL says of a setting stands.
+    options["options"] = [settings, options["options"] ?? ""].filter { !$0.isEmpty }.joined(separator: " ")
+    return options
+  }
+
+  /// What differs from host to host of the URL's list. libpq's own way through the list has no deadline of ours, and
+  /// always begins with the first.
+  private static func hosts(of options: [String: String]) -> [[String: String]] {
+    func list(_ name: String) -> [String]? {
+      options[name]?.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    }
+    let names = list("host")
+    let addresses = list("hostaddr")
+    let count = (addresses ?? names)?.count ?? 1
+    // Which of several is preferred, only libpq knows.
+    guard count > 1, options["target_session_attrs"] != "prefer-standby" else { return [[:]] }
+    let ports = list("port") ?? []
+    return (0..<count).map { index in
+      var host: [String: String] = [:]
+      host["host"] = names?[index]
+      host["hostaddr"] = addresses?[index]
+      if ports.count == count { host["port"] = ports[index] }
+      return host
+    }
+  }
+
+  /// - Throws: ``PostgresError`` that quotes nothing of the URL, which may hold a password.
+  static func parse(_ url: String) throws -> [String: String] {
     let malformed = PostgresError(.invalidParameter, "the database URL is not a libpq connection string")
     guard let list = PQconninfoParse(url, nil) else { throw malformed }
     defer { PQconninfoFree(list) }

@@ -17,6 +17,7 @@ final class Connection: Sendable {
     }
     let steps: [Step]
     let reply: Reply<[Rows]>
+    let sent: ContinuousClock.Instant
     let deadline: ContinuousClock.Instant
     var position = 0
     var rows: [Rows] = []
@@ -48,12 +49,15 @@ final class Connection: Sendable {
   private typealias Finished = [(reply: Reply<[Rows]>, result: Result<[Rows], any Error>)]
 
   let socket: Int32
-  let backendPID: Int32
   /// Batches sent and not answered.
   let depth = Atomic(0)
   let wantsToWrite = Atomic(false)
   private let isShared: Bool
-  private let state: Mutex<State>
+  private let naming: Naming
+  private let observer: Observer
+  private let hear: (@Sendable (ListenerEvent?) -> Void)?
+  private let notices = Notices()
+  private let state: Lock<State>
   private let reactor: Reactor
   private let cancelHandle: CancelHandle
   /// Statements that a connection keeps prepared. Beyond that, texts are parsed each time: they vary, and a name that
@@ -62,11 +66,23 @@ final class Connection: Sendable {
   /// How long after a deadline an unanswered connection is given up for dead.
   private static let grace = Duration.seconds(3)
 
+  /// Whether statements are prepared under names, to be parsed once in a connection's life.
+  enum Naming: Sendable {
+    case always, never
+  }
+
   /// Takes over an open, blocking libpq connection.
   ///
-  /// - Parameter isShared: many callers' single statements travel on it.
-  init(_ pg: sending OpaquePointer, isShared: Bool, reactor: Reactor) throws {
-    self.isShared = isShared
+  /// - Parameter hear: for a connection that listens: called with each notification, and with nil when it is closed.
+  init(
+    _ pg: sending OpaquePointer, for purpose: Connecting.Purpose, naming: Naming, observer: Observer, reactor: Reactor,
+    hear: (@Sendable (ListenerEvent?) -> Void)? = nil
+  ) throws {
+    isShared = purpose == .shared
+    self.naming = naming
+    self.observer = observer
+    self.hear = hear
+    PQsetNoticeReceiver(pg, Notices.receive, Unmanaged.passUnretained(notices).toOpaque())
     PQsetnonblocking(pg, 1)
     guard PQenterPipelineMode(pg) == 1, let cancel = PQgetCancel(pg) else {
       let message = String(cString: PQerrorMessage(pg))
@@ -74,11 +90,11 @@ final class Connection: Sendable {
       throw PostgresError(.cannotConnect, message)
     }
     socket = PQsocket(pg)
-    backendPID = PQbackendPID(pg)
     cancelHandle = CancelHandle(cancel)
     self.reactor = reactor
-    state = Mutex(State(pg: pg))
+    state = Lock(State(pg: pg))
     reactor.add(self)
+    observer.opened()
   }
 
   deinit {
@@ -116,10 +132,11 @@ final class Connection: Sendable {
       var steps: [Batch.Step] = []
       var isSent = true
       for statement in statements where isSent {
-        isSent = Self.send(statement, to: pg, &state, &steps)
+        isSent = send(statement, to: pg, &state, &steps)
       }
       isSent = isSent && PQpipelineSync(pg) == 1
-      state.batches.append(Batch(steps: steps, reply: reply, deadline: .now + timeout))
+      let now = ContinuousClock.now
+      state.batches.append(Batch(steps: steps, reply: reply, sent: now, deadline: now + timeout))
       depth.wrappingAdd(1, ordering: .relaxed)
       return isSent ? flush(pg, &state) : close(&state, Self.lost(pg))
     }
@@ -127,12 +144,11 @@ final class Connection: Sendable {
     return reply
   }
 
-  private static func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool
-  {
+  private func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool {
     let key = Preparation(text: sql.text, types: sql.parameters.map(\.type))
     var name = state.prepared[key]
     let count = Int32(key.types.count)
-    if name == nil, state.preparing[key] == nil, state.prepared.count < maximumPrepared {
+    if naming == .always, name == nil, state.preparing[key] == nil, state.prepared.count < Self.maximumPrepared {
       state.names += 1
       let new = "s\(state.names)"
       guard PQsendPrepare(pg, new, key.text, count, key.types) == 1 else { return false }
@@ -173,6 +189,7 @@ final class Connection: Sendable {
         if isAlive, PQsslInUse(pg) != 0 { isAlive = PQconsumeInput(pg) == 1 }
         state.lastAnswer = .now
         var (finished, isBroken) = read(pg, &state)
+        if let hear { Self.takeNotifications(pg, hear) }
         if isBroken || !isAlive || PQstatus(pg) == CONNECTION_BAD {
           finished += close(&state, Self.lost(pg))
         } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
@@ -198,7 +215,14 @@ final class Connection: Sendable {
       }
       if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
         PQclear(result)
-        let batch = state.batches.removeFirst()
+        var batch = state.batches.removeFirst()
+        if notices.takeUnconfirmed() {
+          batch.error =
+            batch.error
+            ?? PostgresError(.unknownOutcome, "committed here, and perhaps not on the standby", mayHaveRun: true)
+        }
+        let texts = batch.steps.lazy.compactMap { if case .query(let key) = $0 { key.text } else { nil } }
+        observer.finished(texts, after: state.lastAnswer - batch.sent)
         depth.wrappingSubtract(1, ordering: .relaxed)
         finished.append((batch.reply, batch.error.map { .failure($0) } ?? .success(batch.rows)))
       } else if !take(result, &state) {
@@ -206,6 +230,16 @@ final class Connection: Sendable {
       }
     }
     return (finished, false)
+  }
+
+  private static func takeNotifications(_ pg: OpaquePointer, _ hear: (ListenerEvent) -> Void) {
+    while let notification = PQnotifies(pg) {
+      defer { PQfreemem(notification) }
+      hear(
+        .notification(
+          channel: String(cString: notification.pointee.relname),
+          payload: notification.pointee.extra.map { String(cString: $0) } ?? ""))
+    }
   }
 
   /// Notes a result of the oldest batch. False if it says that the connection is gone.
@@ -254,6 +288,8 @@ final class Connection: Sendable {
     state.failure = error
     PQfinish(pg)
     reactor.remove(self)
+    observer.closed()
+    hear?(nil)
     let finished = state.batches.map { batch -> Finished.Element in
       // The server may have said why before it hung up.
       var reason = batch.error ?? error
@@ -310,6 +346,25 @@ final class Connection: Sendable {
     }
     defer { alarm.cancel() }
     return (try? await reply.uncancellableValue()) ?? false
+  }
+}
+
+/// What the server remarks beside its answers. Only one remark matters: that a COMMIT no longer waits for the synchronous
+/// standby, because it was told to stop. It counts as done here, and would be lost with this server.
+// Sendable by hand: libpq calls it only while a result is read, hence under the connection's lock.
+private final class Notices: @unchecked Sendable {
+  private var isUnconfirmed = false
+
+  static let receive: PQnoticeReceiver = { context, result in
+    guard let context, let result, let source = PQresultErrorField(result, Int32(UInt8(ascii: "R"))),
+      String(cString: source) == "SyncRepWaitForLSN"
+    else { return }
+    Unmanaged<Notices>.fromOpaque(context).takeUnretainedValue().isUnconfirmed = true
+  }
+
+  func takeUnconfirmed() -> Bool {
+    defer { isUnconfirmed = false }
+    return isUnconfirmed
   }
 }
 

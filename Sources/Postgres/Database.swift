@@ -1,3 +1,4 @@
+import Logging
 import Synchronization
 
 /// A PostgreSQL database: what an application holds, one for its whole life.
@@ -18,8 +19,8 @@ public final class Database: Querying {
     public var lanes = 2
     /// Connections for transactions, at most. Commits that wait together share one flush of the log.
     public var connections = 16
-    /// For each host of the URL.
-    public var connectTimeout = Duration.seconds(5)
+    /// For each host of the URL, which are tried one by one, beginning with the one that answered last.
+    public var connectTimeout = Duration.seconds(2)
     /// For a connection to become free.
     public var waitTimeout = Duration.seconds(5)
     /// For one batch of statements: enforced by the server and, a second later, by this client.
@@ -28,6 +29,14 @@ public final class Database: Querying {
     public var idleInTransactionTimeout = Duration.seconds(30)
     /// Callers waiting, for each lane and for the pool; beyond it they are turned away with `overloaded`.
     public var maximumWaiting = 1024
+    /// PgBouncer, or another pooler in transaction mode, stands between. Nothing of a session is relied upon then: no
+    /// prepared statements, no settings (give the role its `statement_timeout` and
+    /// `idle_in_transaction_session_timeout`), no guard against writes among reads, and no LISTEN.
+    public var isBehindPooler = false
+    /// Hears of slow statements, without their parameters.
+    public var logger = Logger(label: "postgres")
+    /// Above it a batch of statements is logged.
+    public var slowStatement = Duration.seconds(1)
 
     public init(url: String) {
       self.url = url
@@ -35,11 +44,13 @@ public final class Database: Querying {
 
     /// Whether libpq understands the URL. Says nothing of whether there is a server.
     public var isWellFormed: Bool {
-      (try? Connecting(url: url, applicationName: applicationName, timeout: connectTimeout).parse()) != nil
+      (try? Connecting.parse(url)) != nil
     }
   }
 
   private let configuration: Configuration
+  private let observer: Observer
+  private let connecting: Connecting
   private let reactor: Reactor
   private let lanes: [Lane]
   private let pool: Pool
@@ -47,35 +58,44 @@ public final class Database: Querying {
   /// Opens no connection yet; the first statement does.
   public init(_ configuration: Configuration) throws {
     self.configuration = configuration
-    let lanesAndPool = Mutex<(lanes: [Lane], pool: Pool)?>(nil)
+    let observer = Observer(logger: configuration.logger, slow: configuration.slowStatement)
+    let lanesAndPool = Lock<(lanes: [Lane], pool: Pool)?>(nil)
     let reactor = try Reactor { now in
       guard let (lanes, pool) = lanesAndPool.withLock({ $0 }) else { return }
       for lane in lanes { lane.expire(at: now) }
-      pool.tick(at: now)
+      observer.note(pool.tick(at: now))
     }
-    var connecting = Connecting(
-      url: configuration.url, applicationName: configuration.applicationName, timeout: configuration.connectTimeout)
-    connecting.session = [
-      ("timezone", "UTC"), ("jit", "off"), ("default_transaction_isolation", "read committed"),
-      ("statement_timeout", configuration.statementTimeout.milliseconds),
-      ("idle_in_transaction_session_timeout", configuration.idleInTransactionTimeout.milliseconds),
-    ]
-    let forTransactions = connecting
-    connecting.isShared = true
-    let forReads = connecting
+    let connecting = configuration.connecting
+    // Behind a pooler, a session's names are other callers' names.
+    let naming = configuration.isBehindPooler ? Connection.Naming.never : .always
     let lanes = (0..<configuration.lanes).map { _ in
       Lane(waitTimeout: configuration.waitTimeout, maximumWaiting: configuration.maximumWaiting) {
-        try await forReads.open(reactor: reactor)
+        try await connecting.open(.shared) {
+          try Connection($0, for: .shared, naming: naming, observer: observer, reactor: reactor)
+        }
       }
     }
     let pool = Pool(
       size: configuration.connections, waitTimeout: configuration.waitTimeout,
       maximumWaiting: configuration.maximumWaiting
-    ) { try await forTransactions.open(reactor: reactor) }
+    ) {
+      try await connecting.open(.exclusive) {
+        try Connection($0, for: .exclusive, naming: naming, observer: observer, reactor: reactor)
+      }
+    }
     lanesAndPool.withLock { $0 = (lanes, pool) }
+    self.observer = observer
+    self.connecting = connecting
     self.reactor = reactor
     self.lanes = lanes
     self.pool = pool
+  }
+
+  /// A connection of its own that hears what is sent to channels.
+  func openListener(_ hear: @escaping @Sendable (ListenerEvent?) -> Void) async throws -> Connection {
+    try await connecting.open(.exclusive) { [observer, reactor] in
+      try Connection($0, for: .exclusive, naming: .never, observer: observer, reactor: reactor, hear: hear)
+    }
   }
 
   /// Ends all connections. Statements under way fail; the database cannot be used afterwards.
@@ -118,12 +138,25 @@ public final class Database: Querying {
     return try await connection.submit(statements, timeout: configuration.batchTimeout).value()
   }
 
-  /// Runs one statement that writes, committed when it returns.
+  /// Reads that take long: each batch has a connection of its own, so that it holds up no lane of short ones.
+  public var slow: SlowReads { SlowReads(database: self) }
+
+  /// Runs one statement that writes, committed when it returns. Cancelling the task stops it unless COMMIT was sent.
   ///
   /// - Throws: ``PostgresError``; `mayHaveRun` tells whether it may have taken effect all the same.
   @discardableResult
   public func execute(_ sql: SQL) async throws -> Rows {
     try await transaction(repeating: true) { try await $0.rows(sql) }
+  }
+
+  /// Runs statements that are known beforehand as one transaction, in one round trip: a single one, too, is committed
+  /// sooner than by ``execute(_:)``.
+  ///
+  /// Repeated when it lost against another transaction. As COMMIT is on its way with them, it is not cancelled with the
+  /// task, and ends by its deadline at the latest.
+  @discardableResult
+  public func batch(_ statements: SQL...) async throws -> [Rows] {
+    try await repeated(true) { $0.atCommit(statements) }.last
   }
 
   /// Runs `body` in a transaction on a connection of its own and commits when it returns; any error rolls back.
@@ -138,62 +171,90 @@ public final class Database: Querying {
   public func transaction<Value: Sendable>(
     repeating: Bool = false, _ body: (Transaction) async throws -> Value
   ) async throws -> Value {
+    try await repeated(repeating, body).value
+  }
+
+  private func repeated<Value: Sendable>(
+    _ isRepeatable: Bool, _ body: (Transaction) async throws -> Value
+  ) async throws -> (value: Value, last: [Rows]) {
     if let current = Transaction.current, current.database == ObjectIdentifier(self), !current.isEnded {
       throw PostgresError(.misuse, "a transaction cannot be begun inside another's body")
     }
     var attempt = 1
     while true {
       do {
-        return try await transactionOnce(body)
-      } catch let error as PostgresError where repeating && error.isWorthRepeating && attempt < 5 {
+        return try await once(body)
+      } catch let error as PostgresError where isRepeatable && error.isWorthRepeating && attempt < 5 {
         try await Task.sleep(for: .milliseconds(5 * attempt) * Double.random(in: 0.5...1.5))
         attempt += 1
       }
     }
   }
 
-  private func transactionOnce<Value: Sendable>(
+  private func once<Value: Sendable>(
     _ body: (Transaction) async throws -> Value
-  ) async throws -> Value {
+  ) async throws -> (value: Value, last: [Rows]) {
+    let start = ContinuousClock.now
     let connection = try await pool.acquire()
+    observer.waited(.now - start)
     let transaction = Transaction(connection, of: self, timeout: configuration.batchTimeout)
     do {
       let value = try await Transaction.$current.withValue(transaction) { try await body(transaction) }
-      try await transaction.commit()
+      let last = try await transaction.commit()
       pool.release(connection)
-      return value
+      return (value, last)
     } catch {
-      if let error = error as? PostgresError, error.kind == .unknownOutcome {
-        // A COMMIT may still be under way: hung up on, but never cancelled.
-        connection.close()
-        pool.release(connection)
-      } else if let error = error as? PostgresError, error.sqlState == "25006" {
-        // The server became a standby: whoever takes its place is found by connecting anew.
-        connection.close()
-        pool.release(connection)
-      } else if connection.depth.load(ordering: .relaxed) > 0 {
-        // The caller gave up on a statement that the server is still busy with. Whoever gave up does not wait.
-        Task.detached { [pool] in
-          await transaction.abandon()
-          pool.release(connection)
-        }
-      } else {
-        await transaction.rollback()
-        pool.release(connection)
-      }
+      await end(transaction, on: connection, after: error)
       throw error
     }
+  }
+
+  private func end(_ transaction: Transaction, on connection: Connection, after error: any Error) async {
+    let failure = error as? PostgresError
+    if failure?.kind == .unknownOutcome || failure?.sqlState == "25006" {
+      // A COMMIT may still be under way: hung up on, but never cancelled. Or the server became a standby: whoever takes
+      // its place is found by connecting anew.
+      connection.close()
+      pool.release(connection)
+    } else if connection.depth.load(ordering: .relaxed) > 0 {
+      // The caller gave up on a statement that the server is still busy with. Whoever gave up does not wait.
+      Task.detached { [pool] in
+        await transaction.abandon()
+        pool.release(connection)
+      }
+    } else {
+      await transaction.rollback()
+      pool.release(connection)
+    }
+  }
+}
+
+/// Reads on connections of their own: see ``Database/slow``.
+public struct SlowReads: Querying {
+  let database: Database
+
+  public func send(_ statements: [SQL]) async throws -> [Rows] {
+    try await database.transaction(repeating: true) { try await $0.send(statements) }
   }
 }
 
 extension Database.Configuration {
   /// The client's own deadline lies behind the server's, whose error says more.
   var batchTimeout: Duration { statementTimeout + .seconds(1) }
+
+  fileprivate var connecting: Connecting {
+    let session: [(name: String, value: String)] = [
+      ("timezone", "UTC"), ("jit", "off"), ("default_transaction_isolation", "read committed"),
+      ("statement_timeout", String(statementTimeout.wholeMilliseconds)),
+      ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),
+    ]
+    return Connecting(
+      url: url, applicationName: applicationName, timeout: connectTimeout, session: isBehindPooler ? [] : session)
+  }
 }
 
 extension Duration {
-  /// As PostgreSQL's settings take it.
-  var milliseconds: String {
-    String(components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
+  var wholeMilliseconds: Int64 {
+    components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
   }
 }

@@ -1,5 +1,4 @@
 import DequeModule
-import Synchronization
 
 /// A caller in a queue for a connection.
 private struct Waiter {
@@ -44,7 +43,7 @@ final class Pool: Sendable {
     var isClosed = false
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   private let size: Int
   private let waitTimeout: Duration
   private let maximumWaiting: Int
@@ -106,10 +105,16 @@ final class Pool: Sendable {
   }
 
   /// Turns away the waiters whose time is up, and tries again to open a connection for the others.
-  func tick(at now: ContinuousClock.Instant) {
-    let (late, mustOpen) = state.withLock { state in (state.waiters.removeLate(at: now), shouldOpen(&state)) }
+  ///
+  /// - Returns: how many callers wait, and how many connections are taken.
+  func tick(at now: ContinuousClock.Instant) -> (waiting: Int, taken: Int) {
+    let (late, mustOpen, load) = state.withLock { state in
+      let late = state.waiters.removeLate(at: now)
+      return (late, shouldOpen(&state), (state.waiters.count, state.total - state.idle.count))
+    }
     late.fail(waitedTooLong)
     if mustOpen { openOne() }
+    return load
   }
 
   private func shouldOpen(_ state: inout State) -> Bool {
@@ -159,7 +164,7 @@ final class Pool: Sendable {
 /// After a failed attempt to connect: for how long others get the same answer without an attempt of their own.
 struct Backoff {
   private var until: ContinuousClock.Instant?
-  private var delay = Duration.milliseconds(50)
+  private(set) var delay = Duration.milliseconds(50)
   private var failure: (any Error)?
 
   var isWaiting: Bool {
@@ -194,7 +199,7 @@ final class Lane: Sendable {
     var isShut = false
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   private let waitTimeout: Duration
   private let maximumWaiting: Int
   private let makeConnection: @Sendable () async throws -> Connection

@@ -9,7 +9,7 @@ final class Reactor: Sendable {
     var isStopped = false
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   /// A byte written to the pipe ends a wait in `poll`.
   private let wakeReader: Int32
   private let wakeWriter: Int32

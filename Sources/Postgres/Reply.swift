@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A value that is on its way: fulfilled once by anybody, awaited once by its caller, who may give up waiting.
 final class Reply<Value: Sendable>: Sendable {
   private enum State {
@@ -8,7 +6,7 @@ final class Reply<Value: Sendable>: Sendable {
     case done(Result<Value, any Error>)
   }
 
-  private let state = Mutex(State.pending)
+  private let state = Lock(State.pending)
 
   /// Hands the value over. False if the caller gave up or was served already: the value is still the giver's then.
   @discardableResult

@@ -25,7 +25,7 @@ public final class ScriptConnection {
       reply.fulfil(
         Result {
           let connecting = Connecting(url: url, applicationName: applicationName, timeout: timeout)
-          return try body(ScriptConnection(try connecting.openBlocking()))
+          return try body(ScriptConnection(try connecting.openBlocking(.exclusive)))
         })
     }
     return try await reply.uncancellableValue()
@@ -46,6 +46,36 @@ public final class ScriptConnection {
       sql.withPointers { values, lengths, formats in
         PQexecParams(pg, sql.text, Int32(types.count), types, values, lengths, formats, 1)
       })
+  }
+
+  // MARK: COPY
+
+  func begin(copy statement: String) throws {
+    guard let result = PQexec(pg, statement) else { throw lost }
+    guard PQresultStatus(result) == PGRES_COPY_IN else {
+      _ = try check(result)
+      throw PostgresError(.misuse, "COPY was not begun")
+    }
+    PQclear(result)
+  }
+
+  func put(_ bytes: [UInt8]) throws {
+    let isTaken = bytes.withUnsafeBytes {
+      PQputCopyData(pg, $0.bindMemory(to: CChar.self).baseAddress, Int32($0.count))
+    }
+    guard isTaken == 1 else { throw lost }
+  }
+
+  /// - Parameter reason: why the rows are not to be kept.
+  func end(copyBecause reason: String?) throws {
+    guard PQputCopyEnd(pg, reason) == 1 else { throw lost }
+    let rows = Result { try check(PQgetResult(pg)) }
+    while let rest = PQgetResult(pg) { PQclear(rest) }
+    _ = try rows.get()
+  }
+
+  private var lost: PostgresError {
+    PostgresError(.connectionLost, String(cString: PQerrorMessage(pg)), mayHaveRun: true)
   }
 
   private func check(_ result: OpaquePointer?) throws -> Rows {

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// An open transaction: made by ``Database/transaction(repeating:_:)`` and used only inside its body, by one task.
 public final class Transaction: Querying {
   private enum Phase {
@@ -22,7 +20,7 @@ public final class Transaction: Querying {
   let database: ObjectIdentifier
   private let connection: Connection
   private let timeout: Duration
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   init(_ connection: Connection, of database: Database, timeout: Duration) {
     self.connection = connection
@@ -75,31 +73,38 @@ public final class Transaction: Querying {
 
   /// Statements to run last, in the round trip of COMMIT. Their errors roll everything back.
   public func atCommit(_ statements: SQL...) {
+    atCommit(statements)
+  }
+
+  func atCommit(_ statements: [SQL]) {
     state.withLock { $0.last += statements }
   }
 
-  func commit() async throws {
-    let reply = try state.withLock { state -> Reply<[Rows]>? in
+  /// - Returns: what the statements given to ``atCommit(_:)`` answered.
+  func commit() async throws -> [Rows] {
+    let (reply, count) = try state.withLock { state -> (Reply<[Rows]>?, Int) in
       guard state.phase != .uncertain else { throw Self.uncertain }
       if state.phase == .fresh, state.last.isEmpty {
         state.phase = .ended
-        return nil
+        return (nil, 0)
       }
       let begin: [SQL] = state.phase == .fresh ? ["BEGIN"] : []
       state.phase = .ended
-      return connection.submit(begin + state.last + ["COMMIT"], timeout: timeout)
+      return (connection.submit(begin + state.last + ["COMMIT"], timeout: timeout), state.last.count)
     }
-    guard let reply else { return }
-    let tag: String?
+    guard let reply else { return [] }
+    let answers: [Rows]
     do {
       // Never cancelled: an answer that is not waited for would be an outcome that nobody knows.
-      tag = try await reply.uncancellableValue().last?.commandTag
+      answers = try await reply.uncancellableValue()
     } catch let error as PostgresError where error.mayHaveRun || error.endsConnection {
       throw PostgresError(.unknownOutcome, "the outcome of COMMIT is unknown: \(error.message)", mayHaveRun: true)
     }
+    let tag = answers.last?.commandTag
     guard tag == "COMMIT" else {
       throw PostgresError(.transactionAborted, "COMMIT was answered by \(tag ?? "nothing")")
     }
+    return answers.dropLast().suffix(count)
   }
 
   /// Undoes everything and waits until it is undone, so that a repeated attempt does not meet its own locks.

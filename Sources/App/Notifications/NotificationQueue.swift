@@ -20,7 +20,7 @@ enum NotificationQueue {
   static func claim(
     atMost limit: Int, lease: UUID, seconds: Int, in database: Database
   ) async throws -> [Item] {
-    let rows = try await database.execute(
+    let rows = try await database.batch(
       """
       UPDATE notification_queue AS q
       SET lease = \(lease), leased_until = now() + make_interval(secs => \(Double(seconds)))
@@ -36,7 +36,7 @@ enum NotificationQueue {
         FOR UPDATE SKIP LOCKED
       )
       RETURNING q.id, q.notification_id, q.type, q.recipient_id, q.payload, q.attempts
-      """)
+      """)[0]
     return try rows.map { row in
       Item(
         id: try row["id"], notificationID: try row["notification_id"], type: try row["type"],
@@ -46,13 +46,13 @@ enum NotificationQueue {
 
   /// Forgets what was delivered, unless the lease has passed to another worker meanwhile.
   static func finish(_ ids: [Int64], lease: UUID, in database: Database) async throws {
-    try await database.execute("DELETE FROM notification_queue WHERE id = ANY(\(ids)) AND lease = \(lease)")
+    try await database.batch("DELETE FROM notification_queue WHERE id = ANY(\(ids)) AND lease = \(lease)")
   }
 
   /// Notes a failed attempt, to be repeated after a while that doubles each time.
   static func retry(_ item: Item, because reason: String, lease: UUID, in database: Database) async throws {
     let delay = min(3600, pow(2, Double(item.attempts))) * Double.random(in: 0.8...1.2)
-    try await database.execute(
+    try await database.batch(
       """
       UPDATE notification_queue
       SET attempts = attempts + 1, last_error = \(reason), due_at = now() + make_interval(secs => \(delay)),
@@ -63,7 +63,7 @@ enum NotificationQueue {
 
   /// Gives back what was claimed and not tried.
   static func release(_ ids: [Int64], lease: UUID, in database: Database) async throws {
-    try await database.execute(
+    try await database.batch(
       """
       UPDATE notification_queue SET lease = NULL, leased_until = NULL
       WHERE id = ANY(\(ids)) AND lease = \(lease)

@@ -1,0 +1,356 @@
+import Foundation
+import Postgres
+
+/// Synthetic people and plans for load tests: names of many scripts, overlapping circles of friends, evenings and
+/// weekends, answers of every kind. The same seed makes the same data.
+public struct LoadSeed: Sendable {
+  /// All of them log in with it.
+  public static let password = "load-test-password"
+
+  /// Forward friendships of each user; with those that others have with them, some 50 friends.
+  private static let friendsForward = 25
+  private static let eventsEach = 2
+  private static let tokenLines = 2000
+
+  private let users: Int
+  private let seed: UInt64
+  private let start: Timestamp
+
+  public init(users: Int, seed: UInt64, now: Timestamp = .now()) {
+    self.users = users
+    self.seed = seed
+    start = now
+  }
+
+  /// Fills an empty database in one transaction.
+  ///
+  /// - Parameters:
+  ///   - isForced: also one that holds users.
+  ///   - progress: called with what is being done and how much of it is, from 0 to 1.
+  /// - Throws: ``AppError`` if there are users and it was not forced.
+  public func plant(
+    in configuration: MusterConfiguration, isForced: Bool, progress: @escaping @Sendable (String, Double) -> Void
+  ) async throws {
+    let hash = try await Passwords(cost: configuration.scrypt).hash(Self.password)
+    try await ScriptConnection.run(configuration.databaseURL, applicationName: "muster seed load") { connection in
+      let taken: Bool? = try connection.rows("SELECT EXISTS (SELECT 1 FROM users)").first?[0]
+      guard isForced || taken == false else { throw AppError.databaseNotEmpty }
+      try connection.script("BEGIN; SET LOCAL maintenance_work_mem = '256MB'")
+      let rebuild = try dropKeysAndIndexes(on: connection)
+      try plantUsers(on: connection, hash, progress)
+      try plantFriendships(on: connection, progress)
+      try plantEvents(on: connection, progress)
+      for (index, statement) in rebuild.enumerated() {
+        progress("keys and indexes", Double(index) / Double(rebuild.count))
+        try connection.script(statement)
+      }
+      try connection.script("COMMIT")
+      progress("statistics", 0)
+      try connection.script("VACUUM ANALYZE")
+    }
+  }
+
+  /// Lines of `userId eventId accessToken`, for load generators.
+  public func tokens(_ dependencies: Dependencies) async throws -> String {
+    var lines = ""
+    for index in 0..<min(Self.tokenLines, users) {
+      let number = (index * 7919 + 11) % users
+      let user = userID(number)
+      let session = try await dependencies.database.change {
+        try await Session.start(for: user, device: "load", keys: dependencies.refreshTokenKeys, in: $0)
+      }
+      let token = try await dependencies.accessTokens.sign(user: user, session: session.session)
+      lines += "\(user) \(eventID(number * Self.eventsEach)) \(token)\n"
+    }
+    return lines
+  }
+
+  // MARK: Tables
+
+  private func plantUsers(
+    on connection: ScriptConnection, _ hash: String, _ progress: (String, Double) -> Void
+  ) throws {
+    try connection.copy(
+      into: "users", columns: "id, username, email, display_name, bio, password_hash, created_at, updated_at"
+    ) { rows in
+      for number in 0..<users {
+        var random = Random(seed, "user", number)
+        let name = Names.pick(&random)
+        let username = "\(name.ascii).\(number)"
+        let bio = Int.random(in: 0..<3, using: &random) == 0 ? Names.bios.randomElement(using: &random) : nil
+        let created = start.adding(seconds: -Int.random(in: 0..<400 * 86_400, using: &random))
+        try rows.append(
+          userID(number).rawValue, username, "\(username)@load.example", name.display, bio, hash, created, created)
+        if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
+      }
+    }
+    try connection.copy(into: "collection_stamps", columns: "user_id, collection, stamp") { rows in
+      for number in 0..<users {
+        var random = Random(seed, "stamps", number)
+        for collection in Collection.allCases {
+          let stamp = start.microseconds - .random(in: 0..<7 * 86_400_000_000, using: &random)
+          try rows.append(userID(number).rawValue, collection.rawValue, Timestamp(microseconds: stamp))
+        }
+        if number % 10_000 == 0 { progress("stamps", Double(number) / Double(users)) }
+      }
+    }
+  }
+
+  private func plantFriendships(on connection: ScriptConnection, _ progress: (String, Double) -> Void) throws {
+    try connection.copy(into: "friendships", columns: "user_a, user_b, since") { rows in
+      for number in 0..<users {
+        var random = Random(seed, "since", number)
+        for other in friends(of: number) {
+          let since = start.adding(seconds: -Int.random(in: 0..<300 * 86_400, using: &random))
+          try rows.append(userID(min(number, other)).rawValue, userID(max(number, other)).rawValue, since)
+        }
+        if number % 10_000 == 0 { progress("friendships", Double(number) / Double(users)) }
+      }
+    }
+  }
+
+  private func plantEvents(on connection: ScriptConnection, _ progress: (String, Double) -> Void) throws {
+    let total = users * Self.eventsEach
+    try connection.copy(
+      into: "events",
+      columns: """
+        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
+        live_until, archived_at, invited_count, going_count, maybe_count, declined_count, waitlisted_count, created_at,
+        updated_at
+        """
+    ) { rows in
+      for number in 0..<total {
+        let made = event(number)
+        let plan = made.plan
+        func count(_ status: Invitation.Status) -> Int32 { Int32(made.guests.count { $0.status == status }) }
+        try rows.append(
+          eventID(number).rawValue, userID(number / Self.eventsEach).rawValue, plan.title, plan.note, plan.startTime,
+          plan.endTime, plan.timeZone, plan.location?.name, plan.location?.latitude, plan.location?.longitude,
+          plan.capacity.map(Int32.init), plan.liveUntil, plan.liveUntil <= start ? plan.liveUntil : nil,
+          count(.invited), count(.going), count(.maybe), count(.declined), count(.waitlisted), made.created,
+          made.created)
+        if number % 10_000 == 0 { progress("events", Double(number) / Double(total)) }
+      }
+    }
+    try connection.copy(into: "invitations", columns: "event_id, user_id, status, invited_at, answered_at") { rows in
+      for number in 0..<total {
+        let made = event(number)
+        for (place, guest) in made.guests.enumerated() {
+          let answered = guest.status == .invited ? nil : made.created.adding(seconds: 3600 + place)
+          try rows.append(
+            eventID(number).rawValue, userID(guest.user).rawValue, guest.status.rawValue, made.created, answered)
+        }
+        if number % 10_000 == 0 { progress("invitations", Double(number) / Double(total)) }
+      }
+    }
+  }
+
+  /// Foreign keys and secondary indexes cost more row by row than built at once.
+  ///
+  /// - Returns: the statements that bring them back.
+  private func dropKeysAndIndexes(on connection: ScriptConnection) throws -> [String] {
+    let tables = ["users", "collection_stamps", "friendships", "events", "invitations"]
+    var drops: [String] = []
+    var creations: [String] = []
+    for row in try connection.rows(
+      """
+      SELECT pg_get_indexdef(i.indexrelid) AS definition, i.indexrelid::regclass::text AS name
+      FROM pg_index AS i
+      WHERE i.indrelid = ANY(\(tables)::regclass[]) AND NOT i.indisprimary
+        AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid)
+      """)
+    {
+      drops.append("DROP INDEX \(try row["name"] as String)")
+      creations.append(try row["definition"])
+    }
+    for row in try connection.rows(
+      """
+      SELECT conrelid::regclass::text AS table_name, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS definition
+      FROM pg_constraint
+      WHERE contype = 'f' AND conrelid = ANY(\(tables)::regclass[])
+      """)
+    {
+      let (table, name, definition): (String, String, String) = (
+        try row["table_name"], try row["name"], try row["definition"]
+      )
+      drops.insert("ALTER TABLE \(table) DROP CONSTRAINT \(name)", at: 0)
+      creations.append("ALTER TABLE \(table) ADD CONSTRAINT \(name) \(definition)")
+    }
+    for statement in drops { try connection.script(statement) }
+    return creations
+  }
+
+  // MARK: What each row is made of, by its number alone
+
+  private func userID(_ number: Int) -> User.ID {
+    id("u", number, milliseconds: 1_600_000_000_000 + number)
+  }
+
+  private func eventID(_ number: Int) -> Event.ID {
+    id("e", number, milliseconds: 1_600_000_000_000 + number)
+  }
+
+  /// Rising with the number, so that rows come in the order of their keys.
+  private func id<Thing>(_ kind: String, _ number: Int, milliseconds: Int) -> Identifier<Thing> {
+    var random = Random(seed, kind, number)
+    let (high, low) = (random.next(), random.next())
+    func byte(_ value: UInt64, _ place: Int) -> UInt8 { UInt8(truncatingIfNeeded: value >> (8 * UInt64(7 - place))) }
+    let time = UInt64(milliseconds) << 16
+    return Identifier(
+      rawValue: UUID(
+        uuid: (
+          byte(time, 0), byte(time, 1), byte(time, 2), byte(time, 3), byte(time, 4), byte(time, 5),
+          0x70 | byte(high, 6) & 0x0f, byte(high, 7), 0x80 | byte(low, 0) & 0x3f, byte(low, 1), byte(low, 2),
+          byte(low, 3), byte(low, 4), byte(low, 5), byte(low, 6), byte(low, 7)
+        )))
+  }
+
+  /// Most friends are of the same circle, some of the neighbouring ones, a few from anywhere. Offsets below half of all
+  /// users name each pair once.
+  private func friends(of number: Int) -> [Int] {
+    var random = Random(seed, "friends", number)
+    let furthest = max(1, (users - 1) / 2)
+    var offsets: Set<Int> = []
+    for pick in 0..<Self.friendsForward {
+      let reach = pick < 17 ? 40 : pick < 22 ? 1000 : furthest
+      offsets.insert(.random(in: 1...min(reach, furthest), using: &random))
+    }
+    return offsets.sorted().map { (number + $0) % users }.filter { $0 != number }
+  }
+
+  private struct MadeEvent {
+    let plan: Event.Plan
+    let guests: [(user: Int, status: Invitation.Status)]
+    let created: Timestamp
+  }
+
+  private func event(_ number: Int) -> MadeEvent {
+    var random = Random(seed, "event", number)
+    let created = start.adding(seconds: -Int.random(in: 8 * 86_400..<30 * 86_400, using: &random))
+    var plan = Event.Plan(
+      title: Names.plans.randomElement(using: &random) ?? "", startTime: time(&random),
+      timeZone: Names.zones.randomElement(using: &random) ?? "UTC")
+    if Int.random(in: 0..<3, using: &random) > 0 { plan.note = Names.notes.randomElement(using: &random) }
+    if Int.random(in: 0..<5, using: &random) > 0 {
+      plan.endTime = plan.startTime.adding(seconds: 1800 * .random(in: 2...8, using: &random))
+    }
+    if Int.random(in: 0..<6, using: &random) > 0 {
+      plan.location = Event.Location(
+        name: Names.places.randomElement(using: &random) ?? "", latitude: .random(in: 36...60, using: &random),
+        longitude: .random(in: -9...30, using: &random))
+    }
+    let candidates = friends(of: number / Self.eventsEach).shuffled(using: &random)
+    let invited = candidates.prefix(.random(in: 4...16, using: &random))
+    if Int.random(in: 0..<8, using: &random) == 0 { plan.capacity = .random(in: 2...6, using: &random) }
+    var going = 0
+    let guests = invited.map { user -> (user: Int, status: Invitation.Status) in
+      switch Int.random(in: 0..<100, using: &random) {
+      case ..<35: return (user, .invited)
+      case ..<70:
+        if let capacity = plan.capacity, going >= capacity { return (user, .waitlisted) }
+        going += 1
+        return (user, .going)
+      case ..<83: return (user, .maybe)
+      default: return (user, .declined)
+      }
+    }
+    return MadeEvent(plan: plan, guests: guests, created: created)
+  }
+
+  /// From a week ago to two months ahead: evenings on working days, any hour of the day at weekends.
+  private func time(_ random: inout Random) -> Timestamp {
+    let today = start.microseconds / 86_400_000_000
+    let day = today + .random(in: -7...60, using: &random)
+    // The first of January 1970 was a Thursday.
+    let isWeekend = [2, 3].contains(day % 7)
+    let hour = isWeekend ? Int64.random(in: 9...20, using: &random) : .random(in: 17...20, using: &random)
+    let minute = [0, 0, 15, 30, 30, 45].randomElement(using: &random) ?? 0
+    return Timestamp(microseconds: (day * 86_400 + hour * 3600 + Int64(minute) * 60) * 1_000_000)
+  }
+}
+
+extension AppError {
+  static let databaseNotEmpty = AppError(
+    .conflict, "database-not-empty", "The database holds users already: say --force to add the synthetic ones to them.")
+}
+
+/// SplitMix64, begun anew for each row: a row can be made again without those before it.
+private struct Random: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(_ seed: UInt64, _ kind: StaticString, _ number: Int) {
+    self.init(seed, kind.description, number)
+  }
+
+  init(_ seed: UInt64, _ kind: String, _ number: Int) {
+    state = kind.utf8.reduce(seed &* 0x9e37_79b9_7f4a_7c15) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    state ^= UInt64(bitPattern: Int64(number)) &* 0xd1b5_4a32_d192_ed03
+    _ = next()
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+private enum Names {
+  static func pick(_ random: inout Random) -> (display: String, ascii: String) {
+    let people = people.randomElement(using: &random) ?? people[0]
+    let given = people.given.randomElement(using: &random) ?? people.given[0]
+    let family = people.family.randomElement(using: &random) ?? ""
+    return (people.familyFirst ? "\(family) \(given.0)" : "\(given.0) \(family)", given.1)
+  }
+
+  /// Given names with a spelling for usernames, and family names.
+  private static let people: [(given: [(String, String)], family: [String], familyFirst: Bool)] = [
+    (
+      [("Ana", "ana"), ("Inês", "ines"), ("João", "joao"), ("Rui", "rui"), ("Beatriz", "beatriz")],
+      ["Carvalho", "Duarte", "Gonçalves", "Araújo"], false
+    ),
+    (
+      [("Ben", "ben"), ("Grace", "grace"), ("Oluwaseun", "seun"), ("Niamh", "niamh"), ("Zoë", "zoe")],
+      ["Okafor", "O’Brien", "Smith", "Walker-Jones"], false
+    ),
+    (
+      [("Jürgen", "juergen"), ("Käthe", "kaethe"), ("Mika", "mika"), ("Søren", "soeren"), ("Åsa", "asa")],
+      ["Müller", "Lindqvist", "Østergaard", "Weiß"], false
+    ),
+    (
+      [("Горан", "goran"), ("Ольга", "olga"), ("Надія", "nadiia"), ("Дмитрий", "dmitri")],
+      ["Илић", "Кузнецова", "Шевченко", "Петров"], false
+    ),
+    (
+      [("Ελένη", "eleni"), ("Γιώργος", "giorgos"), ("Νίκος", "nikos")], ["Παπαδόπουλος", "Γεωργίου", "Νικολάου"], false
+    ),
+    ([("花", "hana"), ("翔太", "shota"), ("さくら", "sakura")], ["佐藤", "鈴木", "高橋"], true),
+    ([("민준", "minjun"), ("서연", "seoyeon"), ("지우", "jiwoo")], ["김", "이", "박"], true),
+    ([("伟", "wei"), ("芳", "fang"), ("小龙", "xiaolong")], ["王", "李", "欧阳"], true),
+    ([("فاطمة", "fatima"), ("أحمد", "ahmad"), ("ليلى", "layla")], ["الإدريسي", "حسن", "المصري"], false),
+    ([("देव", "dev"), ("प्रिया", "priya"), ("अनन्या", "ananya")], ["पटेल", "शर्मा", "गुप्ता"], false),
+    ([("Emre", "emre"), ("Işıl", "isil"), ("Çağla", "cagla")], ["Yılmaz", "Şahin", "Öztürk"], false),
+    ([("נועה", "noa"), ("דוד", "david")], ["כהן", "לוי"], false),
+  ]
+
+  static let bios = [
+    "Always up for a walk.", "Coffee first.", "写真と喫茶店。", "Liest zu viel.", "🎸 🧗 🍜", "На связи после шести.",
+  ]
+  static let plans = [
+    "Pasta night", "Board games", "Trail run", "Film & pizza", "Geburtstag!", "Café da manhã", "飲み会",
+    "Picnic by the lake",
+    "Книжный клуб", "Climbing", "Five-a-side", "Karaoke", "Flohmarkt", "Concert", "Study group",
+  ]
+  static let notes = [
+    "Bring snacks.", "Meet at the entrance, the \"small\" one.", "Wir warten 10 Minuten.", "Kids welcome 🎈",
+    "BYO everything; we have a grill.\nAnd a dog.", "遅れても大丈夫です。",
+  ]
+  static let places = [
+    "Ana's kitchen", "Café Spielwiese", "Tempelhofer Feld", "代々木公園", "Парк Горького", "The Old Quarry", "Πλάκα",
+  ]
+  static let zones = [
+    "Europe/Lisbon", "Europe/Berlin", "Europe/London", "America/New_York", "Asia/Tokyo", "Asia/Kolkata", "UTC",
+  ]
+}

@@ -1,0 +1,69 @@
+import CLibpq
+
+/// Takes rows for COPY, in PostgreSQL's binary form: some five times as fast as INSERT.
+public struct CopyWriter {
+  private let send: ([UInt8]) throws -> Void
+  private var bytes: [UInt8] = []
+  /// Rows taken so far.
+  public private(set) var count = 0
+
+  init(_ send: @escaping ([UInt8]) throws -> Void) {
+    self.send = send
+    bytes = Array("PGCOPY\n".utf8) + [0xff, 0x0d, 0x0a, 0x00]
+    bytes += Array(repeating: 0, count: 8)  // no flags, no header extension
+  }
+
+  /// One row, with a value for each column, of exactly the column's type.
+  public mutating func append<each Value: SQLValue>(_ values: repeat each Value) throws {
+    let start = bytes.count
+    bytes.appendInteger(Int16(0))
+    var columns: Int16 = 0
+    for value in repeat each values {
+      let place = bytes.count
+      bytes.appendInteger(Int32(-1))
+      columns += 1
+      switch value.encode(into: &bytes) {
+      case .null: continue
+      case .unrepresentable:
+        throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) contains the character U+0000")
+      case .bytes:
+        let length = Int32(bytes.count - place - 4)
+        Swift.withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(place..<place + 4, with: $0) }
+      }
+    }
+    Swift.withUnsafeBytes(of: columns.bigEndian) { bytes.replaceSubrange(start..<start + 2, with: $0) }
+    count += 1
+    if bytes.count > 1 << 16 { try flush() }
+  }
+
+  mutating func finish() throws {
+    bytes.appendInteger(Int16(-1))
+    try flush()
+  }
+
+  private mutating func flush() throws {
+    try send(bytes)
+    bytes.removeAll(keepingCapacity: true)
+  }
+}
+
+extension ScriptConnection {
+  /// Puts rows into a table by COPY.
+  ///
+  /// - Parameter columns: in the order of the values.
+  /// - Returns: how many rows there were.
+  @discardableResult
+  public func copy(into table: String, columns: String, _ write: (inout CopyWriter) throws -> Void) throws -> Int {
+    try begin(copy: "COPY \(table) (\(columns)) FROM STDIN (FORMAT binary)")
+    do {
+      var writer = CopyWriter { bytes in try self.put(bytes) }
+      try write(&writer)
+      try writer.finish()
+      try end(copyBecause: nil)
+      return writer.count
+    } catch {
+      try? end(copyBecause: "the rows were not all sent")
+      throw error
+    }
+  }
+}
