@@ -10,9 +10,36 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
     self.rawValue = rawValue
   }
 
+  /// Thirty-two hexadecimal digits in groups of 8, 4, 4, 4 and 12.
   public init?(_ text: some StringProtocol) {
-    guard let uuid = UUID(uuidString: String(text)) else { return nil }
-    rawValue = uuid
+    var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    var place = 0
+    let isWhole = withUnsafeMutableBytes(of: &bytes) { bytes in
+      var digits = 0
+      for character in text.utf8 {
+        switch (place, character) {
+        case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")), (23, UInt8(ascii: "-")): break
+        case (8, _), (13, _), (18, _), (23, _), (36..., _): return false
+        default:
+          guard let digit = Self.hexadecimal(character) else { return false }
+          bytes[digits / 2] = bytes[digits / 2] << 4 | digit
+          digits += 1
+        }
+        place += 1
+      }
+      return place == 36
+    }
+    guard isWhole else { return nil }
+    rawValue = UUID(uuid: bytes)
+  }
+
+  private static func hexadecimal(_ character: UInt8) -> UInt8? {
+    switch character {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+    default: nil
+    }
   }
 
   /// A fresh one.

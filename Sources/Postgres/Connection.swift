@@ -3,12 +3,20 @@ import DequeModule
 import Foundation
 import Synchronization
 
-/// One libpq connection in pipeline mode. Statements are sent from the caller's thread and never wait; answers are read
-/// on the reactor's thread, in the order of sending. A lock guards the connection, held for some microseconds.
+/// One libpq connection in pipeline mode. Statements are sent and answers read on the reactor's thread, in one order; a
+/// caller never waits for the connection itself. The lock is for those who close it or ask how it is.
 ///
 /// The unit is the batch: one or more statements and one sync. A statement that fails skips the rest of its batch and
 /// nothing else.
 final class Connection: Sendable {
+  /// What is yet to be sent.
+  private struct Request {
+    let statements: [SQL]
+    let reply: Reply<[Rows]>
+    let sent: ContinuousClock.Instant
+    let deadline: ContinuousClock.Instant
+  }
+
   /// What libpq has been asked and has yet to answer.
   private struct Batch {
     enum Step {
@@ -52,12 +60,14 @@ final class Connection: Sendable {
   /// Batches sent and not answered.
   let depth = Atomic(0)
   let wantsToWrite = Atomic(false)
+  private let isClosed = Atomic(false)
   private let isShared: Bool
   private let naming: Naming
   private let observer: Observer
   private let hear: (@Sendable (ListenerEvent?) -> Void)?
   private let notices = Notices()
   private let state: Lock<State>
+  private let outbox = Lock<[Request]>([])
   private let reactor: Reactor
   private let cancelHandle: CancelHandle
   /// Statements that a connection keeps prepared. Beyond that, texts are parsed each time: they vary, and a name that
@@ -103,45 +113,86 @@ final class Connection: Sendable {
     }
   }
 
+  /// Asked before each statement, hence without the lock, which the reactor holds during system calls.
   var isOpen: Bool {
-    state.withLock { $0.pg != nil }
+    !isClosed.load(ordering: .acquiring)
   }
 
   /// Open, nothing under way, and no transaction left open: fit for the next owner.
   var isIdle: Bool {
     state.withLock { state in
       guard let pg = state.pg else { return false }
-      return state.batches.isEmpty && PQtransactionStatus(pg) == PQTRANS_IDLE
+      return depth.load(ordering: .relaxed) == 0 && PQtransactionStatus(pg) == PQTRANS_IDLE
     }
   }
 
   // MARK: Sending
 
-  /// Sends the statements and one sync. The reply fails with the first error among them.
+  /// Puts the statements and one sync into the outbox, and returns at once. The reply fails with the first error among
+  /// them.
+  ///
+  /// The reactor's thread does the sending: a caller that did it would hold the connection's lock during a system call,
+  /// and where there are more threads than processors it is put aside just then, with everybody else behind it.
   func submit(_ statements: [SQL], timeout: Duration) -> Reply<[Rows]> {
     let reply = Reply<[Rows]>()
     if let problem = statements.lazy.compactMap(\.problem).first {
       reply.fulfil(.failure(problem))
       return reply
     }
-    let finished = state.withLock { state -> Finished in
-      guard let pg = state.pg else {
-        let why = state.failure?.message ?? "the connection is closed"
-        return [(reply, .failure(PostgresError(.connectionLost, why)))]
-      }
-      var steps: [Batch.Step] = []
-      var isSent = true
-      for statement in statements where isSent {
-        isSent = send(statement, to: pg, &state, &steps)
-      }
-      isSent = isSent && PQpipelineSync(pg) == 1
-      let now = ContinuousClock.now
-      state.batches.append(Batch(steps: steps, reply: reply, sent: now, deadline: now + timeout))
-      depth.wrappingAdd(1, ordering: .relaxed)
-      return isSent ? flush(pg, &state) : close(&state, Self.lost(pg))
+    let now = ContinuousClock.now
+    let request = Request(statements: statements, reply: reply, sent: now, deadline: now + timeout)
+    depth.wrappingAdd(1, ordering: .relaxed)
+    let isFirst = outbox.withLock { outbox in
+      outbox.append(request)
+      return outbox.count == 1
     }
-    deliver(finished)
+    if isFirst { reactor.send(self) }
     return reply
+  }
+
+  /// Sends what has gathered in the outbox. On the reactor's thread.
+  func sendOutbox() {
+    let requests = outbox.withLock { outbox in
+      defer { outbox.removeAll(keepingCapacity: true) }
+      return outbox
+    }
+    // libpq sends at each sync. Held back until the last, many statements are one packet, which wakes the server once.
+    if requests.count > 1 { holdBack(true) }
+    deliver(
+      state.withLock { state -> Finished in
+        var finished: Finished = []
+        for request in requests {
+          guard let pg = state.pg else {
+            depth.wrappingSubtract(1, ordering: .relaxed)
+            let why = state.failure?.message ?? "the connection is closed"
+            finished.append((request.reply, .failure(PostgresError(.connectionLost, why))))
+            continue
+          }
+          var steps: [Batch.Step] = []
+          var isSent = true
+          for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps) }
+          isSent = isSent && PQpipelineSync(pg) == 1
+          state.batches.append(
+            Batch(steps: steps, reply: request.reply, sent: request.sent, deadline: request.deadline))
+          if !isSent { finished += close(&state, Self.lost(pg)) }
+        }
+        if let pg = state.pg {
+          finished += flush(pg, &state)
+          if requests.count > 1 { holdBack(false) }
+        }
+        return finished
+      })
+  }
+
+  /// Without effect on a Unix socket, where sending is cheap.
+  private func holdBack(_ isOn: Bool) {
+    #if os(Linux)
+      let option = TCP_CORK
+    #else
+      let option = TCP_NOPUSH
+    #endif
+    var value: Int32 = isOn ? 1 : 0
+    setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 
   private func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool {
@@ -285,6 +336,7 @@ final class Connection: Sendable {
   private func close(_ state: inout State, _ error: PostgresError) -> Finished {
     guard let pg = state.pg else { return [] }
     state.pg = nil
+    isClosed.store(true, ordering: .releasing)
     state.failure = error
     PQfinish(pg)
     reactor.remove(self)
@@ -296,8 +348,8 @@ final class Connection: Sendable {
       reason.mayHaveRun = true
       return (batch.reply, .failure(reason))
     }
+    depth.wrappingSubtract(state.batches.count, ordering: .relaxed)
     state.batches.removeAll()
-    depth.store(0, ordering: .relaxed)
     return finished
   }
 

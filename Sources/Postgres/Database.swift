@@ -125,10 +125,19 @@ public final class Database: Querying {
     guard let first = lanes.first else {
       throw PostgresError(.misuse, "this database was configured without lanes for reads")
     }
-    let open = lanes.compactMap(\.openConnection)
-    let idlest = open.min { $0.depth.load(ordering: .relaxed) < $1.depth.load(ordering: .relaxed) }
+    var idlest: Connection?
+    var depth = Int.max
+    var isAllOpen = true
+    for lane in lanes {
+      guard let open = lane.openConnection else {
+        isAllOpen = false
+        continue
+      }
+      let openDepth = open.depth.load(ordering: .relaxed)
+      if openDepth < depth { (idlest, depth) = (open, openDepth) }
+    }
     // A lane that is not open is opened when the others are busy, but nobody waits for it who need not.
-    if let idlest, open.count < lanes.count, idlest.depth.load(ordering: .relaxed) > 0 {
+    if idlest != nil, !isAllOpen, depth > 0 {
       for lane in lanes { lane.openInBackground() }
     }
     let connection = if let idlest { idlest } else { try await first.connection() }

@@ -10,6 +10,8 @@ final class Reactor: Sendable {
   }
 
   private let state = Lock(State())
+  /// Connections with something in their outbox; nil once the thread has ended.
+  private let senders = Lock<[Connection]?>([])
   /// A byte written to the pipe ends a wait in `poll`.
   private let wakeReader: Int32
   private let wakeWriter: Int32
@@ -49,6 +51,16 @@ final class Reactor: Sendable {
     _ = write(wakeWriter, &byte, 1)
   }
 
+  /// Has a connection's outbox sent.
+  func send(_ connection: Connection) {
+    let isTaken = senders.withLock { senders in
+      senders?.append(connection)
+      return senders != nil
+    }
+    // Without the thread every connection is closed, and says so.
+    if isTaken { wake() } else { connection.sendOutbox() }
+  }
+
   func stop() {
     state.withLock { $0.isStopped = true }
     wake()
@@ -58,7 +70,10 @@ final class Reactor: Sendable {
     var sockets: [pollfd] = []
     var nextTick = ContinuousClock.now
     while true {
+      sendAll()
       isAwake.store(false, ordering: .sequentiallyConsistent)
+      // Whoever came between these two lines saw a thread that is awake.
+      let hasMore = senders.withLock { $0?.isEmpty == false }
       let (connections, isStopped) = state.withLock { ($0.connections, $0.isStopped) }
       if isStopped { break }
       sockets.removeAll(keepingCapacity: true)
@@ -67,7 +82,7 @@ final class Reactor: Sendable {
         let events = POLLIN | (connection.wantsToWrite.load(ordering: .acquiring) ? POLLOUT : 0)
         sockets.append(pollfd(fd: connection.socket, events: Int16(events), revents: 0))
       }
-      let ready = poll(&sockets, nfds_t(sockets.count), Self.tick)
+      let ready = poll(&sockets, nfds_t(sockets.count), hasMore ? 0 : Self.tick)
       isAwake.store(true, ordering: .relaxed)
       if ready > 0 {
         if sockets[0].revents != 0 { drainPipe() }
@@ -83,6 +98,11 @@ final class Reactor: Sendable {
       }
     }
     for connection in state.withLock({ $0.connections }) { connection.close() }
+    let late = senders.withLock { senders in
+      defer { senders = nil }
+      return senders ?? []
+    }
+    for connection in late { connection.sendOutbox() }
   }
 
   /// Only now: until the last connection is gone, somebody may want to wake the thread, and a descriptor that was closed
@@ -90,6 +110,14 @@ final class Reactor: Sendable {
   deinit {
     close(wakeReader)
     close(wakeWriter)
+  }
+
+  private func sendAll() {
+    let ready = senders.withLock { senders in
+      defer { senders?.removeAll(keepingCapacity: true) }
+      return senders ?? []
+    }
+    for connection in ready { connection.sendOutbox() }
   }
 
   private func drainPipe() {

@@ -2,7 +2,7 @@
 final class Reply<Value: Sendable>: Sendable {
   private enum State {
     case pending
-    case awaited(CheckedContinuation<Value, any Error>)
+    case awaited(UnsafeContinuation<Value, any Error>)
     case done(Result<Value, any Error>)
   }
 
@@ -11,7 +11,7 @@ final class Reply<Value: Sendable>: Sendable {
   /// Hands the value over. False if the caller gave up or was served already: the value is still the giver's then.
   @discardableResult
   func fulfil(_ result: Result<Value, any Error>) -> Bool {
-    let (isFirst, waiting) = state.withLock { state -> (Bool, CheckedContinuation<Value, any Error>?) in
+    let (isFirst, waiting) = state.withLock { state -> (Bool, UnsafeContinuation<Value, any Error>?) in
       switch state {
       case .done:
         return (false, nil)
@@ -43,7 +43,7 @@ final class Reply<Value: Sendable>: Sendable {
 
   /// Waits, whether or not the task is cancelled meanwhile.
   func uncancellableValue() async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
+    try await withUnsafeThrowingContinuation { continuation in
       let result = state.withLock { state -> Result<Value, any Error>? in
         if case .done(let result) = state { return result }
         state = .awaited(continuation)

@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// A task that is cancelled leaves at once; what it left behind is cleared away without it.
-@Suite("Cancelled transactions", .timeLimit(.minutes(1)))
+@Suite("Cancelled transactions", .timeLimit(.minutes(15)))
 struct CancellationTests {
   @Test("A cancelled transaction returns at once, its statement is stopped, and nothing of it stays")
   func duringStatement() async throws {

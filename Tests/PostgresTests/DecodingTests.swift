@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// What does not fit is an error that names the column: never a wrong value, never a trap.
-@Suite("Decoding", .timeLimit(.minutes(1)))
+@Suite("Decoding", .timeLimit(.minutes(15)))
 struct DecodingTests {
   /// Reads the column `wanted` of the statement's only row, which must fail.
   private func expectMismatch<Value: SQLValue>(

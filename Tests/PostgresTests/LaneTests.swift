@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// Single reads of many callers on few connections.
-@Suite("Lanes", .timeLimit(.minutes(1)))
+@Suite("Lanes", .timeLimit(.minutes(15)))
 struct LaneTests {
   @Test("200 tasks with 50 reads each all get their own answers")
   func manyReads() async throws {
@@ -134,7 +134,7 @@ struct LaneTests {
 }
 
 /// Texts are parsed once for each connection.
-@Suite("Prepared statements", .timeLimit(.minutes(1)))
+@Suite("Prepared statements", .timeLimit(.minutes(15)))
 struct PreparedStatementTests {
   /// How many statements the lane's session has prepared of this text, and how often they ran.
   private func prepared(_ sql: SQL, on database: Database) async throws -> (count: Int, runs: Int) {

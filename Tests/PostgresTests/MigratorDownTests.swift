@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Migrator, downwards", .timeLimit(.minutes(1)))
+@Suite("Migrator, downwards", .timeLimit(.minutes(15)))
 struct MigratorDownTests {
   /// Each logs that it was undone.
   private static let migrations = ["0001_a", "0002_b", "0003_c"].map {

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Migrator", .timeLimit(.minutes(1)))
+@Suite("Migrator", .timeLimit(.minutes(15)))
 struct MigratorTests {
   private static let users = Migration(
     fileName: "0001_users.sql", text: "CREATE TABLE users (id bigint);\n-- down\nDROP TABLE users;\n")

@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// Connections of which each has one owner at a time: how many, for how long, and what if they break.
-@Suite("Pool", .timeLimit(.minutes(1)))
+@Suite("Pool", .timeLimit(.minutes(15)))
 struct PoolTests {
   static let counters =
     "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint); INSERT INTO counters VALUES (1, 0), (2, 0)"

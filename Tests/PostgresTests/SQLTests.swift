@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Testing
 
-@Suite("SQL", .timeLimit(.minutes(1)))
+@Suite("SQL", .timeLimit(.minutes(15)))
 struct SQLTests {
   @Test("A value becomes a numbered parameter and never text")
   func numbering() {

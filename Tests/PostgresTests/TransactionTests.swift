@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// All or nothing, and the truth about which of them.
-@Suite("Transactions", .timeLimit(.minutes(1)))
+@Suite("Transactions", .timeLimit(.minutes(15)))
 struct TransactionTests {
   struct Stop: Error {}
 

@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// Every type goes to the server and comes back as it was, and the server saw what was meant.
-@Suite("Values", .timeLimit(.minutes(1)))
+@Suite("Values", .timeLimit(.minutes(15)))
 struct ValueTests {
   /// The values alone, all in one array, and absent.
   private func expectRoundTrip<Value: SQLValue & Equatable>(_ values: Value...) async throws {

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
@@ -62,16 +63,18 @@ extension Request {
       throw AppError.bodyTooLarge
     }
     guard buffer.readableBytes > 0 else { return nil }
-    if let type = headers[.contentType]?.lowercased(),
-      type.prefix(while: { $0 != ";" }).wholeMatch(of: /\s*application\/([a-z.+-]+\+)?json\s*/) == nil
-    {
-      throw AppError.notJSON
-    }
+    if let type = headers[.contentType], !Self.isJSON(type) { throw AppError.notJSON }
     do throws(JSON.Malformed) {
       return try JSON(parsing: buffer.readableBytesView)
     } catch {
       throw AppError(.malformed, "malformed-body", error.message)
     }
+  }
+
+  private static func isJSON(_ contentType: String) -> Bool {
+    if contentType == "application/json" { return true }
+    let type = contentType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+    return type == "application/json" || type.hasPrefix("application/") && type.hasSuffix("+json")
   }
 
   /// The fields of the body, which must be a JSON object. See ``Fields``.

@@ -6,13 +6,31 @@ extension Timestamp {
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
     let (days, time) = seconds.floorDivided(by: 86_400)
     let (year, month, day) = Self.civil(fromDays: days)
-    func padded(_ value: Int64, _ width: Int) -> String {
-      let digits = String(value)
-      return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    return String(unsafeUninitializedCapacity: 40) { bytes in
+      var count = 0
+      func put(_ character: Unicode.Scalar) {
+        bytes[count] = UInt8(ascii: character)
+        count += 1
+      }
+      func put(_ value: Int64, _ width: Int, _ end: Unicode.Scalar) {
+        let width = max(width, String(value).utf8.count)
+        var rest = value
+        for place in stride(from: count + width - 1, through: count, by: -1) {
+          bytes[place] = UInt8(0x30 + rest % 10)
+          rest /= 10
+        }
+        count += width
+        put(end)
+      }
+      put(year, 4, "-")
+      put(month, 2, "-")
+      put(day, 2, "T")
+      put(time / 3600, 2, ":")
+      put(time / 60 % 60, 2, ":")
+      put(time % 60, 2, showsMicroseconds ? "." : "Z")
+      if showsMicroseconds { put(fraction, 6, "Z") }
+      return count
     }
-    let date = "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
-    let clock = "\(padded(time / 3600, 2)):\(padded(time / 60 % 60, 2)):\(padded(time % 60, 2))"
-    return "\(date)T\(clock)\(showsMicroseconds ? "." + padded(fraction, 6) : "")Z"
   }
 
   /// Reads RFC 3339 with any offset and a fraction of any length; what lies below the microsecond is cut off.

@@ -60,7 +60,10 @@ public struct LoadSeed: Sendable {
         try await Session.start(for: user, device: "load", keys: dependencies.refreshTokenKeys, in: $0)
       }
       let token = try await dependencies.accessTokens.sign(user: user, session: session.session)
-      lines += "\(user) \(eventID(number * Self.eventsEach)) \(token)\n"
+      // One that may still be edited, if there is any.
+      let own = (0..<Self.eventsEach).map { number * Self.eventsEach + $0 }
+      let open = own.first { event($0).plan.liveUntil > start } ?? own[0]
+      lines += "\(user) \(eventID(open)) \(token)\n"
     }
     return lines
   }
@@ -211,8 +214,8 @@ public struct LoadSeed: Sendable {
     var random = Random(seed, "friends", number)
     let furthest = max(1, (users - 1) / 2)
     var offsets: Set<Int> = []
-    for pick in 0..<Self.friendsForward {
-      let reach = pick < 17 ? 40 : pick < 22 ? 1000 : furthest
+    while offsets.count < min(Self.friendsForward, furthest) {
+      let reach = offsets.count < 17 ? 40 : offsets.count < 22 ? 1000 : furthest
       offsets.insert(.random(in: 1...min(reach, furthest), using: &random))
     }
     return offsets.sorted().map { (number + $0) % users }.filter { $0 != number }

@@ -1,0 +1,207 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// A primary that dies, and its synchronous standby, which takes its place.
+@Suite("Failover", .timeLimit(.minutes(15)))
+struct FailoverTests {
+  @Test("The primary is killed under load and the standby promoted: nothing acknowledged is lost, and service is back")
+  func failover() async throws {
+    try await ServerPair.run { pair in
+      let primary = Server(url: pair.url(pair.primary))
+      try await primary.script(Load.table)
+      let url = pair.url(pair.primary, pair.standby) + " target_session_attrs=read-write"
+      var configuration = Database.Configuration(url: url)
+      configuration.applicationName = Server.applicationName
+      configuration.connectTimeout = .seconds(1)
+      configuration.waitTimeout = .seconds(2)
+      configuration.statementTimeout = .seconds(2)
+      let database = try Database(configuration)
+      defer { database.close() }
+      let load = try await Load.run(on: [database]) { load in
+        try await load.recovery(within: .seconds(20))
+        try await Task.sleep(for: .seconds(1))
+        let acknowledged = load.acknowledged
+        try await pair.killPrimary()
+        try await load.turn(within: configuration.longestCall)
+        try await pair.promoteStandby()
+        try await load.recovery(within: .seconds(2))
+        #expect(load.acknowledged > acknowledged)
+      }
+      print(load.summary)
+      let promoted = Server(url: pair.url(pair.standby))
+      try await load.check(on: promoted, within: configuration.longestCall)
+      try await expectFullPool(of: database, connections: configuration.connections)
+      #expect(try await promoted.backends() <= configuration.connections + configuration.lanes)
+    }
+  }
+
+  @Test("A COMMIT that is told not to wait for the standby any longer has an unknown outcome")
+  func unconfirmed() async throws {
+    try await ServerPair.run { pair in
+      let server = Server(url: pair.url(pair.primary))
+      try await server.script(Load.table)
+      var configuration = Database.Configuration(url: pair.url(pair.primary))
+      configuration.applicationName = Server.applicationName
+      configuration.statementTimeout = .seconds(20)
+      let database = try Database(configuration)
+      defer { database.close() }
+      try await database.execute("INSERT INTO notes VALUES (0)")
+      try await pair.killStandby()
+      let writes = [
+        Task { _ = try await database.execute("INSERT INTO notes VALUES (1)") },
+        Task { _ = try await database.batch("INSERT INTO notes VALUES (2)") },
+        Task { try await database.transaction { _ = try await $0.rows("INSERT INTO notes VALUES (3)") } },
+      ]
+      let waits = "wait_event = 'SyncRep'"
+      try await eventually("they wait for the standby") { try await server.backends(waits) == writes.count }
+      _ = try await server.rows("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE \(unescaped: waits)")
+      for write in writes {
+        let error = try await postgresError { try await write.value }
+        #expect(error.kind == .unknownOutcome)
+        #expect(error.mayHaveRun)
+        #expect(error.isUnavailable)
+      }
+      // Here they are; with this server they would be lost.
+      #expect(try await database.value("SELECT count(*) FROM notes") == 1 + writes.count)
+    }
+  }
+}
+
+/// A primary, and a standby whose word every COMMIT waits for, made for one test in a folder of their own.
+private final class ServerPair: Sendable {
+  /// Where a server has its data and its socket.
+  struct Place: Sendable {
+    let data: String
+    let socket: String
+  }
+
+  let primary: Place
+  let standby: Place
+  private let folder: String
+  private let programs: String
+  private let owner: (user: Int, group: Int)
+  private let running = Collected<(place: Place, program: Program)>()
+
+  /// - Parameters:
+  ///   - programs: the folder of the server's programs.
+  ///   - owner: the account that runs them.
+  private init(programs: String, owner: (user: Int, group: Int)) throws {
+    // Beside the other tests' cluster, where `Scripts/test` looks for servers to stop, if its path leaves room for a
+    // socket's.
+    let cluster = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"] ?? ""
+    let beside = URL(filePath: cluster).deletingLastPathComponent().path
+    var template = Array("\(!cluster.isEmpty && beside.utf8.count < 50 ? beside : "/tmp")/pair-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
+    folder = String(cString: made)
+    primary = Place(data: "\(folder)/primary", socket: "\(folder)/p")
+    standby = Place(data: "\(folder)/standby", socket: "\(folder)/s")
+    self.programs = programs
+    self.owner = owner
+    for path in [primary.socket, standby.socket] { mkdir(path, 0o700) }
+    // PostgreSQL does not run as root.
+    for path in [folder, primary.socket, standby.socket] { chown(path, uid_t(owner.user), gid_t(owner.group)) }
+  }
+
+  /// Starts both servers, and stops and deletes them when `body` is done.
+  static func run(_ body: (ServerPair) async throws -> Void) async throws {
+    // The programs and the account of the cluster that the other tests use.
+    let cluster = Server(url: try await TestCluster.administrationURL())
+    let data: String = try await cluster.value("SELECT current_setting('data_directory')")
+    let attributes = try FileManager.default.attributesOfItem(atPath: data)
+    let pair = try ServerPair(
+      programs: try await cluster.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'"),
+      owner: (attributes[.ownerAccountID] as? Int ?? 0, attributes[.groupOwnerAccountID] as? Int ?? 0))
+    do {
+      try await pair.start()
+      try await body(pair)
+      await pair.remove()
+    } catch {
+      await pair.remove()
+      throw error
+    }
+  }
+
+  /// A connection string with these hosts.
+  func url(_ places: Place...) -> String {
+    let ports = places.map { _ in "5432" }.joined(separator: ",")
+    return "host=\(places.map(\.socket).joined(separator: ",")) port=\(ports) user=muster dbname=postgres"
+  }
+
+  private func start() async throws {
+    try await finish(
+      "initdb", "--pgdata=\(primary.data)", "--username=muster", "--encoding=UTF8", "--locale=C", "--auth-local=trust",
+      "--auth-host=reject", "--no-sync")
+    // Not in a file, which the standby would copy and then wait for a standby of its own.
+    try await launch(primary, "synchronous_standby_names=*")
+    try await finish(
+      "pg_basebackup", "--pgdata=\(standby.data)", "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
+      "--host=\(primary.socket)", "--port=5432", "--username=muster")
+    try await launch(standby)
+    let server = Server(url: url(primary))
+    try await eventually("the standby has caught up") {
+      try await server.value("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+    }
+  }
+
+  private func launch(_ place: Place, _ settings: String...) async throws {
+    let all = ["unix_socket_directories=\(place.socket)", "listen_addresses=", "fsync=off", "shared_buffers=32MB"]
+    let program = try program("postgres", ["-D", place.data] + (all + settings).flatMap { ["-c", $0] })
+    running.append((place, program))
+    let url = url(place)
+    try await eventually("the server is ready") {
+      if !program.isRunning { throw Unexpected("the server ended: \(program.standardError)") }
+      return (try? await Server(url: url).value("SELECT 1")) == 1
+    }
+  }
+
+  private func program(_ name: String, _ arguments: [String]) throws -> Program {
+    let path = "\(programs)/\(name)"
+    if owner.user == Int(geteuid()) { return try Program(path, arguments, in: "/") }
+    let account = ["--reuid", String(owner.user), "--regid", String(owner.group), "--clear-groups"]
+    return try Program("/usr/bin/setpriv", account + [path] + arguments, in: "/")
+  }
+
+  private func finish(_ name: String, _ arguments: String...) async throws {
+    let program = try program(name, arguments)
+    let status = try await program.exitStatus()
+    guard status == 0 else { throw Unexpected("\(name): \(program.standardError)") }
+  }
+
+  func killPrimary() async throws { try await kill(primary) }
+
+  func killStandby() async throws { try await kill(standby) }
+
+  func promoteStandby() async throws { try await finish("pg_ctl", "promote", "--pgdata=\(standby.data)") }
+
+  /// Kills a server, all of its processes, with no chance to say goodbye.
+  private func kill(_ place: Place) async throws {
+    guard let program = running.all.last(where: { $0.place.data == place.data })?.program else { return }
+    // It stands still, so that it has no more children than are found.
+    program.signal(SIGSTOP)
+    let children = try Program("/bin/ps", ["-A", "-o", "pid=", "-o", "ppid="])
+    _ = try await children.exitStatus()
+    let pids = children.standardOutput.split(whereSeparator: \.isNewline)
+      .map { $0.split(separator: " ").compactMap { Int32($0) } }
+      .filter { $0.count == 2 && $0[1] == program.pid }.map { $0[0] }
+    for pid in [program.pid] + pids { Foundation.kill(pid, SIGKILL) }
+    _ = try await program.exitStatus()
+  }
+
+  /// Stops what still runs and deletes everything, the segments of shared memory of the killed included.
+  private func remove() async {
+    for (place, program) in running.all {
+      let lines =
+        (try? String(contentsOfFile: "\(place.data)/postmaster.pid", encoding: .utf8))?
+        .split(separator: "\n", omittingEmptySubsequences: false) ?? []
+      program.signal(SIGQUIT)
+      // Also for a task that was cancelled.
+      _ = await Task.detached { try? await program.exitStatus(within: .seconds(10)) }.value
+      // Of "key id", in the seventh line.
+      let segment = lines.count > 6 ? lines[6].split(separator: " ").last.flatMap { Int32($0) } : nil
+      if let segment { shmctl(segment, IPC_RMID, nil) }
+    }
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+}

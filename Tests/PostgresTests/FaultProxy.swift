@@ -1,0 +1,289 @@
+import Foundation
+import Synchronization
+import TestSupport
+
+/// A TCP proxy on 127.0.0.1 in front of a server, which does to connections what networks do to them. What befalls the
+/// connection number n follows from the seed and n alone.
+final class FaultProxy: Sendable {
+  enum Mode: Sendable, Equatable {
+    case forward
+    /// New connections are cut after so many bytes at most, in one direction or the other, by RST or by FIN. Some are
+    /// slow, too.
+    case cut(within: Int)
+    /// Takes connections and bytes, and neither forwards nor answers. A connection that lost bytes stays dead.
+    case blackHole
+    /// Hangs up on whoever connects.
+    case refuse
+  }
+
+  /// What is going to happen to a connection.
+  private struct Plan {
+    var bytes = Int.max
+    var countsAnswers = false
+    /// Ends by RST, which may overtake what was sent before, and not by FIN.
+    var isReset = false
+    /// In microseconds, before each piece of an answer.
+    var delay: UInt32 = 0
+  }
+
+  private struct State {
+    var mode = Mode.forward
+    var accepted = 0
+    var cuts = 0
+    var links: [Int: (client: Int32, server: Int32)] = [:]
+    var isClosed = false
+  }
+
+  let port: UInt16
+  private let listener: Int32
+  private let target: Address
+  private let seed: UInt64
+  private let state = Mutex(State())
+
+  /// - Parameter url: of the server: its host is a folder with a Unix socket, or an IPv4 address.
+  init(inFrontOf url: String, seed: UInt64 = 1) throws {
+    target = try Address(of: url)
+    self.seed = seed
+    (listener, port) = try Address.listen()
+    Thread.detachNewThread { [self] in
+      while let client = accept() {
+        // A thread that blocks for each connection: simple, and there are some dozens.
+        Thread.detachNewThread { [self] in serve(client.socket, number: client.number) }
+      }
+      Foundation.close(listener)
+    }
+  }
+
+  /// Holds for new connections; of older ones, the black hole swallows what they send from now on.
+  var mode: Mode {
+    get { state.withLock { $0.mode } }
+    set { state.withLock { $0.mode = newValue } }
+  }
+
+  /// The connections that were made so far, and how many of them were cut on the way.
+  var accepted: Int { state.withLock { $0.accepted } }
+  var cuts: Int { state.withLock { $0.cuts } }
+
+  /// A database's URL, with this proxy in place of the server.
+  func url(for url: String) -> String {
+    Self.url(for: url, through: [self])
+  }
+
+  /// The same with a list of hosts, each behind its own proxy.
+  static func url(for url: String, through proxies: [FaultProxy]) -> String {
+    let name = url.prefix { $0 != "?" }.split(separator: "/").last ?? ""
+    let hosts = proxies.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+    return "postgresql://muster@\(hosts)/\(name)?sslmode=disable&gssencmode=disable"
+  }
+
+  /// Ends all connections.
+  func hangUp() {
+    state.withLock { state in
+      for link in state.links.values {
+        shutdown(link.client, Int32(SHUT_RDWR))
+        if link.server >= 0 { shutdown(link.server, Int32(SHUT_RDWR)) }
+      }
+    }
+  }
+
+  func close() {
+    state.withLock { $0.isClosed = true }
+    hangUp()
+    // Ends the wait for the next connection.
+    let last = Address.tcp(port).connect()
+    if last >= 0 { Foundation.close(last) }
+  }
+
+  private func accept() -> (socket: Int32, number: Int)? {
+    while true {
+      let socket = Foundation.accept(listener, nil, nil)
+      if socket < 0, !state.withLock({ $0.isClosed }) {
+        usleep(1000)
+        continue
+      }
+      let number = state.withLock { state -> Int? in
+        guard !state.isClosed else { return nil }
+        state.accepted += 1
+        state.links[state.accepted] = (socket, -1)
+        return state.accepted
+      }
+      if let number { return (socket, number) }
+      if socket >= 0 { Foundation.close(socket) }
+      return nil
+    }
+  }
+
+  private func serve(_ client: Int32, number: Int) {
+    Address.prepare(client)
+    let mode = mode
+    var isReset = mode == .refuse
+    if mode == .blackHole {
+      swallow(client)
+    } else if mode != .refuse {
+      let server = target.connect()
+      let isKnown = state.withLock { state in
+        state.links[number]?.server = server
+        return !state.isClosed
+      }
+      if server >= 0, isKnown { isReset = forward(client, server, plan(number, mode)) }
+    }
+    state.withLock { state in
+      let server = state.links.removeValue(forKey: number)?.server ?? -1
+      // At once, and with RST: what was not sent yet is dropped.
+      var none = linger(l_onoff: 1, l_linger: 0)
+      if isReset { setsockopt(client, SOL_SOCKET, SO_LINGER, &none, socklen_t(MemoryLayout.size(ofValue: none))) }
+      Foundation.close(client)
+      if server >= 0 { Foundation.close(server) }
+    }
+  }
+
+  private func plan(_ number: Int, _ mode: Mode) -> Plan {
+    guard case .cut(let limit) = mode else { return Plan() }
+    var random = SeededRandom(seed: seed &* 1_000_003 &+ UInt64(number))
+    // A few while the connection is being made, which takes some 600 bytes, but most while there are answers to lose.
+    let isEarly = Int.random(in: 0..<16, using: &random) == 0
+    let range = isEarly ? 0...600 : 600...max(600, limit)
+    return Plan(
+      bytes: .random(in: range, using: &random), countsAnswers: .random(using: &random),
+      isReset: .random(using: &random),
+      delay: Int.random(in: 0..<8, using: &random) == 0 ? .random(in: 100...3000, using: &random) : 0)
+  }
+
+  /// - Returns: whether the connection is to end by RST.
+  private func forward(_ client: Int32, _ server: Int32, _ plan: Plan) -> Bool {
+    var left = plan.bytes
+    var buffer: [UInt8] = Array(repeating: 0, count: 16_384)
+    while true {
+      var sockets = [client, server].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      guard poll(&sockets, nfds_t(sockets.count), -1) > 0 else { continue }
+      for isAnswer in [false, true] where sockets[isAnswer ? 1 : 0].revents != 0 {
+        var count = recv(isAnswer ? server : client, &buffer, buffer.count, 0)
+        guard count > 0 else { return false }
+        if mode == .blackHole {
+          swallow(client)
+          return false
+        }
+        if isAnswer, plan.delay > 0 { usleep(plan.delay) }
+        if isAnswer == plan.countsAnswers {
+          count = min(count, left)
+          left -= count
+        }
+        guard Address.sendAll(buffer[..<count], to: isAnswer ? client : server) else { return false }
+        if left == 0 {
+          state.withLock { $0.cuts += 1 }
+          return plan.isReset
+        }
+      }
+    }
+  }
+
+  private func swallow(_ client: Int32) {
+    var buffer: [UInt8] = Array(repeating: 0, count: 4096)
+    while recv(client, &buffer, buffer.count, 0) > 0 {}
+  }
+}
+
+/// Where a stream socket leads.
+private enum Address: Sendable {
+  case unix(String)
+  case tcp(UInt16)
+
+  init(of url: String) throws {
+    let query = URLComponents(string: "?" + url.drop { $0 != "?" }.dropFirst())?.queryItems ?? []
+    func value(_ name: String) -> String? { query.first { $0.name == name }?.value }
+    if let folder = value("host"), folder.hasPrefix("/") {
+      self = .unix("\(folder)/.s.PGSQL.\(value("port") ?? "5432")")
+    } else if let port = URL(string: url)?.port {
+      self = .tcp(UInt16(port))
+    } else {
+      throw Unexpected("no server in \(url)")
+    }
+  }
+
+  #if canImport(Darwin)
+    private static let stream = SOCK_STREAM
+  #else
+    private static let stream = Int32(SOCK_STREAM.rawValue)
+  #endif
+
+  /// No socket of the proxy is a child process's, and none holds small pieces back.
+  static func prepare(_ socket: Int32) {
+    var yes: Int32 = 1
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+    setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout.size(ofValue: yes)))
+    #if canImport(Darwin)
+      setsockopt(socket, SOL_SOCKET, SO_NOSIGPIPE, &yes, socklen_t(MemoryLayout.size(ofValue: yes)))
+    #endif
+  }
+
+  /// Listens on a free port.
+  static func listen() throws -> (socket: Int32, port: UInt16) {
+    let socket = Foundation.socket(AF_INET, stream, 0)
+    prepare(socket)
+    var address = inet(0)
+    var size = socklen_t(MemoryLayout.size(ofValue: address))
+    let isListening = withGeneric(&address) {
+      Foundation.bind(socket, $0, size) == 0 && Foundation.listen(socket, 128) == 0
+        && getsockname(socket, $0, &size) == 0
+    }
+    guard isListening else {
+      throw Unexpected("cannot listen: \(String(cString: strerror(errno)))")
+    }
+    return (socket, UInt16(bigEndian: address.sin_port))
+  }
+
+  /// - Returns: -1 if nobody listens there.
+  func connect() -> Int32 {
+    let socket: Int32
+    let status: Int32
+    switch self {
+    case .tcp(let port):
+      socket = Foundation.socket(AF_INET, Self.stream, 0)
+      var address = Self.inet(port)
+      let size = socklen_t(MemoryLayout.size(ofValue: address))
+      status = Self.withGeneric(&address) { Foundation.connect(socket, $0, size) }
+    case .unix(let path):
+      socket = Foundation.socket(AF_UNIX, Self.stream, 0)
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+      let size = socklen_t(MemoryLayout.size(ofValue: address))
+      status = Self.withGeneric(&address) { Foundation.connect(socket, $0, size) }
+    }
+    Self.prepare(socket)
+    if status == 0 { return socket }
+    Foundation.close(socket)
+    return -1
+  }
+
+  private static func inet(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    return address
+  }
+
+  private static func withGeneric<Special, Result>(
+    _ address: inout Special, _ body: (UnsafeMutablePointer<sockaddr>) -> Result
+  ) -> Result {
+    withUnsafeMutablePointer(to: &address) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1, body) }
+  }
+
+  static func sendAll(_ bytes: ArraySlice<UInt8>, to socket: Int32) -> Bool {
+    #if canImport(Darwin)
+      let flags: Int32 = 0
+    #else
+      let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    return bytes.withUnsafeBytes { buffer in
+      var rest = buffer[...]
+      while !rest.isEmpty {
+        let sent = send(socket, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count, flags)
+        guard sent > 0 else { return false }
+        rest = rest.dropFirst(sent)
+      }
+      return true
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// What becomes of calls when the network between client and server fails.
+@Suite("A network that fails", .timeLimit(.minutes(15)))
+struct FaultTests {
+  /// Set for more of the same.
+  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
+  private static let cuts = isLong ? 30_000 : 1500
+  private static let patience = isLong ? Duration.seconds(200) : .seconds(10)
+
+  /// A database whose clients reach the server through a proxy.
+  private func withProxy(
+    seed: UInt64 = 1, clients: Int = 1, configure: (inout Database.Configuration) -> Void,
+    _ body: ([Database], FaultProxy, Server, Database.Configuration) async throws -> Void
+  ) async throws {
+    try await TestCluster.withDatabase { url in
+      let server = Server(url: url)
+      try await server.script(Load.table)
+      let proxy = try FaultProxy(inFrontOf: url, seed: seed)
+      defer { proxy.close() }
+      var configuration = Database.Configuration(url: proxy.url(for: url))
+      configuration.applicationName = Server.applicationName
+      configure(&configuration)
+      let databases = try (0..<clients).map { _ in try Database(configuration) }
+      defer { for database in databases { database.close() } }
+      try await body(databases, proxy, server, configuration)
+    }
+  }
+
+  /// Fails unless the clients have no more sessions than they may, and can use all of them.
+  private func expectNoLeak(
+    of databases: [Database], _ configuration: Database.Configuration, _ server: Server
+  ) async throws {
+    let bound = databases.count * (configuration.connections + configuration.lanes)
+    try await eventually("only the pool and the lanes have sessions") { try await server.backends() <= bound }
+    for database in databases { try await expectFullPool(of: database, connections: configuration.connections) }
+    try await eventually("no session is in a transaction") { try await server.backends("state <> 'idle'") == 0 }
+    #expect(try await server.backends() <= bound)
+  }
+
+  @Test("Connections are cut at random bytes: no call hangs, gets another's answer, or is wrong about its write")
+  func cuts() async throws {
+    try await cut(seed: 1, isCancelling: false)
+  }
+
+  @Test("The same while the callers are cancelled at random moments")
+  func cutsAndCancellations() async throws {
+    try await cut(seed: 2, isCancelling: true)
+  }
+
+  private func cut(seed: UInt64, isCancelling: Bool) async throws {
+    try await withProxy(
+      seed: seed, clients: 4,
+      configure: {
+        // No more than five callers of each want one, and each failure to connect makes all of a client's callers wait.
+        $0.connections = 4
+        $0.statementTimeout = .seconds(5)
+      }
+    ) { databases, proxy, server, configuration in
+      let load = try await Load.run(on: databases, isCancelling: isCancelling) { load in
+        try await load.recovery(within: .seconds(30))
+        proxy.mode = .cut(within: 2500)
+        proxy.hangUp()
+        let end = ContinuousClock.now + Self.patience
+        while proxy.cuts < Self.cuts, .now < end { try await Task.sleep(for: .milliseconds(50)) }
+        proxy.mode = .forward
+        proxy.hangUp()
+        try await load.recovery(within: .seconds(30))
+      }
+      print("\(proxy.cuts) cuts of \(proxy.accepted) connections: \(load.summary)")
+      #expect(proxy.cuts > 100)
+      try await expectNoLeak(of: databases, configuration, server)
+      try await load.check(on: server, within: configuration.longestCall)
+    }
+  }
+
+  @Test("Callers are cancelled at random moments on a slow network: no answer goes astray, and the pool recovers")
+  func cancellations() async throws {
+    try await withProxy(
+      configure: {
+        $0.connections = 8
+        $0.statementTimeout = .seconds(5)
+      }
+    ) { databases, proxy, server, configuration in
+      // Slow connections, and nearly none that lives to be cut.
+      proxy.mode = .cut(within: 1 << 40)
+      let load = try await Load.run(on: databases, isCancelling: true) { load in
+        let calls = Self.isLong ? 100_000 : 5000
+        let end = ContinuousClock.now + Self.patience / 2
+        while load.ended < calls, .now < end { try await Task.sleep(for: .milliseconds(50)) }
+      }
+      print(load.summary)
+      try await expectNoLeak(of: databases, configuration, server)
+      try await load.check(on: server, within: configuration.longestCall)
+    }
+  }
+
+  @Test("A server that falls silent: callers are told within their deadlines, and served when it is back")
+  func blackHole() async throws {
+    try await withProxy(configure: {
+      $0.connections = 4
+      $0.connectTimeout = .seconds(1)
+      $0.waitTimeout = .seconds(1)
+      $0.statementTimeout = .seconds(1)
+    }) { databases, proxy, server, configuration in
+      let load = try await Load.run(on: databases) { load in
+        try await load.recovery(within: .seconds(30))
+        proxy.mode = .blackHole
+        try await load.turn(within: configuration.longestCall * 2)
+        let acknowledged = load.acknowledged
+        try await Task.sleep(for: .seconds(1))
+        #expect(load.acknowledged == acknowledged)
+        proxy.mode = .forward
+        // What was sent into the hole is lost: the connections of that time are given up when nothing comes of it.
+        try await load.recovery(within: .seconds(15))
+      }
+      print(load.summary)
+      try await expectNoLeak(of: databases, configuration, server)
+      try await load.check(on: server, within: configuration.longestCall)
+    }
+  }
+
+  @Test("A server that hangs up on everybody: errors at once, and service when it no longer does")
+  func refusal() async throws {
+    try await withProxy(configure: { $0.connections = 4 }) { databases, proxy, server, configuration in
+      let load = try await Load.run(on: databases) { load in
+        try await load.recovery(within: .seconds(30))
+        proxy.mode = .refuse
+        proxy.hangUp()
+        try await load.turn(within: configuration.longestCall)
+        proxy.mode = .forward
+        try await load.recovery(within: .seconds(15))
+      }
+      try await expectNoLeak(of: databases, configuration, server)
+      try await load.check(on: server, within: configuration.longestCall)
+    }
+  }
+
+  @Test(
+    "Of two hosts, the first is out of service: the second is found in time, and asked first from then on",
+    arguments: [FaultProxy.Mode.blackHole, .refuse])
+  func secondHost(mode: FaultProxy.Mode) async throws {
+    try await TestCluster.withDatabase { url in
+      let proxies = [try FaultProxy(inFrontOf: url), try FaultProxy(inFrontOf: url)]
+      defer { for proxy in proxies { proxy.close() } }
+      proxies[0].mode = mode
+      var configuration = Database.Configuration(url: FaultProxy.url(for: url, through: proxies))
+      configuration.connectTimeout = .seconds(1)
+      let database = try Database(configuration)
+      defer { database.close() }
+      let start = ContinuousClock.now
+      #expect(try await database.value("SELECT 1") == 1)
+      // The first host's time, and a busy machine's.
+      #expect(ContinuousClock.now - start < configuration.connectTimeout + .seconds(2))
+      #expect(proxies.map(\.accepted) == [1, 1])
+      try await database.execute("SELECT 1")
+      #expect(proxies.map(\.accepted) == [1, 2])
+      // And back, when the second fails and the first is well again.
+      proxies[0].mode = .forward
+      proxies[1].mode = .refuse
+      proxies[1].hangUp()
+      try await eventually("the first host serves") { (try? await database.value("SELECT 1")) == 1 }
+      #expect(proxies[0].accepted == 2)
+    }
+  }
+}
