@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import Logging
 import Postgres
 import SystemPackage
 
@@ -15,6 +16,8 @@ public struct MusterConfiguration: Sendable {
   public var accessTokenSeconds: Int
   /// `MUSTER_SCRYPT` (`ln=15,r=8,p=3`): what hashing a password costs.
   public var scrypt: Passwords.Cost
+  /// `MUSTER_PGBOUNCER` (`off`): `on` where `DATABASE_URL` leads through PgBouncer in transaction mode.
+  public var isBehindPooler: Bool
   /// `MUSTER_LOG_REQUESTS` (`failures`): or `all`.
   public var logsAllRequests: Bool
 
@@ -55,9 +58,21 @@ public struct MusterConfiguration: Sendable {
         Int($0).flatMap { (1...86_400).contains($0) ? $0 : nil }
       },
       scrypt: try variables.parsed("MUSTER_SCRYPT", .recommended, "like ln=15,r=8,p=3") { Passwords.Cost($0) },
+      isBehindPooler: try variables.parsed("MUSTER_PGBOUNCER", false, "on or off") { ["off": false, "on": true][$0] },
       logsAllRequests: try variables.parsed("MUSTER_LOG_REQUESTS", false, "failures or all") {
         ["failures": false, "all": true][$0]
       })
+  }
+
+  /// How this process uses the database.
+  ///
+  /// - Parameter name: what `pg_stat_activity` shows.
+  public func database(_ name: String, logger: Logger) -> Database.Configuration {
+    var database = Database.Configuration(url: databaseURL)
+    database.applicationName = name
+    database.isBehindPooler = isBehindPooler
+    database.logger = logger
+    return database
   }
 
   /// For programs that neither sign nor verify tokens, and need no keys of their own.

@@ -11,9 +11,7 @@ public struct Dependencies: Sendable {
   public let logger: Logger
 
   public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
-    var settings = Database.Configuration(url: configuration.databaseURL)
-    settings.applicationName = name
-    database = try Database(settings)
+    database = try Database(configuration.database(name, logger: logger))
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)

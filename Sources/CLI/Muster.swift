@@ -15,6 +15,7 @@ struct Muster: AsyncParsableCommand {
         MUSTER_REFRESH_TOKEN_KEYS    the same for refresh tokens (`muster keys` prints both)
         MUSTER_ACCESS_TOKEN_SECONDS  how long an access token lives (900)
         MUSTER_SCRYPT                what hashing a password costs (ln=15,r=8,p=3)
+        MUSTER_PGBOUNCER             on where DATABASE_URL leads through PgBouncer in transaction mode (off)
         MUSTER_LOG_REQUESTS          failures or all (failures)
       """,
     subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])

@@ -38,11 +38,9 @@ struct Worker: AsyncParsableCommand {
 
   func run() async throws {
     let logger = makeLogger()
-    let url = try await MusterConfiguration.loadForTools().databaseURL
-    try await checkSchema(of: url, logger: logger)
-    var settings = Database.Configuration(url: url)
-    settings.applicationName = "muster worker"
-    let database = try Database(settings)
+    let configuration = try await MusterConfiguration.loadForTools()
+    try await checkSchema(of: configuration.databaseURL, logger: logger)
+    let database = try Database(configuration.database("muster worker", logger: logger))
     let worker = NotificationWorker(
       database: database, sender: LogSender(logger: logger), concurrency: concurrency, logger: logger)
     if once {

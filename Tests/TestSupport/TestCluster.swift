@@ -65,6 +65,43 @@ public enum TestCluster {
     try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(name) WITH (FORCE)") }
   }
 
+  /// The URL of the same database through PgBouncer, if this run is to go through one: `MUSTER_TEST_PGBOUNCER` is its
+  /// program's path.
+  public static func pooled(_ url: String) async throws -> String? {
+    guard let port = try await pooler.value, let name = url.firstMatch(of: /\/([a-z0-9_]+)\?/)?.1 else { return nil }
+    return "postgresql://muster@127.0.0.1:\(port)/\(name)"
+  }
+
+  private static let pooler = Task { () -> Int? in
+    guard let program = ProcessInfo.processInfo.environment["MUSTER_TEST_PGBOUNCER"] else { return nil }
+    let server = try await cluster.value
+    guard let socket = server.uri(database: "postgres").firstMatch(of: /host=([^&]+)/)?.1 else { return nil }
+    let port = Int.random(in: 20_000..<30_000)
+    let folder = "/tmp/muster-pgbouncer-\(getpid())"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try """
+    [databases]
+    * = host=\(socket.removingPercentEncoding ?? "") port=5432 user=muster
+    [pgbouncer]
+    listen_addr = 127.0.0.1
+    listen_port = \(port)
+    unix_socket_dir =
+    auth_type = any
+    pool_mode = transaction
+    max_client_conn = 1000
+    default_pool_size = 20
+    """.write(toFile: folder + "/pgbouncer.ini", atomically: true, encoding: .utf8)
+    // It refuses root, as PostgreSQL does.
+    let asRoot = getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
+    let process = try Program("/usr/bin/env", asRoot + [program, folder + "/pgbouncer.ini"])
+    runningPooler.withLock { $0 = process }
+    atexit { runningPooler.withLock { $0 }?.signal(SIGTERM) }
+    try await process.waitForOutput("process up")
+    return port
+  }
+
+  private static let runningPooler = Mutex<Program?>(nil)
+
   /// Creates a database to copy from, once.
   public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
     let cluster = try await cluster.value

@@ -41,8 +41,12 @@ struct TestApp: Sendable {
     sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     try await withDatabase { databaseURL in
-      let configuration = try await MusterConfiguration.load(
+      var configuration = try await MusterConfiguration.load(
         environment: Self.environment(databaseURL).merging(environment) { $1 }, file: nil)
+      if let pooled = try await TestCluster.pooled(databaseURL) {
+        configuration.databaseURL = pooled
+        configuration.isBehindPooler = true
+      }
       var logger = Logger(label: "test")
       logger.logLevel = .critical
       let dependencies = try await Dependencies(configuration, name: "test", logger: logger)
