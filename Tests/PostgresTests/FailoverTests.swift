@@ -29,7 +29,6 @@ struct FailoverTests {
         try await load.recovery(within: .seconds(2))
         #expect(load.acknowledged > acknowledged)
       }
-      print(load.summary)
       let promoted = Server(url: pair.url(pair.standby))
       try await load.check(on: promoted, within: configuration.longestCall)
       try await expectFullPool(of: database, connections: configuration.connections)

@@ -70,7 +70,7 @@ struct FaultTests {
         proxy.hangUp()
         try await load.recovery(within: .seconds(30))
       }
-      print("\(proxy.cuts) cuts of \(proxy.accepted) connections: \(load.summary)")
+      if Self.isLong { print("\(proxy.cuts) cuts of \(proxy.accepted) connections: \(load.summary)") }
       #expect(proxy.cuts > 100)
       try await expectNoLeak(of: databases, configuration, server)
       try await load.check(on: server, within: configuration.longestCall)
@@ -92,7 +92,6 @@ struct FaultTests {
         let end = ContinuousClock.now + Self.patience / 2
         while load.ended < calls, .now < end { try await Task.sleep(for: .milliseconds(50)) }
       }
-      print(load.summary)
       try await expectNoLeak(of: databases, configuration, server)
       try await load.check(on: server, within: configuration.longestCall)
     }
@@ -117,7 +116,6 @@ struct FaultTests {
         // What was sent into the hole is lost: the connections of that time are given up when nothing comes of it.
         try await load.recovery(within: .seconds(15))
       }
-      print(load.summary)
       try await expectNoLeak(of: databases, configuration, server)
       try await load.check(on: server, within: configuration.longestCall)
     }

@@ -24,6 +24,7 @@ final class Load: Sendable {
   private let databases: [Database]
   private let isCancelling: Bool
   private let state: Mutex<State>
+  private let rescue = Mutex<Task<Void, any Error>?>(nil)
 
   private init(_ databases: [Database], tasks: Int, isCancelling: Bool) {
     self.databases = databases
@@ -40,12 +41,25 @@ final class Load: Sendable {
     on databases: [Database], tasks count: Int = 20, isCancelling: Bool = false, _ body: (Load) async throws -> Void
   ) async throws -> Load {
     let load = Load(databases, tasks: count, isCancelling: isCancelling)
+    defer { load.rescue.withLock { $0?.cancel() } }
     try await withThrowingTaskGroup(of: Void.self) { tasks in
       for task in 0..<count { tasks.addTask { try await load.call(from: task) } }
-      defer { load.state.withLock { $0.isOver = true } }
+      defer { load.end() }
       try await body(load)
     }
     return load
+  }
+
+  /// Begins no more calls, and fails those that hang: they would keep the test from ending.
+  private func end() {
+    state.withLock { $0.isOver = true }
+    rescue.withLock {
+      $0 = Task { [databases] in
+        try await Task.sleep(for: .seconds(30))
+        Issue.record("a call hangs")
+        for database in databases { database.close() }
+      }
+    }
   }
 
   // MARK: Calling
