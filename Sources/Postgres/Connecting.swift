@@ -105,7 +105,9 @@ final class Connecting: Sendable {
     }
     let settings = session.map { "-c \($0.name)=\($0.value.replacing(" ", with: "\\ "))" }.joined(separator: " ")
     // Later words win: what the URL says of a setting stands.
-    options["options"] = [settings, options["options"] ?? ""].filter { !$0.isEmpty }.joined(separator: " ")
+    // The last has no say of others: a COMMIT that the standby did not confirm is known by a warning alone.
+    let warnings = session.isEmpty ? "" : "-c client_min_messages=warning"
+    options["options"] = [settings, options["options"] ?? "", warnings].filter { !$0.isEmpty }.joined(separator: " ")
     return options
   }
 

@@ -54,6 +54,7 @@ public final class Database: Querying {
   private let reactor: Reactor
   private let lanes: [Lane]
   private let pool: Pool
+  private let closed = Atomic(false)
 
   /// Opens no connection yet; the first statement does.
   public init(_ configuration: Configuration) throws {
@@ -91,6 +92,8 @@ public final class Database: Querying {
     self.pool = pool
   }
 
+  var isClosed: Bool { closed.load(ordering: .relaxed) }
+
   /// A connection of its own that hears what is sent to channels.
   func openListener(_ hear: @escaping @Sendable (ListenerEvent?) -> Void) async throws -> Connection {
     try await connecting.open(.exclusive) { [observer, reactor] in
@@ -98,8 +101,10 @@ public final class Database: Querying {
     }
   }
 
-  /// Ends all connections. Statements under way fail; the database cannot be used afterwards.
+  /// Ends all connections. Statements under way fail, and sequences of notifications end; the database cannot be used
+  /// afterwards.
   public func close() {
+    closed.store(true, ordering: .relaxed)
     for lane in lanes { lane.close() }
     pool.close()
     reactor.stop()

@@ -17,7 +17,7 @@ extension Database {
     let (stream, continuation) = AsyncStream.makeStream(of: ListenerEvent.self, bufferingPolicy: .bufferingNewest(1024))
     let task = Task.detached { [self] in
       var backoff = Backoff()
-      while !Task.isCancelled {
+      while !Task.isCancelled, !isClosed {
         do {
           try await listen(to: channels) { event in
             backoff.reset()

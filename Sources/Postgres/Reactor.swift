@@ -36,8 +36,13 @@ final class Reactor: Sendable {
   }
 
   func add(_ connection: Connection) {
-    state.withLock { $0.connections.append(connection) }
+    let isStopped = state.withLock { state in
+      state.connections.append(connection)
+      return state.isStopped
+    }
     wake()
+    // Nobody would ever read from it.
+    if isStopped { connection.close() }
   }
 
   func remove(_ connection: Connection) {

@@ -1,6 +1,7 @@
 import Foundation
-import Synchronization
 import TestSupport
+
+@testable import Postgres
 
 /// A TCP proxy on 127.0.0.1 in front of a server, which does to connections what networks do to them. What befalls the
 /// connection number n follows from the seed and n alone.
@@ -38,7 +39,7 @@ final class FaultProxy: Sendable {
   private let listener: Int32
   private let target: Address
   private let seed: UInt64
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   /// - Parameter url: of the server: its host is a folder with a Unix socket, or an IPv4 address.
   init(inFrontOf url: String, seed: UInt64 = 1) throws {

@@ -34,4 +34,19 @@ struct ListenerTests {
       try await eventually("it is gone") { try await server.backends("query LIKE 'LISTEN%'") == 0 }
     }
   }
+
+  @Test("Closing the database ends the sequence, and its connection")
+  func closing() async throws {
+    try await withDatabase { database, server in
+      let ended = Collected<Void>()
+      Task {
+        for await _ in database.notifications(on: "news") {}
+        ended.append(())
+      }
+      try await eventually("it listens") { try await server.backends("query LIKE 'LISTEN%'") == 1 }
+      database.close()
+      try await eventually("the sequence ends") { ended.count == 1 }
+      try await eventually("nobody is connected") { try await server.backends() == 0 }
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import Foundation
-import Postgres
-import Synchronization
 import Testing
+
+@testable import Postgres
 
 /// Calls without pause on clients while something breaks, and what became of them. A read carries a nonce that its row
 /// must return, a write inserts one.
@@ -23,13 +23,13 @@ final class Load: Sendable {
 
   private let databases: [Database]
   private let isCancelling: Bool
-  private let state: Mutex<State>
-  private let rescue = Mutex<Task<Void, any Error>?>(nil)
+  private let state: Lock<State>
+  private let rescue = Lock<Task<Void, any Error>?>(nil)
 
   private init(_ databases: [Database], tasks: Int, isCancelling: Bool) {
     self.databases = databases
     self.isCancelling = isCancelling
-    state = Mutex(State(succeeded: Array(repeating: 0, count: tasks), ended: Array(repeating: 0, count: tasks)))
+    state = Lock(State(succeeded: Array(repeating: 0, count: tasks), ended: Array(repeating: 0, count: tasks)))
   }
 
   /// Has tasks call, half of them reading and half of them writing, for as long as `body` runs.
