@@ -124,3 +124,18 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     }
   }
 }
+
+extension SQL {
+  /// The parameters as libpq wants them, valid during the call.
+  func withPointers<Result>(
+    _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
+  ) -> Result {
+    // An empty string must not become a null pointer, which libpq takes for NULL: hence the spare byte.
+    (bytes + CollectionOfOne(0)).withUnsafeBytes { buffer in
+      let base = buffer.bindMemory(to: CChar.self).baseAddress
+      let values = parameters.map { parameter in parameter.range.flatMap { base?.advanced(by: $0.lowerBound) } }
+      let lengths = parameters.map { Int32($0.range?.count ?? 0) }
+      return body(values, lengths, Array(repeating: 1, count: parameters.count))
+    }
+  }
+}
