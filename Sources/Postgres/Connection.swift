@@ -156,11 +156,12 @@ final class Connection: Sendable {
       defer { outbox.removeAll(keepingCapacity: true) }
       return outbox
     }
-    // libpq sends at each sync. Held back until the last, many statements are one packet, which wakes the server once.
-    if requests.count > 1 { holdBack(true) }
     deliver(
       state.withLock { state -> Finished in
         var finished: Finished = []
+        // libpq sends at each sync. Held back until the last, many statements are one packet, which wakes the server
+        // once. Only while the connection is open: its socket's number may be another's afterwards.
+        if requests.count > 1, state.pg != nil { holdBack(true) }
         for request in requests {
           guard let pg = state.pg else {
             depth.wrappingSubtract(1, ordering: .relaxed)

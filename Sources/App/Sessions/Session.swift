@@ -31,7 +31,6 @@ public struct Session: Sendable {
 
   /// Exchanges a refresh token for its successor.
   ///
-  ///
   /// - The current token makes the next: counter + 1, branch 0.
   /// - The current token's parent means that the answer with the current one was lost. Within some seconds the same
   ///   token is given again; later a new branch, which supersedes the one that was never used.
@@ -40,7 +39,7 @@ public struct Session: Sendable {
   static func rotate(
     _ shown: RefreshToken, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Rotation {
-    // The database's clock, once the row is locked: processes' clocks may disagree by more than the seconds that count.
+    // The database's clock: processes' clocks may disagree by more than the seconds that count.
     let row = try await change.first(
       """
       SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, ended_at,
