@@ -5,6 +5,9 @@ import Synchronization
 public enum Collection: String, CaseIterable, Sendable, SQLValue {
   case profile, friends, friendRequests, sentFriendRequests, events, invitations, blocks, notifications
   case notificationPreferences
+
+  /// By their names: an enumeration's own initializer compares with one name after the other.
+  static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 }
 
 /// A transaction that knows who must hear of it. Every write takes one, and collects in it the collections it touches

@@ -61,7 +61,7 @@ private struct Verdicts: JSONWritable {
     json.object {
       for (name, claim) in claims {
         // A collection that this server does not know cannot be called fresh.
-        let stamp = Collection(rawValue: name).flatMap { stamps[$0] }
+        let stamp = Collection.named[name].flatMap { stamps[$0] }
         $0.member(name: name) {
           $0.object {
             $0.member("invalidate", stamp.map { !claim.isFresh(at: $0, now: now) } ?? true)

@@ -35,9 +35,10 @@ enum Stamps {
   static func read(of user: User.ID, in database: some Querying) async throws -> [Collection: Timestamp] {
     let rows = try await database.rows("SELECT collection, stamp FROM collection_stamps WHERE user_id = \(user)")
     var stamps: [Collection: Timestamp] = [:]
+    stamps.reserveCapacity(rows.count)
     for row in rows {
       // A newer release may know more of them than this one.
-      guard let collection = Collection(rawValue: try row[0]) else { continue }
+      guard let collection = Collection.named[try row[0]] else { continue }
       stamps[collection] = try row[1]
     }
     return stamps

@@ -10,10 +10,16 @@ protocol JSONWritable {
 /// Writes JSON straight into the bytes that are sent. All answers go through it: on a list of events it is five times as
 /// fast as a general encoder, and what a client sees is spelled out beside each type.
 struct JSONWriter {
-  private(set) var buffer = ByteBuffer()
+  // An array takes a few bytes at a time much faster than a ByteBuffer does.
+  private var bytes: [UInt8] = []
   private var needsComma = false
 
-  var text: String { String(buffer: buffer) }
+  init() {
+    bytes.reserveCapacity(512)
+  }
+
+  var buffer: ByteBuffer { ByteBuffer(bytes: bytes) }
+  var text: String { String(decoding: bytes, as: UTF8.self) }
 
   mutating func object(_ members: (inout JSONWriter) -> Void) {
     nest("{", "}", members)
@@ -39,9 +45,9 @@ struct JSONWriter {
 
   mutating func member(_ name: StaticString, _ write: (inout JSONWriter) -> Void) {
     separate()
-    buffer.writeInteger(UInt8(ascii: "\""))
-    buffer.writeStaticString(name)
-    buffer.writeStaticString("\":")
+    bytes.append(UInt8(ascii: "\""))
+    append(name)
+    append("\":")
     needsComma = false
     write(&self)
     needsComma = true
@@ -51,58 +57,62 @@ struct JSONWriter {
   mutating func member(name: String, _ write: (inout JSONWriter) -> Void) {
     separate()
     string(name)
-    buffer.writeStaticString(":")
+    bytes.append(UInt8(ascii: ":"))
     needsComma = false
     write(&self)
     needsComma = true
   }
 
   mutating func string(_ text: String) {
-    buffer.writeInteger(UInt8(ascii: "\""))
+    bytes.append(UInt8(ascii: "\""))
     var text = text
-    text.withUTF8 { bytes in
+    text.withUTF8 { text in
       var start = 0
-      for index in bytes.indices where bytes[index] < 0x20 || bytes[index] == 0x22 || bytes[index] == 0x5c {
-        buffer.writeBytes(bytes[start..<index])
-        escape(bytes[index])
+      for index in text.indices where text[index] < 0x20 || text[index] == 0x22 || text[index] == 0x5c {
+        bytes.append(contentsOf: text[start..<index])
+        escape(text[index])
         start = index + 1
       }
-      buffer.writeBytes(bytes[start...])
+      bytes.append(contentsOf: text[start...])
     }
-    buffer.writeInteger(UInt8(ascii: "\""))
+    bytes.append(UInt8(ascii: "\""))
   }
 
   mutating func raw(_ text: String) {
-    buffer.writeString(text)
+    bytes.append(contentsOf: text.utf8)
   }
 
   mutating func raw(_ bytes: some Sequence<UInt8>) {
-    buffer.writeBytes(bytes)
+    self.bytes.append(contentsOf: bytes)
+  }
+
+  private mutating func append(_ text: StaticString) {
+    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   private mutating func escape(_ byte: UInt8) {
     switch byte {
-    case 0x22: buffer.writeStaticString("\\\"")
-    case 0x5c: buffer.writeStaticString("\\\\")
-    case 0x0a: buffer.writeStaticString("\\n")
-    case 0x0d: buffer.writeStaticString("\\r")
-    case 0x09: buffer.writeStaticString("\\t")
+    case 0x22: append("\\\"")
+    case 0x5c: append("\\\\")
+    case 0x0a: append("\\n")
+    case 0x0d: append("\\r")
+    case 0x09: append("\\t")
     default:
       let digits = String(byte, radix: 16)
-      buffer.writeString("\\u00" + (byte < 16 ? "0" : "") + digits)
+      raw("\\u00" + (byte < 16 ? "0" : "") + digits)
     }
   }
 
   private mutating func separate() {
-    if needsComma { buffer.writeInteger(UInt8(ascii: ",")) }
+    if needsComma { bytes.append(UInt8(ascii: ",")) }
     needsComma = true
   }
 
   private mutating func nest(_ open: StaticString, _ close: StaticString, _ body: (inout JSONWriter) -> Void) {
-    buffer.writeStaticString(open)
+    append(open)
     needsComma = false
     body(&self)
-    buffer.writeStaticString(close)
+    append(close)
     needsComma = true
   }
 }
@@ -138,12 +148,13 @@ extension Identifier: JSONWritable {
   func write(to json: inout JSONWriter) {
     withUnsafeBytes(of: rawValue.uuid) { bytes in
       func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
-      json.raw(CollectionOfOne(UInt8(ascii: "\"")))
+      json.raw("\"")
       for (index, byte) in bytes.enumerated() {
-        if index == 4 || index == 6 || index == 8 || index == 10 { json.raw(CollectionOfOne(UInt8(ascii: "-"))) }
-        json.raw([digit(byte >> 4), digit(byte & 15)])
+        if index == 4 || index == 6 || index == 8 || index == 10 { json.raw("-") }
+        json.raw(CollectionOfOne(digit(byte >> 4)))
+        json.raw(CollectionOfOne(digit(byte & 15)))
       }
-      json.raw(CollectionOfOne(UInt8(ascii: "\"")))
+      json.raw("\"")
     }
   }
 }

@@ -13,7 +13,7 @@ extension Timestamp {
         count += 1
       }
       func put(_ value: Int64, _ width: Int, _ end: Unicode.Scalar) {
-        let width = max(width, String(value).utf8.count)
+        let width = value > 9999 ? max(width, String(value).utf8.count) : width
         var rest = value
         for place in stride(from: count + width - 1, through: count, by: -1) {
           bytes[place] = UInt8(0x30 + rest % 10)
@@ -37,15 +37,21 @@ extension Timestamp {
   ///
   /// - Parameter fractionDigits: how many digits the fraction had, 0 without one.
   init?(rfc3339 text: String, fractionDigits: inout Int) {
-    var bytes = Array(text.utf8)[...]
+    let bytes = Array(text.utf8)
+    var position = 0
     func number(_ digits: Int) -> Int64? {
-      guard bytes.count >= digits, bytes.prefix(digits).allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-      defer { bytes = bytes.dropFirst(digits) }
-      return bytes.prefix(digits).reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+      guard position + digits <= bytes.count else { return nil }
+      var value: Int64 = 0
+      for byte in bytes[position..<position + digits] {
+        guard (0x30...0x39).contains(byte) else { return nil }
+        value = value * 10 + Int64(byte - 0x30)
+      }
+      position += digits
+      return value
     }
-    func skip(_ allowed: String) -> Bool {
-      guard let first = bytes.first, allowed.utf8.contains(first) else { return false }
-      bytes = bytes.dropFirst()
+    func skip(_ allowed: StaticString) -> Bool {
+      guard position < bytes.count, allowed.withUTF8Buffer({ $0.contains(bytes[position]) }) else { return false }
+      position += 1
       return true
     }
     guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2), skip("Tt "),
@@ -65,12 +71,13 @@ extension Timestamp {
     }
     var offset: Int64 = 0
     if !skip("Zz") {
-      guard let sign = bytes.first, skip("+-"), let hours = number(2), skip(":"), let minutes = number(2),
+      guard position < bytes.count, case let sign = bytes[position], skip("+-"), let hours = number(2), skip(":"),
+        let minutes = number(2),
         hours < 24, minutes < 60
       else { return nil }
       offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "-") ? -1 : 1)
     }
-    guard bytes.isEmpty else { return nil }
+    guard position == bytes.count else { return nil }
     let days = Self.days(fromCivil: year, month, day)
     // A leap second is the second after it: PostgreSQL and phones have no other place for it.
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset
