@@ -2,7 +2,7 @@
 public struct AppError: Error, Equatable, Sendable {
   public enum Kind: Sendable {
     case malformed, unauthorized, forbidden, notFound, methodNotAllowed, conflict, lostUpdate, tooLarge
-    case unsupportedMediaType, invalid, unavailable, internalError
+    case unsupportedMediaType, invalid, tooManyRequests, unavailable, internalError
   }
 
   public let kind: Kind

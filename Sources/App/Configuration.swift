@@ -16,6 +16,10 @@ public struct MusterConfiguration: Sendable {
   public var accessTokenSeconds: Int
   /// `MUSTER_SCRYPT` (`ln=15,r=8,p=3`): what hashing a password costs.
   public var scrypt: Passwords.Cost
+  /// `MUSTER_RATE_LIMITS` (`on`): `off` for load tests, which fail to log in more often than people do.
+  public var isThrottling: Bool
+  /// `MUSTER_TRUSTED_PROXIES` (none): addresses and CIDR blocks whose `X-Forwarded-For` is believed.
+  public var trustedProxies: TrustedProxies
   /// `MUSTER_PGBOUNCER` (`off`): `on` where `DATABASE_URL` leads through PgBouncer in transaction mode.
   public var isBehindPooler: Bool
   /// `MUSTER_LOG_REQUESTS` (`failures`): or `all`.
@@ -58,6 +62,10 @@ public struct MusterConfiguration: Sendable {
         Int($0).flatMap { (1...86_400).contains($0) ? $0 : nil }
       },
       scrypt: try variables.parsed("MUSTER_SCRYPT", .recommended, "like ln=15,r=8,p=3") { Passwords.Cost($0) },
+      isThrottling: try variables.parsed("MUSTER_RATE_LIMITS", true, "on or off") { ["off": false, "on": true][$0] },
+      trustedProxies: try variables.parsed(
+        "MUSTER_TRUSTED_PROXIES", TrustedProxies(), "addresses and CIDR blocks, like 10.0.0.0/8,::1"
+      ) { TrustedProxies($0) },
       isBehindPooler: try variables.parsed("MUSTER_PGBOUNCER", false, "on or off") { ["off": false, "on": true][$0] },
       logsAllRequests: try variables.parsed("MUSTER_LOG_REQUESTS", false, "failures or all") {
         ["failures": false, "all": true][$0]

@@ -7,6 +7,8 @@ public struct Dependencies: Sendable {
   let accessTokens: AccessTokens
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
+  let isThrottling: Bool
+  let trustedProxies: TrustedProxies
   let logsAllRequests: Bool
   public let logger: Logger
 
@@ -15,6 +17,8 @@ public struct Dependencies: Sendable {
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
+    isThrottling = configuration.isThrottling
+    trustedProxies = configuration.trustedProxies
     logsAllRequests = configuration.logsAllRequests
     self.logger = logger
   }

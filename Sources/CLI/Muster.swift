@@ -15,6 +15,8 @@ struct Muster: AsyncParsableCommand {
         MUSTER_REFRESH_TOKEN_KEYS    the same for refresh tokens (`muster keys` prints both)
         MUSTER_ACCESS_TOKEN_SECONDS  how long an access token lives (900)
         MUSTER_SCRYPT                what hashing a password costs (ln=15,r=8,p=3)
+        MUSTER_RATE_LIMITS           off for load tests (on)
+        MUSTER_TRUSTED_PROXIES       whose X-Forwarded-For is believed, like 10.0.0.0/8,::1 (none)
         MUSTER_PGBOUNCER             on where DATABASE_URL leads through PgBouncer in transaction mode (off)
         MUSTER_LOG_REQUESTS          failures or all (failures)
       """,

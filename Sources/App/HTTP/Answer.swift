@@ -100,6 +100,7 @@ extension AppError.Kind {
     case .tooLarge: .contentTooLarge
     case .unsupportedMediaType: .unsupportedMediaType
     case .invalid: .unprocessableContent
+    case .tooManyRequests: .tooManyRequests
     case .unavailable: .serviceUnavailable
     case .internalError: .internalServerError
     }

@@ -11,9 +11,14 @@ public struct Context: RequestContext {
   /// Sent back as `X-Request-Id`, and in every problem and log line.
   var requestID = ""
   fileprivate(set) var caller: AccessTokens.Caller?
+  /// What ``address`` is made of.
+  let channel: any Channel
+  var trustedProxies = TrustedProxies()
+  var forwardedFor: [String] = []
 
   public init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
+    channel = source.channel
   }
 
   /// The signed-in user: on routes behind ``SignedIn``.

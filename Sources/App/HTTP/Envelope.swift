@@ -12,6 +12,7 @@ struct Envelope: RouterMiddleware {
   let logger: Logger
   let logsAllRequests: Bool
   let allowedMethods: AllowedMethods
+  let trustedProxies: TrustedProxies
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -20,6 +21,10 @@ struct Envelope: RouterMiddleware {
     context.requestID = RequestID.of(request)
     context.logger = logger
     context.logger[metadataKey: "request"] = "\(context.requestID)"
+    if !trustedProxies.isEmpty {
+      context.trustedProxies = trustedProxies
+      context.forwardedFor = request.headers[values: .xForwardedFor]
+    }
     let start = ContinuousClock.now
     var response: Response
     var cause: (any Error)?

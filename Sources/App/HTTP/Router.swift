@@ -17,7 +17,8 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   router.add(
     middleware:
       Envelope(
-        logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed))
+        logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
+        trustedProxies: dependencies.trustedProxies))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")

@@ -36,6 +36,7 @@ public struct NotificationWorker: Service {
         if ContinuousClock.now >= nextArchiving {
           nextArchiving = .now + Self.archivingInterval
           while try await archive() > 0 {}
+          while try await Throttle.purge(atMost: 1000, in: database) > 0 {}
         }
         failures = 0
       } catch is CancellationError {
@@ -55,6 +56,7 @@ public struct NotificationWorker: Service {
   public func runOnce() async throws {
     while try await step() > 0 {}
     while try await archive() > 0 {}
+    while try await Throttle.purge(atMost: 1000, in: database) > 0 {}
   }
 
   /// Claims one batch and delivers it.

@@ -1,9 +1,8 @@
 import Crypto
 import CryptoExtras
 import Foundation
-import Synchronization
 
-/// Hashes passwords with scrypt, off the event loops: a few at once, and only so many waiting.
+/// Hashes passwords with scrypt, on threads of its own: a few at once, and only so many waiting.
 public final class Passwords: Sendable {
   /// scrypt's cost: 2^logN rounds of blocks of 128 r bytes, p times.
   public struct Cost: Equatable, Sendable {
@@ -33,29 +32,40 @@ public final class Passwords: Sendable {
     }
 
     var text: String { "ln=\(logN),r=\(r),p=\(p)" }
+
+    /// About what one hash takes: it goes with the number of blocks, some five million a second.
+    var seconds: Double { Double(p * r << logN) / 5e6 }
   }
 
   private let cost: Cost
-  private let queue = OperationQueue()
-  private let waiting = Mutex(0)
-  private static let maximumWaiting = 64
+  private let threads: HashingThreads
 
   public init(cost: Cost) {
     self.cost = cost
-    queue.name = "passwords"
-    queue.maxConcurrentOperationCount = max(1, ProcessInfo.processInfo.activeProcessorCount - 1)
+    threads = HashingThreads(expecting: cost.seconds)
+  }
+
+  /// Throws what ``hash(_:)`` and ``verify(_:against:)`` would if too many wait already: for whoever has other work to
+  /// do first, which would be in vain.
+  func admit() throws {
+    if threads.isFull { throw AppError.tooManyPasswords }
   }
 
   /// - Returns: a PHC-like string that holds the parameters and the salt: `$scrypt$ln=15,r=8,p=3$salt$hash`.
   func hash(_ password: String) async throws -> String {
-    var salt = [UInt8](repeating: 0, count: 16)
-    for index in salt.indices { salt[index] = .random(in: 0...255) }
+    // From the generator that keys are made by.
+    let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
     let key = try await derive(password, salt: salt, cost)
     return "$scrypt$\(cost.text)$\(Data(salt).base64EncodedString())$\(Data(key).base64EncodedString())"
   }
 
-  /// Takes the same time whether the account exists (`stored` is nil where it does not) and whether the password is
-  /// right, as long as stored hashes have this process's cost.
+  /// Whether a stored hash was made at another cost than this process's.
+  func needsUpgrade(_ stored: String) -> Bool {
+    !stored.hasPrefix("$scrypt$\(cost.text)$")
+  }
+
+  /// Takes the same time whether there is something to compare with (`stored` is nil where there is no account, or none
+  /// with a password) and whether the password is right, as long as stored hashes have this process's cost.
   func verify(_ password: String, against stored: String?) async throws -> Bool {
     let parts = stored?.split(separator: "$") ?? []
     guard parts.count == 4, parts[0] == "scrypt", let cost = Cost(parts[1]),
@@ -70,75 +80,12 @@ public final class Passwords: Sendable {
   }
 
   private func derive(_ password: String, salt: [UInt8], _ cost: Cost) async throws -> [UInt8] {
-    let isAdmitted = waiting.withLock { waiting in
-      guard waiting < Self.maximumWaiting else { return false }
-      waiting += 1
-      return true
-    }
-    guard isAdmitted else { throw AppError.tooManyPasswords }
-    defer { waiting.withLock { $0 -= 1 } }
     // The same text may be typed in several Unicode forms.
     let bytes = Array(password.precomposedStringWithCanonicalMapping.utf8)
-    let job = Job()
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        guard job.begin(continuation) else { return }
-        queue.addOperation {
-          // A caller who is gone waits no longer, and what is not begun need not be.
-          guard job.isWanted else { return }
-          job.end(
-            Result {
-              let key = try KDF.Scrypt.deriveKey(
-                from: bytes, salt: salt, outputByteCount: 32, rounds: 1 << cost.logN, blockSize: cost.r,
-                parallelism: cost.p)
-              return key.withUnsafeBytes { Array($0) }
-            })
-        }
-      }
-    } onCancel: {
-      job.end(.failure(CancellationError()))
+    return try await threads.run {
+      let key = try KDF.Scrypt.deriveKey(
+        from: bytes, salt: salt, outputByteCount: 32, rounds: 1 << cost.logN, blockSize: cost.r, parallelism: cost.p)
+      return key.withUnsafeBytes { Array($0) }
     }
-  }
-
-  /// One caller's wait: ends once, by a result or by giving up.
-  private final class Job: Sendable {
-    private enum State {
-      case new, ended
-      case waiting(CheckedContinuation<[UInt8], any Error>)
-    }
-
-    private let state = Mutex(State.new)
-
-    /// False if the caller gave up before.
-    func begin(_ continuation: CheckedContinuation<[UInt8], any Error>) -> Bool {
-      let isWanted = state.withLock { state in
-        guard case .new = state else { return false }
-        state = .waiting(continuation)
-        return true
-      }
-      if !isWanted { continuation.resume(throwing: CancellationError()) }
-      return isWanted
-    }
-
-    var isWanted: Bool {
-      state.withLock { if case .waiting = $0 { true } else { false } }
-    }
-
-    func end(_ result: Result<[UInt8], any Error>) {
-      let waiting = state.withLock { state -> CheckedContinuation<[UInt8], any Error>? in
-        defer { state = .ended }
-        if case .waiting(let continuation) = state { return continuation }
-        return nil
-      }
-      waiting?.resume(with: result)
-    }
-  }
-}
-
-extension AppError {
-  static var tooManyPasswords: AppError {
-    var error = AppError(.unavailable, "busy", "Too many people are signing in just now.")
-    error.retryAfter = 2
-    return error
   }
 }

@@ -8,12 +8,14 @@ struct SessionRoutes {
   private let passwords: Passwords
   private let accessTokens: AccessTokens
   private let keys: SigningKeys
+  private let isThrottling: Bool
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
     passwords = dependencies.passwords
     accessTokens = dependencies.accessTokens
     keys = dependencies.refreshTokenKeys
+    isThrottling = dependencies.isThrottling
   }
 
   func add(to routes: Routes) {
@@ -48,15 +50,27 @@ struct SessionRoutes {
         fields.optional("device", .text(1...100))
       )
     }
-    let account = try await User.credentials(login: login, in: database)
-    guard try await passwords.verify(password, against: account?.passwordHash), let account else {
-      throw AppError.wrongCredentials
+    try passwords.admit()
+    // Once more if the password is another by the time that the session starts, or is hashed anew.
+    while true {
+      let proven = try await Throttle.attempt(
+        [.account(login), .address(context.address)], in: database, if: isThrottling
+      ) { () -> (id: User.ID, hash: String)? in
+        let account = try await User.credentials(login: login, in: database)
+        guard try await passwords.verify(password, against: account?.passwordHash) else { return nil }
+        guard let account, let hash = account.passwordHash else { return nil }
+        return (account.id, hash)
+      }
+      guard let (id, hash) = proven else { throw AppError.wrongCredentials }
+      // If there is no room to hash it now, it is upgraded another time.
+      let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
+      let started = try await database.change { change -> (User?, RefreshToken)? in
+        guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
+        let token = try await Session.start(for: id, device: device, keys: keys, in: change)
+        return (try await User.find(id, in: change), token)
+      }
+      if let (user, token) = started { return try await answer(user, token) }
     }
-    let (user, token) = try await database.change { change in
-      let token = try await Session.start(for: account.id, device: device, keys: keys, in: change)
-      return (try await User.find(account.id, in: change), token)
-    }
-    return try await answer(user, token)
   }
 
   @Sendable private func refresh(_ request: Request, _ context: Context) async throws -> Response {

@@ -45,7 +45,7 @@ public struct User: Sendable {
   /// against.
   static func credentials(
     login: String, in database: some Querying
-  ) async throws -> (id: ID, passwordHash: String)? {
+  ) async throws -> (id: ID, passwordHash: String?)? {
     // A username cannot contain an @ and an address must, so at most one can match.
     let row = try await database.first(
       """
@@ -53,6 +53,23 @@ public struct User: Sendable {
       WHERE lower(username) = lower(\(login)) OR lower(email) = lower(\(login))
       """)
     return try row.map { (try $0["id"], try $0["password_hash"]) }
+  }
+
+  /// Makes sure that the account still has the password that was just verified, until the change ends: whoever changes a
+  /// password ends all sessions, and must not miss one that is being started with the old one.
+  ///
+  /// - Parameter upgraded: the same password hashed at today's cost, to be stored in its place.
+  /// - Returns: false if another one is stored by now.
+  static func keep(
+    passwordHash: String, upgradedTo upgraded: String?, of id: ID, in change: Change
+  ) async throws -> Bool {
+    guard let upgraded else {
+      return try await change.first(
+        "SELECT 1 FROM users WHERE id = \(id) AND password_hash = \(passwordHash) FOR SHARE") != nil
+    }
+    return try await change.rows(
+      "UPDATE users SET password_hash = \(upgraded) WHERE id = \(id) AND password_hash = \(passwordHash)"
+    ).affected == 1
   }
 
   static func find(_ id: ID, in database: some Querying) async throws -> User? {

@@ -1,0 +1,203 @@
+import Postgres
+
+/// Slows down whoever fails again and again to prove something, such as a password: beyond a few, each failure doubles
+/// the wait until the next attempt. Counted in the database, by its clock, so that all processes count together. What
+/// has been proven, an open session for one, is never asked for here.
+enum Throttle {
+  /// What failures are counted by.
+  struct Key: Sendable {
+    /// What a success does to the count.
+    fileprivate enum Success {
+      /// The failures before it are forgotten.
+      case clears
+      /// It was no failure; those before it still count.
+      case takesBack
+      /// It counts as a failure does.
+      case counts
+    }
+
+    fileprivate let label: String
+    fileprivate let subject: String
+    /// Failures that cost no wait.
+    fileprivate let free: Int
+    /// Seconds to wait after the first failure beyond those.
+    fileprivate let firstWait: Double
+    fileprivate let success: Success
+
+    /// What was given as a login. By its text and not by the account: unknown ones must be slowed down alike, and
+    /// whether a name and an address belong to one account is nobody's business.
+    static func account(_ login: String) -> Key {
+      Key(label: "account", subject: login, free: 5, firstWait: 1, success: .clears)
+    }
+
+    /// Where attempts come from: an IPv6 address stands for all of its /64, which one subscriber has for the asking.
+    /// A success clears nothing: whoever guesses has an account of their own to log in to between two guesses.
+    static func address(_ address: String) -> Key {
+      let network = IPAddress(address)?.network ?? address
+      return Key(label: "address", subject: network, free: 20, firstWait: 1, success: .takesBack)
+    }
+
+    /// Whoever is signed in and proves the password once more.
+    static func password(_ user: User.ID) -> Key {
+      Key(label: "password", subject: user.description, free: 5, firstWait: 1, success: .clears)
+    }
+
+    /// To whom mails are sent that anybody may ask for: each of them counts.
+    static func mail(_ address: String) -> Key {
+      Key(label: "mail", subject: address, free: 5, firstWait: 60, success: .counts)
+    }
+  }
+
+  /// In seconds.
+  private static let longestWait = 900.0
+
+  /// Lets an attempt happen unless one of its keys is blocked. It counts as a failure of each key from before it begins,
+  /// so that of many at once only as many pass as one after the other would; one that is refused does not count.
+  ///
+  /// A value from `body` is a success, and nil a failure. An error is neither and not counted, but whoever hangs up
+  /// halfway has had their attempt, as has a process that dies.
+  ///
+  /// - Parameter isOn: false for load tests, which log in more often than people do.
+  /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait, or the body's error.
+  static func attempt<Value: Sendable>(
+    _ keys: [Key], in database: Database, if isOn: Bool = true, _ body: () async throws -> Value?
+  ) async throws -> Value? {
+    guard isOn else { return try await body() }
+    let blocks = try await count(keys, in: database)
+    let value: Value?
+    do {
+      value = try await body()
+    } catch {
+      // What cannot be taken back is forgotten in a day; the body's error says more than this one would.
+      do { try await settle(keys, blocks, isSuccess: false, in: database) } catch {}
+      throw error
+    }
+    if value != nil { try await settle(keys, blocks, isSuccess: true, in: database) }
+    return value
+  }
+
+  /// Counts a failure for each key, unless one of them is blocked.
+  ///
+  /// - Returns: until when each key is blocked by it.
+  private static func count(_ keys: [Key], in database: Database) async throws -> [Timestamp] {
+    let wait: SQL = """
+      SELECT coalesce(extract(epoch FROM max(t.blocked_until) - clock_timestamp()), 0)::float8
+      FROM throttles AS t
+      WHERE t.key IN (SELECT key FROM (\(rows(keys))) AS keys)
+      """
+    // Asked before any lock is taken: a flood of refused attempts costs no more than its reads.
+    let seconds: Double = try await database.value(wait) ?? 0
+    guard seconds <= 0 else { throw AppError.tooManyAttempts.waiting(seconds) }
+
+    // All rows are locked in one order, so that no two attempts wait for each other crosswise, and judged by a statement
+    // that sees what was counted while this one waited. A condition that is never true still locks.
+    let answers = try await database.batch(
+      """
+      INSERT INTO throttles (key, failures, blocked_until, expires_at)
+      SELECT DISTINCT key, 0, statement_timestamp(), statement_timestamp()
+      FROM (\(rows(keys))) AS keys
+      ORDER BY key
+      ON CONFLICT (key) DO UPDATE SET failures = throttles.failures WHERE false
+      """,
+      """
+      WITH counted AS (
+        SELECT t.key, keys.place, keys.free, keys.first_wait, t.blocked_until > statement_timestamp() AS is_blocked,
+          CASE WHEN t.expires_at <= statement_timestamp() THEN 1 ELSE t.failures + 1 END AS failures
+        FROM (\(rows(keys))) AS keys
+        JOIN throttles AS t ON t.key = keys.key
+      )
+      UPDATE throttles AS t
+      SET failures = counted.failures,
+        blocked_until = statement_timestamp() + make_interval(secs => CASE
+          WHEN counted.failures <= counted.free THEN 0
+          ELSE least(\(longestWait), counted.first_wait * 2 ^ least(counted.failures - counted.free - 1, 20)::float8)
+        END),
+        expires_at = statement_timestamp() + interval '24 hours'
+      FROM counted
+      WHERE t.key = counted.key AND NOT EXISTS (SELECT FROM counted WHERE is_blocked)
+      RETURNING counted.place, t.blocked_until
+      """,
+      wait)
+    guard !answers[1].isEmpty else {
+      let seconds: Double? = try answers[2].first?[0]
+      throw AppError.tooManyAttempts.waiting(seconds ?? 0)
+    }
+    let blocks = try answers[1].map { row -> (place: Int, until: Timestamp) in (try row[0], try row[1]) }
+    return blocks.sorted { $0.place < $1.place }.map(\.until)
+  }
+
+  /// Takes an attempt back, and the block that it brought: after a success, or because it came to nothing.
+  private static func settle(
+    _ keys: [Key], _ blocks: [Timestamp], isSuccess: Bool, in database: Database
+  ) async throws {
+    let isForgotten = keys.map { isSuccess && $0.success == .clears }
+    let isTakenBack = keys.map { !isSuccess || $0.success == .takesBack }
+    try await database.batch(
+      """
+      WITH attempt AS (
+        SELECT keys.key, keys.free, own.is_forgotten, own.blocked_until
+        FROM (\(rows(keys))) AS keys
+        JOIN unnest(\(isForgotten), \(isTakenBack), \(blocks)) WITH ORDINALITY
+          AS own (is_forgotten, is_taken_back, blocked_until, place) ON own.place = keys.place
+        WHERE own.is_forgotten OR own.is_taken_back
+      ), locked AS MATERIALIZED (
+        SELECT t.key
+        FROM throttles AS t
+        WHERE t.key IN (SELECT key FROM attempt)
+        ORDER BY t.key
+        FOR NO KEY UPDATE
+      )
+      UPDATE throttles AS t
+      SET failures = CASE WHEN attempt.is_forgotten THEN 0 ELSE greatest(t.failures - 1, 0) END,
+        blocked_until = CASE
+          WHEN attempt.is_forgotten OR t.failures - 1 <= attempt.free OR t.blocked_until = attempt.blocked_until
+          THEN least(t.blocked_until, statement_timestamp()) ELSE t.blocked_until
+        END,
+        expires_at = CASE
+          WHEN attempt.is_forgotten OR t.failures <= 1 THEN statement_timestamp() ELSE t.expires_at
+        END
+      FROM locked
+      JOIN attempt ON attempt.key = locked.key
+      WHERE t.key = locked.key
+      """)
+  }
+
+  /// The keys as they are stored: digests, since the table needs to know nobody. Their letters are made small by the
+  /// database, as they are when it looks for an account: by any other rule some logins could be spelt in ways that
+  /// count apart.
+  private static func rows(_ keys: [Key]) -> SQL {
+    """
+    SELECT sha256(convert_to(label || ':' || lower(subject), 'UTF8')) AS key, free, first_wait, place
+    FROM unnest(\(keys.map(\.label)), \(keys.map(\.subject)), \(keys.map(\.free)), \(keys.map(\.firstWait)))
+      WITH ORDINALITY AS named (label, subject, free, first_wait, place)
+    """
+  }
+
+  /// Deletes counts that are forgotten.
+  ///
+  /// - Returns: how many.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.batch(
+      """
+      DELETE FROM throttles
+      WHERE key IN (
+        SELECT key FROM throttles
+        WHERE expires_at <= now()
+        ORDER BY expires_at
+        LIMIT \(limit)
+        FOR UPDATE SKIP LOCKED
+      )
+      """)[0].affected
+  }
+}
+
+extension AppError {
+  static let tooManyAttempts = AppError(
+    .tooManyRequests, "too-many-attempts", "This has failed too often: try again later.")
+
+  fileprivate func waiting(_ seconds: Double) -> AppError {
+    var error = self
+    error.retryAfter = max(1, Int(seconds.rounded(.up)))
+    return error
+  }
+}
