@@ -5,6 +5,7 @@ import Postgres
 public struct Dependencies: Sendable {
   public let database: Database
   let accessTokens: AccessTokens
+  let endedSessions: EndedSessions
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
   let isThrottling: Bool
@@ -15,12 +16,21 @@ public struct Dependencies: Sendable {
   public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
     database = try Database(configuration.database(name, logger: logger))
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
+    endedSessions = try EndedSessions(
+      configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
+      logger: logger)
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     isThrottling = configuration.isThrottling
     trustedProxies = configuration.trustedProxies
     logsAllRequests = configuration.logsAllRequests
     self.logger = logger
+  }
+
+  /// Ends all connections.
+  public func close() async {
+    endedSessions.close()
+    database.close()
   }
 }
 

@@ -23,7 +23,7 @@ struct Serve: AsyncParsableCommand {
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
     try await run([service], logger: logger)
-    dependencies.database.close()
+    await dependencies.close()
   }
 }
 

@@ -57,7 +57,7 @@ struct Cursor: Sendable, Equatable {
 /// Which list a cursor belongs to: one list's place means nothing in another. The numbers are in clients' hands.
 enum ListName: UInt8, Sendable {
   case friends = 1
-  case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus
+  case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions
 }
 
 /// A list's items in the order of a time and, within it, of an id: pages then neither skip nor repeat an item that

@@ -29,6 +29,14 @@ public struct Context: RequestContext {
     }
   }
 
+  /// The session that the access token belongs to.
+  var session: Session.ID {
+    get throws {
+      guard let caller else { throw AppError.noToken }
+      return caller.session
+    }
+  }
+
   /// An id in the path. One that is no UUID names nothing, like any unknown one.
   func id<Thing>(_ name: String, else error: AppError) throws -> Identifier<Thing> {
     guard let text = parameters.get(name), let id = Identifier<Thing>(text) else { throw error }
@@ -36,9 +44,10 @@ public struct Context: RequestContext {
   }
 }
 
-/// Lets only requests with a valid access token pass.
+/// Lets only requests pass with a valid access token of a session that has not ended.
 struct SignedIn: RouterMiddleware {
   let accessTokens: AccessTokens
+  let endedSessions: EndedSessions
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -47,7 +56,9 @@ struct SignedIn: RouterMiddleware {
     let parts = header.split(separator: " ", maxSplits: 1)
     guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw AppError.noToken }
     var context = context
-    context.caller = try await accessTokens.verify(String(parts[1]))
+    let caller = try await accessTokens.verify(String(parts[1]))
+    try endedSessions.check(caller.session)
+    context.caller = caller
     return try await next(request, context)
   }
 }

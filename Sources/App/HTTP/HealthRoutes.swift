@@ -6,10 +6,12 @@ import Postgres
 /// For load balancers, and for people who want to know what there is.
 struct HealthRoutes {
   private let database: Database
+  private let endedSessions: EndedSessions
   private let document = ByteBuffer(string: Resources.openAPI)
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
+    endedSessions = dependencies.endedSessions
   }
 
   func add(to routes: Routes) {
@@ -23,12 +25,14 @@ struct HealthRoutes {
     .json(Health(status: "live"))
   }
 
-  /// The process can do its work: the database answers, and has all of this release's migrations.
+  /// The process can do its work: the database answers, and has all of this release's migrations; it is
+  /// known which sessions have ended.
   @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
     let versions = Resources.migrations.map(\.version)
     let applied: Int? = try await database.value(
       "SELECT count(*) FROM schema_migrations WHERE version = ANY(\(versions))")
     guard applied == versions.count else { throw AppError.migrationsBehind }
+    guard endedSessions.isFresh else { throw AppError.databaseAway }
     return .json(Health(status: "ready"))
   }
 

@@ -22,9 +22,12 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
-  SessionRoutes(dependencies).add(to: open)
+  let sessions = SessionRoutes(dependencies)
+  sessions.add(to: open)
 
-  let signedIn = open.group().add(middleware: SignedIn(accessTokens: dependencies.accessTokens))
+  let signedIn = open.group().add(
+    middleware: SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions))
+  sessions.addSignedIn(to: signedIn)
   UserRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies).add(to: signedIn)
@@ -45,7 +48,24 @@ public func makeService(
   // Its own lines at a start say nothing that ours do not.
   var logger = dependencies.logger
   logger.logLevel = max(logger.logLevel, .notice)
-  return makeServer(
+  let server = makeServer(
     responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits,
     logger: logger, onServerRunning: onListening)
+  return RESTService(server: server, endedSessions: dependencies.endedSessions)
+}
+
+/// The server and what must run as long as it answers.
+private struct RESTService<Server: Service>: Service {
+  let server: Server
+  let endedSessions: EndedSessions
+
+  func run() async throws {
+    // The first request finds it known who is signed in. If the database is away, requests say so.
+    try? await endedSessions.read()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await endedSessions.run() }
+      defer { group.cancelAll() }
+      try await server.run()
+    }
+  }
 }

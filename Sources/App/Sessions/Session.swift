@@ -4,6 +4,11 @@ import Postgres
 public struct Session: Sendable {
   public typealias ID = Identifier<Session>
 
+  let id: ID
+  let device: String?
+  let createdAt: Timestamp
+  let lastUsedAt: Timestamp
+
   /// A duplicate of a refresh that comes within this many seconds gets the same answer: parallel requests converge.
   private static let convergence = 10
   private static let maximumIdle = 60 * 86_400
@@ -11,13 +16,14 @@ public struct Session: Sendable {
 
   /// Starts a session for a user.
   static func start(
-    for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp = .now(), in change: Change
+    for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> RefreshToken {
     let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
     try await change.rows(
       """
       INSERT INTO sessions (id, user_id, device, rotated_at, kid, created_at)
-      VALUES (\(token.session), \(user), \(device), \(now), \(token.kid), \(now))
+      SELECT \(token.session), \(user), \(device), now, \(token.kid), now
+      FROM coalesce(\(now), clock_timestamp()) AS now
       """)
     return token
   }
@@ -48,12 +54,14 @@ public struct Session: Sendable {
       FOR NO KEY UPDATE
       """)
     guard let row else { return .ended }
-    let user: User.ID = try row["user_id"]
+    // A session outlives its account, as an ended one.
+    let owner: User.ID? = try row["user_id"]
     let rotatedAt: Timestamp = try row["rotated_at"]
     let createdAt: Timestamp = try row["created_at"]
     let endedAt: Timestamp? = try row["ended_at"]
     let now: Timestamp = try row["now"]
-    guard endedAt == nil, now < rotatedAt.adding(seconds: maximumIdle), now < createdAt.adding(seconds: maximumAge)
+    guard let user = owner, endedAt == nil, now < rotatedAt.adding(seconds: maximumIdle),
+      now < createdAt.adding(seconds: maximumAge)
     else { return .ended }
 
     let current = RefreshToken(
@@ -70,7 +78,7 @@ public struct Session: Sendable {
         session: shown.session, counter: current.counter, branch: current.branch + 1, kid: keys.signing.kid)
       nextParentBranch = parentBranch
     } else {
-      try await end(shown.session, of: user, now: now, in: change)
+      _ = try await end(shown.session, of: user, now: now, in: change)
       change.notify(user, .sessionRevoked(shown.session))
       return .theft
     }
@@ -84,13 +92,50 @@ public struct Session: Sendable {
     return .rotated(user, next)
   }
 
-  /// Ends a session: it cannot be refreshed any more.
-  static func end(_ id: ID, of user: User.ID, now: Timestamp = .now(), in change: Change) async throws {
+  /// Ends a session: it cannot be refreshed any more, and its access tokens stop within a second. See ``EndedSessions``.
+  ///
+  /// - Returns: false if the user has no such session, or it has ended before.
+  static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
     try await change.rows(
-      "UPDATE sessions SET ended_at = \(now) WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL")
+      """
+      UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
+      WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL
+      """
+    ).affected == 1
+  }
+
+  /// Ends all sessions of a user, or all but one. The user's row must be locked: no session starts meanwhile.
+  static func endAll(of user: User.ID, except kept: ID? = nil, in change: Change) async throws {
+    try await change.rows(
+      """
+      UPDATE sessions SET ended_at = clock_timestamp()
+      WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
+      """)
+  }
+
+  /// The sessions that can still be refreshed, the newest first.
+  static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Session> {
+    try await List<Session>.read(
+      page: page,
+      query: Keyset(
+        list: .sessions, columns: "s.id, s.device, s.created_at, s.rotated_at",
+        source: """
+          sessions AS s
+          WHERE s.user_id = \(user) AND s.ended_at IS NULL
+            AND s.rotated_at > now() - make_interval(secs => \(Double(maximumIdle)))
+            AND s.created_at > now() - make_interval(secs => \(Double(maximumAge)))
+          """,
+        time: "s.created_at", id: "s.id", order: .descending),
+      in: database
+    ) { row in
+      Session(
+        id: try row["id"], device: try row["device"], createdAt: try row["created_at"],
+        lastUsedAt: try row["rotated_at"])
+    }
   }
 }
 
 extension AppError {
+  static let sessionNotFound = AppError(.notFound, "session-not-found", "You have no such session.")
   static let sessionEnded = AppError(.unauthorized, "session-ended", "This session has ended: log in again.")
 }

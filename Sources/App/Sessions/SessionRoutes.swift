@@ -2,26 +2,33 @@ import Foundation
 import Hummingbird
 import Postgres
 
-/// Registering, logging in and refreshing: open to everybody.
+/// Registering, logging in and refreshing, which are open to everybody, and what people do with their sessions.
 struct SessionRoutes {
   private let database: Database
   private let passwords: Passwords
-  private let accessTokens: AccessTokens
   private let keys: SigningKeys
   private let isThrottling: Bool
+  private let signedIn: SignedInAnswer
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
     passwords = dependencies.passwords
-    accessTokens = dependencies.accessTokens
     keys = dependencies.refreshTokenKeys
     isThrottling = dependencies.isThrottling
+    signedIn = SignedInAnswer(dependencies)
   }
 
   func add(to routes: Routes) {
     routes.post("auth/register", use: register)
     routes.post("auth/login", use: login)
     routes.post("auth/refresh", use: refresh)
+  }
+
+  /// Behind ``SignedIn``.
+  func addSignedIn(to routes: Routes) {
+    routes.post("auth/logout", use: logout)
+    routes.get("auth/sessions", use: list)
+    routes.delete("auth/sessions/{id}", use: end)
   }
 
   @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
@@ -40,7 +47,7 @@ struct SessionRoutes {
       let token = try await Session.start(for: id, device: nil, keys: keys, in: change)
       return (try await User.find(id, in: change), token)
     }
-    return try await answer(user, token, status: .created)
+    return try await signedIn(user, token, status: .created)
   }
 
   @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
@@ -69,7 +76,7 @@ struct SessionRoutes {
         let token = try await Session.start(for: id, device: device, keys: keys, in: change)
         return (try await User.find(id, in: change), token)
       }
-      if let (user, token) = started { return try await answer(user, token) }
+      if let (user, token) = started { return try await signedIn(user, token) }
     }
   }
 
@@ -84,36 +91,44 @@ struct SessionRoutes {
       return (try await User.find(user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }
-    return try await answer(user, next)
+    return try await signedIn(user, next)
   }
 
-  /// What was changed is read in the same transaction: an error afterwards would say that nothing was.
-  private func answer(
-    _ user: User?, _ token: RefreshToken, status: HTTPResponse.Status = .ok
-  ) async throws -> Response {
-    guard let user else { throw AppError.sessionEnded }
-    let tokens = TokensJSON(
-      user: user, accessToken: try await accessTokens.sign(user: user.id, session: token.session),
-      refreshToken: try token.signed(with: keys), expiresIn: accessTokens.lifetime)
-    var response = Response.json(tokens, status: status)
-    response.headers[.cacheControl] = "no-store"
-    return response
+  @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
+    let (me, session) = (try context.user, try context.session)
+    _ = try await database.change { try await Session.end(session, of: me, in: $0) }
+    return Response(status: .noContent)
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    let current = try context.session
+    return .list(try await Session.list(of: context.user, page: page, in: database)) {
+      SessionJSON(session: $0, isCurrent: $0.id == current)
+    }
+  }
+
+  @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Session.ID = try context.id("id", else: .sessionNotFound)
+    guard try await database.change({ try await Session.end(id, of: me, in: $0) }) else {
+      throw AppError.sessionNotFound
+    }
+    return Response(status: .noContent)
   }
 }
 
-private struct TokensJSON: JSONWritable {
-  let user: User
-  let accessToken: String
-  let refreshToken: String
-  let expiresIn: Int
+private struct SessionJSON: JSONWritable {
+  let session: Session
+  let isCurrent: Bool
 
   func write(to json: inout JSONWriter) {
     json.object {
-      $0.member("user", user)
-      $0.member("accessToken", accessToken)
-      $0.member("refreshToken", refreshToken)
-      $0.member("tokenType", "Bearer")
-      $0.member("expiresIn", expiresIn)
+      $0.member("id", session.id)
+      $0.member("device", session.device)
+      $0.member("createdAt", session.createdAt)
+      $0.member("lastUsedAt", session.lastUsedAt)
+      $0.member("current", isCurrent)
     }
   }
 }

@@ -57,7 +57,7 @@ struct TestApp: Sendable {
         let left = try await app.takeNotifications()
         #expect(left.isEmpty, "notifications that nobody asserted", sourceLocation: sourceLocation)
       }
-      dependencies.database.close()
+      await dependencies.close()
     }
   }
 
