@@ -70,7 +70,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      exclude: ["HTTP/openapi.yaml"],
+      exclude: ["HTTP/openapi.yaml", "Sessions/common-passwords.txt"],
       swiftSettings: strict,
       plugins: ["EmbedFiles"]),
     .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),

@@ -8,6 +8,7 @@ public struct Dependencies: Sendable {
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
   let logsAllRequests: Bool
+  let mailWebhook: MailWebhook?
   public let logger: Logger
 
   public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
@@ -16,6 +17,7 @@ public struct Dependencies: Sendable {
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     logsAllRequests = configuration.logsAllRequests
+    mailWebhook = configuration.mailWebhook
     self.logger = logger
   }
 }
@@ -27,5 +29,6 @@ public enum Resources {
   }
 
   static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
+  static var commonPasswords: String { Embedded.commonpasswords["common-passwords.txt"] ?? "" }
   static var seeds: [String: String] { Embedded.seeds }
 }

@@ -24,6 +24,7 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   SessionRoutes(dependencies).add(to: open)
 
   let signedIn = open.group().add(middleware: SignedIn(accessTokens: dependencies.accessTokens))
+  PasswordRoutes(dependencies).add(to: signedIn, open: open)
   UserRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies).add(to: signedIn)
