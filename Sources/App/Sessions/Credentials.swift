@@ -19,20 +19,21 @@ extension User {
   /// Exchanges the password, and ends all sessions but the one that does it. Its owner gets a mail.
   ///
   /// - Parameter proven: the hash that the current password was checked against, outside of this change.
-  /// - Throws: ``AppError/wrongPassword`` if another change was faster.
+  /// - Returns: false, and nothing was done, if the account has another by now.
   static func changePassword(
     of id: ID, from proven: String, to hash: String, keeping session: Session.ID, in change: Change
-  ) async throws {
+  ) async throws -> Bool {
     let changed = try await change.rows(
       """
       UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp()
       WHERE id = \(id) AND password_hash = \(proven)
       """)
-    guard changed.affected == 1 else { throw AppError.wrongPassword }
+    guard changed.affected == 1 else { return false }
     try await Session.endAll(of: id, except: session, in: change)
     // Or somebody who asked for a reset before could undo it.
     try await MailToken.revoke(.resetPassword, of: id, in: change)
     change.mail(.passwordChanged(id))
+    return true
   }
 
   /// Sets a password by a token that was mailed, which also proves the address. All sessions end, all other mailed

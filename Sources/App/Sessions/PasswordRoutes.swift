@@ -32,16 +32,19 @@ struct PasswordRoutes {
     let (current, new) = try await request.read { fields in
       (fields.required("currentPassword", .anyPassword), fields.required("newPassword", .password))
     }
-    guard let account = try await User.credentials(of: me, in: database) else { throw AppError.sessionEnded }
-    guard let proven = account.passwordHash else { throw AppError.noPassword }
-    try check(new, username: account.username, email: account.email)
-    try await Proof.password(current).check(for: me, in: dependencies, logger: context.logger)
-    // Outside the transaction: it takes a while, and a connection must not wait for it.
-    let hash = try await passwords.hash(new)
-    try await database.change {
-      try await User.changePassword(of: me, from: proven, to: hash, keeping: session, in: $0)
+    // Once more if the password is another by then, or hashed anew: of two changes at once, the second proves nothing.
+    while true {
+      guard let account = try await User.credentials(of: me, in: database) else { throw AppError.sessionEnded }
+      guard let proven = account.passwordHash else { throw AppError.noPassword }
+      try check(new, username: account.username, email: account.email)
+      try await Proof.password(current).check(for: me, in: dependencies, logger: context.logger)
+      // Outside the transaction: it takes a while, and a connection must not wait for it.
+      let hash = try await passwords.hash(new)
+      let isChanged = try await database.change {
+        try await User.changePassword(of: me, from: proven, to: hash, keeping: session, in: $0)
+      }
+      if isChanged { return .done }
     }
-    return .done
   }
 
   @Sendable private func requestReset(_ request: Request, _ context: Context) async throws -> Response {
