@@ -70,7 +70,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      exclude: ["HTTP/openapi.yaml"],
+      exclude: ["HTTP/openapi.yaml", "Sessions/common-passwords.txt"],
       swiftSettings: strict,
       plugins: ["EmbedFiles"]),
     .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
@@ -97,6 +97,7 @@ let package = Package(
       dependencies: [
         "App", "EmbeddedPostgres", "Postgres", "TestSupport",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),

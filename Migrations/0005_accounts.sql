@@ -37,7 +37,8 @@ CREATE TABLE mail_tokens (
   kid text NOT NULL,
   expires_at timestamptz NOT NULL
 );
-CREATE INDEX mail_tokens_of_user ON mail_tokens (user_id, purpose);
+-- A newer one takes the place of the older.
+CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
 -- Failed attempts to prove something, by account and by address, each key a digest.

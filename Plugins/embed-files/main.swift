@@ -1,11 +1,12 @@
 import Foundation
 
 // embed-files OUTPUT PATH...: writes a Swift file with the text of each file, and of each file in each folder, by name.
+// A name is in lower case and without hyphens: `common-passwords.txt` is `Embedded.commonpasswords`.
 let paths = CommandLine.arguments.dropFirst(2)
 var swift = "enum Embedded {\n"
 for path in paths {
   let url = URL(filePath: path)
-  let name = url.deletingPathExtension().lastPathComponent.lowercased()
+  let name = url.deletingPathExtension().lastPathComponent.lowercased().replacing("-", with: "")
   let files =
     url.hasDirectoryPath || (try? url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory) == true
     ? try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)

@@ -11,8 +11,8 @@ public enum Collection: String, CaseIterable, Sendable, SQLValue {
 }
 
 /// A transaction that knows who must hear of it. Every write takes one, and collects in it the collections it touches
-/// and the notifications it causes; they are written last, in the round trip of COMMIT. So there is no change without
-/// its stamps and its queue rows, and none of these without their change.
+/// and the notifications and mails it causes; they are written last, in the round trip of COMMIT. So there is no change
+/// without its stamps and its queue rows, and none of these without their change.
 ///
 /// Locks are taken in one order everywhere: users, events, the rest, stamps. A lock that closes a set of people is a
 /// statement of its own before the one that reads the set: a statement that waits for a row still sees the other tables
@@ -26,6 +26,7 @@ public final class Change: Querying {
     var touched: Set<Touch> = []
     var touchedSets: [(collection: Collection, users: SQL)] = []
     var notices: [(recipients: Recipients, notice: Notice)] = []
+    var mails: [Mail] = []
   }
 
   private struct Touch: Hashable {
@@ -72,6 +73,11 @@ public final class Change: Querying {
     hearers.withLock { $0.notices.append((.set(users), notice)) }
   }
 
+  /// Puts a mail into the queue.
+  func mail(_ mail: Mail) {
+    hearers.withLock { $0.mails.append(mail) }
+  }
+
   fileprivate func finish() {
     let hearers = hearers.withLock { $0 }
     if !hearers.touched.isEmpty || !hearers.touchedSets.isEmpty { transaction.atCommit(Self.stamping(hearers)) }
@@ -89,6 +95,7 @@ public final class Change: Querying {
         ORDER BY user_id
         """)
     }
+    for mail in hearers.mails { transaction.atCommit(mail.enqueueing) }
   }
 
   /// Locks all rows in one order, so that no two changes wait for each other crosswise. A row's stamp is made while its

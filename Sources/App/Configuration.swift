@@ -24,6 +24,11 @@ public struct MusterConfiguration: Sendable {
   public var isBehindPooler: Bool
   /// `MUSTER_LOG_REQUESTS` (`failures`): or `all`.
   public var logsAllRequests: Bool
+  /// `MUSTER_MAIL_WEBHOOK`: where mails are posted, signed with `MUSTER_MAIL_WEBHOOK_SECRET` (`whsec_` and base64).
+  /// Without one they wait in the queue.
+  public var mailWebhook: MailWebhook?
+  /// `MUSTER_WEBHOOK_ALLOW_PRIVATE` (`off`): `on` lets webhooks be plain http.
+  public var allowsPrivateWebhooks: Bool
 
   /// A variable that is missing or malformed: one line that names it.
   public struct Problem: Error, CustomStringConvertible {
@@ -54,6 +59,9 @@ public struct MusterConfiguration: Sendable {
       // Not quoted: it may hold a password.
       throw Problem(description: "DATABASE_URL must be \(form), and is not")
     }
+    let allowsPrivateWebhooks = try variables.parsed("MUSTER_WEBHOOK_ALLOW_PRIVATE", false, "on or off") {
+      ["off": false, "on": true][$0]
+    }
     return MusterConfiguration(
       databaseURL: databaseURL,
       accessTokenKeys: try variables.keys("MUSTER_ACCESS_TOKEN_KEYS"),
@@ -69,7 +77,9 @@ public struct MusterConfiguration: Sendable {
       isBehindPooler: try variables.parsed("MUSTER_PGBOUNCER", false, "on or off") { ["off": false, "on": true][$0] },
       logsAllRequests: try variables.parsed("MUSTER_LOG_REQUESTS", false, "failures or all") {
         ["failures": false, "all": true][$0]
-      })
+      },
+      mailWebhook: try variables.mailWebhook(allowsPlainHTTP: allowsPrivateWebhooks),
+      allowsPrivateWebhooks: allowsPrivateWebhooks)
   }
 
   /// How this process uses the database.
@@ -113,6 +123,28 @@ private struct Variables {
     } catch {
       throw MusterConfiguration.Problem(description: "\(name) \(error.message)")
     }
+  }
+
+  /// Neither value is quoted: an address may hold a password, too.
+  func mailWebhook(allowsPlainHTTP: Bool) throws -> MailWebhook? {
+    let text = string("MUSTER_MAIL_WEBHOOK_SECRET")
+    let secret = text.flatMap { WebhookSecret($0) }
+    guard text == nil || secret != nil else {
+      throw MusterConfiguration.Problem(
+        description: "MUSTER_MAIL_WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64, and is not")
+    }
+    guard let address = string("MUSTER_MAIL_WEBHOOK") else { return nil }
+    guard let url = URL(string: address), let scheme = url.scheme, url.host()?.isEmpty == false,
+      scheme == "https" || scheme == "http" && allowsPlainHTTP
+    else {
+      let form = "an https URL, or an http one with MUSTER_WEBHOOK_ALLOW_PRIVATE=on"
+      throw MusterConfiguration.Problem(description: "MUSTER_MAIL_WEBHOOK must be \(form), and is not")
+    }
+    guard let secret else {
+      throw MusterConfiguration.Problem(
+        description: "MUSTER_MAIL_WEBHOOK_SECRET is not set: MUSTER_MAIL_WEBHOOK needs it")
+    }
+    return MailWebhook(url: address, secret: secret)
   }
 
   func parsed<Value>(_ name: String, _ fallback: Value, _ form: String, _ parse: (String) -> Value?) throws -> Value {

@@ -11,6 +11,7 @@ public struct Dependencies: Sendable {
   let isThrottling: Bool
   let trustedProxies: TrustedProxies
   let logsAllRequests: Bool
+  let mailWebhook: MailWebhook?
   public let logger: Logger
 
   public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
@@ -24,6 +25,7 @@ public struct Dependencies: Sendable {
     isThrottling = configuration.isThrottling
     trustedProxies = configuration.trustedProxies
     logsAllRequests = configuration.logsAllRequests
+    mailWebhook = configuration.mailWebhook
     self.logger = logger
   }
 
@@ -41,5 +43,6 @@ public enum Resources {
   }
 
   static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
+  static var commonPasswords: String { Embedded.commonpasswords["common-passwords.txt"] ?? "" }
   static var seeds: [String: String] { Embedded.seeds }
 }

@@ -64,7 +64,8 @@ private struct DevelopmentService: Service {
 
     let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0) }
     let worker = NotificationWorker(
-      database: dependencies.database, sender: LogSender(logger: logger), concurrency: 4, logger: logger)
+      dependencies, sender: LogSender(logger: logger),
+      mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await service.run() }
       group.addTask { try await worker.run() }

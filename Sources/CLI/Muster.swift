@@ -19,6 +19,9 @@ struct Muster: AsyncParsableCommand {
         MUSTER_TRUSTED_PROXIES       whose X-Forwarded-For is believed, like 10.0.0.0/8,::1 (none)
         MUSTER_PGBOUNCER             on where DATABASE_URL leads through PgBouncer in transaction mode (off)
         MUSTER_LOG_REQUESTS          failures or all (failures)
+        MUSTER_MAIL_WEBHOOK          where mails are posted to be sent; without it they wait in the queue
+        MUSTER_MAIL_WEBHOOK_SECRET   what signs them: whsec_ and 24 to 64 bytes in base64
+        MUSTER_WEBHOOK_ALLOW_PRIVATE on lets webhooks be plain http (off)
       """,
     subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
 

@@ -28,7 +28,8 @@ struct Serve: AsyncParsableCommand {
 }
 
 struct Worker: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Deliver the notification queue and archive past events.")
+  static let configuration = CommandConfiguration(
+    abstract: "Deliver notifications and mails, archive past events, forget what has expired.")
 
   @Option(help: "Notifications being sent at once.")
   var concurrency = 16
@@ -38,18 +39,20 @@ struct Worker: AsyncParsableCommand {
 
   func run() async throws {
     let logger = makeLogger()
-    let configuration = try await MusterConfiguration.loadForTools()
+    let configuration = try await MusterConfiguration.loadForWorker()
     try await checkSchema(of: configuration.databaseURL, logger: logger)
-    let database = try Database(configuration.database("muster worker", logger: logger))
+    let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
+    let mailer = dependencies.webhookMailer
+    if mailer == nil { logger.warning("MUSTER_MAIL_WEBHOOK is not set: mails wait in the queue") }
     let worker = NotificationWorker(
-      database: database, sender: LogSender(logger: logger), concurrency: concurrency, logger: logger)
+      dependencies, sender: LogSender(logger: logger), mailer: mailer ?? NoMailer(), concurrency: concurrency)
     if once {
       try await worker.runOnce()
     } else {
       logger.info("working")
       try await run([worker], logger: logger)
     }
-    database.close()
+    await dependencies.close()
   }
 }
 

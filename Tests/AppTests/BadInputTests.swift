@@ -480,6 +480,9 @@ private struct Scene: Sendable {
   let ben: Phone
   let dev: Phone
   let finn: Phone
+  /// Mailed to Ben, and to Cleo.
+  let verifyToken: String
+  let resetToken: String
   /// Ben's and Cleo's.
   let request: String
   let otherRequest: String
@@ -489,10 +492,15 @@ private struct Scene: Sendable {
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
       let (ana, dev) = try await app.friends("ana", "dev")
-      let (ben, cleo) = (try await app.signUp("ben"), try await app.signUp("cleo"))
+      let ben = try await app.signUp("ben")
+      let verifyToken = try await app.takeToken("mail-verify-email")
+      let cleo = try await app.signUp("cleo")
+      _ = try await app.send("POST", "auth/password-reset", body: #"{"email": "cleo@example.com"}"#)
+      let resetToken = try await app.takeToken("mail-reset-password")
       try await body(
         Scene(
-          app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
+          app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"), verifyToken: verifyToken,
+          resetToken: resetToken,
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
       try await app.takeNotifications()
@@ -510,6 +518,15 @@ private struct Scene: Sendable {
 
   var calls: [Call] {
     openCalls + [
+      Call(
+        "POST", "/api/v1/auth/password", by: finn,
+        body: #"{"currentPassword": "correct horse finn", "newPassword": "correct horse finn"}"#,
+        wrong: [
+          ("{}", ["currentPassword", "newPassword"]),
+          (#"{"currentPassword": 5, "newPassword": "short"}"#, ["currentPassword", "newPassword"]),
+          (#"{"currentPassword": "correct horse finn", "newPassword": "baseball"}"#, ["newPassword"]),
+          (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
+        ]),
       Call("GET", "/api/v1/users/me", by: ana),
       Call("GET", "/api/v1/friends", by: ana, isList: true),
       Call("GET", "/api/v1/friend-requests", by: ana, isList: true),
@@ -596,6 +613,26 @@ private struct Scene: Sendable {
         wrong: [
           ("{}", ["refreshToken"]), (#"{"refreshToken": 5}"#, ["refreshToken"]),
           (#"{"refreshToken": ""}"#, ["refreshToken"]),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/password-reset", body: #"{"email": "finn@example.com"}"#,
+        wrong: [
+          ("{}", ["email"]), (#"{"email": null}"#, ["email"]), (#"{"email": 5}"#, ["email"]),
+          (#"{"email": "finn"}"#, ["email"]),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/password-reset/confirm",
+        body: #"{"token": "\#(resetToken)", "newPassword": "correct horse cleo"}"#,
+        wrong: [
+          ("{}", ["token", "newPassword"]), (#"{"token": [], "newPassword": "short"}"#, ["token", "newPassword"]),
+          (#"{"token": "x", "newPassword": "correct horse cleo"}"#, ["token"]),
+          (#"{"token": "\#(resetToken)", "newPassword": "cleo@example.com"}"#, ["newPassword"]),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/email/verify", body: #"{"token": "\#(verifyToken)"}"#,
+        wrong: [
+          ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
+          (#"{"token": "\#(resetToken)"}"#, ["token"]),
         ]),
     ]
   }

@@ -50,6 +50,15 @@ import Testing
         let friends = try JSON(parsing: try await response.body.collect(upTo: 1 << 20).readableBytesView)
         #expect(friends["items"].array.count == 5)
 
+        // Its log is the mailbox.
+        var registration = HTTPClientRequest(url: "http://127.0.0.1:\(port)/api/v1/auth/register")
+        registration.method = .POST
+        registration.headers.add(name: "Content-Type", value: "application/json")
+        let body = #"{"username": "gil-\#(signal)", "email": "gil\#(signal)@example.com", "password": "correct horse"}"#
+        registration.body = .bytes(ByteBuffer(string: body))
+        #expect(try await HTTPClient.shared.execute(registration, timeout: .seconds(10)).status == .created)
+        try await dev.waitForOutput("mm1.")
+
         dev.signal(signal)
         #expect(try await dev.exitStatus(within: .seconds(15)) == 0)
         try await eventually { kill(postmaster, 0) != 0 }

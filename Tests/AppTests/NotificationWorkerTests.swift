@@ -26,7 +26,7 @@ private final class Recorder: PushSender {
 
 @Suite struct NotificationWorkerTests {
   private func worker(_ app: TestApp, _ sender: any PushSender) -> NotificationWorker {
-    NotificationWorker(database: app.database, sender: sender, concurrency: 4, logger: app.dependencies.logger)
+    NotificationWorker(app.dependencies, sender: sender, mailer: NoMailer(), concurrency: 4)
   }
 
   /// Puts rows into the queue: as many subjects, `each` rows for each, in order.

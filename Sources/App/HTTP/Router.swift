@@ -28,6 +28,7 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   let signedIn = open.group().add(
     middleware: SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions))
   sessions.addSignedIn(to: signedIn)
+  PasswordRoutes(dependencies).add(to: signedIn, open: open)
   UserRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies).add(to: signedIn)

@@ -11,6 +11,12 @@ enum NotificationQueue {
     let recipient: User.ID
     let payload: JSONDocument
     let attempts: Int
+    let createdAt: Timestamp
+  }
+
+  /// Mails go another way than what goes to devices, and neither waits for the other.
+  enum Kind: Sendable {
+    case pushes, mails
   }
 
   /// Claims due rows for a worker, for a while: afterwards another may take them over. Of one recipient's rows about one
@@ -18,7 +24,7 @@ enum NotificationQueue {
   ///
   /// - Parameter lease: a token of this claim; whoever acknowledges must still hold it.
   static func claim(
-    atMost limit: Int, lease: UUID, seconds: Int, in database: Database
+    _ kind: Kind = .pushes, atMost limit: Int, lease: UUID, seconds: Int, in database: Database
   ) async throws -> [Item] {
     let rows = try await database.batch(
       """
@@ -27,6 +33,7 @@ enum NotificationQueue {
       WHERE q.id IN (
         SELECT due.id FROM notification_queue AS due
         WHERE due.due_at <= now() AND (due.leased_until IS NULL OR due.leased_until <= now())
+          AND starts_with(due.type, \(Mail.prefix)) = \(kind == .mails)
           AND NOT EXISTS (
             SELECT 1 FROM notification_queue AS older
             WHERE older.recipient_id = due.recipient_id AND older.subject_id = due.subject_id AND older.id < due.id
@@ -35,13 +42,23 @@ enum NotificationQueue {
         LIMIT \(limit)
         FOR UPDATE SKIP LOCKED
       )
-      RETURNING q.id, q.notification_id, q.type, q.recipient_id, q.payload, q.attempts
+      RETURNING q.id, q.notification_id, q.type, q.recipient_id, q.payload, q.attempts, q.created_at
       """)[0]
     return try rows.map { row in
       Item(
         id: try row["id"], notificationID: try row["notification_id"], type: try row["type"],
-        recipient: try row["recipient_id"], payload: try row["payload"], attempts: try row["attempts"])
+        recipient: try row["recipient_id"], payload: try row["payload"], attempts: try row["attempts"],
+        createdAt: try row["created_at"])
     }.sorted { $0.id < $1.id }
+  }
+
+  /// Holds on to what was claimed, unless another worker has it by now.
+  static func renew(_ ids: [Int64], lease: UUID, seconds: Int, in database: Database) async throws {
+    try await database.batch(
+      """
+      UPDATE notification_queue SET leased_until = now() + make_interval(secs => \(Double(seconds)))
+      WHERE id = ANY(\(ids)) AND lease = \(lease)
+      """)
   }
 
   /// Forgets what was delivered, unless the lease has passed to another worker meanwhile.

@@ -33,10 +33,14 @@ struct SessionRoutes {
 
   @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
     let (username, email, password, displayName) = try await request.read { fields in
-      (
-        fields.required("username", .username), fields.required("email", .email),
-        fields.required("password", .password), fields.optional("displayName", .text(1...100))
-      )
+      let (username, email) = (fields.required("username", .username), fields.required("email", .email))
+      let password = fields.required("password", .password)
+      if !fields.hasError(in: "password"),
+        let objection = Passwords.checkChoice(password, username: username, email: email)
+      {
+        fields.note("password", objection)
+      }
+      return (username, email, password, fields.optional("displayName", .text(1...100)))
     }
     // Outside the transaction: it takes a while, and a connection must not wait for it.
     let hash = try await passwords.hash(password)
@@ -44,6 +48,8 @@ struct SessionRoutes {
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
     let (user, token) = try await database.change { change in
       let id = try await User.register(registration, in: change)
+      let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
+      change.mail(.token(mailed))
       let token = try await Session.start(for: id, device: nil, keys: keys, in: change)
       return (try await User.find(id, in: change), token)
     }

@@ -153,13 +153,13 @@ struct TestApp: Sendable {
     }
   }
 
-  /// Empties the queue and returns what was in it, oldest first.
+  /// Empties the queue and returns what was in it, oldest first, but for mails: see ``takeMails()``.
   @discardableResult
   func takeNotifications() async throws -> [Queued] {
     let rows = try await database.execute(
       """
       WITH taken AS (DELETE FROM notification_queue RETURNING id, type, recipient_id, payload)
-      SELECT type, recipient_id, payload FROM taken ORDER BY id
+      SELECT type, recipient_id, payload FROM taken WHERE type NOT LIKE 'mail-%' ORDER BY id
       """)
     return try rows.map { row in
       let recipient: User.ID = try row["recipient_id"]
@@ -167,6 +167,41 @@ struct TestApp: Sendable {
         type: try row["type"], recipient: recipient.description,
         payload: try JSON(parsing: (try row["payload"] as JSONDocument).text.utf8))
     }
+  }
+
+  struct Mailed {
+    /// Such as `mail-verify-email`.
+    let type: String
+    let to: String
+    /// What its reader would show.
+    let token: String?
+  }
+
+  /// Empties the queue of mails and returns those that were in it, oldest first.
+  @discardableResult
+  func takeMails() async throws -> [Mailed] {
+    let rows = try await database.execute(
+      """
+      WITH taken AS (DELETE FROM notification_queue WHERE type LIKE 'mail-%' RETURNING id, type, payload)
+      SELECT type, payload->>'to' AS email, (payload->>'mailTokenId')::uuid AS token, payload->>'kid' AS kid,
+        payload->>'purpose' AS purpose
+      FROM taken
+      ORDER BY id
+      """)
+    return try rows.map { row in
+      var token: String?
+      if let id: MailToken.ID = try row["token"], let purpose: MailToken.Purpose = try row["purpose"] {
+        token = MailToken.text(of: id, for: purpose, kid: try row["kid"], keys: dependencies.refreshTokenKeys)
+      }
+      return Mailed(type: try row["type"], to: try row["email"], token: token)
+    }
+  }
+
+  /// Takes the mails and returns the token of the only one of a type.
+  func takeToken(_ type: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
+    let mails = try await takeMails().filter { $0.type == type }
+    #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
+    return try #require(mails.first?.token, sourceLocation: sourceLocation)
   }
 
   /// Runs one statement and returns its single value.

@@ -1,0 +1,86 @@
+import Postgres
+
+/// What an account is entered by: its names and its password.
+struct Credentials: Sendable {
+  let username: String
+  let email: String?
+  /// Nil for whoever signs in with a provider only.
+  let passwordHash: String?
+}
+
+extension User {
+  static func credentials(of id: ID, in database: some Querying) async throws -> Credentials? {
+    let row = try await database.first("SELECT username, email, password_hash FROM users WHERE id = \(id)")
+    return try row.map {
+      Credentials(username: try $0["username"], email: try $0["email"], passwordHash: try $0["password_hash"])
+    }
+  }
+
+  /// Exchanges the password, and ends all sessions but the one that does it. Its owner gets a mail.
+  ///
+  /// - Parameter proven: the hash that the current password was checked against, outside of this change.
+  /// - Returns: false, and nothing was done, if the account has another by now.
+  static func changePassword(
+    of id: ID, from proven: String, to hash: String, keeping session: Session.ID, in change: Change
+  ) async throws -> Bool {
+    let changed = try await change.rows(
+      """
+      UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp()
+      WHERE id = \(id) AND password_hash = \(proven)
+      """)
+    guard changed.affected == 1 else { return false }
+    try await Session.endAll(of: id, except: session, in: change)
+    // Or somebody who asked for a reset before could undo it.
+    try await MailToken.revoke(.resetPassword, of: id, in: change)
+    change.mail(.passwordChanged(id))
+    return true
+  }
+
+  /// Sets a password by a token that was mailed, which also proves the address. All sessions end, all other mailed
+  /// tokens are void, and the owner gets a mail.
+  static func resetPassword(to hash: String, by token: MailToken, in change: Change) async throws {
+    try await change.pipeline(
+      // Whoever registered with an address that they never proved may have been somebody else, who would stay in.
+      """
+      DELETE FROM identities
+      WHERE user_id = (SELECT id FROM users WHERE id = \(token.user) AND email_verified_at IS NULL)
+      """,
+      """
+      UPDATE users
+      SET password_hash = \(hash), email_verified_at = coalesce(email_verified_at, clock_timestamp()),
+        updated_at = clock_timestamp()
+      WHERE id = \(token.user)
+      """)
+    try await Session.endAll(of: token.user, in: change)
+    try await MailToken.revoke(.resetPassword, .verifyEmail, of: token.user, in: change)
+    change.touch(.profile, of: token.user)
+    change.mail(.passwordChanged(token.user))
+  }
+
+  /// Makes the address that a token was mailed to the account's own, proven one. If it had another, that one gets a mail.
+  ///
+  /// - Throws: ``AppError/emailTaken``; the token is then not spent.
+  static func verifyEmail(by token: MailToken, in change: Change) async throws {
+    let old: String? = try await credentials(of: token.user, in: change)?.email
+    do {
+      try await change.rows(
+        """
+        UPDATE users SET email = \(token.email), email_verified_at = clock_timestamp(), updated_at = clock_timestamp()
+        WHERE id = \(token.user)
+        """)
+    } catch let error as PostgresError where error.constraint == "email_taken" {
+      throw AppError.emailTaken
+    }
+    change.touch(.profile, of: token.user)
+    guard let old, old.lowercased() != token.email.lowercased() else { return }
+    // What went to the old address proves nothing about the account any more.
+    try await MailToken.revoke(.resetPassword, of: token.user, in: change)
+    change.mail(.emailChanged(token.user, from: old))
+  }
+}
+
+extension AppError {
+  static let wrongPassword = AppError(.forbidden, "wrong-password", "This is not the account's current password.")
+  static let noPassword = AppError(
+    .conflict, "no-password", "This account has no password yet: a password reset sets one.")
+}

@@ -1,0 +1,42 @@
+import Crypto
+import Foundation
+
+/// Tokens that are recognised when they are shown, and stored nowhere: `label.kid.content.mac`, where the MAC is made
+/// with a server key over all that stands before it, and over a context that the token itself does not tell.
+extension SigningKeys {
+  /// Nil without a key of this id.
+  func token(_ label: String, _ content: Data, for context: String = "", kid: String) -> String? {
+    guard let key = key(kid) else { return nil }
+    let text = "\(label).\(kid).\(content.base64URL)"
+    let mac = HMAC<SHA256>.authenticationCode(for: Self.signed(text, context), using: key)
+    return "\(text).\(Data(mac).base64URL)"
+  }
+
+  /// Nil unless one of the keys has made it, with this label and for this context.
+  func read(_ token: String, _ label: String, for context: String = "") -> (kid: String, content: Data)? {
+    let parts = token.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 4, parts[0] == label, let key = key(parts[1]), let content = Data(base64URL: parts[2]),
+      let mac = Data(base64URL: parts[3]),
+      HMAC<SHA256>.isValidAuthenticationCode(
+        mac, authenticating: Self.signed(parts[0...2].joined(separator: "."), context), using: key)
+    else { return nil }
+    return (parts[1], content)
+  }
+
+  /// A text has two dots, neither less nor more: no context can make it look like another.
+  private static func signed(_ text: String, _ context: String) -> Data {
+    Data((context.isEmpty ? text : "\(text).\(context)").utf8)
+  }
+}
+
+extension Data {
+  /// Without padding, as in RFC 4648 section 5.
+  var base64URL: String {
+    base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+  }
+
+  init?(base64URL text: String) {
+    let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
+    self.init(base64Encoded: text.replacing("-", with: "+").replacing("_", with: "/") + padding)
+  }
+}

@@ -1,0 +1,319 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+@Suite struct MailTests {
+  private struct NoPushes: PushSender {
+    func send(_ push: Push) async throws {}
+  }
+
+  private func worker(_ app: TestApp, _ mailer: (any MailSender)? = nil) -> NotificationWorker {
+    NotificationWorker(
+      app.dependencies, sender: NoPushes(), mailer: mailer ?? app.dependencies.webhookMailer ?? NoMailer(),
+      concurrency: 4)
+  }
+
+  /// Lets what waits for its next attempt be due now.
+  private func hurry(_ app: TestApp) async throws {
+    try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+  }
+
+  // MARK: The webhook
+
+  @Test func `a mail reaches the webhook, signed, with a token that does what it says`() async throws {
+    try await WebhookSink.run { sink in
+      try await TestApp.run(sink.environment) { app in
+        let ana = try await app.signUp("ana")
+        try await worker(app).runOnce()
+        let delivery = try #require(sink.deliveries.first)
+        #expect(sink.deliveries.count == 1)
+        #expect(sink.isGenuine(delivery))
+        #expect(delivery.headers["content-type"] == "application/json")
+        #expect(delivery.json.keys == ["type", "timestamp", "data"])
+        #expect(delivery.json["type"].string == "mail.verify-email")
+        #expect(Timestamp(rfc3339: delivery.json["timestamp"].string ?? "") != nil)
+        let data = delivery.json["data"]
+        #expect(data.keys == ["to", "username", "displayName", "token", "expiresAt"])
+        #expect(data["to"].string == "ana@example.com")
+        #expect(data["username"].string == "ana")
+        #expect(data["displayName"].string == "Ana")
+        let expiry = try #require(Timestamp(rfc3339: data["expiresAt"].string ?? ""))
+        #expect(expiry > Timestamp.now().adding(seconds: 23 * 3600))
+        let token = try #require(data["token"].string)
+        let answer = try await app.send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+        #expect(answer.status == 204)
+        let profile = try await ana.get("users/me")
+        #expect(profile["emailVerified"].bool == true)
+        #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+      }
+    }
+  }
+
+  @Test func `the signature is the one that the standard's own libraries make`() throws {
+    let secret = try #require(WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+    let headers = secret.headers(
+      id: "msg_p5jXN8AQM9LWM0D4loKWxJek", body: ByteBuffer(string: #"{"test": 2432232314}"#),
+      now: Timestamp(microseconds: 1_614_265_330_999_999))
+    #expect(
+      headers.map { "\($0.name): \($0.value)" } == [
+        "webhook-id: msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp: 1614265330",
+        "webhook-signature: v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+      ])
+  }
+
+  @Test func `only secrets of the standard's form and length are taken`() {
+    func secret(_ bytes: Int) -> String { "whsec_" + Data(repeating: 7, count: bytes).base64EncodedString() }
+    for good in [secret(24), secret(32), secret(64)] { #expect(WebhookSecret(good) != nil, "\(good)") }
+    let bare = secret(32).dropFirst(6)
+    for bad in ["", "whsec_", secret(23), secret(65), String(bare), "whsec_\(bare)=", "WHSEC_\(bare)"] {
+      #expect(WebhookSecret(bad) == nil, "\(bad)")
+    }
+  }
+
+  @Test func `a webhook that fails gets the mail again, under the same id`() async throws {
+    let answers: [HTTPResponse.Status] = [.serviceUnavailable, .found, .badRequest, .accepted]
+    try await WebhookSink.run(answering: { answers[min($0, answers.count) - 1] }) { sink in
+      try await TestApp.run(sink.environment) { app in
+        _ = try await app.signUp("ana")
+        for attempt in 1...3 {
+          _ = try await worker(app).step(.mails)
+          let row = try #require(
+            try await app.database.first(
+              "SELECT attempts, last_error, due_at > now() AS waits, lease FROM notification_queue"))
+          #expect(try row["attempts"] == attempt)
+          #expect(try row["waits"] == true)
+          #expect(try row["lease"] == UUID?.none)
+          let error: String = try row["last_error"]
+          #expect(error.contains(["503", "302", "400"][attempt - 1]))
+          try await hurry(app)
+        }
+        try await worker(app).runOnce()
+        #expect(sink.deliveries.count == 4)
+        #expect(Set(sink.deliveries.map(\.id)).count == 1)
+        #expect(Set(sink.deliveries.map(\.body)).count == 1)
+        let areGenuine = sink.deliveries.allSatisfy { sink.isGenuine($0) }
+        #expect(areGenuine)
+        #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+      }
+    }
+  }
+
+  @Test func `a webhook that nobody answers at is tried again`() async throws {
+    let environment = [
+      "MUSTER_MAIL_WEBHOOK": "http://127.0.0.1:1/", "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
+      "MUSTER_MAIL_WEBHOOK_SECRET": "whsec_" + Data(repeating: 7, count: 32).base64EncodedString(),
+    ]
+    try await TestApp.run(environment) { app in
+      _ = try await app.signUp("ana")
+      _ = try await worker(app).step(.mails)
+      #expect(try await app.value("SELECT attempts FROM notification_queue") == 1)
+    }
+  }
+
+  @Test func `a slow webhook holds up no notification, and its mail is not sent twice`() async throws {
+    let latch = Latch()
+    try await WebhookSink.run(answering: { _ in await latch.wait() }) { sink in
+      defer { latch.open() }
+      try await TestApp.run(sink.environment) { app in
+        let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+        let workers = (0..<2).map { _ in Task { try await worker(app).run() } }
+        try await eventually { sink.deliveries.count == 2 }
+        try await ana.sendFriendRequest(to: ben)
+        try await eventually {
+          let pushes: Int? = try await app.value(
+            "SELECT count(*) FROM notification_queue WHERE type = 'friend-request'")
+          return pushes == 0
+        }
+        // The claim is renewed until the webhook has answered, so that the other worker leaves them alone.
+        let claims: SQL = "SELECT min(leased_until) FROM notification_queue WHERE leased_until > now()"
+        let first: Timestamp = try #require(try await app.database.value(claims))
+        try await eventually {
+          let next: Timestamp? = try await app.database.value(claims)
+          return next.map { $0 > first } ?? false
+        }
+        #expect(sink.deliveries.count == 2)
+        latch.open()
+        try await eventually {
+          let mails: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+          return mails == 0
+        }
+        #expect(sink.deliveries.count == 2)
+        for worker in workers {
+          worker.cancel()
+          try await worker.value
+        }
+      }
+    }
+  }
+
+  @Test func `the worker as a process delivers mails, and needs the keys that their tokens are made with`() async throws
+  {
+    try await WebhookSink.run { sink in
+      try await TestApp.run { app in
+        _ = try await app.signUp("ana")
+        func work(_ more: [String: String]) async throws -> Program {
+          let environment = TestApp.environment(app.databaseURL).merging(sink.environment) { $1 }.merging(more) { $1 }
+          let program = try Program(Program.path("muster"), ["worker", "--once"], environment: environment, in: "/tmp")
+          _ = try await program.exitStatus()
+          return program
+        }
+        let keyless = try await work(["MUSTER_REFRESH_TOKEN_KEYS": ""])
+        #expect(try await keyless.exitStatus() != 0)
+        #expect(keyless.standardError.contains("MUSTER_REFRESH_TOKEN_KEYS"))
+
+        let another = try await work(["MUSTER_REFRESH_TOKEN_KEYS": SigningKeys.generate()])
+        #expect(another.standardError.contains("MUSTER_REFRESH_TOKEN_KEYS lacks the key"))
+        #expect(sink.deliveries.isEmpty)
+
+        let mute = try await work(["MUSTER_MAIL_WEBHOOK": ""])
+        #expect(mute.standardError.contains("MUSTER_MAIL_WEBHOOK is not set"))
+
+        try await hurry(app)
+        let good = try await work([:])
+        #expect(try await good.exitStatus() == 0, "\(good.standardError)")
+        #expect(sink.deliveries.map { $0.json["data"]["to"].string } == ["ana@example.com"])
+        let token = try #require(sink.deliveries.first?.json["data"]["token"].string)
+        for program in [another, mute, good] {
+          for secret in ["@", "mm1.", token, sink.secret] { #expect(!program.standardError.contains(secret)) }
+        }
+      }
+    }
+  }
+
+  // MARK: What is sent
+
+  @Test func `without a webhook mails wait, and say why`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      try await worker(app).runOnce()
+      let row = try #require(try await app.database.first("SELECT attempts, last_error FROM notification_queue"))
+      #expect(try row["attempts"] == 1)
+      #expect(try row["last_error"] == "MUSTER_MAIL_WEBHOOK is not set")
+      #expect(try await app.takeMails().map(\.type) == ["mail-verify-email"])
+    }
+  }
+
+  @Test func `nothing is mailed for a change that was taken back`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.takeMails()
+      let keys = app.dependencies.refreshTokenKeys
+      await #expect(throws: AppError.notYours) {
+        try await app.database.change { change in
+          let token = try await MailToken.issue(
+            .verifyEmail, email: "new@example.com", for: ana.userID, keys: keys, in: change)
+          change.mail(.token(token))
+          change.mail(.passwordChanged(ana.userID))
+          throw AppError.notYours
+        }
+      }
+      // Refused by a rule, after its mail was asked for.
+      let taken = try await app.send(
+        "POST", "auth/register",
+        body: #"{"username": "anna", "email": "ana@example.com", "password": "correct horse anna"}"#)
+      #expect(taken.problem == "email-taken")
+      #expect(try await app.takeMails().isEmpty)
+    }
+  }
+
+  @Test func `a mail whose token is of no use any more is not sent`() async throws {
+    try await WebhookSink.run { sink in
+      try await TestApp.run(sink.environment) { app in
+        for name in ["ana", "ben", "cleo", "dev"] { _ = try await app.signUp(name) }
+        // Expired, used, replaced.
+        try await app.database.execute(
+          "UPDATE mail_tokens SET expires_at = now() - interval '1 second' WHERE email = 'ana@example.com'")
+        try await app.database.execute("DELETE FROM mail_tokens WHERE email = 'ben@example.com'")
+        try await app.database.execute("UPDATE mail_tokens SET id = uuid_v7() WHERE email = 'cleo@example.com'")
+        try await worker(app).runOnce()
+        #expect(sink.deliveries.map { $0.json["data"]["to"].string } == ["dev@example.com"])
+        #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+      }
+    }
+  }
+
+  @Test func `neither the database nor its queue holds the text of a token`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      let rows = try await app.database.rows(
+        """
+        SELECT to_jsonb(t)::text FROM mail_tokens AS t
+        UNION ALL
+        SELECT to_jsonb(q)::text FROM notification_queue AS q
+        """)
+      let stored = try rows.map { try $0[0] as String }.joined()
+      let token = try await app.takeToken("mail-verify-email")
+      let code = try #require(token.split(separator: ".").last)
+      #expect(code.count == 43)
+      #expect(rows.count == 2 && !stored.contains(code) && !stored.contains("mm1"))
+    }
+  }
+
+  @Test func `in development the log is the mailbox`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      let lines = Lines()
+      let mailer = LogMailer(logger: Logger(label: "test") { _ in LineHandler(lines: lines) })
+      try await worker(app, mailer).runOnce()
+      let line = try #require(lines.kept.withLock { $0.first })
+      #expect(lines.kept.withLock { $0.count } == 1)
+      #expect(line.level == .notice)
+      let fields = line.metadata.mapValues { "\($0)" }
+      #expect(fields["to"] == "ana@example.com" && fields["type"] == "verify-email")
+      let token = try #require(fields["token"])
+      let answer = try await app.send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+      #expect(answer.status == 204)
+    }
+  }
+
+  @Test func `what the worker forgets because it has expired shows in the profile`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
+      let stale = try await ana.stale { try await worker(app).runOnce() }
+      #expect(stale == [.profile])
+      #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
+    }
+  }
+}
+
+/// Keeps whoever waits until it is open.
+private final class Latch: Sendable {
+  private let isOpen = Mutex(false)
+
+  func open() {
+    isOpen.withLock { $0 = true }
+  }
+
+  func wait() async -> HTTPResponse.Status {
+    while !isOpen.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(20)) }
+    return .ok
+  }
+}
+
+private final class Lines: Sendable {
+  let kept = Mutex<[(level: Logger.Level, metadata: Logger.Metadata)]>([])
+}
+
+private struct LineHandler: LogHandler {
+  let lines: Lines
+  var metadata = Logger.Metadata()
+  var logLevel = Logger.Level.info
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    lines.kept.withLock { $0.append((event.level, event.metadata ?? [:])) }
+  }
+}

@@ -1,0 +1,372 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+extension TestApp {
+  fileprivate func logIn(_ username: String, _ password: String) async throws -> Answer {
+    try await send("POST", "auth/login", body: #"{"login": "\#(username)", "password": "\#(password)"}"#)
+  }
+
+  fileprivate func askForReset(_ email: String) async throws -> Answer {
+    try await send("POST", "auth/password-reset", body: #"{"email": "\#(email)"}"#)
+  }
+
+  fileprivate func confirmReset(_ token: String, _ password: String) async throws -> Answer {
+    try await send(
+      "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
+  }
+
+  fileprivate func verify(_ token: String) async throws -> Answer {
+    try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+  }
+
+  /// Mails somebody a token for an address that is to be theirs, and returns it.
+  fileprivate func issue(_ email: String, for phone: Phone) async throws -> String {
+    let keys = dependencies.refreshTokenKeys
+    try await takeMails()
+    try await database.change { change in
+      change.mail(
+        .token(try await MailToken.issue(.verifyEmail, email: email, for: phone.userID, keys: keys, in: change)))
+    }
+    return try await takeToken("mail-verify-email")
+  }
+
+  /// How many of many requests at once got each status.
+  fileprivate func race(
+    _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> Answer
+  ) async throws -> [Int: Int] {
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for index in 0..<count { group.addTask { try await request(index).status } }
+      return try await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+    }
+  }
+}
+
+extension Phone {
+  fileprivate func changePassword(from current: String, to new: String) async throws -> Answer {
+    try await send("POST", "auth/password", #"{"currentPassword": "\#(current)", "newPassword": "\#(new)"}"#)
+  }
+}
+
+/// Somebody's password is "correct horse" and their name.
+@Suite struct PasswordTests {
+  // MARK: Changing it
+
+  @Test func `a changed password is the only one, ends the other sessions, and is told by mail`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let other = try Phone(app, "ana", try await app.logIn("ana", "correct horse ana"))
+      try await app.takeMails()
+      let answer = try await ana.changePassword(from: "correct horse ana", to: "another horse ana")
+      #expect(answer.status == 204, "\(answer.body)")
+      #expect(answer.header("Cache-Control") == "no-store")
+      #expect(try await app.logIn("ana", "correct horse ana").status == 401)
+      #expect(try await app.logIn("ana", "another horse ana").status == 200)
+      #expect(try await ana.refresh().status == 200)
+      #expect(try await other.refresh().problem == "session-ended")
+      let mails = try await app.takeMails()
+      #expect(mails.map(\.type) == ["mail-password-changed"])
+      #expect(mails.first?.to == "ana@example.com" && mails.first?.token == nil)
+    }
+  }
+
+  @Test func `whoever does not know the password cannot change it, nor guess on for long`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.takeMails()
+      var answers: [Answer] = []
+      repeat {
+        answers.append(try await ana.changePassword(from: "wrong horse \(answers.count)", to: "another horse ana"))
+      } while answers.last?.status == 403 && answers.count < 20
+      #expect(answers.first?.problem == "wrong-password")
+      #expect(answers.last?.status == 429)
+      #expect(answers.last?.header("Retry-After") != nil)
+      // What is open stays so, and nothing has happened.
+      _ = try await ana.get("users/me")
+      #expect(try await ana.refresh().status == 200)
+      #expect(try await app.takeMails().isEmpty)
+      #expect(try await app.logIn("ana", "correct horse ana").status == 200)
+    }
+  }
+
+  @Test func `of two changes at once, one happens`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let statuses = try await app.race(2) {
+        try await ana.changePassword(from: "correct horse ana", to: "another horse \($0)")
+      }
+      #expect(statuses == [204: 1, 403: 1])
+    }
+  }
+
+  @Test func `an account without a password gets one by a reset`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.database.execute("UPDATE users SET password_hash = NULL")
+      #expect(try await ana.changePassword(from: "correct horse ana", to: "another horse").problem == "no-password")
+      _ = try await app.askForReset("ana@example.com")
+      let token = try await app.takeToken("mail-reset-password")
+      #expect(try await app.confirmReset(token, "another horse").status == 204)
+      #expect(try await app.logIn("ana", "another horse").status == 200)
+    }
+  }
+
+  // MARK: Choosing it
+
+  @Test func `the commonest passwords and the account's own names are refused, however they are written`() async throws
+  {
+    try await TestApp.run { app in
+      let username = "ana.duarte"
+      for password in [
+        "password", "Password1", "ILOVEYOU", "12345678", "qwertyuiop", "ｐａｓｓｗｏｒｄ", username, "ANA.DUARTE",
+        "duarte-ana@example.com", "duarte-ana", "Duarte-Ana", "ｄｕａｒｔｅ－ａｎａ",
+      ] {
+        let answer = try await app.send(
+          "POST", "auth/register",
+          body: #"{"username": "\#(username)", "email": "duarte-ana@example.com", "password": "\#(password)"}"#)
+        #expect(answer.status == 422 && answer.badFields == ["password"], "\(password): \(answer.body)")
+      }
+      let ana = try await app.signUp("ana")
+      _ = try await app.askForReset("ana@example.com")
+      let token = try await app.takeToken("mail-reset-password")
+      for password in ["iloveyou", "ana@example.com", "short"] {
+        let changed = try await ana.changePassword(from: "correct horse ana", to: password)
+        #expect(changed.badFields == ["newPassword"], "\(password): \(changed.body)")
+        let reset = try await app.confirmReset(token, password)
+        #expect(reset.badFields == ["newPassword"], "\(password): \(reset.body)")
+      }
+      // The token is still good.
+      #expect(try await app.confirmReset(token, "another horse ana").status == 204)
+    }
+  }
+
+  @Test func `five thousand passwords are known for common`() {
+    let listed = Resources.commonPasswords.split(separator: "\n").filter { !$0.hasPrefix("#") }
+    #expect(listed.count == 5000)
+    for password in listed {
+      #expect(password.count >= 8 && Passwords.checkChoice(String(password), username: nil, email: nil) != nil)
+    }
+    for password in ["correct horse", "plans-with-friends", "password of my own", ""] {
+      #expect(Passwords.checkChoice(password, username: "ana", email: "ana@example.com") == nil, "\(password)")
+    }
+  }
+
+  // MARK: Resetting it
+
+  @Test func `a reset sets the password, ends all sessions, and proves the address`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      #expect(try await app.askForReset("ANA@example.com").status == 202)
+      let mails = try await app.takeMails()
+      #expect(mails.map(\.type) == ["mail-verify-email", "mail-reset-password"])
+      #expect(mails.allSatisfy { $0.to == "ana@example.com" })
+      let token = try #require(mails.last?.token)
+      let answer = try await app.confirmReset(token, "another horse ana")
+      #expect(answer.status == 204, "\(answer.body)")
+      #expect(answer.header("Cache-Control") == "no-store")
+      #expect(try await ana.refresh().problem == "session-ended")
+      #expect(try await app.logIn("ana", "correct horse ana").status == 401)
+      let again = try Phone(app, "ana", try await app.logIn("ana", "another horse ana"))
+      let profile = try await again.get("users/me")
+      #expect(profile["emailVerified"].bool == true)
+      // The other token that was mailed is void, too.
+      let void = try await app.verify(try #require(mails.first?.token))
+      #expect(void.badFields == ["token"])
+      #expect(try await app.takeMails().map(\.type) == ["mail-password-changed"])
+    }
+  }
+
+  @Test func `asking for a reset tells nobody whether there is an account`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      try await app.takeMails()
+      let known = try await app.askForReset("ana@example.com")
+      let unknown = try await app.askForReset("nobody@example.com")
+      for answer in [known, unknown] {
+        #expect(answer.status == 202 && answer.body == "{}")
+        #expect(answer.header("Cache-Control") == "no-store")
+      }
+      let names = [known, unknown].map { Set($0.headers.map { $0.name.lowercased() }) }
+      #expect(names[0] == names[1])
+      #expect(try await app.takeMails().map(\.to) == ["ana@example.com"])
+    }
+  }
+
+  @Test func `nobody's mailbox is flooded, and who asks does not learn of it`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      try await app.takeMails()
+      for address in ["ana@example.com", "nobody@example.com"] {
+        for _ in 0..<9 {
+          let answer = try await app.askForReset(address)
+          #expect(answer.status == 202, "\(answer.body)")
+        }
+      }
+      let mails = try await app.takeMails()
+      #expect((1..<9).contains(mails.count))
+      // Nor are many mailboxes from one place.
+      let statuses = try await app.race(60) { try await app.askForReset("nobody\($0)@example.com") }
+      #expect(Set(statuses.keys) == [202, 429])
+    }
+  }
+
+  @Test func `only the newest token resets, once, and only before it expires`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      var tokens: [String] = []
+      for _ in 1...3 {
+        _ = try await app.askForReset("ana@example.com")
+        tokens.append(try await app.takeToken("mail-reset-password"))
+      }
+      for old in tokens.dropLast() {
+        #expect(try await app.confirmReset(old, "another horse ana").badFields == ["token"])
+      }
+      try await app.database.execute("UPDATE mail_tokens SET expires_at = expires_at - interval '30 minutes'")
+      #expect(try await app.confirmReset(tokens[2], "another horse ana").badFields == ["token"])
+      try await app.database.execute("UPDATE mail_tokens SET expires_at = expires_at + interval '30 minutes'")
+      #expect(try await app.confirmReset(tokens[2], "another horse ana").status == 204)
+      let repeated = try await app.confirmReset(tokens[2], "another horse ana")
+      #expect(repeated.status == 422 && repeated.badFields == ["token"])
+    }
+  }
+
+  @Test func `of many who show one token at once, one resets the password`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      _ = try await app.askForReset("ana@example.com")
+      let token = try await app.takeToken("mail-reset-password")
+      let statuses = try await app.race(16) { try await app.confirmReset(token, "another horse \($0)") }
+      #expect(statuses == [204: 1, 422: 15])
+      #expect(try await app.takeMails().map(\.type) == ["mail-password-changed"])
+    }
+  }
+
+  @Test func `a changed password voids the reset that was asked for before`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await app.askForReset("ana@example.com")
+      let token = try await app.takeToken("mail-reset-password")
+      #expect(try await ana.changePassword(from: "correct horse ana", to: "another horse ana").status == 204)
+      #expect(try await app.confirmReset(token, "a third horse ana").badFields == ["token"])
+    }
+  }
+
+  @Test func `what somebody linked who never proved the address goes when its owner resets the password`() async throws
+  {
+    try await TestApp.run { app in
+      for name in ["ana", "ben"] {
+        let phone = try await app.signUp(name)
+        let token = try await app.takeToken("mail-verify-email")
+        if name == "ben" { #expect(try await app.verify(token).status == 204) }
+        try await app.database.execute(
+          "INSERT INTO identities (provider, subject, user_id) VALUES ('google', \(name), \(phone.userID))")
+        _ = try await app.askForReset("\(name)@example.com")
+        let reset = try await app.takeToken("mail-reset-password")
+        #expect(try await app.confirmReset(reset, "another horse \(name)").status == 204)
+      }
+      let linked = try await app.database.rows("SELECT subject FROM identities").map { try $0["subject"] as String }
+      #expect(linked == ["ben"])
+    }
+  }
+
+  // MARK: Proving an address
+
+  @Test func `an address is proven once, and the profile says so`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let token = try await app.takeToken("mail-verify-email")
+      let before = try await ana.get("users/me")
+      #expect(before["emailVerified"].bool == false)
+      let stale = try await ana.stale {
+        let answer = try await app.verify(token)
+        #expect(answer.status == 204)
+      }
+      #expect(stale == [.profile])
+      let after = try await ana.get("users/me")
+      #expect(after["emailVerified"].bool == true)
+      let repeated = try await app.verify(token)
+      #expect(repeated.status == 422 && repeated.badFields == ["token"])
+      #expect(try await app.takeMails().isEmpty)
+    }
+  }
+
+  @Test func `another address is the account's once it is proven, and the old one hears of it`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await app.askForReset("ana@example.com")
+      let reset = try await app.takeToken("mail-reset-password")
+      let token = try await app.issue("new@example.com", for: ana)
+      let before = try await ana.get("users/me")
+      #expect(before["email"].string == "ana@example.com")
+      #expect(try await app.verify(token).status == 204)
+      let after = try await ana.get("users/me")
+      #expect(after["email"].string == "new@example.com" && after["emailVerified"].bool == true)
+      let mails = try await app.takeMails()
+      #expect(mails.map(\.type) == ["mail-email-changed"])
+      #expect(mails.first?.to == "ana@example.com" && mails.first?.token == nil)
+      // What went to the old address opens nothing any more.
+      #expect(try await app.confirmReset(reset, "another horse ana").badFields == ["token"])
+      #expect(try await app.logIn("new@example.com", "correct horse ana").status == 200)
+    }
+  }
+
+  @Test func `an address that is another's by now is refused, and the token is not spent`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let token = try await app.issue("ben@example.com", for: ana)
+      _ = try await app.signUp("ben")
+      #expect(try await app.verify(token).problem == "email-taken")
+      try await app.database.execute("UPDATE users SET email = 'b@example.com' WHERE username = 'ben'")
+      #expect(try await app.verify(token).status == 204)
+    }
+  }
+
+  @Test func `of many who show one token at once, one proves the address`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      let token = try await app.takeToken("mail-verify-email")
+      let statuses = try await app.race(16) { _ in try await app.verify(token) }
+      #expect(statuses == [204: 1, 422: 15])
+    }
+  }
+
+  // MARK: Tokens
+
+  @Test func `a token serves its purpose only, and none can be made up`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let verifying = try await app.takeToken("mail-verify-email")
+      _ = try await app.askForReset("ana@example.com")
+      let resetting = try await app.takeToken("mail-reset-password")
+      let (mine, other) = (verifying.split(separator: "."), resetting.split(separator: "."))
+      let keys = app.dependencies.refreshTokenKeys
+      let foreign = try SigningKeys("\(keys.signing.kid):\(SigningKeys.generate().split(separator: ":")[1])")
+      let id = try #require(try await app.value("SELECT id FROM mail_tokens", as: MailToken.ID.self))
+      let forged = try #require(MailToken.text(of: id, for: .verifyEmail, kid: keys.signing.kid, keys: foreign))
+      for bad in [
+        resetting, "\(mine[0]).\(mine[1]).\(other[2]).\(mine[3])", "\(mine[0]).\(mine[1]).\(mine[2]).", "mm1...",
+        "x", ana.refreshToken, ana.accessToken, verifying + "A", String(verifying.dropLast(3)), forged,
+      ] {
+        let answer = try await app.verify(bad)
+        #expect(answer.status == 422 && answer.badFields == ["token"], "\(bad): \(answer.body)")
+      }
+      #expect(try await app.confirmReset(verifying, "another horse ana").badFields == ["token"])
+      let refresh = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(verifying)"}"#)
+      #expect(refresh.status == 401)
+      // None of that has spent anything.
+      #expect(try await app.verify(verifying).status == 204)
+      #expect(try await app.confirmReset(resetting, "another horse ana").status == 204)
+    }
+  }
+
+  @Test func `a mailed token outlives an exchange of keys`() async throws {
+    let (old, new) = (SigningKeys.generate(), SigningKeys.generate())
+    let (id, kid) = (MailToken.ID.new(), try SigningKeys(old).signing.kid)
+    let before = MailToken.text(of: id, for: .resetPassword, kid: kid, keys: try SigningKeys(old))
+    let after = MailToken.text(of: id, for: .resetPassword, kid: kid, keys: try SigningKeys("\(new),\(old)"))
+    #expect(before != nil && before == after)
+    #expect(MailToken.text(of: id, for: .resetPassword, kid: kid, keys: try SigningKeys(new)) == nil)
+  }
+}

@@ -1,0 +1,99 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+@testable import App
+
+/// Somebody else's webhook: keeps what it is sent, and answers as it is told to.
+final class WebhookSink: Sendable {
+  struct Delivery: Sendable {
+    /// By their names in small letters.
+    let headers: [String: String]
+    let body: String
+
+    var id: String? { headers["webhook-id"] }
+    var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
+  }
+
+  let secret = "whsec_" + SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
+  private let kept = Mutex<[Delivery]>([])
+  private let port = Mutex(0)
+  private let answer: @Sendable (_ number: Int) async -> HTTPResponse.Status
+
+  private init(answer: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status) {
+    self.answer = answer
+  }
+
+  var deliveries: [Delivery] { kept.withLock { $0 } }
+
+  /// What makes Muster deliver here.
+  var environment: [String: String] {
+    [
+      "MUSTER_MAIL_WEBHOOK": "http://127.0.0.1:\(port.withLock { $0 })/mails", "MUSTER_MAIL_WEBHOOK_SECRET": secret,
+      "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
+    ]
+  }
+
+  /// Whether a delivery is signed as Standard Webhooks 1.0 wants it, found out in its own words and not in ours.
+  func isGenuine(_ delivery: Delivery) -> Bool {
+    guard let id = delivery.id, let timestamp = delivery.headers["webhook-timestamp"],
+      let signatures = delivery.headers["webhook-signature"], let seconds = Double(timestamp),
+      abs(seconds - Date().timeIntervalSince1970) < 300, let key = Data(base64Encoded: String(secret.dropFirst(6)))
+    else { return false }
+    let signed = Data("\(id).\(timestamp).\(delivery.body)".utf8)
+    let mac = HMAC<SHA256>.authenticationCode(for: signed, using: SymmetricKey(data: key))
+    return signatures.split(separator: " ").contains("v1,\(Data(mac).base64EncodedString())")
+  }
+
+  /// Listens while `body` runs.
+  ///
+  /// - Parameter answer: to the delivery of this number, from 1.
+  static func run(
+    answering answer: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status = { _ in .noContent },
+    _ body: @escaping @Sendable (WebhookSink) async throws -> Void
+  ) async throws {
+    let sink = WebhookSink(answer: answer)
+    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+    var logger = Logger(label: "webhook")
+    logger.logLevel = .critical
+    let application = Application(
+      responder: CallbackResponder<BasicRequestContext> { request, _ in try await sink.take(request) },
+      configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
+      onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: logger)
+    let group = ServiceGroup(services: [application], logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+      tasks.addTask {
+        try await group.run()
+        continuation.finish()
+      }
+      var iterator = ports.makeAsyncIterator()
+      let port = try #require(await iterator.next())
+      sink.port.withLock { $0 = port }
+      do {
+        try await body(sink)
+      } catch {
+        await group.triggerGracefulShutdown()
+        throw error
+      }
+      await group.triggerGracefulShutdown()
+      try await tasks.waitForAll()
+    }
+  }
+
+  private func take(_ request: Request) async throws -> Response {
+    let body = try await request.body.collect(upTo: 1 << 20)
+    let headers = request.headers.map { ($0.name.canonicalName, $0.value) }
+    let delivery = Delivery(headers: Dictionary(headers) { $1 }, body: String(buffer: body))
+    let number = kept.withLock { kept in
+      kept.append(delivery)
+      return kept.count
+    }
+    return Response(status: await answer(number))
+  }
+}
