@@ -25,6 +25,7 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
 
   let signedIn = open.group().add(middleware: SignedIn(accessTokens: dependencies.accessTokens))
   UserRoutes(dependencies).add(to: signedIn)
+  AccountRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies).add(to: signedIn)
   InvitationRoutes(dependencies).add(to: signedIn)
