@@ -31,7 +31,7 @@ struct AccountRoutes {
       return (edit, fields.proof(password: "currentPassword"))
     }
     if case .set(let email) = edit.email {
-      try await proof?.check(for: me, in: dependencies)
+      try await proof?.check(for: me, in: dependencies, logger: context.logger)
       // Neither may one address be flooded, nor many by one account.
       _ = try await Throttle.attempt([.mail(email), .mail(me.description)], in: database) { true }
     }
@@ -54,7 +54,7 @@ struct AccountRoutes {
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let proof = try await request.read { $0.proof(password: "password") }
-    try await proof.check(for: me, in: dependencies)
+    try await proof.check(for: me, in: dependencies, logger: context.logger)
     try await database.change { try await User.erase(me, in: $0) }
     return Response(status: .noContent)
   }

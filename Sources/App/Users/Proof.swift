@@ -1,3 +1,4 @@
+import Logging
 import Postgres
 
 /// Fresh evidence that it is the account's owner who acts, and not somebody with their unlocked phone.
@@ -9,7 +10,7 @@ enum Proof: Sendable {
   /// Checks it. Takes as long as checking a password does, so not in a transaction.
   ///
   /// - Throws: ``AppError/wrongPassword``, or ``AppError/tooManyAttempts`` after some of these.
-  func check(for user: User.ID, in dependencies: Dependencies) async throws {
+  func check(for user: User.ID, in dependencies: Dependencies, logger: Logger) async throws {
     let database = dependencies.database
     let account = try await database.first("SELECT password_hash FROM users WHERE id = \(user)")
     guard let account else { throw AppError.sessionEnded }
@@ -20,8 +21,7 @@ enum Proof: Sendable {
         case .password(let password): try await dependencies.passwords.verify(password, against: hash)
         case .idToken(let token, let nonce):
           try await Identity.proves(
-            token, nonce: nonce, is: user, providers: dependencies.identityProviders, logger: dependencies.logger,
-            in: database)
+            token, nonce: nonce, is: user, providers: dependencies.identityProviders, logger: logger, in: database)
         }
       return isRight ? true : nil
     }
