@@ -59,6 +59,10 @@ CREATE TABLE retired_usernames (
   until timestamptz NOT NULL
 );
 
+-- All that somebody sent and got, closed ones too: for the export, and so that a deletion finds them.
+CREATE INDEX friend_requests_of_sender ON friend_requests (sender_id, id);
+CREATE INDEX friend_requests_of_receiver ON friend_requests (receiver_id, id);
+
 -- Events outlive their creator: guests keep them in their archive.
 ALTER TABLE events
   ALTER COLUMN creator_id DROP NOT NULL,
@@ -71,6 +75,8 @@ ALTER TABLE events
   ALTER COLUMN creator_id SET NOT NULL,
   DROP CONSTRAINT events_creator_id_fkey,
   ADD CONSTRAINT events_creator_id_fkey FOREIGN KEY (creator_id) REFERENCES users ON DELETE CASCADE;
+DROP INDEX friend_requests_of_receiver;
+DROP INDEX friend_requests_of_sender;
 DROP TABLE retired_usernames;
 DROP TABLE throttles;
 DROP TABLE mail_tokens;

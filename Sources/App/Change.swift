@@ -27,6 +27,7 @@ public final class Change: Querying {
     var touchedSets: [(collection: Collection, users: SQL)] = []
     var notices: [(recipients: Recipients, notice: Notice)] = []
     var mails: [Mail] = []
+    var erasures: [SQL] = []
   }
 
   private struct Touch: Hashable {
@@ -78,6 +79,13 @@ public final class Change: Querying {
     hearers.withLock { $0.mails.append(mail) }
   }
 
+  /// Deletes rows last of all: the sets of people who hear of the change are read from them.
+  ///
+  /// - Parameter rows: a DELETE of rows that this change has locked, or that nobody can change without what it has locked.
+  func erase(_ rows: SQL) {
+    hearers.withLock { $0.erasures.append(rows) }
+  }
+
   fileprivate func finish() {
     let hearers = hearers.withLock { $0 }
     if !hearers.touched.isEmpty || !hearers.touchedSets.isEmpty { transaction.atCommit(Self.stamping(hearers)) }
@@ -96,6 +104,7 @@ public final class Change: Querying {
         """)
     }
     for mail in hearers.mails { transaction.atCommit(mail.enqueueing) }
+    for erasure in hearers.erasures { transaction.atCommit(erasure) }
   }
 
   /// Locks all rows in one order, so that no two changes wait for each other crosswise. A row's stamp is made while its
@@ -125,7 +134,7 @@ public final class Change: Querying {
 
 extension Change {
   /// Locks the users' rows in id order. `.share`: their names will enter somebody's list. `.update`: how they look, or
-  /// how two of them stand to each other, is about to change.
+  /// how two of them stand to each other, is about to change. `.erase`: the account goes, and nothing new may refer to it.
   ///
   /// - Returns: those that exist.
   @discardableResult
@@ -143,6 +152,7 @@ extension Change {
   enum LockStrength: String {
     case share = "FOR SHARE"
     case update = "FOR NO KEY UPDATE"
+    case erase = "FOR UPDATE"
   }
 }
 

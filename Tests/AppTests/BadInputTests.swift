@@ -363,9 +363,12 @@ import Testing
           answers.append(try await connection.answer(to: method))
         }
         #expect(answers.map(\.status) == [200, 200], "\(call)")
-        for name in ["Content-Length", "Content-Type", "ETag"] {
+        for name in ["Content-Type", "ETag"] {
           #expect(answers[0].header(name) == answers[1].header(name), "\(name) of \(call)")
         }
+        // What is made while it is sent has no length beforehand.
+        if answers[1].header("Transfer-Encoding") == "chunked" { continue }
+        #expect(answers[0].header("Content-Length") == answers[1].header("Content-Length"), "\(call)")
         #expect(answers[1].body.utf8.count == answers[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
       }
     }
@@ -473,13 +476,14 @@ import Testing
   }
 }
 
-/// Ana and Dev are friends; Ben and Cleo have asked her to be; Dev is invited to her event; Finn knows nobody.
+/// Ana and Dev are friends; Ben and Cleo have asked her to be; Dev is invited to her event; Finn and Hugo know nobody.
 private struct Scene: Sendable {
   let app: TestApp
   let ana: Phone
   let ben: Phone
   let dev: Phone
   let finn: Phone
+  let hugo: Phone
   /// Mailed to Ben, and to Cleo.
   let verifyToken: String
   let resetToken: String
@@ -499,8 +503,8 @@ private struct Scene: Sendable {
       let resetToken = try await app.takeToken("mail-reset-password")
       try await body(
         Scene(
-          app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"), verifyToken: verifyToken,
-          resetToken: resetToken,
+          app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
+          hugo: try await app.signUp("hugo"), verifyToken: verifyToken, resetToken: resetToken,
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
       try await app.takeNotifications()
@@ -528,6 +532,23 @@ private struct Scene: Sendable {
           (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
         ]),
       Call("GET", "/api/v1/users/me", by: ana),
+      Call(
+        "PATCH", "/api/v1/users/me", by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
+        wrong: [
+          (
+            #"{"username": null, "displayName": "", "bio": 5, "email": "nobody"}"#,
+            ["username", "displayName", "bio", "email", "currentPassword"]
+          ),
+          (#"{"username": "a b", "bio": "\#("a".repeated(501))"}"#, ["username", "bio"]),
+          (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
+        ]),
+      Call("GET", "/api/v1/users/me/export", by: ana),
+      Call(
+        "DELETE", "/api/v1/users/me", by: hugo, body: #"{"password": "correct horse hugo"}"#,
+        wrong: [
+          ("{}", ["password"]), (#"{"password": null, "nonce": "x"}"#, ["password"]),
+          (#"{"password": 5, "idToken": {}}"#, ["password", "idToken"]),
+        ]),
       Call("GET", "/api/v1/friends", by: ana, isList: true),
       Call("GET", "/api/v1/friend-requests", by: ana, isList: true),
       Call(

@@ -19,7 +19,11 @@ import Testing
       let ana = try Phone(app, "Ana", answer)
       let me = try await ana.get("users/me")
       #expect(me["email"].string == "ana@example.com")
-      #expect(me.keys == ["id", "username", "displayName", "bio", "pictureUrl", "email", "createdAt", "timestamp"])
+      #expect(
+        me.keys == [
+          "id", "username", "displayName", "bio", "pictureUrl", "email", "emailVerified", "pendingEmail", "createdAt",
+          "timestamp",
+        ])
     }
   }
 

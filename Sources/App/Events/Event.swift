@@ -61,7 +61,8 @@ public struct Event: Sendable {
   let id: ID
   let plan: Plan
   let status: Status
-  let creator: Person
+  /// Nil once the account is gone.
+  let creator: Person?
   let version: Int
   let counts: Counts
   let createdAt: Timestamp
@@ -73,7 +74,8 @@ public struct Event: Sendable {
     id = try row["id"]
     plan = try Plan(row: row)
     status = try row["status"]
-    creator = try Person(row: row, prefix: "creator_")
+    let creatorID: User.ID? = try row["creator_id"]
+    creator = try creatorID.map { _ in try Person(row: row, prefix: "creator_") }
     version = try row["version"]
     counts = Counts(
       invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
@@ -100,7 +102,7 @@ public struct Event: Sendable {
       SELECT event_id, status FROM invitations WHERE user_id = \(user)
     ) AS m
     JOIN events AS e ON e.id = m.event_id
-    JOIN users AS c ON c.id = e.creator_id
+    LEFT JOIN users AS c ON c.id = e.creator_id
     """
   }
 
@@ -184,7 +186,7 @@ public struct Event: Sendable {
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)
-    guard let row, try row["creator_id"] == creator else {
+    guard let row, try (row["creator_id"] as User.ID?) == creator else {
       throw try await refusal(id, for: creator, in: change)
     }
     try checkIsOpen(row)

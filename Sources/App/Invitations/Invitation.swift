@@ -28,7 +28,7 @@ struct Invitation: Sendable {
     var source: SQL = """
       (SELECT event_id, status AS my_status, invited_at FROM invitations WHERE user_id = \(user)) AS m
       JOIN events AS e ON e.id = m.event_id
-      JOIN users AS c ON c.id = e.creator_id
+      LEFT JOIN users AS c ON c.id = e.creator_id
       WHERE e.archived_at IS NULL
       """
     if let status { source += " AND m.my_status = \(status)" }
@@ -81,7 +81,7 @@ struct Invitation: Sendable {
       "SELECT status FROM invitations WHERE event_id = \(event) AND user_id = \(guest) FOR NO KEY UPDATE",
       "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(guest)")
     guard let eventRow = rows[0].first, let person = rows[2].first else { throw AppError.eventNotFound }
-    let creator: User.ID = try eventRow["creator_id"]
+    let creator: User.ID? = try eventRow["creator_id"]
     guard let invitation = rows[1].first else { throw creator == guest ? AppError.ownEvent : AppError.eventNotFound }
     try Event.checkIsOpen(eventRow)
     let (old, title): (Status, String) = (try invitation["status"], try eventRow["title"])
@@ -100,10 +100,12 @@ struct Invitation: Sendable {
         \(unescaped: new.rawValue)_count = \(unescaped: new.rawValue)_count + 1
       WHERE id = \(event)
       """)
-    change.touch(.events, of: creator)
+    if let creator {
+      change.touch(.events, of: creator)
+      change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new))
+    }
     change.touch(.events, .invitations, of: guest)
     if try eventRow["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
-    change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new))
     if old == .going { try await promoteWaiting(to: event, titled: title, in: change) }
   }
 
@@ -135,7 +137,7 @@ struct Invitation: Sendable {
       change.touch(.events, .invitations, of: guest)
       change.notify(guest, .waitlistPromoted(event, title))
     }
-    change.touch(.events, of: try counts["creator_id"])
+    if let creator: User.ID = try counts["creator_id"] { change.touch(.events, of: creator) }
     if try counts["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
   }
 

@@ -48,6 +48,11 @@ struct Notice: Sendable {
       [("eventId", event), ("changes", changes.map(\.field))])
   }
 
+  /// Names nobody: its reason may be that the creator's account is gone.
+  static func eventCancelled(_ event: Event.ID, _ title: String) -> Notice {
+    Notice("event-cancelled", about: event.rawValue, "“\(title)” was cancelled.", [("eventId", event)])
+  }
+
   static func invitationAnswered(
     _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status
   ) -> Notice {

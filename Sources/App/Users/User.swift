@@ -9,10 +9,15 @@ public struct User: Sendable {
   let displayName: String
   let bio: String?
   let pictureURL: String?
-  let email: String
+  /// Nil if its owner never told one: who signs in with Apple or Google need not.
+  let email: String?
+  let isEmailVerified: Bool
+  /// To which a link was mailed: it becomes the address once it is followed. Stays until then, or until another is asked
+  /// for, whether the link is still good or not: a profile does not change by the clock.
+  let pendingEmail: String?
   let createdAt: Timestamp
   /// The stamp of the profile, read in the same snapshot.
-  let stamp: Timestamp?
+  var stamp: Timestamp?
 
   struct Registration: Sendable {
     let username: String
@@ -22,9 +27,12 @@ public struct User: Sendable {
   }
 
   /// Creates an account and the stamps of all its collections.
+  ///
+  /// - Throws: ``AppError/usernameTaken``, for the name of an account deleted a short while ago too, or
+  ///   ``AppError/emailTaken``.
   static func register(_ new: Registration, id: ID = .new(), in change: Change) async throws -> ID {
     do {
-      try await change.pipeline(
+      let answers = try await change.pipeline(
         """
         INSERT INTO users (id, username, email, display_name, password_hash)
         VALUES (\(id), \(new.username), \(new.email), \(new.displayName), \(new.passwordHash))
@@ -32,7 +40,9 @@ public struct User: Sendable {
         """
         INSERT INTO collection_stamps (user_id, collection, stamp)
         SELECT \(id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
-        """)
+        """,
+        retired(new.username))
+      guard answers[2].isEmpty else { throw AppError.usernameTaken }
       return id
     } catch let error as PostgresError where error.constraint == "username_taken" {
       throw AppError.usernameTaken
@@ -42,7 +52,7 @@ public struct User: Sendable {
   }
 
   /// The account with this username or e-mail address, without regard to case, and what its password is checked
-  /// against.
+  /// against: nil without a password.
   static func credentials(
     login: String, in database: some Querying
   ) async throws -> (id: ID, passwordHash: String?)? {
@@ -75,16 +85,19 @@ public struct User: Sendable {
   static func find(_ id: ID, in database: some Querying) async throws -> User? {
     let row = try await database.first(
       """
-      SELECT u.id, u.username, u.display_name, u.bio, u.picture_url, u.email, u.created_at, s.stamp
+      SELECT u.id, u.username, u.display_name, u.bio, u.picture_url, u.email,
+        u.email_verified_at IS NOT NULL AS is_email_verified, pending.email AS pending_email, u.created_at, s.stamp
       FROM users AS u
       LEFT JOIN collection_stamps AS s ON s.user_id = u.id AND s.collection = 'profile'
+      LEFT JOIN mail_tokens AS pending ON pending.user_id = u.id AND pending.purpose = 'verify-email'
+        AND pending.email IS DISTINCT FROM u.email
       WHERE u.id = \(id)
       """)
     return try row.map { row in
       User(
         id: try row["id"], username: try row["username"], displayName: try row["display_name"], bio: try row["bio"],
-        pictureURL: try row["picture_url"], email: try row["email"], createdAt: try row["created_at"],
-        stamp: try row["stamp"])
+        pictureURL: try row["picture_url"], email: try row["email"], isEmailVerified: try row["is_email_verified"],
+        pendingEmail: try row["pending_email"], createdAt: try row["created_at"], stamp: try row["stamp"])
     }
   }
 }

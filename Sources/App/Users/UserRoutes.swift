@@ -15,6 +15,13 @@ struct UserRoutes {
   @Sendable private func me(_ request: Request, _ context: Context) async throws -> Response {
     if let unchanged = try await request.unchanged(.profile, of: context.user, in: database) { return unchanged }
     guard let user = try await User.find(context.user, in: database) else { throw AppError.sessionEnded }
+    return .profile(user)
+  }
+}
+
+extension Response {
+  /// The owner's own profile, which is a collection of theirs.
+  static func profile(_ user: User) -> Response {
     var response = Response.json(user)
     if let stamp = user.stamp { response.headers[.eTag] = Stamp(stamp).eTag }
     return response
@@ -30,6 +37,8 @@ extension User: JSONWritable {
       $0.member("bio", bio)
       $0.member("pictureUrl", pictureURL)
       $0.member("email", email)
+      $0.member("emailVerified", isEmailVerified)
+      $0.member("pendingEmail", pendingEmail)
       $0.member("createdAt", createdAt)
       $0.member("timestamp", stamp.map(Stamp.init))
     }

@@ -153,11 +153,32 @@ final class RawConnection: Sendable {
     let status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
     let head = Answer(status: status, headers: headers, body: "")
     let hasBody = method != "HEAD" && status >= 200 && status != 204 && status != 304
+    if hasBody, head.header("Transfer-Encoding")?.lowercased() == "chunked" {
+      var place = end.upperBound
+      guard let body = takeChunks(from: bytes, at: &place) else { return nil }
+      bytes.removeFirst(place)
+      return Answer(status: status, headers: headers, body: String(decoding: body, as: UTF8.self))
+    }
     let length = hasBody ? head.header("Content-Length").flatMap { Int($0) } ?? 0 : 0
     guard bytes.count >= end.upperBound + length else { return nil }
     let body = String(decoding: bytes[end.upperBound..<end.upperBound + length], as: UTF8.self)
     bytes.removeFirst(end.upperBound + length)
     return Answer(status: status, headers: headers, body: body)
+  }
+
+  /// What chunks hold, without extensions and trailers; nil if they are not all there.
+  private static func takeChunks(from bytes: [UInt8], at place: inout Int) -> [UInt8]? {
+    let lineEnd = Array("\r\n".utf8)
+    var body: [UInt8] = []
+    while let end = bytes[place...].firstRange(of: lineEnd) {
+      guard let length = Int(String(decoding: bytes[place..<end.lowerBound], as: UTF8.self), radix: 16),
+        bytes.count >= end.upperBound + length + lineEnd.count
+      else { return nil }
+      body += bytes[end.upperBound..<end.upperBound + length]
+      place = end.upperBound + length + lineEnd.count
+      if length == 0 { return body }
+    }
+    return nil
   }
 }
 

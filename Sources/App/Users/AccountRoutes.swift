@@ -1,0 +1,82 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import Logging
+import Postgres
+
+/// Changing one's account, taking everything out of it, and deleting it.
+struct AccountRoutes {
+  private let dependencies: Dependencies
+  private let database: Database
+
+  init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
+    database = dependencies.database
+  }
+
+  func add(to routes: Routes) {
+    routes.patch("users/me", use: edit)
+    routes.delete("users/me", use: delete)
+    routes.get("users/me/export", use: export)
+  }
+
+  @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let (edit, proof) = try await request.read { fields -> (ProfileEdit, Proof?) in
+      let edit = ProfileEdit(
+        username: fields.edit("username", .username), displayName: fields.edit("displayName", .text(1...100)),
+        bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))
+      // Whoever has the address can have a new password mailed to it.
+      guard case .set = edit.email else { return (edit, nil) }
+      return (edit, fields.proof(password: "currentPassword"))
+    }
+    if case .set(let email) = edit.email {
+      try await proof?.check(for: me, in: dependencies, logger: context.logger)
+      // Neither may one address be flooded, nor many by one account.
+      _ = try await Throttle.attempt([.mail(email), .mail(me.description)], in: database) { true }
+    }
+    let keys = dependencies.refreshTokenKeys
+    let edited = try await database.change { change in
+      try await User.edit(me, edit, keys: keys, in: change)
+      guard var user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
+      user.stamp = nil
+      return user
+    }
+    // The stamp is written last of all, so only a read after the commit has it. Failing, it must not say that nothing
+    // was changed.
+    do {
+      return .profile(try await User.find(me, in: database) ?? edited)
+    } catch is PostgresError {
+      return .profile(edited)
+    }
+  }
+
+  @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let proof = try await request.read { $0.proof(password: "password") }
+    try await proof.check(for: me, in: dependencies, logger: context.logger)
+    try await database.change { try await User.erase(me, in: $0) }
+    return Response(status: .noContent)
+  }
+
+  @Sendable private func export(_ request: Request, _ context: Context) async throws -> Response {
+    let export = try await Export(of: context.user, in: database)
+    let logger = context.logger
+    return Response(
+      status: .ok,
+      headers: [
+        .contentType: "application/json; charset=utf-8",
+        .contentDisposition: #"attachment; filename="muster-export.json""#,
+        .cacheControl: "no-store",
+      ],
+      body: ResponseBody { writer in
+        do {
+          try await export.write(to: &writer)
+        } catch let error as PostgresError {
+          // Too late for a problem: the connection is closed before the document's end.
+          logger.warning("an export broke off", metadata: ["error": "\(error)"])
+          throw error
+        }
+      })
+  }
+}

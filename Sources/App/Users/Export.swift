@@ -1,0 +1,169 @@
+import HummingbirdCore
+import NIOCore
+import Postgres
+
+/// Everything that is held about one person, as a JSON document that is made while it is sent. It is read in pages, and
+/// no connection waits for the client in between; so what changes meanwhile may show or not.
+struct Export: Sendable {
+  private let user: User.ID
+  private let profile: String
+  private let database: Database
+
+  private static let pageLength = 500
+
+  /// - Throws: ``AppError/sessionEnded`` without an account.
+  init(of user: User.ID, in database: Database) async throws {
+    let row = try await database.slow.first(Section.profile.page(of: user, after: Section.profile.key.first))
+    guard let row else { throw AppError.sessionEnded }
+    self.user = user
+    self.database = database
+    profile = try row["item"]
+  }
+
+  /// Sends the document, a page at a time, as fast as the client takes it.
+  func write(to writer: inout any ResponseBodyWriter) async throws {
+    var bytes = ByteBuffer(string: #"{"exportedAt":"\#(Timestamp.now().rfc3339())","profile":\#(profile)"#)
+    for section in Section.all {
+      bytes.writeString(",\"\(section.name)\":[")
+      var separator = ""
+      var place: String? = section.key.first
+      while let after = place {
+        let rows = try await database.slow.rows(section.page(of: user, after: after))
+        for row in rows {
+          bytes.writeString(separator)
+          bytes.writeString(try row["item"])
+          separator = ","
+        }
+        place = try rows.count < Self.pageLength ? nil : rows.last?["place"]
+        try await writer.write(bytes)
+        bytes.clear()
+      }
+      bytes.writeString("]")
+    }
+    bytes.writeString("}")
+    try await writer.write(bytes)
+    try await writer.finish(nil)
+  }
+
+  /// Tables that hold nothing about a person whom we know, and why.
+  static let tablesLeftOut = [
+    "schema_migrations": "is about the schema",
+    "throttles": "holds digests that tell nobody apart, for some hours",
+    "retired_usernames": "holds digests of names whose accounts are gone",
+  ]
+
+  /// The rows of one table that are about a person. A test sees to it that each column is accounted for.
+  struct Section: Sendable {
+    let name: String
+    let table: String
+    /// A view that it is read through.
+    var view: String?
+    /// The columns that name the person.
+    let owners: [String]
+    var key = Key.uuid("id")
+    /// The columns that are shown: as they are, as times, and as the people whose ids they hold.
+    var values: [String] = []
+    var times: [String] = []
+    var people: [String] = []
+    /// Further members of each item, in SQL.
+    var more = ""
+    /// The columns that are not: secrets, and what only our machinery understands.
+    var withheld: [String] = []
+
+    /// What the rows are in the order of.
+    struct Key: Sendable {
+      let column: String
+      let type: String
+      /// Before all others.
+      let first: String
+
+      static func uuid(_ column: String) -> Key {
+        Key(column: column, type: "uuid", first: "00000000-0000-0000-0000-000000000000")
+      }
+      static func bigint(_ column: String) -> Key { Key(column: column, type: "bigint", first: "0") }
+      static func text(_ column: String) -> Key { Key(column: column, type: "text", first: "") }
+    }
+
+    /// - Parameter after: the `place` of the last row before.
+    fileprivate func page(of user: User.ID, after place: String) -> SQL {
+      var mine: SQL = "false"
+      for owner in owners { mine += " OR t.\(unescaped: owner) = \(user)" }
+      return """
+        SELECT json_build_object(\(unescaped: members)) AS item, (t.\(unescaped: key.column))::text AS place
+        FROM \(unescaped: view ?? table) AS t
+        WHERE (\(mine)) AND t.\(unescaped: key.column) > \(place)::\(unescaped: key.type)
+        ORDER BY t.\(unescaped: key.column)
+        LIMIT \(Export.pageLength)
+        """
+    }
+
+    private var members: String {
+      var members = values.map { "'\(Self.camelCase($0))', t.\($0)" }
+      members += times.map {
+        #"'\#(Self.camelCase($0))', to_char(t.\#($0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"#
+      }
+      members += people.map {
+        """
+        '\(Self.camelCase($0.dropLast("_id".count)))', (
+          SELECT json_build_object('id', p.id, 'username', p.username, 'displayName', p.display_name)
+          FROM users AS p WHERE p.id = t.\($0)
+        )
+        """
+      }
+      if !more.isEmpty { members.append(more) }
+      return members.joined(separator: ", ")
+    }
+
+    static func camelCase(_ column: some StringProtocol) -> String {
+      var name = ""
+      for word in column.split(separator: "_") {
+        name += name.isEmpty ? String(word) : word.prefix(1).uppercased() + word.dropFirst()
+      }
+      return name
+    }
+  }
+}
+
+extension Export.Section {
+  static let profile = Self(
+    name: "profile", table: "users", owners: ["id"],
+    values: ["id", "username", "display_name", "bio", "picture_url", "email"],
+    times: ["email_verified_at", "created_at", "updated_at"],
+    more: "'hasPassword', t.password_hash IS NOT NULL", withheld: ["password_hash"])
+
+  static let all = [
+    Self(
+      name: "identities", table: "identities", owners: ["user_id"], key: .text("provider"),
+      values: ["provider", "subject"], times: ["created_at"], withheld: ["sealed_grant"]),
+    Self(
+      name: "sessions", table: "sessions", owners: ["user_id"], values: ["id", "device"],
+      times: ["created_at", "rotated_at", "ended_at"], withheld: ["counter", "branch", "parent_branch", "kid"]),
+    Self(
+      name: "friends", table: "friendships", view: "friends", owners: ["user_id"], key: .uuid("friend_id"),
+      times: ["since"], people: ["friend_id"]),
+    Self(
+      name: "friendRequests", table: "friend_requests", owners: ["sender_id", "receiver_id"], values: ["id", "status"],
+      times: ["created_at", "closed_at"], people: ["sender_id", "receiver_id"]),
+    Self(
+      name: "events", table: "events", owners: ["creator_id"],
+      values: [
+        "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",
+        "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count",
+      ],
+      times: ["start_time", "end_time", "live_until", "archived_at", "created_at", "updated_at"]),
+    Self(
+      name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
+      values: ["event_id", "status"], times: ["invited_at", "answered_at"],
+      more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
+    Self(
+      name: "notifications", table: "notification_queue", owners: ["recipient_id"], key: .bigint("id"),
+      values: ["notification_id", "type", "subject_id", "payload", "attempts"], times: ["created_at", "due_at"],
+      withheld: ["id", "last_error", "leased_until", "lease"]),
+    Self(
+      name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
+      times: ["expires_at"], withheld: ["id", "kid"]),
+    Self(
+      name: "collectionStamps", table: "collection_stamps", owners: ["user_id"], key: .text("collection::text"),
+      values: ["collection"], times: ["stamp"]),
+  ]
+}

@@ -1,0 +1,246 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct ProfileTests {
+  @Test func `an edit keeps what is absent, clears the bio by null, and answers with the profile`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let edited = try await ana.editProfile(#"{"bio": " Climbs. ", "unknown": 1}"#)
+      #expect(edited.json["bio"].string == "Climbs.")
+      #expect(edited.json["username"].string == "ana")
+      #expect(edited.json["displayName"].string == "Ana")
+      #expect(edited.json["emailVerified"].bool == false)
+      #expect(edited.json["pendingEmail"] == .null)
+      // Its stamp is the one that the profile has from now on.
+      let read = try await ana.send("GET", "users/me")
+      #expect(read.json == edited.json)
+      #expect(read.header("ETag") == edited.header("ETag"))
+      let cleared = try await ana.editProfile(#"{"bio": null, "displayName": "Ana D."}"#)
+      #expect(cleared.json["bio"] == .null)
+      #expect(cleared.json["displayName"].string == "Ana D.")
+      for body in ["{}", #"{"bio": null}"#, #"{"username": "ana", "displayName": "Ana D."}"#] {
+        #expect(try await ana.stale { try await ana.editProfile(body) } == [], "\(body)")
+      }
+      let refused = try await ana.editProfile(
+        #"{"username": null, "displayName": null, "bio": 5, "email": null}"#, expecting: 422)
+      #expect(Set(refused.badFields) == ["username", "displayName", "bio", "email", "currentPassword"])
+    }
+  }
+
+  @Test func `a username can be changed to a free one, in any case, and keeps its sessions`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      #expect(try await ben.editProfile(#"{"username": "ANA"}"#, expecting: 409).problem == "username-taken")
+      #expect(try await ana.editProfile(#"{"username": "ANA"}"#).json["username"].string == "ANA")
+      try await ana.editProfile(#"{"username": "anita"}"#)
+      #expect(try await ana.get("users/me")["username"].string == "anita")
+      #expect(try await ana.refresh().json["user"]["username"].string == "anita")
+      for (login, status) in [("Anita", 200), ("ana", 401)] {
+        let body = #"{"login": "\#(login)", "password": "\#(ana.password)"}"#
+        #expect(try await app.send("POST", "auth/login", body: body).status == status, "\(login)")
+      }
+      try await ben.editProfile(#"{"username": "ana"}"#)
+    }
+  }
+
+  @Test func `of many who take one name at once, one gets it`() async throws {
+    try await TestApp.run { app in
+      var phones: [Phone] = []
+      for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for phone in phones {
+          group.addTask { try await phone.send("PATCH", "users/me", #"{"username": "ana"}"#).status }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(statuses.filter { $0 == 200 }.count == 1)
+      #expect(statuses.filter { $0 == 409 }.count == 7)
+    }
+  }
+
+  @Test func `a new name reaches everybody whose lists show it, and nobody else`() async throws {
+    try await TestApp.run { app in
+      let people = try await Neighbours.gather(in: app)
+      let ana = people.ana
+      // Her own lists show her too: as one side of the requests, and as the host of her event.
+      let everybody: [String: Set<App.Collection>] = [
+        "ana": [.profile, .friendRequests, .sentFriendRequests, .events], "ben": [.friends],
+        "cleo": [.friendRequests], "dev": [.sentFriendRequests], "emre": [.events, .invitations],
+      ]
+      for body in [#"{"username": "anita"}"#, #"{"displayName": "Anita"}"#] {
+        let stale = try await people.stale(among: people.others + [ana]) { try await ana.editProfile(body) }
+        #expect(stale == everybody, "\(body)")
+      }
+      #expect(try await people.ben.get("friends")["items"][1]["user"]["displayName"].string == "Anita")
+      #expect(
+        try await people.cleo.get("friend-requests")["items"][0]["sender"]["username"].string == "anita")
+      #expect(
+        try await people.dev.get("friend-requests?direction=sent")["items"][0]["receiver"]["username"].string
+          == "anita")
+      #expect(try await people.emre.get("events")["items"][0]["creator"]["displayName"].string == "Anita")
+      let stale = try await people.stale(among: people.others + [ana]) {
+        try await ana.editProfile(#"{"bio": "Climbs."}"#)
+      }
+      #expect(stale == ["ana": [.profile]])
+    }
+  }
+
+  @Test func `whoever meets somebody in the middle of a new name hears of it`() async throws {
+    try await TestApp.run { app in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<20 {
+          group.addTask {
+            let (ana, ben) = (try await app.signUp("ana\(round)"), try await app.signUp("ben\(round)"))
+            let request = try await ana.sendFriendRequest(to: ben)
+            try await ben.expectNoStaleCopyCalledFresh(of: "friends") {
+              async let renamed: Answer = ana.editProfile(#"{"displayName": "Anita"}"#)
+              try await ben.accept(request)
+              _ = try await renamed
+            }
+            try await ben.expectNoStaleCopyCalledFresh(of: "events") {
+              async let renamed: Answer = ana.editProfile(#"{"displayName": "Anna"}"#)
+              try await ana.createEvent(inviting: [ben])
+              _ = try await renamed
+            }
+            let names = [
+              try await ben.get("friends")["items"][0]["user"]["displayName"].string,
+              try await ben.get("events")["items"][0]["creator"]["displayName"].string,
+            ]
+            #expect(names == ["Anna", "Anna"])
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await app.takeNotifications()
+    }
+  }
+}
+
+@Suite struct EmailChangeTests {
+  private func verify(_ email: String, in app: TestApp) async throws -> Answer {
+    let row = try #require(
+      try await app.database.first("SELECT id, kid FROM mail_tokens WHERE email = \(email)"), "\(email)")
+    let (id, kid): (MailToken.ID, String) = (try row["id"], try row["kid"])
+    let text = try #require(
+      MailToken.text(of: id, for: .verifyEmail, kid: kid, keys: app.dependencies.refreshTokenKeys))
+    return try await app.send("POST", "auth/email/verify", body: #"{"token": "\#(text)"}"#)
+  }
+
+  private func change(_ phone: Phone, to email: String, expecting status: Int = 200) async throws -> Answer {
+    try await phone.editProfile(
+      #"{"email": "\#(email)", "currentPassword": "\#(phone.password)"}"#, expecting: status)
+  }
+
+  @Test func `a new address needs the password, and takes effect when it is verified`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let unproven = try await ana.editProfile(#"{"email": "new@example.com"}"#, expecting: 422)
+      #expect(unproven.badFields == ["currentPassword"])
+      let wrong = try await ana.editProfile(
+        #"{"email": "new@example.com", "currentPassword": "wrong", "bio": "x"}"#, expecting: 403)
+      #expect(wrong.problem == "wrong-password")
+      #expect(try await ana.get("users/me")["bio"] == .null)
+
+      let stale = try await ana.stale {
+        let asked = try await change(ana, to: "new@example.com")
+        #expect(asked.json["email"].string == "ana@example.com")
+        #expect(asked.json["pendingEmail"].string == "new@example.com")
+      }
+      #expect(stale == [.profile])
+      let mails: Int? = try await app.value(
+        """
+        SELECT count(*) FROM notification_queue
+        WHERE type = 'mail-verify-email' AND payload->>'to' = 'new@example.com'
+        """)
+      #expect(mails == 1)
+      let staleWhenVerified = try await ana.stale {
+        let verified = try await verify("new@example.com", in: app)
+        #expect(verified.status == 204)
+      }
+      #expect(staleWhenVerified == [.profile])
+      let me = try await ana.get("users/me")
+      #expect(me["email"].string == "new@example.com")
+      #expect(me["emailVerified"].bool == true)
+      #expect(me["pendingEmail"] == .null)
+    }
+  }
+
+  @Test func `asking for the present address calls the change off`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      #expect(try await verify("ana@example.com", in: app).status == 204)
+      _ = try await change(ana, to: "new@example.com")
+      #expect(try await change(ana, to: "ana@example.com").json["pendingEmail"] == .null)
+      #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
+      #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
+      // Nothing is pending any more.
+      #expect(try await ana.stale { _ = try await change(ana, to: "ana@example.com") } == [])
+    }
+  }
+
+  @Test func `asking for the present address mails its link anew while it is unverified`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await change(ana, to: "new@example.com")
+      let back = try await change(ana, to: "ana@example.com")
+      #expect(back.json["pendingEmail"] == .null)
+      #expect(back.json["emailVerified"].bool == false)
+      #expect(try await verify("ana@example.com", in: app).status == 204)
+      #expect(try await ana.get("users/me")["emailVerified"].bool == true)
+    }
+  }
+
+  @Test func `another account's address is refused when asked for, and when it was faster`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      #expect(try await change(ana, to: "BEN@example.com", expecting: 409).problem == "email-taken")
+      _ = try await change(ana, to: "new@example.com")
+      try await app.database.execute("UPDATE users SET email = 'New@example.com' WHERE id = \(ben.userID)")
+      #expect(try await verify("new@example.com", in: app).problem == "email-taken")
+      #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
+    }
+  }
+
+  @Test func `wrong passwords are slowed down, and many mails too`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var statuses: [Int] = []
+      for _ in 0..<20 {
+        let answer = try await ana.send(
+          "PATCH", "users/me", #"{"email": "new@example.com", "currentPassword": "wrong horse"}"#)
+        statuses.append(answer.status)
+        if answer.status == 429 { #expect(answer.header("Retry-After") != nil) }
+      }
+      #expect(statuses.first == 403)
+      #expect(statuses.contains(429))
+      // A throttled password stops no session.
+      _ = try await ana.get("users/me")
+
+      let ben = try await app.signUp("ben")
+      var mailed: [Int] = []
+      for number in 0..<8 {
+        let body = #"{"email": "ben\#(number)@example.com", "currentPassword": "\#(ben.password)"}"#
+        mailed.append(try await ben.send("PATCH", "users/me", body).status)
+      }
+      #expect(mailed.first == 200)
+      #expect(mailed.last == 429)
+    }
+  }
+
+  @Test func `an address that nobody verified leaves the profile only together with a stamp`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await change(ana, to: "new@example.com")
+      try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
+      let me = try await ana.get("users/me")
+      #expect(me["pendingEmail"].string == "new@example.com")
+      let stale = try await ana.stale {
+        _ = try await app.database.change { try await MailToken.purge(atMost: 100, in: $0) }
+      }
+      #expect(stale == [.profile])
+      #expect(try await ana.get("users/me")["pendingEmail"] == .null)
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import Postgres
+import Testing
+
+@testable import App
+
+/// Ana and everybody who has to do with her, each in one way only.
+struct Neighbours: Sendable {
+  let app: TestApp
+  let ana: Phone
+  /// Her friend, who hosts `bensEvent`.
+  let ben: Phone
+  /// Was asked by her to be friends.
+  let cleo: Phone
+  /// Has asked her.
+  let dev: Phone
+  /// Is invited to `anasEvent`, and no friend any more.
+  let emre: Phone
+  /// Has asked her, and was declined.
+  let finn: Phone
+  /// Is invited to `bensEvent`, as she is.
+  let gil: Phone
+  /// Was invited to her event that is in the archive.
+  let hugo: Phone
+  let anasEvent: String
+  let bensEvent: String
+
+  var others: [Phone] { [ben, cleo, dev, emre, finn, gil, hugo] }
+
+  /// - Parameter ana: her username; her display name begins with it.
+  static func gather(around ana: String = "ana", in app: TestApp) async throws -> Neighbours {
+    let ana = try await app.signUp(ana, displayName: "\(ana) Quux")
+    var phones: [Phone] = []
+    for name in ["ben", "cleo", "dev", "emre", "finn", "gil", "hugo"] { phones.append(try await app.signUp(name)) }
+    let (ben, emre, gil, hugo) = (phones[0], phones[3], phones[5], phones[6])
+    for (one, other) in [(ana, ben), (ana, emre), (ana, hugo), (ben, gil)] { try await app.befriend(one, other) }
+    let anasEvent = try await ana.createEvent("Picnic", inviting: [emre])["id"].string ?? ""
+    _ = try await ana.createEvent("Old", inviting: [hugo], startTime: "2020-01-01T10:00:00Z", endTime: nil)
+    let archived = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+    #expect(archived == 1)
+    let bensEvent = try await ben.createEvent("Dinner", inviting: [ana, gil])["id"].string ?? ""
+    let former = [emre.userID, hugo.userID]
+    try await app.database.execute("DELETE FROM friendships WHERE user_a = ANY(\(former)) OR user_b = ANY(\(former))")
+    try await ana.sendFriendRequest(to: phones[1])
+    try await phones[2].sendFriendRequest(to: ana)
+    try await ana.decline(try await phones[4].sendFriendRequest(to: ana))
+    try await app.takeNotifications()
+    return Neighbours(
+      app: app, ana: ana, ben: ben, cleo: phones[1], dev: phones[2], emre: emre, finn: phones[4], gil: gil, hugo: hugo,
+      anasEvent: anasEvent, bensEvent: bensEvent)
+  }
+
+  /// What `action` makes stale, by username; who is not in it has nothing stale.
+  func stale(
+    among phones: [Phone], after action: () async throws -> Void
+  ) async throws -> [String: Set<App.Collection>] {
+    var before: [(Phone, [App.Collection: String])] = []
+    for phone in phones { before.append((phone, try await phone.refreshLists())) }
+    try await action()
+    var stale: [String: Set<App.Collection>] = [:]
+    for (phone, stamps) in before {
+      let collections = try await phone.stale(stamps)
+      if !collections.isEmpty { stale[phone.username] = collections }
+    }
+    return stale
+  }
+}
+
+extension Phone {
+  /// As ``TestApp/signUp(_:displayName:)`` chose it.
+  var password: String { "correct horse \(username)" }
+
+  @discardableResult
+  func editProfile(
+    _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("PATCH", "users/me", body)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func deleteAccount(
+    expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("DELETE", "users/me", #"{"password": "\#(password)"}"#)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  /// Reads a list again and again while `action` runs, and once afterwards: every copy that carries the stamp of the
+  /// last one must be what the last one is.
+  func expectNoStaleCopyCalledFresh(
+    of path: String, during action: @escaping @Sendable () async throws -> Void,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    async let acted: Void = action()
+    var copies: [JSON] = []
+    for _ in 0..<6 { copies.append(try await get(path)) }
+    try await acted
+    let last = try await get(path)
+    for copy in copies where copy["timestamp"] == last["timestamp"] {
+      #expect(copy == last, sourceLocation: sourceLocation)
+    }
+  }
+}
+
+extension TestApp {
+  /// Every event's counts are what counting gives, nobody goes beyond the capacity, and nobody waits beside a free
+  /// place; and the queue is for nobody, and names nobody, who is gone.
+  func expectConsistency(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let wrong: Int? = try await value(
+      """
+      SELECT count(*) FROM events AS e
+      WHERE (invited_count, going_count, maybe_count, declined_count, waitlisted_count) <> (
+        SELECT count(*) FILTER (WHERE status = 'invited'), count(*) FILTER (WHERE status = 'going'),
+          count(*) FILTER (WHERE status = 'maybe'), count(*) FILTER (WHERE status = 'declined'),
+          count(*) FILTER (WHERE status = 'waitlisted')
+        FROM invitations WHERE event_id = e.id
+      )
+      """)
+    #expect(wrong == 0, "counts", sourceLocation: sourceLocation)
+    let unfair: Int? = try await value(
+      """
+      SELECT count(*) FROM events
+      WHERE going_count > capacity OR status = 'scheduled' AND going_count < capacity AND waitlisted_count > 0
+      """)
+    #expect(unfair == 0, "places", sourceLocation: sourceLocation)
+    let orphans: Int? = try await value(
+      """
+      SELECT count(*) FROM notification_queue AS q
+      WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = q.recipient_id)
+        OR payload ? 'userId' AND NOT EXISTS (SELECT 1 FROM users WHERE id = (payload->>'userId')::uuid)
+      """)
+    #expect(orphans == 0, "queue", sourceLocation: sourceLocation)
+    let hosted: Int? = try await value(
+      """
+      SELECT count(*) FROM events
+      WHERE creator_id IS NULL AND status = 'scheduled' AND live_until > now() + interval '24 hours'
+      """)
+    #expect(hosted == 0, "coming events without a host", sourceLocation: sourceLocation)
+  }
+}
