@@ -97,6 +97,7 @@ let package = Package(
       dependencies: [
         "App", "EmbeddedPostgres", "Postgres", "TestSupport",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
@@ -105,6 +106,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
+      exclude: ["asvs.tsv"],
       swiftSettings: strict),
   ]
 )
