@@ -106,6 +106,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
+      exclude: ["asvs.tsv"],
       swiftSettings: strict),
   ]
 )

@@ -38,6 +38,20 @@ final class Phone: Sendable {
 
   // MARK: Sessions
 
+  /// As it registered.
+  var password: String { "correct horse \(username)" }
+
+  var session: Session.ID {
+    get throws { try #require(RefreshToken(refreshToken, keys: app.dependencies.refreshTokenKeys)).session }
+  }
+
+  /// The same person's next phone.
+  func signInAgain() async throws -> Phone {
+    let answer = try await app.send(
+      "POST", "auth/login", body: #"{"login": "\#(username)", "password": "\#(password)"}"#)
+    return try Phone(app, username, answer)
+  }
+
   /// Shows a refresh token and keeps what comes back, as a phone does.
   @discardableResult
   func refresh(_ token: String? = nil) async throws -> Answer {

@@ -37,7 +37,7 @@ struct TestApp: Sendable {
 
   /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
   static func run(
-    _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(),
+    _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     try await withDatabase { databaseURL in
@@ -47,9 +47,9 @@ struct TestApp: Sendable {
         configuration.databaseURL = pooled
         configuration.isBehindPooler = true
       }
-      var logger = Logger(label: "test")
-      logger.logLevel = .critical
-      let dependencies = try await Dependencies(configuration, name: "test", logger: logger)
+      var quiet = Logger(label: "test")
+      quiet.logLevel = .critical
+      let dependencies = try await Dependencies(configuration, name: "test", logger: logger ?? quiet)
       try await serving(dependencies, limits: limits) { port in
         let app = TestApp(
           url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)

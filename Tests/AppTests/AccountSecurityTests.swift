@@ -1,0 +1,170 @@
+import Foundation
+import Logging
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// What an attacker would try on accounts, and what logs tell. `asvs.tsv` names these tests.
+@Suite struct AccountSecurityTests {
+  private func changePassword(of person: Phone, _ current: String, to new: String) async throws -> Answer {
+    try await person.send("POST", "auth/password", #"{"currentPassword": "\#(current)", "newPassword": "\#(new)"}"#)
+  }
+
+  @Test func `any 8 to 256 characters are a password, and are taken exactly as they are`() async throws {
+    try await TestApp.run { app in
+      let passwords = [
+        "zyxqwvut", "84629173", "  two spaces around  ", "пароль-с-кашей", "🍓🍐🍓🍐🍓🍐🍓🍐", "Ünïcödé & \\\" all",
+        String(repeating: "abcdefgh", count: 32),
+      ]
+      for (index, password) in passwords.enumerated() {
+        let text = "\"" + password.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        let registered = try await app.send(
+          "POST", "auth/register",
+          body: #"{"username": "p-\#(index)", "email": "p\#(index)@example.com", "password": \#(text)}"#)
+        #expect(registered.status == 201, "\(password): \(registered.body)")
+        let login = try await app.send("POST", "auth/login", body: #"{"login": "p-\#(index)", "password": \#(text)}"#)
+        #expect(login.status == 200, "\(password)")
+      }
+      // Nothing is cut off, trimmed, or made lower-case on the way.
+      for (index, other) in [
+        (0, "ZYXQWVUT"), (2, "two spaces around"), (6, String(repeating: "abcdefgh", count: 31) + "abcdefgX"),
+      ] {
+        let login = try await app.send(
+          "POST", "auth/login", body: #"{"login": "p-\#(index)", "password": "\#(other)"}"#)
+        #expect(login.status == 401, "\(other)")
+      }
+    }
+  }
+
+  @Test func `the commonest passwords and the account's own names are refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guessable = [
+        "password1", "qwertyuiop", "IloveYou", "Benjamin.B", "benjamin-b@example.com", "Benjamin-b", "11111111",
+      ]
+      for password in guessable {
+        let answer = try await app.send(
+          "POST", "auth/register",
+          body: """
+            {"username": "benjamin.b", "email": "benjamin-b@example.com", "password": "\(password)"}
+            """)
+        #expect(answer.status == 422 && answer.badFields == ["password"], "\(password): \(answer.body)")
+      }
+      for password in ["password1", "ana@example.com"] {
+        let answer = try await changePassword(of: ana, ana.password, to: password)
+        #expect(answer.status == 422 && answer.badFields == ["newPassword"], "\(password): \(answer.body)")
+      }
+    }
+  }
+
+  @Test func `a new password needs the old one, and ends every other session`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let tablet = try await ana.signInAgain()
+      let refused = try await changePassword(of: ana, "wrong horse", to: "another horse")
+      #expect((400..<500).contains(refused.status) && refused.status != 401, "\(refused.body)")
+      let missing = try await ana.send("POST", "auth/password", #"{"newPassword": "another horse"}"#)
+      #expect(missing.badFields == ["currentPassword"])
+      #expect(try await tablet.refresh().status == 200)
+
+      let changed = try await changePassword(of: ana, ana.password, to: "another horse")
+      #expect(changed.status == 204, "\(changed.body)")
+      #expect(try await tablet.refresh().problem == "session-ended")
+      try await eventually { try await tablet.send("GET", "users/me").problem == "session-ended" }
+      _ = try await ana.get("users/me")
+      #expect(try await ana.refresh().status == 200)
+      for (password, status) in [("correct horse ana", 401), ("another horse", 200)] {
+        let login = try await app.send(
+          "POST", "auth/login", body: #"{"login": "ana", "password": "\#(password)"}"#)
+        #expect(login.status == status, "\(password)")
+      }
+    }
+  }
+
+  @Test func `what would take an account away needs its password`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (method, body, field) in [
+        ("PATCH", #""email": "thief@example.com""#, "currentPassword"), ("DELETE", #""reason": "theft""#, "password"),
+      ] {
+        let without = try await ana.send(method, "users/me", "{\(body)}")
+        #expect(without.status == 422 && without.badFields == [field], "\(method): \(without.body)")
+        let wrong = try await ana.send(method, "users/me", "{\(body), \"\(field)\": \"wrong horse\"}")
+        #expect((400..<500).contains(wrong.status) && wrong.status != 401, "\(method): \(wrong.body)")
+      }
+      #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
+    }
+  }
+
+  @Test func `a new database has no accounts`() async throws {
+    try await TestApp.run { app in
+      #expect(try await app.value("SELECT count(*) FROM users") == 0)
+      // The demo's are planted where they are wanted only.
+      let answer = try await app.send(
+        "POST", "auth/login", body: #"{"login": "ana", "password": "plans-with-friends"}"#)
+      #expect(answer.status == 401)
+    }
+  }
+
+  @Test func `no token, password, address, query, body or id in a path is ever logged`() async throws {
+    let log = Log()
+    var logger = Logger(label: "test") { _ in LogCapture(kept: log) }
+    logger.logLevel = .trace
+    try await TestApp.run(["MUSTER_LOG_REQUESTS": "all"], logger: logger) { app in
+      let ana = try await app.signUp("ana")
+      let event = try #require(try await ana.createEvent("Secret picnic")["id"].string)
+      _ = try await ana.get("events/\(event)?from=in-the-query")
+      try await ana.refresh()
+      let wrong = #"{"login": "ana@example.com", "password": "wrong horse"}"#
+      _ = try await app.send("POST", "auth/login", body: wrong)
+      _ = try await app.send("POST", "auth/login", body: wrong + "not JSON")
+      _ = try await app.send("POST", "auth/password-reset", body: #"{"email": "ana@example.com"}"#)
+      _ = try await app.send("POST", "auth/email/verify", body: #"{"token": "made-up-token"}"#)
+      _ = try await app.send("GET", "in-a-path", token: "made-up-token")
+      _ = try await ana.send("PATCH", "events/\(event)", #"{"title": ""}"#)
+      // Not foreseen, hence logged with its cause: the database's words quote the row.
+      try await app.database.execute("ALTER TABLE users ADD CONSTRAINT surprise CHECK (username <> 'cleo')")
+      let failed = try await app.send(
+        "POST", "auth/register",
+        body: #"{"username": "cleo", "email": "cleo@example.com", "password": "correct horse cleo"}"#)
+      #expect(failed.status == 500)
+      let text = log.lines
+      // It was listening.
+      for part in ["events/{id}", "auth/login", "PATCH", "500", "surprise"] {
+        #expect(text.contains(part), "\(part)")
+      }
+      let tokens = [ana.accessToken, ana.refreshToken].flatMap { $0.split(separator: ".").map(String.init) }
+      for secret in tokens.filter({ $0.count > 12 }) + [
+        "horse", "@", "scrypt", "in-the-query", "in-a-path", "picnic", event, "made-up-token", "eyJ", "mr1.",
+      ] {
+        #expect(!text.contains(secret), "\(secret)")
+      }
+    }
+  }
+}
+
+private final class Log: Sendable {
+  let text = Mutex("")
+
+  var lines: String { text.withLock { $0 } }
+}
+
+/// Keeps all that is logged.
+private struct LogCapture: LogHandler {
+  let kept: Log
+  var metadata = Logger.Metadata()
+  var logLevel = Logger.Level.trace
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    let error = event.error.map { "\($0)" } ?? ""
+    kept.text.withLock { $0 += "\(event.message) \(metadata) \(event.metadata ?? [:]) \(error)\n" }
+  }
+}

@@ -1,0 +1,293 @@
+import Foundation
+import Hummingbird
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Who may call what: each route is called by everybody. A new route needs a line in `Line.table`.
+@Suite struct AuthorizationTests {
+  @Test func `every route has a line in the table, and every line a route`() async throws {
+    try await TestApp.run { app in
+      let routes = Self.routes(of: app)
+      let lines = try Line.all(columns: Caller.all(where: routes)).map(\.description)
+      #expect(Set(lines).symmetricDifference(routes).sorted() == [])
+      #expect(Set(lines).count == lines.count)
+    }
+  }
+
+  @Test func `everybody gets the answer of the table, whatever their token`() async throws {
+    let environment = [
+      "MUSTER_RATE_LIMITS": "off", "MUSTER_APPLE_CLIENT_IDS": "app.example", "MUSTER_GOOGLE_CLIENT_IDS": "app.example",
+    ]
+    try await TestApp.run(environment) { app in
+      let callers = Caller.all(where: Self.routes(of: app))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (number, line) in try Line.all(columns: callers).enumerated() {
+          // Each line has a cast of its own, so that one verb does not spoil the next; so many have their passwords
+          // hashed at once.
+          if number >= 16 { _ = try await group.next() }
+          group.addTask {
+            let cast = try await Cast.gather(number, callers: callers, in: app)
+            try await Self.checkRefusals(line, cast)
+            for caller in callers { try await Self.check(line, cast, caller) }
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  /// `GET /api/v1/users/me` and the like.
+  private static func routes(of app: TestApp) -> Set<String> {
+    Set(
+      makeRouter(app.dependencies).routes.map { route in
+        let path = route.path.description
+        return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
+      })
+  }
+
+  /// Whoever has no valid token is told so, and which of the reasons it is; or is served where none is needed.
+  private static func checkRefusals(_ line: Line, _ cast: Cast) async throws {
+    for (who, token, slug) in cast.withoutAccess {
+      let answer = try await cast.call(line, by: cast.owner, token: token)
+      let comment: Comment = "\(line) by \(who): \(answer.status) \(answer.body)"
+      guard line.needsToken else {
+        #expect(answer.status == line.statuses[.owner], comment)
+        continue
+      }
+      #expect(answer.status == 401 && answer.problem == slug, comment)
+      // RFC 6750: an error code only where a token was shown.
+      let challenge = answer.header("WWW-Authenticate")
+      #expect(token == nil ? challenge == "Bearer" : challenge?.hasPrefix("Bearer") == true, comment)
+      if slug == "invalid-token" || slug == "token-expired" {
+        #expect(challenge?.hasPrefix(#"Bearer error="invalid_token""#) == true, comment)
+      }
+    }
+  }
+
+  /// A call with a good token. What is hidden is answered like what does not exist.
+  private static func check(_ line: Line, _ cast: Cast, _ caller: Caller) async throws {
+    let person = try #require(cast.people[caller])
+    let answer = try await cast.call(line, by: person, token: person.accessToken)
+    let comment: Comment = "\(line) by the \(caller): \(answer.status) \(answer.body)"
+    #expect(answer.status == line.statuses[caller], comment)
+    guard answer.status >= 400 else { return }
+    #expect(answer.problem == line.slugs[answer.status], comment)
+    guard answer.status == 404 else { return }
+    let unknown = try await cast.call(
+      line, by: person, token: person.accessToken, naming: UUID().uuidString.lowercased())
+    #expect(unknown.status == 404 && unknown.withoutRequestID == answer.withoutRequestID, comment)
+  }
+}
+
+/// Who a call comes from, as its owner would say it of whatever the call names. Columns have this order and calls are
+/// made in it, the owner's last: what others tried must not have changed it.
+private enum Caller: String, CaseIterable {
+  case stranger, friend, invitee, blocked, owner
+
+  /// There are blocked people once they can be made: from then on the table needs their column.
+  static func all(where routes: Set<String>) -> [Caller] {
+    allCases.filter { $0 != .blocked || routes.contains(blocking) }
+  }
+
+  static let blocking = "PUT /api/v1/blocks/{userId}"
+}
+
+/// A route, and the status that each caller gets.
+private struct Line: CustomStringConvertible {
+  /// `token`: where it is `needed`, nobody passes without one, and neither does garbage, an expired token, one of a
+  /// session that has ended, or a deleted user's. Where it is not, it is not looked at: all callers get the same.
+  /// `slugs`: of the statuses that are refusals. Paths without a slash in front are below `/api/v1/`.
+  static let table = """
+    route                                  token   stranger friend invitee owner slugs
+    GET    /health/live                    none         200    200     200   200
+    GET    /health/ready                   none         200    200     200   200
+    GET    /openapi.yaml                   none         200    200     200   200
+    POST   auth/register                   none         201    201     201   201
+    POST   auth/login                      none         200    200     200   200
+    POST   auth/refresh                    none         200    200     200   200
+    POST   auth/password-reset             none         202    202     202   202
+    POST   auth/password-reset/confirm     none         422    422     422   422 422:invalid-fields
+    POST   auth/email/verify               none         422    422     422   422 422:invalid-fields
+    POST   auth/apple                      none         401    401     401   401 401:invalid-identity-token
+    POST   auth/google                     none         401    401     401   401 401:invalid-identity-token
+    POST   auth/apple/link                 needed       401    401     401   401 401:invalid-identity-token
+    POST   auth/google/link                needed       401    401     401   401 401:invalid-identity-token
+    POST   auth/logout                     needed       204    204     204   204
+    GET    auth/sessions                   needed       200    200     200   200
+    DELETE auth/sessions/{id}              needed       404    404     404   204 404:session-not-found
+    POST   auth/password                   needed       204    204     204   204
+    GET    users/me                        needed       200    200     200   200
+    PATCH  users/me                        needed       200    200     200   200
+    DELETE users/me                        needed       204    204     204   204
+    GET    users/me/export                 needed       200    200     200   200
+    GET    friends                         needed       200    200     200   200
+    GET    friend-requests                 needed       200    200     200   200
+    POST   friend-requests                 needed       201    409     409   422 409:already-friends 422:invalid-fields
+    POST   friend-requests/{id}/accept     needed       404    404     404   200 404:friend-request-not-found
+    POST   friend-requests/{id}/decline    needed       404    404     404   200 404:friend-request-not-found
+    GET    events                          needed       200    200     200   200
+    POST   events                          needed       422    201     201   422 422:invalid-fields
+    GET    events/{id}                     needed       404    404     200   200 404:event-not-found
+    PATCH  events/{id}                     needed       404    404     403   200 404:event-not-found 403:not-the-creator
+    PUT    events/{id}/invitations/me      needed       404    404     200   409 404:event-not-found 409:own-event
+    GET    invitations                     needed       200    200     200   200
+    POST   cache/validate/{userId}         needed       403    403     403   200 403:not-yours
+    """
+
+  /// As in the table.
+  let name: String
+  let method: String
+  /// As in the router.
+  let path: String
+  let needsToken: Bool
+  let statuses: [Caller: Int]
+  let slugs: [Int: String]
+
+  var description: String { "\(method) \(path)" }
+
+  static func all(columns: [Caller]) throws -> [Line] {
+    let lines = table.split(separator: "\n")
+    let named = lines[0].split(separator: " ").compactMap { Caller(rawValue: String($0)) }
+    try #require(named == columns, "the table needs these columns: \(columns.map(\.rawValue))")
+    return try lines.dropFirst().map { try Line($0, columns) }
+  }
+
+  private init(_ text: Substring, _ columns: [Caller]) throws {
+    let words = text.split(separator: " ").map(String.init)
+    try #require(words.count >= 3 + columns.count, "\(text)")
+    var statuses: [Caller: Int] = [:]
+    for (caller, word) in zip(columns, words.dropFirst(3)) {
+      statuses[caller] = try #require(Int(word), "\(text)")
+    }
+    var slugs: [Int: String] = [:]
+    for word in words.dropFirst(3 + columns.count) {
+      let parts = word.split(separator: ":").map(String.init)
+      try #require(parts.count == 2, "\(text)")
+      slugs[Int(parts[0]) ?? 0] = parts[1]
+    }
+    let isOpen = words[2] == "none"
+    let answers = Set(statuses.values)
+    try #require(isOpen ? answers.count == 1 : words[2] == "needed", "\(text)")
+    name = "\(words[0]) \(words[1])"
+    method = words[0]
+    path = words[1].hasPrefix("/") ? words[1] : "/api/v1/" + words[1]
+    needsToken = !isOpen
+    self.statuses = statuses
+    self.slugs = slugs
+  }
+}
+
+/// The owner of an event, a session and a friend request to her, and the others.
+private struct Cast: Sendable {
+  let app: TestApp
+  let people: [Caller: Phone]
+  let owner: Phone
+  /// What the owner has, by the word that stands before its id in a path.
+  let things: [String: String]
+  /// Who has no valid token, and what they are told. All were the owner's or a guest's.
+  let withoutAccess: [(who: String, token: String?, slug: String)]
+
+  static func gather(_ number: Int, callers: [Caller], in app: TestApp) async throws -> Cast {
+    let owner = try await app.signUp("owner\(number)")
+    var people: [Caller: Phone] = [.owner: owner]
+    for caller in callers where caller != .owner { people[caller] = try await app.signUp("\(caller)\(number)") }
+    let (gone, asker) = (try await app.signUp("gone\(number)"), try await app.signUp("asker\(number)"))
+    let guests = [people[.invitee], people[.blocked], gone].compactMap(\.self)
+    for friend in guests + [people[.friend]].compactMap(\.self) {
+      try await owner.accept(try await friend.sendFriendRequest(to: owner))
+    }
+    let event = try #require(try await owner.createEvent(inviting: guests)["id"].string)
+    let request = try await asker.sendFriendRequest(to: owner)
+    if let blocked = people[.blocked] {
+      let answer = try await owner.send("PUT", "blocks/\(blocked.id)")
+      #expect((200..<300).contains(answer.status), "\(answer.body)")
+    }
+    let (open, ended) = (try await owner.signInAgain(), try await owner.signInAgain())
+    return Cast(
+      app: app, people: people, owner: owner,
+      things: [
+        "events": event, "friend-requests": request, "sessions": try open.session.description,
+        "validate": owner.id,
+      ],
+      withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
+  }
+
+  /// Logs out, deletes an account, and waits until every process must know it.
+  private static func withoutAccess(
+    owner: Phone, ended: Phone, gone: Phone
+  ) async throws -> [(who: String, token: String?, slug: String)] {
+    let out = try await ended.send("POST", "auth/logout")
+    #expect(out.status == 204, "\(out.body)")
+    let deletion = try await gone.send("DELETE", "users/me", #"{"password": "\#(gone.password)"}"#)
+    #expect(deletion.status == 204, "\(deletion.body)")
+    for phone in [ended, gone] {
+      try await eventually { try await phone.send("GET", "auth/sessions").status == 401 }
+    }
+    let expired = try await owner.app.dependencies.accessTokens.sign(
+      user: owner.userID, session: try owner.session, now: Timestamp.now().adding(seconds: -1000))
+    return [
+      ("nobody", nil, "no-token"), ("garbage", "garbage", "invalid-token"),
+      ("an expired token", expired, "token-expired"),
+      ("an ended session", ended.accessToken, "session-ended"), ("a deleted user", gone.accessToken, "session-ended"),
+    ]
+  }
+
+  /// Calls a route, and with HEAD too where there is a GET: it must not tell or do more.
+  ///
+  /// - Parameter unknown: an id to name in place of the owner's things.
+  func call(_ line: Line, by person: Phone, token: String?, naming unknown: String? = nil) async throws -> Answer {
+    var path = ""
+    var last = ""
+    for segment in line.path.split(separator: "/").map(String.init) {
+      let named = try #require(segment.hasPrefix("{") ? unknown ?? things[last] : segment, "\(line) names what?")
+      path += "/" + named
+      last = segment
+    }
+    let body = try await body(of: line, by: person, naming: unknown ?? owner.id)
+    let answer = try await app.send(line.method, path, body: body, token: token)
+    if line.method == "GET" {
+      let head = try await app.send("HEAD", path, token: token)
+      #expect(head.status == answer.status && head.body.isEmpty, "HEAD \(path)")
+    }
+    return answer
+  }
+
+  /// A valid one. Where it names somebody, it is the owner.
+  private func body(of line: Line, by person: Phone, naming id: String) async throws -> String? {
+    let password = person.password
+    switch line.name {
+    case "POST auth/register":
+      let name = "new-\(UUID().uuidString.prefix(18))"
+      return #"{"username": "\#(name)", "email": "\#(name)@example.com", "password": "\#(password)"}"#
+    case "POST auth/login": return #"{"login": "\#(person.username)", "password": "\#(password)"}"#
+    case "POST auth/refresh":
+      let token = try await person.signInAgain().refreshToken
+      return #"{"refreshToken": "\#(token)"}"#
+    case "POST auth/password-reset": return #"{"email": "\#(person.username)@example.com"}"#
+    case "POST auth/password-reset/confirm": return #"{"token": "made-up", "newPassword": "\#(password) 2"}"#
+    case "POST auth/email/verify": return #"{"token": "made-up"}"#
+    case "POST auth/apple", "POST auth/google", "POST auth/apple/link", "POST auth/google/link":
+      return #"{"idToken": "made-up", "nonce": "made-up"}"#
+    case "POST auth/password": return #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
+    case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
+    case "DELETE users/me": return #"{"password": "\#(password)"}"#
+    case "POST friend-requests": return #"{"receiverId": "\#(id)"}"#
+    case "POST events":
+      return """
+        {"title": "Dinner", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(id)"]}
+        """
+    case "PATCH events/{id}": return #"{"title": "Dinner"}"#
+    case "PUT events/{id}/invitations/me": return #"{"status": "going"}"#
+    case "POST cache/validate/{userId}": return "{}"
+    default: return nil
+    }
+  }
+}
+
+extension Answer {
+  fileprivate var withoutRequestID: String { body.replacing(json["requestId"].string ?? "", with: "") }
+}

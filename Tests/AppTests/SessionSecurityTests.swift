@@ -1,0 +1,277 @@
+import Crypto
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// What an attacker would try on tokens and sessions. `asvs.tsv` names these tests.
+@Suite struct SessionSecurityTests {
+  /// The header of a JWT (0) or its claims (1).
+  private static func part(_ index: Int, of token: String) throws -> JSON {
+    let text = String(token.split(separator: ".")[index])
+    return try JSON(parsing: try #require(Data(base64URL: text)))
+  }
+
+  // MARK: Access tokens
+
+  @Test func `an access token says whose it is, for whom, and until when, and nothing else`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let (header, claims) = (try Self.part(0, of: ana.accessToken), try Self.part(1, of: ana.accessToken))
+      let (kid, session) = (try SigningKeys(TestApp.accessTokenKeys).signing.kid, try ana.session)
+      #expect(header == .object(["alg": .string("HS256"), "typ": .string("at+jwt"), "kid": .string(kid)]))
+      #expect(claims.keys == ["iss", "aud", "sub", "sid", "iat", "exp", "jti"])
+      #expect(claims["sub"].string == ana.id)
+      #expect(claims["sid"].string == session.description)
+      let (issued, end) = (try #require(claims["iat"].int), try #require(claims["exp"].int))
+      #expect(end - issued == 900)
+      let other = try Self.part(1, of: try await ana.signInAgain().accessToken)
+      #expect(claims["jti"].string != nil && claims["jti"] != other["jti"])
+    }
+  }
+
+  @Test func `only a token of the right key, algorithm, type, issuer and audience is taken`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let mint = try Mint(ana.accessToken)
+      let attacker = SymmetricKey(size: .bits256)
+      let jwk = ["kty": "oct", "k": attacker.withUnsafeBytes { Data($0).base64URL }]
+      let refused: [(what: String, token: String)] = [
+        ("another key", try mint.token(key: attacker)),
+        ("another key, told in the header", try mint.token(header: ["jwk": jwk], key: attacker)),
+        ("another key, at an address", try mint.token(header: ["jku": app.url, "x5u": app.url], key: attacker)),
+        ("an unknown key id", try mint.token(header: ["kid": "other"])),
+        ("no key id", try mint.token(without: ["kid"])),
+        ("another algorithm under our key", try mint.token(header: ["alg": "HS384"])),
+        ("yet another", try mint.token(header: ["alg": "HS512"])),
+        ("an algorithm of key pairs", try mint.token(header: ["alg": "RS256"])),
+        ("another algorithm than the header's", try mint.token(signedAs: "HS512")),
+        ("no algorithm", try mint.token(without: ["alg"])),
+        ("none", try mint.token(header: ["alg": "none"], signedAs: "none")),
+        ("None", try mint.token(header: ["alg": "None"], signedAs: "none")),
+        ("our algorithm without a signature", try mint.token(signedAs: "none")),
+        ("an identity token's type", try mint.token(header: ["typ": "JWT"])),
+        ("no type", try mint.token(without: ["typ"])),
+        ("another issuer", try mint.token(claims: ["iss": "https://accounts.google.com"])),
+        ("no issuer", try mint.token(without: ["iss"])),
+        ("another audience", try mint.token(claims: ["aud": "somebody else"])),
+        ("no audience", try mint.token(without: ["aud"])),
+        ("no end", try mint.token(without: ["exp"])),
+        ("no user", try mint.token(without: ["sub"])),
+        ("no session", try mint.token(without: ["sid"])),
+      ]
+      // The mint is right in all else: this one is taken.
+      let good = try await app.send("GET", "users/me", token: try mint.token())
+      #expect(good.status == 200, "\(good.body)")
+      for (what, token) in refused {
+        let answer = try await app.send("GET", "users/me", token: token)
+        #expect(answer.status == 401 && answer.problem == "invalid-token", "\(what): \(answer.status) \(answer.body)")
+      }
+    }
+  }
+
+  @Test func `a token is good for one purpose, and in one place`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      #expect(try await app.send("GET", "users/me", token: ana.refreshToken).problem == "invalid-token")
+      let refresh = try await app.send(
+        "POST", "auth/refresh", body: #"{"refreshToken": "\#(ana.accessToken)"}"#)
+      #expect(refresh.status == 401)
+      // Neither where it would be written into logs and histories, nor where a browser would send it unasked.
+      for query in ["access_token", "accessToken", "token"] {
+        #expect(try await app.send("GET", "users/me?\(query)=\(ana.accessToken)").problem == "no-token", "\(query)")
+      }
+      for header in ["Cookie", "X-Access-Token", "Proxy-Authorization"] {
+        let value = header == "Cookie" ? "token=\(ana.accessToken)" : "Bearer \(ana.accessToken)"
+        #expect(try await app.send("GET", "users/me", headers: [(header, value)]).problem == "no-token", "\(header)")
+      }
+    }
+  }
+
+  @Test func `keys are exchanged without signing anybody out, and a withdrawn key opens nothing`() async throws {
+    let (access, refresh) = (SigningKeys.generate(), SigningKeys.generate())
+    let environment = [
+      "MUSTER_ACCESS_TOKEN_KEYS": "\(access),\(TestApp.accessTokenKeys)",
+      "MUSTER_REFRESH_TOKEN_KEYS": "\(refresh),\(TestApp.refreshTokenKeys)",
+    ]
+    try await TestApp.run(environment) { app in
+      let ana = try await app.signUp("ana")
+      let (new, kid) = (try SigningKeys(refresh), try SigningKeys(access).signing.kid)
+      #expect(try Self.part(0, of: ana.accessToken)["kid"].string == kid)
+      let old = await AccessTokens(keys: try SigningKeys(TestApp.accessTokenKeys), lifetime: 900)
+      let earlier = try await old.sign(user: ana.userID, session: try ana.session)
+      #expect(try await app.send("GET", "users/me", token: earlier).status == 200)
+
+      // A session from before the exchange: its next token is of the new key.
+      let (user, oldKeys) = (ana.userID, try SigningKeys(TestApp.refreshTokenKeys))
+      let before = try await app.database.change {
+        try await Session.start(for: user, device: nil, keys: oldKeys, in: $0)
+      }
+      let text = try before.signed(with: oldKeys)
+      #expect(try await ana.refresh(text).status == 200)
+      #expect(RefreshToken(ana.refreshToken, keys: new) != nil)
+
+      let withdrawn = try SigningKeys(SigningKeys.generate())
+      let foreign = try await AccessTokens(keys: withdrawn, lifetime: 900).sign(user: user, session: try ana.session)
+      #expect(try await app.send("GET", "users/me", token: foreign).problem == "invalid-token")
+      let stale = try RefreshToken(session: try ana.session, counter: 1, branch: 0, kid: withdrawn.signing.kid)
+        .signed(with: withdrawn)
+      let answer = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(stale)"}"#)
+      #expect(answer.status == 401)
+      // What nobody of ours signed ends nothing.
+      #expect(try await ana.refresh().status == 200)
+    }
+  }
+
+  // MARK: Refresh tokens
+
+  @Test func `a refresh token cannot be guessed, changed, or made for another session`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let (mine, other) = (ana.refreshToken.split(separator: "."), ben.refreshToken.split(separator: "."))
+      #expect(Data(base64URL: String(mine[3]))?.count == 32)
+      let keys = app.dependencies.refreshTokenKeys
+      let sameName = try SigningKeys("\(keys.signing.kid):\(SigningKeys.generate().split(separator: ":")[1])")
+      let ahead = RefreshToken(session: try ben.session, counter: 5, branch: 0, kid: keys.signing.kid)
+      var forged = [
+        "another's session under my code": "\(mine[0]).\(mine[1]).\(other[2]).\(mine[3])",
+        "no code": "\(other[0]).\(other[1]).\(other[2]).", "another key of this name": try ahead.signed(with: sameName),
+      ]
+      for bit in [0, 100, 255] {
+        var code = try #require(Data(base64URL: String(other[3])))
+        code[code.startIndex + bit / 8] ^= 1 << (bit % 8)
+        forged["bit \(bit) of the code"] = "\(other[0]).\(other[1]).\(other[2]).\(code.base64URL)"
+      }
+      for (what, token) in forged {
+        let answer = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(token)"}"#)
+        #expect(answer.status == 401 && answer.problem == "session-ended", "\(what): \(answer.body)")
+      }
+      for phone in [ana, ben] { #expect(try await phone.refresh().status == 200) }
+    }
+  }
+
+  @Test func `answers with tokens may not be stored on their way`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let name = #""username": "ben", "email": "ben@example.com""#
+      for answer in [
+        try await app.send("POST", "auth/register", body: #"{\#(name), "password": "correct horse ben"}"#),
+        try await app.send("POST", "auth/login", body: #"{"login": "ana", "password": "correct horse ana"}"#),
+        try await ana.refresh(),
+      ] {
+        #expect(answer.json["refreshToken"].string != nil)
+        #expect(answer.header("Cache-Control") == "no-store")
+        #expect(answer.header("Set-Cookie") == nil)
+      }
+    }
+  }
+
+  // MARK: Sessions
+
+  @Test func `each login is a session of its own, whatever the request brings along`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let first = try ana.session
+      // Whoever could plant a session on somebody would sit in it with them.
+      let wanted = """
+        "sid": "\(first)", "session": "\(first)", "id": "\(first)", "refreshToken": "\(ana.refreshToken)"
+        """
+      let answer = try await app.send(
+        "POST", "auth/login", body: #"{"login": "ana", "password": "correct horse ana", \#(wanted)}"#,
+        headers: [("Cookie", "sid=\(first)")], token: ana.accessToken)
+      let again = try Phone(app, "ana", answer)
+      #expect(again.accessToken != ana.accessToken && again.refreshToken != ana.refreshToken)
+      var sessions: Set = [first, try again.session]
+      for _ in 0..<20 { sessions.insert(try await ana.signInAgain().session) }
+      #expect(sessions.count == 22)
+    }
+  }
+
+  @Test func `logging out ends the session's tokens, both of them, and no other session`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let tablet = try await ana.signInAgain()
+      #expect(try await tablet.send("POST", "auth/logout").status == 204)
+      #expect(try await tablet.refresh().problem == "session-ended")
+      try await eventually { try await tablet.send("GET", "users/me").problem == "session-ended" }
+      #expect(try await tablet.send("POST", "auth/logout").status == 401)
+      _ = try await ana.get("users/me")
+      #expect(try await ana.refresh().status == 200)
+    }
+  }
+
+  @Test func `everybody sees and ends their own sessions, and nobody else's`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let tablet = try await ana.signInAgain()
+      let (mine, its) = (try ana.session.description, try tablet.session.description)
+      let list = try await ana.get("auth/sessions")["items"].array
+      #expect(Set(list.compactMap { $0["id"].string }) == [mine, its])
+      #expect(list.filter { $0["current"].bool == true }.map { $0["id"].string } == [mine])
+
+      let path = "auth/sessions/\(its)"
+      let (foreign, unknown) = (
+        try await ben.send("DELETE", path), try await ben.send("DELETE", "auth/sessions/\(Session.ID.new())")
+      )
+      #expect(foreign.status == 404 && unknown.status == 404)
+      for key in ["type", "title", "detail"] { #expect(foreign.json[key] == unknown.json[key]) }
+      #expect(try await tablet.refresh().status == 200)
+
+      #expect(try await ana.send("DELETE", path).status == 204)
+      #expect(try await tablet.refresh().problem == "session-ended")
+      try await eventually { try await tablet.send("GET", "users/me").problem == "session-ended" }
+      #expect(try await ana.get("auth/sessions")["items"].array.count == 1)
+    }
+  }
+
+  @Test func `an operator ends sessions in the database, and the service follows`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let tablet = try await ana.signInAgain()
+      try await app.database.execute("UPDATE sessions SET ended_at = clock_timestamp() WHERE user_id = \(ana.userID)")
+      for phone in [ana, tablet] {
+        try await eventually { try await phone.send("GET", "users/me").problem == "session-ended" }
+        #expect(try await phone.refresh().problem == "session-ended")
+      }
+      _ = try await ben.get("users/me")
+    }
+  }
+}
+
+/// Makes tokens out of a good one, as somebody could who has a key.
+private struct Mint {
+  private let header: [String: Any]
+  private let claims: [String: Any]
+  private let key: SymmetricKey
+
+  init(_ token: String) throws {
+    let parts = token.split(separator: ".").map { Data(base64URL: String($0)) ?? Data() }
+    try #require(parts.count == 3)
+    header = try JSONSerialization.jsonObject(with: parts[0]) as? [String: Any] ?? [:]
+    claims = try JSONSerialization.jsonObject(with: parts[1]) as? [String: Any] ?? [:]
+    key = try SigningKeys(TestApp.accessTokenKeys).signing.key
+  }
+
+  /// - Parameters:
+  ///   - missing: members of header or claims to leave out.
+  ///   - algorithm: the header's, unless the signature is to be made by another.
+  func token(
+    header: [String: Any] = [:], claims: [String: Any] = [:], without missing: Set<String> = [],
+    signedAs algorithm: String? = nil, key: SymmetricKey? = nil
+  ) throws -> String {
+    let header = self.header.merging(header) { $1 }.filter { !missing.contains($0.key) }
+    let claims = self.claims.merging(claims) { $1 }.filter { !missing.contains($0.key) }
+    let parts = try [header, claims].map { try JSONSerialization.data(withJSONObject: $0).base64URL }
+    let (text, secret) = (Data(parts.joined(separator: ".").utf8), key ?? self.key)
+    let code =
+      switch algorithm ?? header["alg"] as? String {
+      case "none": Data()
+      case "HS384": Data(HMAC<SHA384>.authenticationCode(for: text, using: secret))
+      case "HS512": Data(HMAC<SHA512>.authenticationCode(for: text, using: secret))
+      default: Data(HMAC<SHA256>.authenticationCode(for: text, using: secret))
+      }
+    return parts.joined(separator: ".") + "." + code.base64URL
+  }
+}
