@@ -23,7 +23,7 @@ struct Serve: AsyncParsableCommand {
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
     try await run([service], logger: logger)
-    dependencies.database.close()
+    await dependencies.close()
   }
 }
 
@@ -38,18 +38,17 @@ struct Worker: AsyncParsableCommand {
 
   func run() async throws {
     let logger = makeLogger()
-    let configuration = try await MusterConfiguration.loadForTools()
+    let configuration = try await MusterConfiguration.loadForWorker()
     try await checkSchema(of: configuration.databaseURL, logger: logger)
-    let database = try Database(configuration.database("muster worker", logger: logger))
-    let worker = NotificationWorker(
-      database: database, sender: LogSender(logger: logger), concurrency: concurrency, logger: logger)
+    let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
+    let worker = NotificationWorker(dependencies, sender: LogSender(logger: logger), concurrency: concurrency)
     if once {
       try await worker.runOnce()
     } else {
       logger.info("working")
       try await run([worker], logger: logger)
     }
-    database.close()
+    await dependencies.close()
   }
 }
 

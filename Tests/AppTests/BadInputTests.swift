@@ -480,6 +480,9 @@ private struct Scene: Sendable {
   let ben: Phone
   let dev: Phone
   let finn: Phone
+  /// Identity tokens: somebody's whom nobody knows, and Ana's.
+  let newcomer: (apple: String, google: String)
+  let mine: (apple: String, google: String)
   /// Ben's and Cleo's.
   let request: String
   let otherRequest: String
@@ -487,12 +490,14 @@ private struct Scene: Sendable {
 
   /// - Parameter body: must leave a service that is ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.runWithProviders(["MUSTER_RATE_LIMITS": "off"]) { app, identity in
       let (ana, dev) = try await app.friends("ana", "dev")
       let (ben, cleo) = (try await app.signUp("ben"), try await app.signUp("cleo"))
       try await body(
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
+          newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
+          mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
       try await app.takeNotifications()
@@ -510,6 +515,8 @@ private struct Scene: Sendable {
 
   var calls: [Call] {
     openCalls + [
+      Call("POST", "/api/v1/auth/apple/link", by: ana, body: #"{"idToken": "\#(mine.apple)"}"#, wrong: wrongTokens),
+      Call("POST", "/api/v1/auth/google/link", by: ana, body: #"{"idToken": "\#(mine.google)"}"#, wrong: wrongTokens),
       Call("GET", "/api/v1/users/me", by: ana),
       Call("GET", "/api/v1/friends", by: ana, isList: true),
       Call("GET", "/api/v1/friend-requests", by: ana, isList: true),
@@ -597,6 +604,28 @@ private struct Scene: Sendable {
           ("{}", ["refreshToken"]), (#"{"refreshToken": 5}"#, ["refreshToken"]),
           (#"{"refreshToken": ""}"#, ["refreshToken"]),
         ]),
+      Call(
+        "POST", "/api/v1/auth/apple", body: #"{"idToken": "\#(newcomer.apple)", "displayName": "Nia"}"#,
+        wrong: wrongSignIns),
+      Call(
+        "POST", "/api/v1/auth/google", body: #"{"idToken": "\#(newcomer.google)", "device": "phone"}"#,
+        wrong: wrongSignIns),
+    ]
+  }
+
+  private var wrongTokens: [(body: String, fields: Set<String>)] {
+    [
+      ("{}", ["idToken"]), (#"{"idToken": null, "nonce": null}"#, ["idToken"]),
+      (#"{"idToken": "", "nonce": "", "authorizationCode": ""}"#, ["idToken", "nonce", "authorizationCode"]),
+      (#"{"idToken": 5, "nonce": [], "authorizationCode": {}}"#, ["idToken", "nonce", "authorizationCode"]),
+      (#"{"idToken": "\#("a".repeated(16_385))"}"#, ["idToken"]),
+    ]
+  }
+
+  private var wrongSignIns: [(body: String, fields: Set<String>)] {
+    wrongTokens + [
+      (#"{"idToken": "x", "displayName": " ", "device": true}"#, ["displayName", "device"]),
+      (#"{"displayName": "\#("a".repeated(101))"}"#, ["idToken", "displayName"]),
     ]
   }
 

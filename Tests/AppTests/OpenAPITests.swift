@@ -49,7 +49,8 @@ import Yams
         let operation = try #require(value as? [String: Any], "\(method) \(path)")
         ids.append(try #require(operation["operationId"] as? String, "\(method) \(path)"))
         let responses = try #require(operation["responses"] as? [String: Any], "\(method) \(path)")
-        let isOpen = !path.hasPrefix("/api/v1") || path.hasPrefix("/api/v1/auth")
+        let isOpen =
+          !path.hasPrefix("/api/v1") || path.hasPrefix("/api/v1/auth") && !path.hasSuffix("/link")
         // Signed-in operations inherit the document's requirement or state it; open ones lift it.
         let security = (operation["security"] ?? document["security"]) as? [Any]
         #expect((security?.isEmpty ?? true) == isOpen, "\(method) \(path)")

@@ -121,7 +121,9 @@ import Testing
         ("DATABASE_URL", "postgresql://m:s3cret@[::1/x"), ("MUSTER_ACCESS_TOKEN_KEYS", ""),
         ("MUSTER_ACCESS_TOKEN_KEYS", "k:c2hvcnQ="), ("MUSTER_REFRESH_TOKEN_KEYS", "nonsense"),
         ("MUSTER_ACCESS_TOKEN_SECONDS", "-1"), ("MUSTER_SCRYPT", "ln=99,r=8,p=1"), ("MUSTER_LOG_REQUESTS", "some"),
-        ("MUSTER_PGBOUNCER", "1"),
+        ("MUSTER_PGBOUNCER", "1"), ("MUSTER_GOOGLE_KEYS_URL", "http://127.0.0.1/keys"),
+        ("MUSTER_APPLE_REVOKE_URL", "nonsense"), ("MUSTER_APPLE_KEY_ID", "KEY"), ("MUSTER_APPLE_PRIVATE_KEY", "s3cret"),
+        ("MUSTER_TRUSTED_CERTIFICATES", "/nonexistent"),
       ] {
         let program = try await run("serve", "--port", "0", environment: good.merging([name: value]) { $1 })
         #expect(try await program.exitStatus() != 0, "\(name)=\(value)")

@@ -22,8 +22,10 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
 
   let open = router.group("api/v1")
   SessionRoutes(dependencies).add(to: open)
+  ProviderRoutes(dependencies).add(to: open)
 
   let signedIn = open.group().add(middleware: SignedIn(accessTokens: dependencies.accessTokens))
+  ProviderRoutes(dependencies).addLinks(to: signedIn)
   UserRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies).add(to: signedIn)

@@ -7,6 +7,7 @@ import ServiceLifecycle
 public struct NotificationWorker: Service {
   private let database: Database
   private let sender: any PushSender
+  private let appleGrants: AppleGrants?
   private let concurrency: Int
   private let logger: Logger
 
@@ -19,8 +20,22 @@ public struct NotificationWorker: Service {
 
   /// - Parameter concurrency: notifications being sent at once.
   public init(database: Database, sender: any PushSender, concurrency: Int, logger: Logger) {
+    self.init(database: database, sender: sender, appleGrants: nil, concurrency: concurrency, logger: logger)
+  }
+
+  /// With all that other work in the queue needs.
+  public init(_ dependencies: Dependencies, sender: any PushSender, concurrency: Int) {
+    self.init(
+      database: dependencies.database, sender: sender, appleGrants: dependencies.appleGrants, concurrency: concurrency,
+      logger: dependencies.logger)
+  }
+
+  private init(
+    database: Database, sender: any PushSender, appleGrants: AppleGrants?, concurrency: Int, logger: Logger
+  ) {
     self.database = database
     self.sender = sender
+    self.appleGrants = appleGrants
     self.concurrency = max(1, concurrency)
     self.logger = logger
   }
@@ -89,10 +104,16 @@ public struct NotificationWorker: Service {
   /// - Returns: why it failed, if it did.
   private func deliver(_ item: NotificationQueue.Item) async -> String? {
     do {
-      try await sender.send(
-        Push(
-          id: item.notificationID.uuidString.lowercased(), type: item.type, recipient: item.recipient.description,
-          payload: item.payload.text))
+      switch item.type {
+      case AppleGrant.revocation:
+        guard let appleGrants else { throw AppleGrants.Failure(description: "Apple's key is not configured") }
+        try await appleGrants.revoke(item.payload)
+      default:
+        try await sender.send(
+          Push(
+            id: item.notificationID.uuidString.lowercased(), type: item.type, recipient: item.recipient.description,
+            payload: item.payload.text))
+      }
       return nil
     } catch {
       logger.warning("a notification was not delivered", metadata: ["type": "\(item.type)", "error": "\(error)"])
