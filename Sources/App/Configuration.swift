@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import JWTKit
 import Logging
 import Postgres
 import SystemPackage
@@ -20,6 +21,17 @@ public struct MusterConfiguration: Sendable {
   public var isThrottling: Bool
   /// `MUSTER_TRUSTED_PROXIES` (none): addresses and CIDR blocks whose `X-Forwarded-For` is believed.
   public var trustedProxies: TrustedProxies
+  /// `MUSTER_APPLE_CLIENT_IDS` (none: nobody signs in with Apple): the apps' ids, comma-separated.
+  /// `MUSTER_APPLE_KEYS_URL` (`https://appleid.apple.com/auth/keys`).
+  var apple: IdentityProvider.Settings
+  /// `MUSTER_GOOGLE_CLIENT_IDS` (none), `MUSTER_GOOGLE_KEYS_URL` (`https://www.googleapis.com/oauth2/v3/certs`).
+  var google: IdentityProvider.Settings
+  /// `MUSTER_APPLE_TEAM_ID`, `MUSTER_APPLE_KEY_ID`, `MUSTER_APPLE_PRIVATE_KEY` (PEM; `\n` may stand for a line's end): all
+  /// three or none. `MUSTER_APPLE_TOKEN_URL` (`https://appleid.apple.com/auth/token`), `MUSTER_APPLE_REVOKE_URL`
+  /// (`https://appleid.apple.com/auth/revoke`).
+  var appleGrants: AppleGrants.Settings?
+  /// `MUSTER_TRUSTED_CERTIFICATES` (none): a file of certificates in PEM, trusted besides the system's.
+  var trustedCertificates: String?
   /// `MUSTER_PGBOUNCER` (`off`): `on` where `DATABASE_URL` leads through PgBouncer in transaction mode.
   public var isBehindPooler: Bool
   /// `MUSTER_LOG_REQUESTS` (`failures`): or `all`.
@@ -74,6 +86,10 @@ public struct MusterConfiguration: Sendable {
       trustedProxies: try variables.parsed(
         "MUSTER_TRUSTED_PROXIES", TrustedProxies(), "addresses and CIDR blocks, like 10.0.0.0/8,::1"
       ) { TrustedProxies($0) },
+      apple: try variables.provider("APPLE", keys: "https://appleid.apple.com/auth/keys"),
+      google: try variables.provider("GOOGLE", keys: "https://www.googleapis.com/oauth2/v3/certs"),
+      appleGrants: try variables.appleGrants(),
+      trustedCertificates: variables.string("MUSTER_TRUSTED_CERTIFICATES"),
       isBehindPooler: try variables.parsed("MUSTER_PGBOUNCER", false, "on or off") { ["off": false, "on": true][$0] },
       logsAllRequests: try variables.parsed("MUSTER_LOG_REQUESTS", false, "failures or all") {
         ["failures": false, "all": true][$0]
@@ -91,6 +107,11 @@ public struct MusterConfiguration: Sendable {
     database.isBehindPooler = isBehindPooler
     database.logger = logger
     return database
+  }
+
+  /// For the worker, which opens what the service has sealed, and signs nobody in.
+  public static func loadForWorker() async throws -> MusterConfiguration {
+    try await load(defaults: ["MUSTER_ACCESS_TOKEN_KEYS": SigningKeys.generate()])
   }
 
   /// For programs that neither sign nor verify tokens, and need no keys of their own.
@@ -145,6 +166,33 @@ private struct Variables {
         description: "MUSTER_MAIL_WEBHOOK_SECRET is not set: MUSTER_MAIL_WEBHOOK needs it")
     }
     return MailWebhook(url: address, secret: secret)
+  }
+
+  func url(_ name: String, _ fallback: String) throws -> String {
+    try parsed(name, fallback, "an https URL") { text in
+      guard let url = URL(string: text), url.scheme == "https", url.host()?.isEmpty == false else { return nil }
+      return text
+    }
+  }
+
+  func provider(_ name: String, keys: String) throws -> IdentityProvider.Settings {
+    let clientIDs = (string("MUSTER_\(name)_CLIENT_IDS") ?? "").split(separator: ",")
+      .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    return IdentityProvider.Settings(clientIDs: clientIDs, keysURL: try url("MUSTER_\(name)_KEYS_URL", keys))
+  }
+
+  func appleGrants() throws -> AppleGrants.Settings? {
+    let names = ["MUSTER_APPLE_TEAM_ID", "MUSTER_APPLE_KEY_ID", "MUSTER_APPLE_PRIVATE_KEY"]
+    let tokenURL = try url("MUSTER_APPLE_TOKEN_URL", "https://appleid.apple.com/auth/token")
+    let revokeURL = try url("MUSTER_APPLE_REVOKE_URL", "https://appleid.apple.com/auth/revoke")
+    guard names.contains(where: { string($0) != nil }) else { return nil }
+    let values = try names.map { try required($0, hint: "set where one of \(names.joined(separator: ", ")) is") }
+    // Not quoted: it is a secret.
+    guard let key = try? ES256PrivateKey(pem: values[2].replacing("\\n", with: "\n")) else {
+      throw MusterConfiguration.Problem(description: "\(names[2]) must be a P-256 key in PEM, and is not")
+    }
+    return AppleGrants.Settings(
+      teamID: values[0], keyID: values[1], key: key, tokenURL: tokenURL, revokeURL: revokeURL)
   }
 
   func parsed<Value>(_ name: String, _ fallback: Value, _ form: String, _ parse: (String) -> Value?) throws -> Value {

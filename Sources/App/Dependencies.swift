@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import Logging
 import Postgres
 
@@ -10,11 +11,21 @@ public struct Dependencies: Sendable {
   let passwords: Passwords
   let isThrottling: Bool
   let trustedProxies: TrustedProxies
+  /// In the background, the REST service runs it: see ``IdentityProviders``.
+  public let identityProviders: IdentityProviders
+  /// Nil unless Apple's key is configured.
+  let appleGrants: AppleGrants?
+  /// For what is asked of others.
+  let httpClient: HTTPClient
+  private let outgoing: Outgoing
   let logsAllRequests: Bool
   let mailWebhook: MailWebhook?
   public let logger: Logger
 
   public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
+    let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
+    self.outgoing = outgoing
+    httpClient = outgoing.client
     database = try Database(configuration.database(name, logger: logger))
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try EndedSessions(
@@ -24,15 +35,25 @@ public struct Dependencies: Sendable {
     passwords = Passwords(cost: configuration.scrypt)
     isThrottling = configuration.isThrottling
     trustedProxies = configuration.trustedProxies
+    let providers = [(IdentityProvider.Name.apple, configuration.apple), (.google, configuration.google)]
+    identityProviders = IdentityProviders(
+      providers.filter { !$1.clientIDs.isEmpty }.map { name, settings in
+        let keys = ProviderKeys(url: settings.keysURL, client: outgoing.client, logger: logger)
+        return IdentityProvider(name, clientIDs: settings.clientIDs, keys: keys)
+      })
+    appleGrants = configuration.appleGrants.map {
+      AppleGrants(settings: $0, client: outgoing.client, keys: configuration.refreshTokenKeys)
+    }
     logsAllRequests = configuration.logsAllRequests
     mailWebhook = configuration.mailWebhook
     self.logger = logger
   }
 
-  /// Ends all connections.
+  /// Ends all connections, to the database and to others.
   public func close() async {
     endedSessions.close()
     database.close()
+    await outgoing.close()
   }
 }
 

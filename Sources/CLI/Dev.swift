@@ -59,9 +59,17 @@ private struct DevelopmentService: Service {
     environment["DATABASE_URL"] = url
     let configuration = try await MusterConfiguration.load(environment: environment, defaults: Self.publicKeys)
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
-    defer { dependencies.database.close() }
-    try await DemoSeed().plant(in: dependencies)
+    do {
+      try await serve(with: dependencies)
+    } catch {
+      await dependencies.close()
+      throw error
+    }
+    await dependencies.close()
+  }
 
+  private func serve(with dependencies: Dependencies) async throws {
+    try await DemoSeed().plant(in: dependencies)
     let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0) }
     let worker = NotificationWorker(
       dependencies, sender: LogSender(logger: logger),

@@ -17,6 +17,13 @@ struct Muster: AsyncParsableCommand {
         MUSTER_SCRYPT                what hashing a password costs (ln=15,r=8,p=3)
         MUSTER_RATE_LIMITS           off for load tests (on)
         MUSTER_TRUSTED_PROXIES       whose X-Forwarded-For is believed, like 10.0.0.0/8,::1 (none)
+        MUSTER_APPLE_CLIENT_IDS      the apps that may sign in with Apple, comma-separated (none)
+        MUSTER_GOOGLE_CLIENT_IDS     the same for Google (none)
+        MUSTER_APPLE_TEAM_ID, MUSTER_APPLE_KEY_ID, MUSTER_APPLE_PRIVATE_KEY
+                                     Apple's key, to revoke its grants when accounts are deleted (none)
+        MUSTER_APPLE_KEYS_URL, MUSTER_APPLE_TOKEN_URL, MUSTER_APPLE_REVOKE_URL, MUSTER_GOOGLE_KEYS_URL
+                                     where the providers are (https://appleid.apple.com/auth/..., Google's)
+        MUSTER_TRUSTED_CERTIFICATES  a PEM file of certificates to trust besides the system's (none)
         MUSTER_PGBOUNCER             on where DATABASE_URL leads through PgBouncer in transaction mode (off)
         MUSTER_LOG_REQUESTS          failures or all (failures)
         MUSTER_MAIL_WEBHOOK          where mails are posted to be sent; without it they wait in the queue

@@ -15,7 +15,7 @@ struct Seed: AsyncParsableCommand {
       let dependencies = try await Dependencies(
         try await MusterConfiguration.loadForTools(), name: "muster seed", logger: makeLogger())
       try await DemoSeed().plant(in: dependencies)
-      dependencies.database.close()
+      await dependencies.close()
       print("seeded the demo: log in as \(DemoSeed.login) with the password \(DemoSeed.password)")
     }
   }
@@ -53,7 +53,7 @@ extension Seed {
       if let tokens {
         let dependencies = try await Dependencies(configuration, name: "muster seed", logger: makeLogger())
         try await seed.tokens(dependencies).write(toFile: tokens, atomically: true, encoding: .utf8)
-        dependencies.database.close()
+        await dependencies.close()
       }
       print("seeded \(users) people in \((ContinuousClock.now - start).components.seconds) s")
     }

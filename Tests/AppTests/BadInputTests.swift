@@ -487,6 +487,9 @@ private struct Scene: Sendable {
   /// Mailed to Ben, and to Cleo.
   let verifyToken: String
   let resetToken: String
+  /// Identity tokens: somebody's whom nobody knows, and Ana's.
+  let newcomer: (apple: String, google: String)
+  let mine: (apple: String, google: String)
   /// Ben's and Cleo's.
   let request: String
   let otherRequest: String
@@ -494,7 +497,7 @@ private struct Scene: Sendable {
 
   /// - Parameter body: must leave a service that is ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.runWithProviders(["MUSTER_RATE_LIMITS": "off"]) { app, identity in
       let (ana, dev) = try await app.friends("ana", "dev")
       let ben = try await app.signUp("ben")
       let verifyToken = try await app.takeToken("mail-verify-email")
@@ -505,6 +508,8 @@ private struct Scene: Sendable {
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
           hugo: try await app.signUp("hugo"), verifyToken: verifyToken, resetToken: resetToken,
+          newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
+          mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
       try await app.takeNotifications()
@@ -531,6 +536,8 @@ private struct Scene: Sendable {
           (#"{"currentPassword": "correct horse finn", "newPassword": "baseball"}"#, ["newPassword"]),
           (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
         ]),
+      Call("POST", "/api/v1/auth/apple/link", by: ana, body: #"{"idToken": "\#(mine.apple)"}"#, wrong: wrongTokens),
+      Call("POST", "/api/v1/auth/google/link", by: ana, body: #"{"idToken": "\#(mine.google)"}"#, wrong: wrongTokens),
       Call("GET", "/api/v1/users/me", by: ana),
       Call(
         "PATCH", "/api/v1/users/me", by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
@@ -655,6 +662,28 @@ private struct Scene: Sendable {
           ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
           (#"{"token": "\#(resetToken)"}"#, ["token"]),
         ]),
+      Call(
+        "POST", "/api/v1/auth/apple", body: #"{"idToken": "\#(newcomer.apple)", "displayName": "Nia"}"#,
+        wrong: wrongSignIns),
+      Call(
+        "POST", "/api/v1/auth/google", body: #"{"idToken": "\#(newcomer.google)", "device": "phone"}"#,
+        wrong: wrongSignIns),
+    ]
+  }
+
+  private var wrongTokens: [(body: String, fields: Set<String>)] {
+    [
+      ("{}", ["idToken"]), (#"{"idToken": null, "nonce": null}"#, ["idToken"]),
+      (#"{"idToken": "", "nonce": "", "authorizationCode": ""}"#, ["idToken", "nonce", "authorizationCode"]),
+      (#"{"idToken": 5, "nonce": [], "authorizationCode": {}}"#, ["idToken", "nonce", "authorizationCode"]),
+      (#"{"idToken": "\#("a".repeated(16_385))"}"#, ["idToken"]),
+    ]
+  }
+
+  private var wrongSignIns: [(body: String, fields: Set<String>)] {
+    wrongTokens + [
+      (#"{"idToken": "x", "displayName": " ", "device": true}"#, ["displayName", "device"]),
+      (#"{"displayName": "\#("a".repeated(101))"}"#, ["idToken", "displayName"]),
     ]
   }
 

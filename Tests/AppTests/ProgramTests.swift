@@ -126,6 +126,9 @@ import Testing
         ("MUSTER_MAIL_WEBHOOK", "http://mail.example/s3cret"), ("MUSTER_MAIL_WEBHOOK", "mail.example/s3cret"),
         ("MUSTER_MAIL_WEBHOOK", "https://"), ("MUSTER_MAIL_WEBHOOK", "https://mail.example/s3cret"),
         ("MUSTER_MAIL_WEBHOOK_SECRET", "whsec_c2hvcnQ="),
+        ("MUSTER_GOOGLE_KEYS_URL", "http://127.0.0.1/keys"),
+        ("MUSTER_APPLE_REVOKE_URL", "nonsense"), ("MUSTER_APPLE_KEY_ID", "KEY"), ("MUSTER_APPLE_PRIVATE_KEY", "s3cret"),
+        ("MUSTER_TRUSTED_CERTIFICATES", "/nonexistent"),
       ] {
         let program = try await run("serve", "--port", "0", environment: good.merging([name: value]) { $1 })
         #expect(try await program.exitStatus() != 0, "\(name)=\(value)")

@@ -23,12 +23,15 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
 
   let open = router.group("api/v1")
   let sessions = SessionRoutes(dependencies)
+  let providers = ProviderRoutes(dependencies)
   sessions.add(to: open)
+  providers.add(to: open)
 
   let signedIn = open.group().add(
     middleware: SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions))
   sessions.addSignedIn(to: signedIn)
   PasswordRoutes(dependencies).add(to: signedIn, open: open)
+  providers.addLinks(to: signedIn)
   UserRoutes(dependencies).add(to: signedIn)
   AccountRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
@@ -53,19 +56,22 @@ public func makeService(
   let server = makeServer(
     responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits,
     logger: logger, onServerRunning: onListening)
-  return RESTService(server: server, endedSessions: dependencies.endedSessions)
+  return RESTService(
+    server: server, endedSessions: dependencies.endedSessions, identityProviders: dependencies.identityProviders)
 }
 
 /// The server and what must run as long as it answers.
 private struct RESTService<Server: Service>: Service {
   let server: Server
   let endedSessions: EndedSessions
+  let identityProviders: IdentityProviders
 
   func run() async throws {
     // The first request finds it known who is signed in. If the database is away, requests say so.
     try? await endedSessions.read()
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await endedSessions.run() }
+      group.addTask { try await identityProviders.run() }
       defer { group.cancelAll() }
       try await server.run()
     }

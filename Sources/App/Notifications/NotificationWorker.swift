@@ -9,6 +9,7 @@ public struct NotificationWorker: Service {
   private let keys: SigningKeys
   private let sender: any PushSender
   private let mailer: any MailSender
+  private let appleGrants: AppleGrants?
   private let concurrency: Int
   private let logger: Logger
 
@@ -25,6 +26,7 @@ public struct NotificationWorker: Service {
     keys = dependencies.refreshTokenKeys
     self.sender = sender
     self.mailer = mailer
+    appleGrants = dependencies.appleGrants
     self.concurrency = max(1, concurrency)
     logger = dependencies.logger
   }
@@ -122,6 +124,9 @@ public struct NotificationWorker: Service {
         // Without a use any more, it is as good as delivered.
         guard let mail = try await OutgoingMail.compose(item, keys: keys, in: database) else { return nil }
         try await mailer.send(mail)
+      case AppleGrant.revocation:
+        guard let appleGrants else { throw AppleGrants.Failure(description: "Apple's key is not configured") }
+        try await appleGrants.revoke(item.payload)
       default:
         try await sender.send(
           Push(

@@ -37,6 +37,13 @@ public struct SigningKeys: Sendable {
     all.first { $0.kid == kid }?.key
   }
 
+  /// A key for one other use, which tells nothing of the key that it is made from.
+  ///
+  /// - Parameter label: names the use.
+  func derived(kid: String, label: String) -> SymmetricKey? {
+    key(kid).map { HKDF<SHA256>.deriveKey(inputKeyMaterial: $0, info: Data(label.utf8), outputByteCount: 32) }
+  }
+
   /// A fresh key with an id of today, as a configuration value.
   public static func generate() -> String {
     let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }

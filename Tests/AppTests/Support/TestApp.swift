@@ -32,6 +32,8 @@ struct TestApp: Sendable {
     [
       "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+      // No test asks the real ones, whatever it configures.
+      "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
     ]
   }
 
@@ -50,12 +52,17 @@ struct TestApp: Sendable {
       var quiet = Logger(label: "test")
       quiet.logLevel = .critical
       let dependencies = try await Dependencies(configuration, name: "test", logger: logger ?? quiet)
-      try await serving(dependencies, limits: limits) { port in
-        let app = TestApp(
-          url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)
-        try await body(app)
-        let left = try await app.takeNotifications()
-        #expect(left.isEmpty, "notifications that nobody asserted", sourceLocation: sourceLocation)
+      do {
+        try await serving(dependencies, limits: limits) { port in
+          let app = TestApp(
+            url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)
+          try await body(app)
+          let left = try await app.takeNotifications()
+          #expect(left.isEmpty, "notifications that nobody asserted", sourceLocation: sourceLocation)
+        }
+      } catch {
+        await dependencies.close()
+        throw error
       }
       await dependencies.close()
     }

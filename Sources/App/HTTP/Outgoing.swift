@@ -1,0 +1,74 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// The process's client for what it asks of others. It follows no redirects: whoever is asked is configured, and nobody
+/// else is to hear of it.
+final class Outgoing: Sendable {
+  let client: HTTPClient
+
+  /// - Parameter file: certificates in PEM, trusted besides the system's.
+  init(trusting file: String?) throws {
+    var tls = TLSConfiguration.makeClientConfiguration()
+    if let file {
+      guard let certificates = try? NIOSSLCertificate.fromPEMFile(file), !certificates.isEmpty else {
+        throw MusterConfiguration.Problem(
+          description: "MUSTER_TRUSTED_CERTIFICATES must be a file of certificates in PEM, and \"\(file)\" is not")
+      }
+      tls.additionalTrustRoots = [.certificates(certificates)]
+    }
+    var configuration = HTTPClient.Configuration()
+    configuration.tlsConfiguration = tls
+    configuration.redirectConfiguration = .disallow
+    configuration.timeout = HTTPClient.Configuration.Timeout(connect: .seconds(5), read: .seconds(30))
+    client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
+  }
+
+  func close() async {
+    // Its only error is that it was shut down before.
+    try? await client.shutdown()
+  }
+
+  /// A client that is forgotten without being shut down ends a debug build.
+  deinit {
+    client.shutdown { _ in }
+  }
+}
+
+/// What another service answered, whole.
+struct OutgoingAnswer: Sendable {
+  let status: Int
+  let headers: HTTPHeaders
+  let body: ByteBuffer
+
+  /// Nil if the body is no JSON, or JSON of a kind that we would refuse.
+  var json: JSON? { try? JSON(parsing: body.readableBytesView) }
+}
+
+extension HTTPClient {
+  /// Sends a request and takes in the whole answer.
+  ///
+  /// - Parameter limit: for all of it, from connecting to the last byte: the client's own deadline ends at the headers.
+  /// - Throws: also when the answer is longer than `bytes`.
+  func answer(
+    to request: HTTPClientRequest, within limit: Duration, atMost bytes: Int = 64 << 10
+  ) async throws -> OutgoingAnswer {
+    try await withThrowingTaskGroup(of: OutgoingAnswer.self) { group in
+      group.addTask {
+        let response = try await self.execute(request, timeout: TimeAmount(limit))
+        return OutgoingAnswer(
+          status: Int(response.status.code), headers: response.headers,
+          body: try await response.body.collect(upTo: bytes))
+      }
+      group.addTask {
+        try await Task.sleep(for: limit)
+        throw HTTPClientError.deadlineExceeded
+      }
+      defer { group.cancelAll() }
+      guard let answer = try await group.next() else { throw CancellationError() }
+      return answer
+    }
+  }
+}

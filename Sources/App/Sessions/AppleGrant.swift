@@ -1,0 +1,170 @@
+import AsyncHTTPClient
+import Crypto
+import Foundation
+import JWTKit
+import NIOCore
+import NIOHTTP1
+import Postgres
+
+/// A refresh token of Apple's, good only for telling Apple that somebody's account is gone. It is sealed: the database
+/// does not have the key. In front of the box stand, readable, the key's id and which of our clients it was given to.
+struct AppleGrant: Sendable {
+  /// Of queue rows that ask the worker to revoke one.
+  static let revocation = "apple-revoke"
+  private static let label = "muster apple grant"
+
+  let sealed: Data
+  let clientID: String
+  private let kid: String
+  /// Where the box begins.
+  private let start: Int
+
+  init(_ refreshToken: String, clientID: String, keys: SigningKeys) throws {
+    let kid = keys.signing.kid
+    guard let key = keys.derived(kid: kid, label: Self.label), let size = UInt8(exactly: clientID.utf8.count) else {
+      throw AppleGrants.Failure(description: "the client's id is too long")
+    }
+    var head = Data([UInt8(kid.utf8.count)])
+    head.append(contentsOf: kid.utf8)
+    head.append(size)
+    head.append(contentsOf: clientID.utf8)
+    let box = try AES.GCM.seal(Data(refreshToken.utf8), using: key, authenticating: head)
+    start = head.count
+    sealed = head + Data(box.nonce) + box.ciphertext + box.tag
+    self.clientID = clientID
+    self.kid = kid
+  }
+
+  /// Nil unless it looks like one.
+  init?(sealed: Data) {
+    var rest = Array(sealed)[...]
+    func text() -> String? {
+      guard let size = rest.popFirst(), rest.count >= size else { return nil }
+      defer { rest = rest.dropFirst(Int(size)) }
+      return String(validating: rest.prefix(Int(size)), as: UTF8.self)
+    }
+    guard let kid = text(), let clientID = text() else { return nil }
+    self.sealed = sealed
+    self.clientID = clientID
+    self.kid = kid
+    start = sealed.count - rest.count
+  }
+
+  /// The refresh token.
+  fileprivate func opened(with keys: SigningKeys) throws -> String {
+    guard let key = keys.derived(kid: kid, label: Self.label) else {
+      throw AppleGrants.Failure(description: "it is sealed with the refresh token key \(kid), which is not configured")
+    }
+    let bytes = Array(sealed)
+    let box = try AES.GCM.SealedBox(combined: bytes[start...])
+    return String(decoding: try AES.GCM.open(box, using: key, authenticating: bytes[..<start]), as: UTF8.self)
+  }
+
+  /// Of the queue row that asks for its revocation.
+  var payload: JSONDocument {
+    var json = JSONWriter()
+    json.object {
+      $0.member("type", Self.revocation)
+      $0.member("sealedGrant", sealed.base64EncodedString())
+      $0.member("clientId", clientID)
+    }
+    return JSONDocument(json.text)
+  }
+}
+
+/// Gets grants from Apple, and has them revoked.
+struct AppleGrants: Sendable {
+  struct Settings: Sendable {
+    let teamID: String
+    let keyID: String
+    let key: ES256PrivateKey
+    let tokenURL: String
+    let revokeURL: String
+  }
+
+  /// Why it failed, for the log: without any token.
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  let settings: Settings
+  let client: HTTPClient
+  let keys: SigningKeys
+
+  /// Exchanges the code that came with an identity token.
+  ///
+  /// - Throws: also if the code is another person's than the token.
+  func exchange(_ code: String, of proof: IdentityProvider.Proof) async throws -> AppleGrant {
+    let answer = try await ask(
+      settings.tokenURL, as: proof.clientID, within: .seconds(5),
+      [("grant_type", "authorization_code"), ("code", code)])
+    guard case .object(let members) = answer.json, case .string(let refreshToken) = members["refresh_token"],
+      case .string(let idToken) = members["id_token"]
+    else { throw Failure(description: "Apple's answer lacks a token") }
+    // It comes straight from Apple, so its signature adds nothing.
+    guard IdentityProvider.part(1, of: idToken)?["sub"] == .string(proof.subject) else {
+      throw Failure(description: "the authorization code is another person's")
+    }
+    return try AppleGrant(refreshToken, clientID: proof.clientID, keys: keys)
+  }
+
+  /// Revokes the grant of a queue row, within the worker's lease. Repeating it does no harm.
+  func revoke(_ payload: JSONDocument) async throws {
+    guard case .object(let members) = try JSON(parsing: payload.text.utf8),
+      case .string(let text) = members["sealedGrant"], let sealed = Data(base64Encoded: text),
+      let grant = AppleGrant(sealed: sealed)
+    else { throw Failure(description: "the row holds no grant") }
+    _ = try await ask(
+      settings.revokeURL, as: grant.clientID, within: .seconds(4),
+      [("token", try grant.opened(with: keys)), ("token_type_hint", "refresh_token")])
+  }
+
+  private func ask(
+    _ url: String, as clientID: String, within limit: Duration, _ fields: [(String, String)]
+  ) async throws -> OutgoingAnswer {
+    let form = [("client_id", clientID), ("client_secret", try await secret(of: clientID))] + fields
+    var request = HTTPClientRequest(url: url)
+    request.method = .POST
+    request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
+    request.body = .bytes(ByteBuffer(string: Self.encoded(form)))
+    let answer = try await client.answer(to: request, within: limit)
+    guard answer.status == 200 else {
+      var word = ""
+      if case .object(let members) = answer.json, case .string(let error) = members["error"],
+        error.wholeMatch(of: /[a-z_]{1,40}/) != nil
+      {
+        word = " " + error
+      }
+      throw Failure(description: "Apple answered \(answer.status)\(word)")
+    }
+    return answer
+  }
+
+  private static func encoded(_ fields: [(String, String)]) -> String {
+    let plain = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+    return fields.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: plain) ?? "")" }
+      .joined(separator: "&")
+  }
+
+  private struct SecretClaims: JWTPayload {
+    let iss: IssuerClaim
+    let iat: IssuedAtClaim
+    let exp: ExpirationClaim
+    let aud: AudienceClaim
+    let sub: SubjectClaim
+
+    func verify(using algorithm: some JWTAlgorithm) throws {}
+  }
+
+  /// Apple's kind of client secret: a JWT that we sign with the key they gave us.
+  private func secret(of clientID: String) async throws -> String {
+    // Whole seconds, as Apple expects them.
+    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+    let claims = SecretClaims(
+      iss: IssuerClaim(value: settings.teamID), iat: IssuedAtClaim(value: now),
+      exp: ExpirationClaim(value: now.addingTimeInterval(300)), aud: AudienceClaim(value: "https://appleid.apple.com"),
+      sub: SubjectClaim(value: clientID))
+    let kid = JWKIdentifier(string: settings.keyID)
+    return try await JWTKeyCollection().add(ecdsa: settings.key, kid: kid).sign(claims, kid: kid)
+  }
+}

@@ -1,0 +1,190 @@
+import Crypto
+import Foundation
+import Logging
+import Postgres
+
+/// Who somebody is at Apple or Google: the provider's own id for the person, which stays, and never an address, which
+/// may pass from one person to another.
+enum Identity {
+  /// How old a token may be that proves who is asking just now, in seconds.
+  private static let freshness = 600.0
+
+  /// Finds the account of an identity, or makes one, with a free username. Of several who sign in at once as the same
+  /// new person, one makes the account and the others find it.
+  ///
+  /// An address that somebody else has verified is not taken over. One that nobody has is: whoever wrote it into an
+  /// account without being able to read its mail loses it there.
+  ///
+  /// - Throws: ``AppError`` `email-belongs-to-account`.
+  static func signIn(
+    _ proof: IdentityProvider.Proof, displayName: String?, in change: Change
+  ) async throws -> (user: User.ID, isNew: Bool) {
+    let names = [displayName, proof.name, proof.email.flatMap(Username.suggestion(from:))]
+    for _ in 1...8 {
+      if let user = try await owner(of: proof, in: change) { return (user, false) }
+      if let email = proof.email, try await !free(email, in: change) {
+        // It may be this very person who has verified it, a moment ago.
+        guard let user = try await owner(of: proof, in: change) else { throw AppError.emailBelongsToAccount }
+        return (user, false)
+      }
+      guard let username = try await Username.free(like: names, in: change) else { continue }
+      let user = User.ID.new()
+      if try await create(user, username, displayName ?? proof.name ?? username, proof, in: change) {
+        return (user, true)
+      }
+      // Somebody was faster with the identity, the address or the username, and has committed: look again.
+    }
+    throw AppError.signInBusy
+  }
+
+  /// The account, which stays until this change ends.
+  private static func owner(of proof: IdentityProvider.Proof, in change: Change) async throws -> User.ID? {
+    try await change.value(
+      """
+      SELECT u.id FROM identities AS i
+      JOIN users AS u ON u.id = i.user_id
+      WHERE i.provider = \(proof.provider) AND i.subject = \(proof.subject)
+      FOR KEY SHARE OF u
+      """)
+  }
+
+  /// Takes an address from an account that has not verified it, and its mails back.
+  ///
+  /// - Returns: false if an account has verified it.
+  private static func free(_ email: String, in change: Change) async throws -> Bool {
+    let loser: User.ID? = try await change.value(
+      """
+      UPDATE users SET email = NULL, updated_at = now()
+      WHERE lower(email) = lower(\(email)) AND email_verified_at IS NULL
+      RETURNING id
+      """)
+    guard let loser else {
+      return try await change.first("SELECT 1 FROM users WHERE lower(email) = lower(\(email))") == nil
+    }
+    try await change.rows(
+      """
+      WITH gone AS (
+        DELETE FROM mail_tokens WHERE user_id = \(loser) AND lower(email) = lower(\(email))
+        RETURNING id
+      )
+      DELETE FROM notification_queue AS q USING gone
+      WHERE q.recipient_id = \(loser) AND q.subject_id = gone.id
+      """)
+    change.touch(.profile, of: loser)
+    return true
+  }
+
+  /// - Returns: whether the account and its identity were made: both or neither.
+  private static func create(
+    _ user: User.ID, _ username: String, _ displayName: String, _ proof: IdentityProvider.Proof, in change: Change
+  ) async throws -> Bool {
+    let verifiedAt: Timestamp? = proof.email == nil ? nil : .now()
+    let answers = try await change.pipeline(
+      """
+      INSERT INTO users (id, username, email, email_verified_at, display_name)
+      VALUES (\(user), \(username), \(proof.email), \(verifiedAt), \(displayName))
+      ON CONFLICT DO NOTHING
+      """,
+      """
+      INSERT INTO identities (provider, subject, user_id)
+      SELECT \(proof.provider), \(proof.subject), id FROM users WHERE id = \(user)
+      ON CONFLICT ON CONSTRAINT identity_taken DO NOTHING
+      """,
+      """
+      INSERT INTO collection_stamps (user_id, collection, stamp)
+      SELECT id, collection, clock_timestamp()
+      FROM users CROSS JOIN unnest(enum_range(NULL::collection)) AS collection
+      WHERE id = \(user)
+      """)
+    if answers[1].affected == 1 { return true }
+    try await change.rows("DELETE FROM users WHERE id = \(user)")
+    return false
+  }
+
+  /// Adds an identity to an account, to sign in with it from now on. Repeating it changes nothing.
+  ///
+  /// - Throws: ``AppError`` `identity-taken`: another account has it. `already-linked`: this one has another identity of
+  ///   the same provider.
+  static func link(_ proof: IdentityProvider.Proof, to user: User.ID, in change: Change) async throws {
+    guard try await change.lock(user, for: .share).contains(user) else { throw AppError.sessionEnded }
+    let inserted = try await change.rows(
+      """
+      INSERT INTO identities (provider, subject, user_id)
+      VALUES (\(proof.provider), \(proof.subject), \(user))
+      ON CONFLICT DO NOTHING
+      """)
+    if inserted.affected == 1 { return }
+    let mine: String? = try await change.value(
+      "SELECT subject FROM identities WHERE user_id = \(user) AND provider = \(proof.provider)")
+    guard let mine else { throw AppError.identityTaken }
+    guard mine == proof.subject else { throw AppError.alreadyLinked }
+  }
+
+  /// Whether a token proves that it is this user who asks, just now: of an identity that is linked to the account, and
+  /// made within the last ten minutes.
+  ///
+  /// - Throws: `provider-unavailable` while it cannot be verified.
+  static func proves(
+    _ idToken: String, nonce: String?, is user: User.ID, providers: IdentityProviders, logger: Logger,
+    in database: some Querying
+  ) async throws -> Bool {
+    let proof: IdentityProvider.Proof
+    do {
+      proof = try await providers.verify(idToken, nonce: nonce, logger: logger)
+    } catch let error as AppError where error == .invalidIdentityToken {
+      return false
+    }
+    guard proof.issuedAt.addingTimeInterval(freshness) > Date() else { return false }
+    let linked = try await database.first(
+      """
+      SELECT 1 FROM identities
+      WHERE provider = \(proof.provider) AND subject = \(proof.subject) AND user_id = \(user)
+      """)
+    return linked != nil
+  }
+
+  // MARK: Apple's grant
+
+  /// Keeps what will revoke Apple's grant, in place of an older one.
+  static func keep(_ grant: AppleGrant, of proof: IdentityProvider.Proof, in change: Change) async throws {
+    try await change.rows(
+      """
+      UPDATE identities SET sealed_grant = \(grant.sealed)
+      WHERE provider = \(proof.provider) AND subject = \(proof.subject)
+      """)
+  }
+
+  /// What must be revoked when the account goes.
+  static func grants(of user: User.ID, in database: some Querying) async throws -> [AppleGrant] {
+    try await database.rows(
+      "SELECT sealed_grant FROM identities WHERE user_id = \(user) AND sealed_grant IS NOT NULL"
+    ).compactMap { AppleGrant(sealed: try $0["sealed_grant"]) }
+  }
+
+  /// Has the worker revoke what Apple granted, as a part of deleting the account: before its identities are gone.
+  static func revokeGrants(of user: User.ID, in change: Change) async throws {
+    for grant in try await grants(of: user, in: change) {
+      try await change.rows(
+        """
+        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+        VALUES (\(AppleGrant.revocation), \(user), \(user), \(grant.payload))
+        """)
+    }
+  }
+}
+
+extension AppError {
+  static let emailBelongsToAccount = AppError(
+    .conflict, "email-belongs-to-account",
+    "The provider's e-mail address belongs to an account here: sign in to that one, then link the provider to it.")
+  static let identityTaken = AppError(
+    .conflict, "identity-taken", "This identity is linked to another account.")
+  static let alreadyLinked = AppError(
+    .conflict, "already-linked", "Another identity of this provider is linked to the account.")
+
+  static var signInBusy: AppError {
+    var error = AppError(.unavailable, "busy", "Too many people are signing in just now.")
+    error.retryAfter = 2
+    return error
+  }
+}

@@ -1,0 +1,169 @@
+import AsyncHTTPClient
+import JWTKit
+import Logging
+import NIOHTTP1
+import ServiceLifecycle
+import Synchronization
+
+/// A provider's public keys (a JWKS), fetched in the background and kept for as long as the provider says. While it is
+/// down, those that are known go on serving.
+final class ProviderKeys: Service {
+  struct Timing: Sendable {
+    /// Bounds of what `Cache-Control` says.
+    var leastAge = Duration.seconds(300)
+    var greatestAge = Duration.seconds(86_400)
+    /// Between fetches for keys that nobody has heard of: anybody can make up such a key's id.
+    var unknownKeyPause = Duration.seconds(60)
+    /// For one fetch, and so for a request that waits for it.
+    var patience = Duration.seconds(3)
+    var now: @Sendable () -> ContinuousClock.Instant = { .now }
+  }
+
+  /// All that the provider has, each for RS256 only, whatever a token's header says.
+  private struct Known: Sendable {
+    let collection: JWTKeyCollection
+    let ids: Set<String>
+  }
+
+  private struct State {
+    var known: Known?
+    /// Failed fetches since the last that did not.
+    var failures = 0
+    var nextFetch: ContinuousClock.Instant?
+    var nextFetchForUnknown: ContinuousClock.Instant?
+    var fetch: Task<Void, Never>?
+  }
+
+  private let url: String
+  private let client: HTTPClient
+  private let timing: Timing
+  private let logger: Logger
+  private let state = Mutex(State())
+
+  init(url: String, client: HTTPClient, timing: Timing = Timing(), logger: Logger) {
+    self.url = url
+    self.client = client
+    self.timing = timing
+    self.logger = logger
+  }
+
+  /// Keeps the keys fresh until graceful shutdown.
+  func run() async throws {
+    while !Task.isShuttingDownGracefully, !Task.isCancelled {
+      let now = timing.now()
+      let next = state.withLock { $0.nextFetch }
+      guard let next, next > now else {
+        await withTaskCancellationOrGracefulShutdownHandler {
+          await fetch()
+        } onCancelOrGracefulShutdown: {
+          self.state.withLock { $0.fetch }?.cancel()
+        }
+        continue
+      }
+      let pause = next - now
+      // Ends early, without an error of ours, when the process is asked to stop.
+      try? await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
+    }
+  }
+
+  /// The keys to verify a token with that names this one; nil if the provider has no such key. An unknown one is asked
+  /// for, but not often.
+  ///
+  /// - Throws: ``AppError`` `provider-unavailable` while no key is known at all.
+  func verifying(_ id: String) async throws -> JWTKeyCollection? {
+    let now = timing.now()
+    let fetch = state.withLock { state -> Task<Void, Never>? in
+      if state.known?.ids.contains(id) == true { return nil }
+      if let fetch = state.fetch { return fetch }
+      if let next = state.nextFetchForUnknown, next > now { return nil }
+      state.nextFetchForUnknown = now + timing.unknownKeyPause
+      return begin(&state)
+    }
+    await fetch?.value
+    guard let known = state.withLock({ $0.known }) else { throw AppError.providerUnavailable }
+    return known.ids.contains(id) ? known.collection : nil
+  }
+
+  /// Fetches the keys; whoever wants that while it is under way waits for the same answer.
+  func fetch() async {
+    let fetch = state.withLock { state -> Task<Void, Never> in
+      if let fetch = state.fetch { return fetch }
+      return begin(&state)
+    }
+    await fetch.value
+  }
+
+  private func begin(_ state: inout State) -> Task<Void, Never> {
+    // Not a child of the request that happens to be first: the others must not lose by its end.
+    let fetch = Task { await self.fetchOnce() }
+    state.fetch = fetch
+    return fetch
+  }
+
+  private func fetchOnce() async {
+    do {
+      let (known, age) = try await download()
+      let now = timing.now()
+      state.withLock { state in
+        state.known = known
+        state.failures = 0
+        state.nextFetch = now + age
+        state.fetch = nil
+      }
+    } catch {
+      let now = timing.now()
+      state.withLock { state in
+        state.failures += 1
+        state.nextFetch = now + min(Duration.seconds(1 << min(state.failures, 6)), timing.leastAge)
+        state.fetch = nil
+      }
+      if Task.isCancelled { return }
+      logger.warning("a provider's keys cannot be fetched", metadata: ["url": "\(url)", "error": "\(error)"])
+    }
+  }
+
+  private struct Unusable: Error {
+    let reason: String
+  }
+
+  private func download() async throws -> (Known, age: Duration) {
+    var request = HTTPClientRequest(url: url)
+    request.headers.add(name: "Accept", value: "application/json")
+    let answer = try await client.answer(to: request, within: timing.patience)
+    guard answer.status == 200 else { throw Unusable(reason: "status \(answer.status)") }
+    // By a parser of our own: the library's gives up on the whole set for one key of a kind that it does not know.
+    guard case .object(let document) = answer.json, case .array(let keys) = document["keys"] else {
+      throw Unusable(reason: "not a set of keys")
+    }
+    let collection = JWTKeyCollection()
+    var ids: Set<String> = []
+    for case .object(let key) in keys.prefix(100) {
+      guard key["kty"] == .string("RSA"), key["use"] ?? .string("sig") == .string("sig"),
+        key["alg"] ?? .string("RS256") == .string("RS256"), case .string(let id) = key["kid"],
+        case .string(let modulus) = key["n"], case .string(let exponent) = key["e"],
+        let rsa = try? Insecure.RSA.PublicKey(modulus: modulus, exponent: exponent)
+      else { continue }
+      await collection.add(rsa: rsa, digestAlgorithm: .sha256, kid: JWKIdentifier(string: id))
+      ids.insert(id)
+    }
+    guard !ids.isEmpty else { throw Unusable(reason: "no RSA key") }
+    return (Known(collection: collection, ids: ids), age(answer.headers))
+  }
+
+  /// How long an answer may be kept.
+  func age(_ headers: HTTPHeaders) -> Duration {
+    func number(_ text: Substring?) -> Int { max(0, min(text.flatMap { Int($0) } ?? 0, 1 << 30)) }
+    let maximum = headers[canonicalForm: "Cache-Control"].first { $0.lowercased().hasPrefix("max-age=") }
+    let left = number(maximum?.dropFirst("max-age=".count)) - number(headers[canonicalForm: "Age"].first)
+    return min(max(Duration.seconds(left), timing.leastAge), timing.greatestAge)
+  }
+}
+
+extension AppError {
+  static var providerUnavailable: AppError {
+    var error = AppError(
+      .unavailable, "provider-unavailable", "The provider's keys cannot be had just now: nobody can sign in with it.")
+    error.retryAfter = 5
+    return error
+  }
+}

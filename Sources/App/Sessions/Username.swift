@@ -1,0 +1,65 @@
+import Foundation
+import Postgres
+
+/// Usernames that we choose, for people who come by a provider.
+enum Username {
+  private static let length = 30
+
+  /// A username that nobody has, nor had until a while ago: made of the first of the texts that gives one, with digits
+  /// when it is taken. Nil if all that were tried are, by bad luck.
+  static func free(like texts: [String?], in database: some Querying) async throws -> String? {
+    let base = texts.compactMap { $0.map(form) }.first { !$0.isEmpty }
+    let names = candidates(base ?? "")
+    return try await database.value(
+      """
+      SELECT name FROM unnest(\(names)) WITH ORDINALITY AS candidates (name, place)
+      WHERE NOT EXISTS (SELECT 1 FROM users WHERE lower(username) = name)
+        AND NOT EXISTS (
+          SELECT 1 FROM retired_usernames WHERE digest = sha256(convert_to(name, 'UTF8')) AND until > now()
+        )
+      ORDER BY place
+      LIMIT 1
+      """)
+  }
+
+  /// The local part of an address; nil for one that Apple made up, which would give it away.
+  static func suggestion(from address: String) -> String? {
+    guard !address.lowercased().hasSuffix("@privaterelay.appleid.com") else { return nil }
+    return address.split(separator: "@").first.map(String.init)
+  }
+
+  private static func candidates(_ base: String) -> [String] {
+    let digits = base.isEmpty ? [6, 7, 8, 9] : [2, 3, 4, 6, 9]
+    let name = base.isEmpty ? "user" : base
+    let numbered = digits.map { digits in
+      let least = Int(pow(10, Double(digits - 1)))
+      return String(name.prefix(length - digits)) + String(Int.random(in: least..<10 * least))
+    }
+    return base.count >= 3 ? [base] + numbered : numbered
+  }
+
+  /// `Éloïse Müller` becomes `eloise.muller`: what is left in small letters of ASCII, digits, dots, underscores and
+  /// hyphens. May be shorter than a username must be, and empty.
+  static func form(_ text: String) -> String {
+    var plain = text.decomposedStringWithCompatibilityMapping
+    if plain.unicodeScalars.contains(where: { !$0.isASCII && $0.properties.isAlphabetic }),
+      let latin = NSString(string: text).applyingTransform(
+        StringTransform(rawValue: "Any-Latin; Latin-ASCII"), reverse: false)
+    {
+      plain = latin.decomposedStringWithCompatibilityMapping
+    }
+    var name = ""
+    for scalar in plain.lowercased().unicodeScalars {
+      switch scalar {
+      case "a"..."z", "0"..."9": name.unicodeScalars.append(scalar)
+      // One between two words, and none at the ends.
+      case " ", ".", "_", "-":
+        if let last = name.last, last.isLetter || last.isNumber { name.append(scalar == " " ? "." : Character(scalar)) }
+      default: break
+      }
+    }
+    name = String(name.prefix(length))
+    while let last = name.last, !last.isLetter, !last.isNumber { name.removeLast() }
+    return name
+  }
+}

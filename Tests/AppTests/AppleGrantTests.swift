@@ -1,0 +1,109 @@
+import Crypto
+import Foundation
+import Logging
+import Postgres
+import Testing
+
+@testable import App
+
+/// What Apple grants when somebody signs in, and wants back when the account goes.
+@Suite struct AppleGrantTests {
+  @Test func `Apple's grant is kept sealed, and revoked`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let answer = try await app.signIn(
+        .apple, try identity.token(.apple, "ana"), ["authorizationCode": "code-of-ana"])
+      let ana = try Phone(app, "ana", answer)
+      let asked = try #require(identity.takeForms().first)
+      #expect(asked["grant_type"] == "authorization_code")
+      #expect(asked["code"] == "code-of-ana")
+      #expect(asked["client_id"] == IdentityServer.clientID)
+      try expectSecret(asked["client_secret"])
+      let sealed: Data = try #require(try await app.value("SELECT sealed_grant FROM identities"))
+      #expect(sealed.range(of: Data("refresh".utf8)) == nil)
+
+      try await app.database.change { try await Identity.revokeGrants(of: ana.userID, in: $0) }
+      try await app.database.execute("UPDATE sessions SET ended_at = now()")
+      try await app.database.execute("DELETE FROM users WHERE id = \(ana.userID)")
+      let worker = NotificationWorker(
+        app.dependencies, sender: LogSender(logger: app.dependencies.logger), concurrency: 2)
+      // A refusal is noted, without any secret, and tried again.
+      identity.behave { $0.grantStatus = 400 }
+      _ = try await worker.step()
+      let error: String? = try await app.value("SELECT last_error FROM notification_queue WHERE type = 'apple-revoke'")
+      #expect(error == "Apple answered 400 invalid_client")
+      identity.behave { $0.grantStatus = 200 }
+      try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+      try await worker.runOnce()
+      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE type = 'apple-revoke'") == 0)
+      let forms = identity.takeForms()
+      #expect(forms.map { $0["token"] } == ["refresh-code-of-ana", "refresh-code-of-ana"])
+      #expect(forms.last?["client_id"] == IdentityServer.clientID)
+      #expect(forms.last?["token_type_hint"] == "refresh_token")
+      try expectSecret(forms.last?["client_secret"])
+    }
+  }
+
+  /// It is a JWT for Apple, signed with the key that Apple gave us.
+  private func expectSecret(_ secret: String?, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let parts = try #require(secret).split(separator: ".").map(String.init)
+    try #require(parts.count == 3)
+    let header = try JSON(parsing: try #require(Data(base64URL: parts[0])))
+    #expect(header["alg"].string == "ES256" && header["kid"].string == "KEY", sourceLocation: sourceLocation)
+    let claims = try JSON(parsing: try #require(Data(base64URL: parts[1])))
+    #expect(claims["iss"].string == "TEAM" && claims["sub"].string == IdentityServer.clientID)
+    #expect(claims["aud"].string == "https://appleid.apple.com", sourceLocation: sourceLocation)
+    let signature = try P256.Signing.ECDSASignature(rawRepresentation: try #require(Data(base64URL: parts[2])))
+    let isValid = IdentityServer.appleKey.publicKey.isValidSignature(
+      signature, for: Data("\(parts[0]).\(parts[1])".utf8))
+    #expect(isValid, sourceLocation: sourceLocation)
+  }
+
+  @Test func `a grant that cannot be had keeps nobody out`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let token = try identity.token(.apple, "ana")
+      identity.behave { $0.grantStatus = 400 }
+      #expect(try await app.signIn(.apple, token, ["authorizationCode": "code-of-ana"]).status == 200)
+      // Another person's code: the grant is not ours to keep.
+      identity.behave {
+        $0.grantStatus = 200
+        $0.codeOf = "ben"
+      }
+      #expect(try await app.signIn(.apple, token, ["authorizationCode": "code-of-ben"]).status == 200)
+      #expect(try await app.value("SELECT count(*) FROM identities WHERE sealed_grant IS NOT NULL") == 0)
+      #expect(identity.takeForms().count == 2)
+      identity.behave { $0.codeOf = nil }
+      #expect(try await app.signIn(.google, try identity.token(.google, "1"), ["authorizationCode": "x"]).status == 200)
+      #expect(identity.takeForms().isEmpty)
+      let ben = try await app.signUp("ben")
+      let linked = try await ben.link(.apple, try identity.token(.apple, "ben"), ["authorizationCode": "code-of-ben"])
+      #expect(linked.status == 204)
+      #expect(try await app.value("SELECT count(*) FROM identities WHERE sealed_grant IS NOT NULL") == 1)
+    }
+  }
+
+  @Test func `a sealed grant opens only with its own key, and as it was sealed`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let keys = app.dependencies.refreshTokenKeys
+      let grants = try #require(app.dependencies.appleGrants)
+      let grant = try AppleGrant("secret", clientID: "com.example.muster", keys: keys)
+      #expect(grant.clientID == "com.example.muster")
+      #expect(AppleGrant(sealed: grant.sealed)?.clientID == "com.example.muster")
+      try await grants.revoke(grant.payload)
+      #expect(identity.takeForms().map { $0["token"] } == ["secret"])
+      let others = AppleGrants(
+        settings: grants.settings, client: grants.client, keys: try SigningKeys(SigningKeys.generate()))
+      await #expect(throws: AppleGrants.Failure.self) { try await others.revoke(grant.payload) }
+      for index in grant.sealed.indices {
+        var tampered = grant.sealed
+        tampered[index] ^= 1
+        guard let changed = AppleGrant(sealed: tampered) else { continue }
+        await #expect(throws: (any Error).self, "byte \(index)") { try await grants.revoke(changed.payload) }
+      }
+      for length in 0..<grant.sealed.count {
+        guard let short = AppleGrant(sealed: grant.sealed.prefix(length)) else { continue }
+        await #expect(throws: (any Error).self, "\(length) bytes") { try await grants.revoke(short.payload) }
+      }
+      #expect(identity.takeForms().isEmpty)
+    }
+  }
+}

@@ -1,0 +1,272 @@
+import Crypto
+import CryptoExtras
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOSSL
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Apple and Google on a port of this machine, by HTTPS: makes tokens, publishes keys, and behaves as it is told to.
+final class IdentityServer: Sendable {
+  struct Behaviour: Sendable {
+    /// Ids of the keys that are published.
+    var published = ["first"]
+    var status = 200
+    var headers: HTTPFields = [.cacheControl: "public, max-age=3600"]
+    var delay = Duration.zero
+    /// In place of the keys.
+    var body: String?
+    /// Of Apple's token and revocation.
+    var grantStatus = 200
+    /// Whose authorization code it is; nil for whoever asks.
+    var codeOf: String?
+  }
+
+  private struct State: Sendable {
+    var port = 0
+    var behaviour = Behaviour()
+    var fetches = 0
+    var forms: [[String: String]] = []
+  }
+
+  /// Made once for a run of the tests: it takes a while.
+  private struct Material: Sendable {
+    let certificate: String
+    let certificateKey: String
+    let keys: [String: _RSA.Signing.PrivateKey]
+  }
+
+  static let clientID = "com.example.muster"
+  static let appleKey = P256.Signing.PrivateKey()
+
+  private let material: Material
+  private let state = Mutex(State())
+  /// What a client must trust.
+  let certificateFile: String
+
+  private init(_ material: Material) throws {
+    self.material = material
+    certificateFile =
+      FileManager.default.temporaryDirectory.appending(path: "muster-identity-\(UUID().uuidString).pem").path
+    try material.certificate.write(toFile: certificateFile, atomically: true, encoding: .utf8)
+  }
+
+  private static let prepared = Task { () async throws -> Material in
+    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-certificate-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let (certificate, key) = (folder + "/certificate.pem", folder + "/key.pem")
+    let openssl = try Program(
+      "/usr/bin/env",
+      [
+        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate,
+      ])
+    guard try await openssl.exitStatus() == 0 else { throw Unexpected("openssl: \(openssl.standardError)") }
+    var keys: [String: _RSA.Signing.PrivateKey] = [:]
+    for id in ["first", "second"] { keys[id] = try _RSA.Signing.PrivateKey(keySize: .bits2048) }
+    return Material(
+      certificate: try String(contentsOfFile: certificate, encoding: .utf8),
+      certificateKey: try String(contentsOfFile: key, encoding: .utf8), keys: keys)
+  }
+
+  /// Starts it, runs `body`, stops it.
+  static func run(_ body: @escaping @Sendable (IdentityServer) async throws -> Void) async throws {
+    let material = try await prepared.value
+    let identity = try IdentityServer(material)
+    defer { try? FileManager.default.removeItem(atPath: identity.certificateFile) }
+    let router = Router(context: BasicRequestContext.self)
+    router.get("keys") { _, _ in try await identity.keys() }
+    router.get("elsewhere") { _, _ in try await identity.keys(isElsewhere: true) }
+    router.post("token") { request, _ in try await identity.token(for: request) }
+    router.post("revoke") { request, _ in try await identity.revoke(request) }
+    let tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(material.certificate.utf8)).map { .certificate($0) },
+      privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(material.certificateKey.utf8), format: .pem)))
+    var logger = Logger(label: "identity")
+    logger.logLevel = .critical
+    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+    let application = Application(
+      router: router, server: try .tls(tlsConfiguration: tls),
+      configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+      onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: logger)
+    let group = ServiceGroup(services: [application], logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+      tasks.addTask {
+        try await group.run()
+        continuation.finish()
+      }
+      var iterator = ports.makeAsyncIterator()
+      let port = try #require(await iterator.next())
+      identity.state.withLock { $0.port = port }
+      do {
+        try await body(identity)
+      } catch {
+        await group.triggerGracefulShutdown()
+        throw error
+      }
+      await group.triggerGracefulShutdown()
+      try await tasks.waitForAll()
+    }
+  }
+
+  // MARK: For tests
+
+  var url: String { "https://127.0.0.1:\(state.withLock { $0.port })" }
+
+  /// How often the keys were asked for.
+  var fetches: Int { state.withLock { $0.fetches } }
+
+  func behave(_ change: @Sendable (inout Behaviour) -> Void) {
+    state.withLock { change(&$0.behaviour) }
+  }
+
+  /// What was sent to Apple's token and revocation since the last time.
+  func takeForms() -> [[String: String]] {
+    state.withLock { state in
+      defer { state.forms = [] }
+      return state.forms
+    }
+  }
+
+  /// The environment of a service that lets people sign in here.
+  var environment: [String: String] {
+    [
+      "MUSTER_APPLE_CLIENT_IDS": "\(Self.clientID), \(Self.clientID).web", "MUSTER_APPLE_KEYS_URL": "\(url)/keys",
+      "MUSTER_GOOGLE_CLIENT_IDS": Self.clientID, "MUSTER_GOOGLE_KEYS_URL": "\(url)/keys",
+      "MUSTER_APPLE_TEAM_ID": "TEAM", "MUSTER_APPLE_KEY_ID": "KEY",
+      "MUSTER_APPLE_PRIVATE_KEY": Self.appleKey.pemRepresentation.replacing("\n", with: "\\n"),
+      "MUSTER_APPLE_TOKEN_URL": "\(url)/token", "MUSTER_APPLE_REVOKE_URL": "\(url)/revoke",
+      "MUSTER_TRUSTED_CERTIFICATES": certificateFile,
+    ]
+  }
+
+  /// Claims of an address that the provider has verified, or has not.
+  static func email(_ address: String, isVerified: Bool = true) -> [String: String] {
+    ["email": "\"\(address)\"", "email_verified": "\(isVerified)"]
+  }
+
+  /// A token as the provider makes it, but for the claims given: as JSON, an empty one is left out.
+  func token(
+    _ provider: IdentityProvider.Name = .google, _ subject: String, _ claims: [String: String] = [:],
+    key: String = "first", header: String? = nil
+  ) throws -> String {
+    let signed = Self.unsigned(provider, subject, claims, header: header ?? #"{"alg":"RS256","kid":"\#(key)"}"#)
+    let signature = try #require(material.keys[key]).signature(for: Data(signed.utf8), padding: .insecurePKCS1v1_5)
+    return "\(signed).\(signature.rawRepresentation.base64URL)"
+  }
+
+  /// The first two parts of a token.
+  static func unsigned(
+    _ provider: IdentityProvider.Name = .google, _ subject: String, _ claims: [String: String] = [:], header: String
+  ) -> String {
+    let now = Int(Date().timeIntervalSince1970)
+    let issuer = provider == .apple ? "https://appleid.apple.com" : "https://accounts.google.com"
+    let members = [
+      "iss": "\"\(issuer)\"", "aud": "\"\(clientID)\"", "sub": "\"\(subject)\"", "iat": "\(now)", "exp": "\(now + 600)",
+    ].merging(claims) { $1 }
+    let payload = members.filter { !$0.value.isEmpty }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
+    return "\(Data(header.utf8).base64URL).\(Data("{\(payload)}".utf8).base64URL)"
+  }
+
+  func publicKey(_ id: String = "first") throws -> _RSA.Signing.PublicKey {
+    try #require(material.keys[id]).publicKey
+  }
+
+  // MARK: What it answers
+
+  private func keys(isElsewhere: Bool = false) async throws -> Response {
+    let behaviour = state.withLock { state in
+      state.fetches += 1
+      return state.behaviour
+    }
+    if behaviour.delay > .zero { try await Task.sleep(for: behaviour.delay) }
+    // One of a kind that nobody knows stands beside those that count.
+    var keys = [#"{"kty": "EC", "crv": "P-9000", "kid": "odd", "x": "AA", "y": "AA"}"#]
+    for id in behaviour.published {
+      let primitives = try publicKey(id).getKeyPrimitives()
+      let (modulus, exponent) = (primitives.modulus.base64URL, primitives.publicExponent.base64URL)
+      keys.append(
+        #"{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "\#(id)", "n": "\#(modulus)", "e": "\#(exponent)"}"#)
+    }
+    let status = isElsewhere ? 200 : behaviour.status
+    return Self.answer(
+      status, behaviour.body ?? #"{"keys": [\#(keys.joined(separator: ","))]}"#, headers: behaviour.headers)
+  }
+
+  private func token(for request: Request) async throws -> Response {
+    let form = try await keep(request)
+    let (status, codeOf) = state.withLock { ($0.behaviour.grantStatus, $0.behaviour.codeOf) }
+    guard status == 200 else { return Self.answer(status, #"{"error": "invalid_grant"}"#) }
+    let code = form["code"] ?? ""
+    let idToken = try token(.apple, codeOf ?? String(code.dropFirst("code-of-".count)))
+    return Self.answer(200, #"{"access_token": "x", "refresh_token": "refresh-\#(code)", "id_token": "\#(idToken)"}"#)
+  }
+
+  private func revoke(_ request: Request) async throws -> Response {
+    _ = try await keep(request)
+    let status = state.withLock { $0.behaviour.grantStatus }
+    return Self.answer(status, status == 200 ? "" : #"{"error": "invalid_client"}"#)
+  }
+
+  private func keep(_ request: Request) async throws -> [String: String] {
+    let body = String(buffer: try await request.body.collect(upTo: 64 << 10))
+    var form: [String: String] = [:]
+    for field in body.split(separator: "&") {
+      let parts = field.split(separator: "=", maxSplits: 1).map { String($0).removingPercentEncoding ?? "" }
+      form[parts[0]] = parts.count > 1 ? parts[1] : ""
+    }
+    let kept = form
+    state.withLock { $0.forms.append(kept) }
+    return kept
+  }
+
+  private static func answer(_ status: Int, _ body: String, headers: HTTPFields = [:]) -> Response {
+    var headers = headers
+    // A connection that stays open would have to be waited for at the end.
+    headers[.connection] = "close"
+    return Response(
+      status: HTTPResponse.Status(code: status), headers: headers,
+      body: ResponseBody(byteBuffer: ByteBuffer(string: body)))
+  }
+}
+
+extension TestApp {
+  /// - Parameter more: further members of the body.
+  func signIn(
+    _ provider: IdentityProvider.Name = .google, _ token: String, _ more: [String: String] = [:]
+  ) async throws -> Answer {
+    try await send("POST", "auth/\(provider.rawValue)", body: Self.body(token, more))
+  }
+
+  fileprivate static func body(_ token: String, _ more: [String: String]) -> String {
+    let members = more.merging(["idToken": token]) { $1 }.map { "\"\($0.key)\": \"\($0.value)\"" }
+    return "{\(members.joined(separator: ", "))}"
+  }
+
+  /// The service and the providers that its people sign in with.
+  static func runWithProviders(
+    _ environment: [String: String] = [:], _ body: @escaping @Sendable (TestApp, IdentityServer) async throws -> Void
+  ) async throws {
+    try await IdentityServer.run { identity in
+      try await TestApp.run(identity.environment.merging(environment) { $1 }) { try await body($0, identity) }
+    }
+  }
+}
+
+extension Phone {
+  func link(
+    _ provider: IdentityProvider.Name = .google, _ token: String, _ more: [String: String] = [:]
+  ) async throws -> Answer {
+    try await send("POST", "auth/\(provider.rawValue)/link", TestApp.body(token, more))
+  }
+}
