@@ -189,43 +189,6 @@ import Testing
     }
   }
 
-  @Test func `logging out ends the session's tokens, both of them, and no other session`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let tablet = try await ana.signInAgain()
-      #expect(try await tablet.send("POST", "auth/logout").status == 204)
-      #expect(try await tablet.refresh().problem == "session-ended")
-      try await eventually { try await tablet.send("GET", "users/me").problem == "session-ended" }
-      #expect(try await tablet.send("POST", "auth/logout").status == 401)
-      _ = try await ana.get("users/me")
-      #expect(try await ana.refresh().status == 200)
-    }
-  }
-
-  @Test func `everybody sees and ends their own sessions, and nobody else's`() async throws {
-    try await TestApp.run { app in
-      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      let tablet = try await ana.signInAgain()
-      let (mine, its) = (try ana.session.description, try tablet.session.description)
-      let list = try await ana.get("auth/sessions")["items"].array
-      #expect(Set(list.compactMap { $0["id"].string }) == [mine, its])
-      #expect(list.filter { $0["current"].bool == true }.map { $0["id"].string } == [mine])
-
-      let path = "auth/sessions/\(its)"
-      let (foreign, unknown) = (
-        try await ben.send("DELETE", path), try await ben.send("DELETE", "auth/sessions/\(Session.ID.new())")
-      )
-      #expect(foreign.status == 404 && unknown.status == 404)
-      for key in ["type", "title", "detail"] { #expect(foreign.json[key] == unknown.json[key]) }
-      #expect(try await tablet.refresh().status == 200)
-
-      #expect(try await ana.send("DELETE", path).status == 204)
-      #expect(try await tablet.refresh().problem == "session-ended")
-      try await eventually { try await tablet.send("GET", "users/me").problem == "session-ended" }
-      #expect(try await ana.get("auth/sessions")["items"].array.count == 1)
-    }
-  }
-
   @Test func `an operator ends sessions in the database, and the service follows`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
