@@ -484,6 +484,9 @@ private struct Scene: Sendable {
   let dev: Phone
   let finn: Phone
   let hugo: Phone
+  /// Ends her session, and has another.
+  let gina: Phone
+  let ginasOther: Session.ID
   /// Mailed to Ben, and to Cleo.
   let verifyToken: String
   let resetToken: String
@@ -504,10 +507,13 @@ private struct Scene: Sendable {
       let cleo = try await app.signUp("cleo")
       _ = try await app.send("POST", "auth/password-reset", body: #"{"email": "cleo@example.com"}"#)
       let resetToken = try await app.takeToken("mail-reset-password")
+      let gina = try await app.signUp("gina")
+      let ginasOther = try await gina.signInAgain().session
       try await body(
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
-          hugo: try await app.signUp("hugo"), verifyToken: verifyToken, resetToken: resetToken,
+          hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther, verifyToken: verifyToken,
+          resetToken: resetToken,
           newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
@@ -527,6 +533,9 @@ private struct Scene: Sendable {
 
   var calls: [Call] {
     openCalls + [
+      Call("GET", "/api/v1/auth/sessions", by: ana, isList: true),
+      Call("DELETE", "/api/v1/auth/sessions/{id}", by: gina, id: ginasOther.description),
+      Call("POST", "/api/v1/auth/logout", by: gina),
       Call(
         "POST", "/api/v1/auth/password", by: finn,
         body: #"{"currentPassword": "correct horse finn", "newPassword": "correct horse finn"}"#,
