@@ -55,7 +55,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
   /// What one subscriber has of the Internet: an IPv4 address, or all of an IPv6 /64.
   var network: String {
-    isIPv4 ? description : IPAddress(bits: bits >> 64 << 64).description + "/64"
+    isIPv4 ? description : IPAddress(bits: (bits >> 64) << 64).description + "/64"
   }
 }
 

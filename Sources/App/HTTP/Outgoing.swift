@@ -63,7 +63,7 @@ extension HTTPClient {
           body: try await response.body.collect(upTo: bytes))
       }
       group.addTask {
-        try await Task.sleep(for: limit)
+        try await _Concurrency.Task.sleep(for: limit)
         throw HTTPClientError.deadlineExceeded
       }
       defer { group.cancelAll() }

@@ -113,6 +113,25 @@ public struct Session: Sendable {
       """)
   }
 
+  /// Forgets sessions that ended long enough ago that none of their access tokens is valid, and those too old to be
+  /// refreshed.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    // The ids tell their age, so that the oldest are found by the primary key.
+    let rows = try await database.batch(
+      """
+      DELETE FROM sessions
+      WHERE id IN (
+        SELECT id FROM sessions WHERE ended_at < now() - interval '2 days' ORDER BY ended_at LIMIT \(limit)
+      )
+      """,
+      """
+      DELETE FROM sessions
+      WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))
+        AND created_at < now() - make_interval(secs => \(Double(maximumAge)))
+      """)
+    return rows.map(\.affected).reduce(0, +)
+  }
+
   /// The sessions that can still be refreshed, the newest first.
   static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Session> {
     try await List<Session>.read(

@@ -104,3 +104,14 @@ extension User {
     }
   }
 }
+
+extension User {
+  /// Gives back names of deleted accounts whose time is over.
+  static func freeNames(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.batch(
+      """
+      DELETE FROM retired_usernames
+      WHERE digest IN (SELECT digest FROM retired_usernames WHERE until <= now() LIMIT \(limit))
+      """)[0].affected
+  }
+}
