@@ -25,7 +25,7 @@ import Testing
       try await app.database.execute("UPDATE sessions SET ended_at = now()")
       try await app.database.execute("DELETE FROM users WHERE id = \(ana.userID)")
       let worker = NotificationWorker(
-        app.dependencies, sender: LogSender(logger: app.dependencies.logger), concurrency: 2)
+        app.dependencies, sender: LogSender(logger: app.dependencies.logger), mailer: NoMailer(), concurrency: 2)
       // A refusal is noted, without any secret, and tried again.
       identity.behave { $0.grantStatus = 400 }
       _ = try await worker.step()

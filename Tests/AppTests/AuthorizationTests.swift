@@ -161,7 +161,8 @@ private struct Line: CustomStringConvertible {
     try #require(words.count >= 3 + columns.count, "\(text)")
     var statuses: [Caller: Int] = [:]
     for (caller, word) in zip(columns, words.dropFirst(3)) {
-      statuses[caller] = try #require(Int(word), "\(text)")
+      let status = Int(word)
+      statuses[caller] = try #require(status, "\(text)")
     }
     var slugs: [Int: String] = [:]
     for word in words.dropFirst(3 + columns.count) {

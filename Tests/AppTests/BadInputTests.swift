@@ -1,6 +1,7 @@
 import Foundation
 import Hummingbird
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App

@@ -1,27 +1,10 @@
 import Foundation
 import NIOCore
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
-
-/// The same numbers for the same seed, so that a failure can be repeated.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) {
-    state = seed
-  }
-
-  /// SplitMix64.
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
-}
 
 @Suite struct JSONReaderTests {
   private func parse(_ text: String) throws(JSON.Malformed) -> JSON { try JSON(parsing: text.utf8) }

@@ -210,8 +210,7 @@ import Testing
       try await app.database.execute(
         "UPDATE throttles SET expires_at = now() WHERE key <> sha256(convert_to('account:ben', 'UTF8'))")
       let worker = NotificationWorker(
-        database: app.database, sender: LogSender(logger: app.dependencies.logger), concurrency: 1,
-        logger: app.dependencies.logger)
+        app.dependencies, sender: LogSender(logger: app.dependencies.logger), mailer: NoMailer(), concurrency: 1)
       try await worker.runOnce()
       #expect(try await failures(app, "account:ben") == 1)
       #expect(try await app.value("SELECT count(*) FROM throttles") == 1)

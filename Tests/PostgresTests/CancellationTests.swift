@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 /// A task that is cancelled leaves at once; what it left behind is cleared away without it.
@@ -151,21 +152,5 @@ struct CancellationTests {
       #expect(try await server.backends() <= 4 + 2)
       #expect(try await database.value("SELECT 1") == 1)
     }
-  }
-}
-
-/// The same numbers in every run: SplitMix64.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) {
-    state = seed
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = (state ^ (state >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

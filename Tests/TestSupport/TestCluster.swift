@@ -72,8 +72,13 @@ public enum TestCluster {
     return "postgresql://muster@127.0.0.1:\(port)/\(name)"
   }
 
+  /// Whether this run goes through PgBouncer.
+  public static var isPooled: Bool { poolerProgram != nil }
+
+  private static var poolerProgram: String? { ProcessInfo.processInfo.environment["MUSTER_TEST_PGBOUNCER"] }
+
   private static let pooler = Task { () -> Int? in
-    guard let program = ProcessInfo.processInfo.environment["MUSTER_TEST_PGBOUNCER"] else { return nil }
+    guard let program = poolerProgram else { return nil }
     let server = try await cluster.value
     guard let socket = server.uri(database: "postgres").firstMatch(of: /host=([^&]+)/)?.1 else { return nil }
     let port = Int.random(in: 20_000..<30_000)

@@ -69,9 +69,8 @@ final class EndedSessions: Service {
   /// - Throws: `session-ended`, or 503 while the copy is too old to tell.
   func check(_ session: Session.ID) throws(AppError) {
     let (isEnded, isFresh) = copy.withLock { ($0.ids.contains(session), Self.isFresh($0)) }
-    // What has ended once stays ended, however old the copy.
-    if isEnded { throw .sessionEnded }
     if !isFresh { throw .databaseAway }
+    if isEnded { throw .sessionEnded }
   }
 
   var isFresh: Bool { copy.withLock { Self.isFresh($0) } }

@@ -66,9 +66,6 @@ struct Neighbours: Sendable {
 }
 
 extension Phone {
-  /// As ``TestApp/signUp(_:displayName:)`` chose it.
-  var password: String { "correct horse \(username)" }
-
   @discardableResult
   func editProfile(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation

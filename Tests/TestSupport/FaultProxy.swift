@@ -1,18 +1,19 @@
 import Foundation
-import TestSupport
-
-@testable import Postgres
+import Synchronization
 
 /// A TCP proxy on 127.0.0.1 in front of a server, which does to connections what networks do to them. What befalls the
 /// connection number n follows from the seed and n alone.
-final class FaultProxy: Sendable {
-  enum Mode: Sendable, Equatable {
+public final class FaultProxy: Sendable {
+  public enum Mode: Sendable, Equatable {
     case forward
     /// New connections are cut after so many bytes at most, in one direction or the other, by RST or by FIN. Some are
     /// slow, too.
     case cut(within: Int)
     /// Takes connections and bytes, and neither forwards nor answers. A connection that lost bytes stays dead.
     case blackHole
+    /// Lets everything pass but the answer to a COMMIT, and nothing behind it: what the server has committed, its client
+    /// does not hear of. Holds for open connections, too.
+    case holdCommits
     /// Hangs up on whoever connects.
     case refuse
   }
@@ -31,18 +32,19 @@ final class FaultProxy: Sendable {
     var mode = Mode.forward
     var accepted = 0
     var cuts = 0
+    var heldCommits = 0
     var links: [Int: (client: Int32, server: Int32)] = [:]
     var isClosed = false
   }
 
-  let port: UInt16
+  public let port: UInt16
   private let listener: Int32
   private let target: Address
   private let seed: UInt64
-  private let state = Lock(State())
+  private let state = Mutex(State())
 
   /// - Parameter url: of the server: its host is a folder with a Unix socket, or an IPv4 address.
-  init(inFrontOf url: String, seed: UInt64 = 1) throws {
+  public init(inFrontOf url: String, seed: UInt64 = 1) throws {
     target = try Address(of: url)
     self.seed = seed
     (listener, port) = try Address.listen()
@@ -56,29 +58,31 @@ final class FaultProxy: Sendable {
   }
 
   /// Holds for new connections; of older ones, the black hole swallows what they send from now on.
-  var mode: Mode {
+  public var mode: Mode {
     get { state.withLock { $0.mode } }
     set { state.withLock { $0.mode = newValue } }
   }
 
   /// The connections that were made so far, and how many of them were cut on the way.
-  var accepted: Int { state.withLock { $0.accepted } }
-  var cuts: Int { state.withLock { $0.cuts } }
+  public var accepted: Int { state.withLock { $0.accepted } }
+  public var cuts: Int { state.withLock { $0.cuts } }
+  /// The COMMITs whose answers were held back.
+  public var heldCommits: Int { state.withLock { $0.heldCommits } }
 
   /// A database's URL, with this proxy in place of the server.
-  func url(for url: String) -> String {
+  public func url(for url: String) -> String {
     Self.url(for: url, through: [self])
   }
 
   /// The same with a list of hosts, each behind its own proxy.
-  static func url(for url: String, through proxies: [FaultProxy]) -> String {
+  public static func url(for url: String, through proxies: [FaultProxy]) -> String {
     let name = url.prefix { $0 != "?" }.split(separator: "/").last ?? ""
     let hosts = proxies.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
     return "postgresql://muster@\(hosts)/\(name)?sslmode=disable&gssencmode=disable"
   }
 
   /// Ends all connections.
-  func hangUp() {
+  public func hangUp() {
     state.withLock { state in
       for link in state.links.values {
         shutdown(link.client, Int32(SHUT_RDWR))
@@ -87,7 +91,7 @@ final class FaultProxy: Sendable {
     }
   }
 
-  func close() {
+  public func close() {
     state.withLock { $0.isClosed = true }
     hangUp()
     // Ends the wait for the next connection.
@@ -160,7 +164,10 @@ final class FaultProxy: Sendable {
       for isAnswer in [false, true] where sockets[isAnswer ? 1 : 0].revents != 0 {
         var count = recv(isAnswer ? server : client, &buffer, buffer.count, 0)
         guard count > 0 else { return false }
-        if mode == .blackHole {
+        let mode = mode
+        let isHeld = mode == .holdCommits && isAnswer && buffer[..<count].firstRange(of: Self.committed) != nil
+        if isHeld { state.withLock { $0.heldCommits += 1 } }
+        if isHeld || mode == .blackHole {
           swallow(client)
           return false
         }
@@ -177,6 +184,9 @@ final class FaultProxy: Sendable {
       }
     }
   }
+
+  /// How PostgreSQL says that a COMMIT is done.
+  private static let committed: [UInt8] = Array("C\0\0\0\u{b}COMMIT\0".utf8)
 
   private func swallow(_ client: Int32) {
     var buffer: [UInt8] = Array(repeating: 0, count: 4096)

@@ -1,0 +1,108 @@
+import Foundation
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Real processes that are killed while people refresh. A phone that hears nothing shows its token again, elsewhere.
+@Suite struct RefreshCrashTests {
+  /// Set for more of the same.
+  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
+
+  /// What a retry meets when the answer was lost for longer than the same one is given again.
+  private func letTimePass(_ app: TestApp) async throws {
+    try await app.database.execute("UPDATE sessions SET rotated_at = rotated_at - interval '11 seconds'")
+  }
+
+  @Test func `killed between COMMIT and answer, a service has logged nobody out`() async throws {
+    try await TestApp.run { app in
+      let proxy = try FaultProxy(inFrontOf: app.databaseURL)
+      defer { proxy.close() }
+      let ana = try await app.signUp("ana")
+      let session = try #require(RefreshToken(ana.refreshToken, keys: app.dependencies.refreshTokenKeys)).session
+      var held = ana.refreshToken
+      for round in 1...4 {
+        let doomed = try await ServiceProcess(of: app, databaseURL: proxy.url(for: app.databaseURL))
+        defer { doomed.program.signal(SIGKILL) }
+        let before: Int? = try await app.value("SELECT counter FROM sessions WHERE id = \(session)")
+        let heldBefore = proxy.heldCommits
+        proxy.mode = .holdCommits
+        let shown = held
+        let lost = Task { try await doomed.refresh(shown) }
+        try await eventually { proxy.heldCommits > heldBefore }
+        // The database has it, the service waits to hear so, and the phone to hear of it.
+        let after: Int? = try await app.value("SELECT counter FROM sessions WHERE id = \(session)")
+        #expect(after == (before ?? 0) + 1)
+        try await doomed.kill()
+        await #expect(throws: (any Error).self) { _ = try await lost.value }
+        proxy.mode = .forward
+        if round % 2 == 0 { try await letTimePass(app) }
+
+        let next = try await ServiceProcess(of: app, databaseURL: proxy.url(for: app.databaseURL))
+        defer { next.program.signal(SIGKILL) }
+        // The retry; and that what it got is good, as both kinds of token.
+        for _ in 0..<2 {
+          let answer = try await next.refresh(held)
+          #expect(answer.status == 200, "round \(round): \(answer.body)")
+          held = try #require(answer.json["refreshToken"].string)
+          let access = answer.json["accessToken"].string
+          #expect(try await next.app.send("GET", "users/me", token: access).status == 200)
+        }
+      }
+    }
+  }
+
+  @Test func `killed at any moment, again and again, services log nobody out`() async throws {
+    try await TestApp.run { app in
+      // Where phones find a service, and whether they may stop.
+      let place = Mutex<(service: ServiceProcess?, isOver: Bool)>((nil, false))
+      var phones: [Phone] = []
+      for number in 1...6 { phones.append(try await app.signUp("person\(number)")) }
+      var random = SeededRandom(seed: 4)
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        for phone in phones {
+          group.addTask {
+            try await keepRefreshing(phone.refreshToken) { place.withLock { $0 } }
+          }
+        }
+        for round in 0..<(Self.isLong ? 200 : 6) {
+          let service = try await ServiceProcess(of: app)
+          defer { service.program.signal(SIGKILL) }
+          place.withLock { $0.service = service }
+          try await Task.sleep(for: .milliseconds(Int.random(in: 1...150, using: &random)))
+          try await service.kill()
+          if round % 2 == 0 { try await letTimePass(app) }
+        }
+        let last = try await ServiceProcess(of: app)
+        defer { last.program.signal(SIGKILL) }
+        place.withLock { $0 = (last, true) }
+        for try await refreshed in group { #expect(refreshed > 0) }
+      }
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 0)
+    }
+  }
+
+  /// As a phone: shows what it holds, keeps what comes, and after a failure shows the same again.
+  ///
+  /// - Returns: how often it got something, after the end at least once.
+  private func keepRefreshing(
+    _ token: String, at place: @Sendable () -> (service: ServiceProcess?, isOver: Bool)
+  ) async throws -> Int {
+    var (held, refreshed) = (token, 0)
+    while true {
+      let (service, isOver) = place()
+      guard let service, let answer = try? await service.refresh(held), answer.status != 503 else {
+        try await Task.sleep(for: .milliseconds(5))
+        continue
+      }
+      guard answer.status == 200, let next = answer.json["refreshToken"].string else {
+        throw Unexpected("logged out after \(refreshed) refreshes: \(answer.body)")
+      }
+      held = next
+      refreshed += 1
+      if isOver { return refreshed }
+    }
+  }
+}

@@ -1,0 +1,250 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+/// The rules of the refresh token, each by itself: `counter, branch` of what is shown and given, and a clock that the
+/// test sets.
+@Suite struct RefreshMachineTests {
+  /// One session. Times are seconds since its start.
+  private struct Machine {
+    let app: TestApp
+    let sessions: StoredSessions
+    let keys: SigningKeys
+    let first: RefreshToken
+    let start: Timestamp
+
+    init(_ app: TestApp) async throws {
+      self.app = app
+      sessions = StoredSessions(database: app.database, user: try await app.signUp("ana").userID)
+      keys = app.dependencies.refreshTokenKeys
+      start = .now()
+      first = try await sessions.logIn(at: start, keys: keys)
+    }
+
+    func show(
+      _ token: RefreshToken, at seconds: Int, and microseconds: Int64 = 0, keys: SigningKeys? = nil
+    ) async throws -> RefreshOutcome {
+      let now = start.adding(seconds: seconds).adding(microseconds: microseconds)
+      return try await sessions.show(token, at: now, keys: keys ?? self.keys)
+    }
+
+    /// Shows one token so many times at once.
+    func show(_ token: RefreshToken, times: Int, at seconds: Int) async throws -> [RefreshOutcome] {
+      try await withThrowingTaskGroup(of: RefreshOutcome.self) { group in
+        for _ in 0..<times { group.addTask { try await show(token, at: seconds) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+    }
+
+    func token(_ counter: Int, _ branch: Int) -> RefreshToken {
+      RefreshToken(session: first.session, counter: counter, branch: branch, kid: first.kid)
+    }
+
+    func given(_ counter: Int, _ branch: Int) -> RefreshOutcome {
+      .given(token(counter, branch))
+    }
+
+    /// Counter, branch, parent's branch, and the time of the last rotation.
+    func row() async throws -> [Int] {
+      let row = try #require(
+        try await app.database.first(
+          "SELECT counter, branch, parent_branch, rotated_at FROM sessions WHERE id = \(first.session)"))
+      let rotatedAt: Timestamp = try row["rotated_at"]
+      let seconds = Int((rotatedAt.microseconds - start.microseconds) / 1_000_000)
+      return [try row["counter"], try row["branch"], try row["parent_branch"], seconds]
+    }
+  }
+
+  // MARK: The current token, and its parent
+
+  @Test func `each refresh makes the next token, and moves the session's one row`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      #expect(try await machine.row() == [0, 0, 0, 0])
+      #expect(try await machine.show(machine.first, at: 1) == machine.given(1, 0))
+      #expect(try await machine.row() == [1, 0, 0, 1])
+      #expect(try await machine.show(machine.token(1, 0), at: 2) == machine.given(2, 0))
+      #expect(try await machine.row() == [2, 0, 0, 2])
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE id = \(machine.first.session)") == 1)
+    }
+  }
+
+  @Test func `a lost answer is given again, and after a while replaced`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)
+      #expect(try await machine.show(machine.first, at: 9, and: 999_999) == machine.given(1, 0))
+      #expect(try await machine.row() == [1, 0, 0, 0])
+      #expect(try await machine.show(machine.first, at: 10) == machine.given(1, 1))
+      #expect(try await machine.row() == [1, 1, 0, 10])
+      // Within 10 s of that, the same again; then another.
+      #expect(try await machine.show(machine.first, at: 19, and: 999_999) == machine.given(1, 1))
+      #expect(try await machine.show(machine.first, at: 20) == machine.given(1, 2))
+      #expect(try await machine.show(machine.token(1, 2), at: 30) == machine.given(2, 0))
+      #expect(try await machine.row() == [2, 0, 2, 30])
+    }
+  }
+
+  @Test func `a clock that is set back loses nobody's answer`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 100)
+      #expect(try await machine.show(machine.first, at: 50) == machine.given(1, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 40) == machine.given(2, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 49) == machine.given(2, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 50) == machine.given(2, 1))
+    }
+  }
+
+  @Test func `parallel retries of a lost answer converge, however late they come`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)
+      for branch in 1...3 {
+        let given = try await machine.show(machine.first, times: 12, at: 11 * branch)
+        #expect(given == Array(repeating: machine.given(1, branch), count: 12))
+      }
+      #expect(try await machine.show(machine.token(1, 3), at: 40) == machine.given(2, 0))
+    }
+  }
+
+  // MARK: Theft
+
+  @Test func `a superseded branch is theft, though the true parent is not`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)  // (1,0), lost
+      _ = try await machine.show(machine.first, at: 11)  // (1,1)
+      _ = try await machine.show(machine.token(1, 1), at: 12)  // (2,0), lost
+      #expect(try await machine.show(machine.token(1, 1), at: 13) == machine.given(2, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 14) == .theft)
+      // The session has ended for everybody.
+      #expect(try await machine.show(machine.token(2, 0), at: 15) == .ended)
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["session-revoked"])
+      #expect(told.first?.payload["sessionId"].string == machine.first.session.description)
+    }
+  }
+
+  @Test func `a superseded branch is theft even while the one in its place is unused`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)  // (1,0)
+      _ = try await machine.show(machine.first, at: 11)  // (1,1)
+      #expect(try await machine.show(machine.token(1, 0), at: 12) == .theft)
+      #expect(try await machine.show(machine.token(1, 1), at: 13) == .ended)
+      #expect(try await app.takeNotifications().count == 1)
+    }
+  }
+
+  @Test func `an older token is theft, within seconds too`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)
+      _ = try await machine.show(machine.token(1, 0), at: 1)
+      #expect(try await machine.show(machine.first, at: 2) == .theft)
+      #expect(try await machine.show(machine.token(2, 0), at: 3) == .ended)
+      #expect(try await app.takeNotifications().count == 1)
+    }
+  }
+
+  @Test func `a theft is recorded with its notification or not at all`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      _ = try await machine.show(machine.first, at: 0)
+      _ = try await machine.show(machine.token(1, 0), at: 1)
+      try await app.database.execute(
+        "ALTER TABLE notification_queue ADD CONSTRAINT no_news CHECK (type <> 'session-revoked')")
+      await #expect(throws: PostgresError.self) { _ = try await machine.show(machine.first, at: 2) }
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 0)
+      try await app.database.execute("ALTER TABLE notification_queue DROP CONSTRAINT no_news")
+      #expect(try await machine.show(machine.first, at: 2) == .theft)
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 1)
+      #expect(try await app.takeNotifications().map(\.type) == ["session-revoked"])
+    }
+  }
+
+  @Test func `a theft that many show at once ends the session once`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      let other = try await machine.sessions.logIn(at: machine.start, keys: machine.keys)
+      _ = try await machine.show(machine.first, at: 0)
+      _ = try await machine.show(machine.token(1, 0), at: 1)
+      let outcomes = try await machine.show(machine.first, times: 20, at: 2)
+      #expect(outcomes.filter { $0 == .theft }.count == 1)
+      #expect(outcomes.filter { $0 == .ended }.count == 19)
+      #expect(try await app.takeNotifications().count == 1)
+      // The user's other sessions are none of the thief's.
+      #expect(try await machine.show(other, at: 3).token != nil)
+    }
+  }
+
+  // MARK: Restored backups
+
+  @Test func `a token ahead of the row is genuine, and becomes current`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      #expect(try await machine.show(machine.token(7, 2), at: 1) == machine.given(8, 0))
+      #expect(try await machine.row() == [8, 0, 2, 1])
+      #expect(try await machine.show(machine.token(7, 2), at: 2) == machine.given(8, 0))
+      // Ahead by its branch alone.
+      #expect(try await machine.show(machine.token(8, 3), at: 3) == machine.given(9, 0))
+      #expect(try await machine.show(machine.token(8, 3), at: 14) == machine.given(9, 1))
+      // What it has overtaken is older from then on.
+      #expect(try await machine.show(machine.token(8, 0), at: 15) == .theft)
+      #expect(try await app.takeNotifications().count == 1)
+    }
+  }
+
+  // MARK: Lifetime
+
+  @Test func `a session ends when it was idle for 60 days`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      let day = 86_400
+      #expect(try await machine.show(machine.first, at: 60 * day, and: -1) == machine.given(1, 0))
+      // A retry counts, a repetition of the same answer does not.
+      #expect(try await machine.show(machine.first, at: 60 * day + 9) == machine.given(1, 0))
+      #expect(try await machine.show(machine.first, at: 119 * day) == machine.given(1, 1))
+      #expect(try await machine.show(machine.token(1, 1), at: 179 * day) == .ended)
+      #expect(try await machine.show(machine.token(1, 1), at: 179 * day, and: -1) == machine.given(2, 0))
+    }
+  }
+
+  @Test func `a session ends after a year, however busy`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      let day = 86_400
+      for step in 0..<9 { _ = try await machine.show(machine.token(step, 0), at: 40 * (step + 1) * day) }
+      #expect(try await machine.show(machine.token(9, 0), at: 365 * day) == .ended)
+      #expect(try await machine.show(machine.token(9, 0), at: 365 * day, and: -1) == machine.given(10, 0))
+      // It is over, not stolen: nobody is told, whatever is shown.
+      #expect(try await machine.show(machine.first, at: 365 * day) == .ended)
+    }
+  }
+
+  // MARK: Keys
+
+  @Test func `tokens of an exchanged key are taken, and a lost answer keeps the key that signed it`() async throws {
+    try await TestApp.run { app in
+      let machine = try await Machine(app)
+      let (old, fresh) = (TestApp.refreshTokenKeys, SigningKeys.generate())
+      let new = try SigningKeys("\(fresh),\(old)")
+      func signedAnew(_ counter: Int, _ branch: Int) -> RefreshToken {
+        RefreshToken(session: machine.first.session, counter: counter, branch: branch, kid: new.signing.kid)
+      }
+      #expect(try await machine.show(machine.first, at: 0) == machine.given(1, 0))
+      #expect(try await machine.show(machine.first, at: 5, keys: new) == machine.given(1, 0))
+      #expect(try await machine.show(machine.token(1, 0), at: 6, keys: new) == .given(signedAnew(2, 0)))
+      #expect(try await machine.show(machine.token(1, 0), at: 7, keys: new) == .given(signedAnew(2, 0)))
+      // A process that has not been told yet what signs.
+      let appended = try SigningKeys("\(old),\(fresh)")
+      #expect(try await machine.show(machine.token(1, 0), at: 8, keys: appended) == .given(signedAnew(2, 0)))
+      #expect(try await machine.show(machine.token(1, 0), at: 20, keys: appended) == machine.given(2, 1))
+      #expect(try await machine.show(machine.token(2, 1), at: 21, keys: new) == .given(signedAnew(3, 0)))
+      #expect(try await app.value("SELECT kid FROM sessions WHERE id = \(machine.first.session)") == new.signing.kid)
+    }
+  }
+}

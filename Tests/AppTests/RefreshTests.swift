@@ -1,0 +1,199 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Refreshing as phones do it. The rules themselves are in ``RefreshMachineTests``.
+@Suite struct RefreshTests {
+  private func refresh(_ app: TestApp, _ token: String) async throws -> Answer {
+    try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(token)"}"#)
+  }
+
+  /// Shows one token so many times at once.
+  private func refresh(_ app: TestApp, _ token: String, times: Int) async throws -> [Answer] {
+    try await withThrowingTaskGroup(of: Answer.self) { group in
+      for _ in 0..<times { group.addTask { try await refresh(app, token) } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  private func session(of phone: Phone) throws -> Session.ID {
+    try #require(RefreshToken(phone.refreshToken, keys: phone.app.dependencies.refreshTokenKeys)).session
+  }
+
+  @Test func `a refresh answers as logging in does, and its tokens are good`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let before = (access: ana.accessToken, refresh: ana.refreshToken)
+      let answer = try await ana.refresh()
+      #expect(answer.status == 200)
+      #expect(answer.json.keys == ["user", "accessToken", "refreshToken", "tokenType", "expiresIn"])
+      #expect(answer.json["user"]["id"].string == ana.id)
+      #expect(answer.header("Cache-Control") == "no-store")
+      #expect(ana.accessToken != before.access)
+      #expect(ana.refreshToken != before.refresh)
+      _ = try await ana.get("users/me")
+      // An access token is good until it expires, whatever became of its refresh token.
+      #expect(try await app.send("GET", "users/me", token: before.access).status == 200)
+    }
+  }
+
+  @Test func `parallel refreshes get one refresh token, and access tokens of their own that work`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let session = try session(of: ana)
+      var shown = ana.refreshToken
+      // At once; then as retries of an answer that was lost longer than 10 s ago.
+      for isLate in [false, true] {
+        if isLate {
+          _ = try await refresh(app, shown)
+          try await app.database.execute(
+            "UPDATE sessions SET rotated_at = rotated_at - interval '11 seconds' WHERE id = \(session)")
+        }
+        let given = try await refresh(app, shown, times: 20)
+        #expect(given.allSatisfy { $0.status == 200 })
+        #expect(Set(given.map { $0.json["refreshToken"].string }).count == 1)
+        let accessTokens = Set(given.compactMap { $0.json["accessToken"].string })
+        #expect(accessTokens.count == 20)
+        for token in accessTokens { #expect(try await app.send("GET", "users/me", token: token).status == 200) }
+        shown = try #require(given.first?.json["refreshToken"].string)
+      }
+    }
+  }
+
+  @Test func `a theft that many show at once is refused to all, told once, and ends the access tokens`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let stolen = ana.refreshToken
+      for _ in 0..<2 { #expect(try await ana.refresh().status == 200) }
+      let answers = try await refresh(app, stolen, times: 20)
+      #expect(answers.allSatisfy { $0.status == 401 && $0.problem == "session-ended" })
+      let told = try await app.takeNotifications()
+      #expect(told.count == 1)
+      #expect(told.allSatisfy { $0 == ("session-revoked", ana) })
+      #expect(told.first?.payload.keys == ["type", "message", "sessionId"])
+      #expect(try told.first?.payload["sessionId"].string == session(of: ana).description)
+      #expect(try await ana.refresh().problem == "session-ended")
+      try await eventually { try await ana.send("GET", "users/me").problem == "session-ended" }
+    }
+  }
+
+  @Test func `a tampered token is refused, and touches no session`() async throws {
+    let (signing, other) = (SigningKeys.generate(), SigningKeys.generate())
+    try await TestApp.run(["MUSTER_REFRESH_TOKEN_KEYS": "\(signing),\(other)"]) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      for phone in [ana, ben] { for _ in 0..<3 { #expect(try await phone.refresh().status == 200) } }
+      func rows() async throws -> String? {
+        try await app.value("SELECT string_agg(s::text, ' ' ORDER BY id) FROM sessions AS s")
+      }
+      let before = try await rows()
+      let parts = ana.refreshToken.split(separator: ".").map(String.init)
+      let bensParts = ben.refreshToken.split(separator: ".").map(String.init)
+      let content: Data = try #require(Data(base64URL: parts[2]))
+      let mac: Data = try #require(Data(base64URL: parts[3]))
+      let bensContent: Data = try #require(Data(base64URL: bensParts[2]))
+      let bensMAC: Data = try #require(Data(base64URL: bensParts[3]))
+      // In Ben's session, at Ana's place in hers.
+      let movedContent: Data = bensContent.prefix(16) + content.dropFirst(16)
+      func token(version: String = "mr1", kid: String? = nil, content: Data, mac: Data) -> String {
+        [version, kid ?? parts[1], content.base64URL, mac.base64URL].joined(separator: ".")
+      }
+      #expect(token(content: content, mac: mac) == ana.refreshToken)
+      var forged = ["x", "mr1.a.b.c", "mr1...", "\(ana.refreshToken)A", "\(ana.refreshToken)."]
+      forged.append(token(version: "mr2", content: content, mac: mac))
+      for kid in [String(other.prefix { $0 != ":" }), "unknown", ""] {
+        forged.append(token(kid: kid, content: content, mac: mac))
+      }
+      for changed in [movedContent, content + Data([0]), content.dropLast(), Data()] {
+        forged.append(token(content: changed, mac: mac))
+      }
+      for changed in [bensMAC, mac + Data([0]), mac.dropLast(), Data()] {
+        forged.append(token(content: content, mac: changed))
+      }
+      // Each byte of session (0 to 15), counter (16 to 23), branch (24 to 27) and MAC, up and down by one.
+      for place in content.indices {
+        for change: UInt8 in [1, 255] {
+          var changed = content
+          changed[place] &+= change
+          forged.append(token(content: changed, mac: mac))
+        }
+      }
+      for place in mac.indices {
+        var changed = mac
+        changed[place] ^= 1
+        forged.append(token(content: content, mac: changed))
+      }
+      for text in forged {
+        let answer = try await refresh(app, text)
+        #expect(answer.status == 401, "\(text)")
+        #expect(answer.problem == "session-ended", "\(text)")
+      }
+      #expect(try await rows() == before)
+      for phone in [ana, ben] { #expect(try await phone.refresh().status == 200) }
+    }
+  }
+
+  @Test func `a genuine token of a session that is gone says so`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      // Outlived its account; and was cleared away.
+      try await app.database.execute(
+        "UPDATE sessions SET ended_at = now(), user_id = NULL WHERE id = \(try session(of: ana))")
+      try await app.database.execute("DELETE FROM sessions WHERE id = \(try session(of: ben))")
+      for phone in [ana, ben] {
+        let answer = try await phone.refresh()
+        #expect(answer.status == 401)
+        #expect(answer.problem == "session-ended")
+      }
+    }
+  }
+
+  @Test func `phones go on after a backup was restored, and what they left behind is still theft`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      #expect(try await ana.refresh().status == 200)
+      let stolen = ana.refreshToken
+      try await app.database.execute("CREATE TABLE backup AS SELECT * FROM sessions")
+      for _ in 0..<3 { #expect(try await ana.refresh().status == 200) }
+      try await app.database.execute(
+        """
+        UPDATE sessions AS s
+        SET counter = b.counter, branch = b.branch, parent_branch = b.parent_branch, rotated_at = b.rotated_at,
+          kid = b.kid
+        FROM backup AS b
+        WHERE b.id = s.id
+        """)
+      for _ in 0..<2 { #expect(try await ana.refresh().status == 200) }
+      #expect(try await refresh(app, stolen).status == 401)
+      #expect(try await app.takeNotifications().map(\.type) == ["session-revoked"])
+    }
+  }
+
+  @Test func `keys are exchanged process by process, and everybody stays signed in`() async throws {
+    let (old, new) = (SigningKeys.generate(), SigningKeys.generate())
+    try await TestApp.run(["MUSTER_REFRESH_TOKEN_KEYS": "\(old),\(new)"]) { app in
+      try await ServiceProcess.run(of: app, ["MUSTER_REFRESH_TOKEN_KEYS": "\(new),\(old)"]) { restarted in
+        let ana = try await app.signUp("ana")
+        var (held, kids) = (ana.refreshToken, Set<Substring>())
+        for step in 0..<12 {
+          // Every other answer is lost, and asked for at the other process.
+          let (one, other) = step % 4 < 2 ? (app, restarted) : (restarted, app)
+          let lost = try await refresh(one, held)
+          let answer = step % 2 == 0 ? lost : try await refresh(other, held)
+          #expect(answer.json["refreshToken"] == lost.json["refreshToken"])
+          held = try #require(answer.json["refreshToken"].string)
+          kids.insert(held.split(separator: ".")[1])
+        }
+        #expect(kids.count == 2)
+        // The old key is dropped once nobody holds what it signed.
+        let current = try #require(try await refresh(restarted, held).json["refreshToken"].string)
+        try await ServiceProcess.run(of: app, ["MUSTER_REFRESH_TOKEN_KEYS": new]) { last in
+          #expect(try await refresh(last, current).status == 200)
+          #expect(try await refresh(last, ana.refreshToken).problem == "session-ended")
+        }
+      }
+    }
+  }
+}
