@@ -161,8 +161,8 @@ private struct Line: CustomStringConvertible {
     try #require(words.count >= 3 + columns.count, "\(text)")
     var statuses: [Caller: Int] = [:]
     for (caller, word) in zip(columns, words.dropFirst(3)) {
-      let status = Int(word)
-      statuses[caller] = try #require(status, "\(text)")
+      let status: Int = try #require(Int(word), "\(text)")
+      statuses[caller] = status
     }
     var slugs: [Int: String] = [:]
     for word in words.dropFirst(3 + columns.count) {

@@ -56,43 +56,47 @@ import Testing
 
   @Test func `killed at any moment, again and again, services log nobody out`() async throws {
     try await TestApp.run { app in
-      // Where phones find a service, and whether they may stop.
-      let place = Mutex<(service: ServiceProcess?, isOver: Bool)>((nil, false))
+      let place = Place()
       var phones: [Phone] = []
       for number in 1...6 { phones.append(try await app.signUp("person\(number)")) }
       var random = SeededRandom(seed: 4)
       try await withThrowingTaskGroup(of: Int.self) { group in
         for phone in phones {
           group.addTask {
-            try await keepRefreshing(phone.refreshToken) { place.withLock { $0 } }
+            try await keepRefreshing(phone.refreshToken, at: place)
           }
         }
         for round in 0..<(Self.isLong ? 200 : 6) {
           let service = try await ServiceProcess(of: app)
           defer { service.program.signal(SIGKILL) }
-          place.withLock { $0.service = service }
+          place.state.withLock { $0.service = service }
           try await Task.sleep(for: .milliseconds(Int.random(in: 1...150, using: &random)))
           try await service.kill()
           if round % 2 == 0 { try await letTimePass(app) }
         }
         let last = try await ServiceProcess(of: app)
         defer { last.program.signal(SIGKILL) }
-        place.withLock { $0 = (last, true) }
+        place.state.withLock { $0 = (last, true) }
         for try await refreshed in group { #expect(refreshed > 0) }
       }
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 0)
     }
   }
 
+  /// Where phones find a service, and whether they may stop.
+  private final class Place: Sendable {
+    let state = Mutex<(service: ServiceProcess?, isOver: Bool)>((nil, false))
+  }
+
   /// As a phone: shows what it holds, keeps what comes, and after a failure shows the same again.
   ///
   /// - Returns: how often it got something, after the end at least once.
   private func keepRefreshing(
-    _ token: String, at place: @Sendable () -> (service: ServiceProcess?, isOver: Bool)
+    _ token: String, at place: Place
   ) async throws -> Int {
     var (held, refreshed) = (token, 0)
     while true {
-      let (service, isOver) = place()
+      let (service, isOver) = place.state.withLock { $0 }
       guard let service, let answer = try? await service.refresh(held), answer.status != 503 else {
         try await Task.sleep(for: .milliseconds(5))
         continue
