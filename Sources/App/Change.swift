@@ -134,7 +134,7 @@ public final class Change: Querying {
 
 extension Change {
   /// Locks the users' rows in id order. `.share`: their names will enter somebody's list. `.update`: how they look, or
-  /// how two of them stand to each other, is about to change. `.erase`: the account goes, and nothing new may refer to it.
+  /// how two of them stand to each other, is about to change.
   ///
   /// - Returns: those that exist.
   @discardableResult
@@ -152,7 +152,6 @@ extension Change {
   enum LockStrength: String {
     case share = "FOR SHARE"
     case update = "FOR NO KEY UPDATE"
-    case erase = "FOR UPDATE"
   }
 }
 

@@ -11,7 +11,9 @@ public struct WebhookSecret: Sendable {
   /// `whsec_` and 24 to 64 bytes in base64; nil for anything else.
   public init?(_ text: String) {
     let prefix = "whsec_"
-    guard text.hasPrefix(prefix), let bytes = Data(base64Encoded: String(text.dropFirst(prefix.count))),
+    let base64 = String(text.dropFirst(prefix.count))
+    // The decoder takes more than the one form.
+    guard text.hasPrefix(prefix), let bytes = Data(base64Encoded: base64), bytes.base64EncodedString() == base64,
       (24...64).contains(bytes.count)
     else { return nil }
     key = SymmetricKey(data: bytes)

@@ -44,7 +44,7 @@ enum Identity {
       SELECT u.id FROM identities AS i
       JOIN users AS u ON u.id = i.user_id
       WHERE i.provider = \(proof.provider) AND i.subject = \(proof.subject)
-      FOR KEY SHARE OF u
+      FOR SHARE OF u
       """)
   }
 

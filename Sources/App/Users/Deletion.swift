@@ -11,8 +11,9 @@ extension User {
   ///
   /// - Throws: ``AppError/sessionEnded`` without an account.
   static func erase(_ id: ID, in change: Change) async throws {
-    // No new friend, request, event, invitation or session of theirs from here on.
-    guard try await change.lock(id, for: .erase).contains(id) else { throw AppError.sessionEnded }
+    // No new friend, request, event, invitation or session of theirs from here on: whoever makes one locks the row for
+    // share. Not FOR UPDATE before the end, when nothing is left to wait for: changing an event twice looks its creator up.
+    guard try await change.lock(id, for: .update).contains(id) else { throw AppError.sessionEnded }
     try await change.rows(
       """
       SELECT id FROM events
