@@ -107,9 +107,8 @@ import Testing
       let export = try await ana.get("users/me/export")
       #expect(Set(export["events"].array.compactMap { $0["id"].string }).count == 500)
       #expect(export["events"].array.count == 500)
-      let invited = export["invitations"].array.compactMap { $0["eventId"].string }
-      #expect(invited.count == 1203)
-      #expect(Set(invited).count == 1203)
+      #expect(Set(export["invitations"].array.compactMap { $0["eventId"].string }).count == 1203)
+      #expect(export["invitations"].array.count == 1203)
     }
   }
 
