@@ -26,6 +26,8 @@ ALTER TABLE sessions
   DROP CONSTRAINT sessions_user_id_fkey,
   ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users ON DELETE SET NULL,
   ADD CONSTRAINT nobodys_session_has_ended CHECK (user_id IS NOT NULL OR ended_at IS NOT NULL);
+-- Those whose access tokens may still be valid are read several times a second.
+CREATE INDEX ended_sessions_by_use ON sessions (rotated_at) WHERE ended_at IS NOT NULL;
 
 -- Permissions that were mailed, each good for one use. Nothing secret is stored: what is mailed is a MAC over the row.
 CREATE TABLE mail_tokens (
@@ -41,10 +43,12 @@ CREATE TABLE mail_tokens (
 CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
--- Failed attempts to prove something, by account and by address, each key a digest.
+-- Failed attempts to prove something, and what is for the asking only so often: by login, by address and so on, each
+-- key a digest.
 CREATE TABLE throttles (
   key bytea PRIMARY KEY,
-  failures integer NOT NULL,
+  -- Not whole: some counts fade.
+  failures double precision NOT NULL,
   -- Until when further attempts are refused.
   blocked_until timestamptz NOT NULL,
   -- When the count is forgotten.
@@ -80,6 +84,7 @@ DROP INDEX friend_requests_of_sender;
 DROP TABLE retired_usernames;
 DROP TABLE throttles;
 DROP TABLE mail_tokens;
+DROP INDEX ended_sessions_by_use;
 DELETE FROM sessions WHERE user_id IS NULL;
 ALTER TABLE sessions
   ALTER COLUMN user_id SET NOT NULL,

@@ -15,10 +15,11 @@ public struct AppError: Error, Equatable, Sendable {
   public var retryAfter: Int?
   public var allow: String?
 
-  public init(_ kind: Kind, _ slug: String, _ message: String) {
+  public init(_ kind: Kind, _ slug: String, _ message: String, retryAfter: Int? = nil) {
     self.kind = kind
     self.slug = slug
     self.message = message
+    self.retryAfter = retryAfter
   }
 
   /// Values that parse but break a rule: all of them at once.

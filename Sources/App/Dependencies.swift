@@ -9,7 +9,7 @@ public struct Dependencies: Sendable {
   let endedSessions: EndedSessions
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
-  let isThrottling: Bool
+  let throttle: Throttle
   let trustedProxies: TrustedProxies
   /// In the background, the REST service runs it: see ``IdentityProviders``.
   public let identityProviders: IdentityProviders
@@ -33,7 +33,7 @@ public struct Dependencies: Sendable {
       logger: logger)
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
-    isThrottling = configuration.isThrottling
+    throttle = Throttle(database: database, isOn: configuration.isThrottling)
     trustedProxies = configuration.trustedProxies
     let providers = [(IdentityProvider.Name.apple, configuration.apple), (.google, configuration.google)]
     identityProviders = IdentityProviders(

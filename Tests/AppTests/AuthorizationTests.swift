@@ -271,8 +271,9 @@ private struct Cast: Sendable {
     case "POST auth/password-reset": return #"{"email": "\#(person.username)@example.com"}"#
     case "POST auth/password-reset/confirm": return #"{"token": "made-up", "newPassword": "\#(password) 2"}"#
     case "POST auth/email/verify": return #"{"token": "made-up"}"#
-    case "POST auth/apple", "POST auth/google", "POST auth/apple/link", "POST auth/google/link":
-      return #"{"idToken": "made-up", "nonce": "made-up"}"#
+    case "POST auth/apple", "POST auth/google": return #"{"idToken": "made-up", "nonce": "made-up"}"#
+    case "POST auth/apple/link", "POST auth/google/link":
+      return #"{"idToken": "made-up", "nonce": "made-up", "currentPassword": "\#(password)"}"#
     case "POST auth/password": return #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
     case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
     case "DELETE users/me": return #"{"password": "\#(password)"}"#

@@ -546,8 +546,12 @@ private struct Scene: Sendable {
           (#"{"currentPassword": "correct horse finn", "newPassword": "baseball"}"#, ["newPassword"]),
           (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
         ]),
-      Call("POST", "/api/v1/auth/apple/link", by: ana, body: #"{"idToken": "\#(mine.apple)"}"#, wrong: wrongTokens),
-      Call("POST", "/api/v1/auth/google/link", by: ana, body: #"{"idToken": "\#(mine.google)"}"#, wrong: wrongTokens),
+      Call(
+        "POST", "/api/v1/auth/apple/link", by: ana, body: link(mine.apple, of: ana),
+        wrong: wrongLinks),
+      Call(
+        "POST", "/api/v1/auth/google/link", by: ana, body: link(mine.google, of: ana),
+        wrong: wrongLinks),
       Call("GET", "/api/v1/users/me", by: ana),
       Call(
         "PATCH", "/api/v1/users/me", by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
@@ -687,6 +691,20 @@ private struct Scene: Sendable {
       (#"{"idToken": "", "nonce": "", "authorizationCode": ""}"#, ["idToken", "nonce", "authorizationCode"]),
       (#"{"idToken": 5, "nonce": [], "authorizationCode": {}}"#, ["idToken", "nonce", "authorizationCode"]),
       (#"{"idToken": "\#("a".repeated(16_385))"}"#, ["idToken"]),
+    ]
+  }
+
+  private func link(_ token: String, of phone: Phone) -> String {
+    #"{"idToken": "\#(token)", "currentPassword": "\#(phone.password)"}"#
+  }
+
+  private var wrongLinks: [(body: String, fields: Set<String>)] {
+    wrongTokens.map { ($0.body, $0.fields.union(["currentPassword"])) } + [
+      (#"{"idToken": "x", "currentPassword": 5}"#, ["currentPassword"]),
+      (
+        #"{"idToken": "x", "currentIdToken": "", "currentNonce": ""}"#,
+        ["currentIdToken", "currentNonce"]
+      ),
     ]
   }
 

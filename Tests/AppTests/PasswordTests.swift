@@ -146,10 +146,14 @@ extension Phone {
     let listed = Resources.commonPasswords.split(separator: "\n").filter { !$0.hasPrefix("#") }
     #expect(listed.count == 5000)
     for password in listed {
-      #expect(password.count >= 8 && Passwords.checkChoice(String(password), username: nil, email: nil) != nil)
+      #expect(
+        password.count >= 8
+          && Passwords.objection(to: String(password), username: "", displayName: nil, email: nil) != nil)
     }
     for password in ["correct horse", "plans-with-friends", "password of my own", ""] {
-      #expect(Passwords.checkChoice(password, username: "ana", email: "ana@example.com") == nil, "\(password)")
+      #expect(
+        Passwords.objection(to: password, username: "ana", displayName: "Ana", email: "ana@example.com") == nil,
+        "\(password)")
     }
   }
 

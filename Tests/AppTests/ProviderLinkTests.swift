@@ -84,8 +84,74 @@ import Testing
       #expect(try await app.signIn(.google, second).json["isNew"].bool == true)
       #expect(try await ben.link(.google, second).problem == "identity-taken")
       #expect(try await ben.link(.google, "garbage").problem == "invalid-identity-token")
-      let anonymous = try await app.send("POST", "auth/google/link", body: #"{"idToken": "\#(first)"}"#)
+      let anonymous = try await app.send(
+        "POST", "auth/google/link", body: #"{"idToken": "\#(first)", "currentPassword": "x"}"#)
       #expect(anonymous.problem == "no-token")
+    }
+  }
+
+  @Test func `linking takes the password again`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let ana = try await app.signUp("ana")
+      let (apple, google) = (try identity.token(.apple, "1"), try identity.token(.google, "1"))
+      let path = "auth/google/link"
+      let missing = try await ana.send("POST", path, #"{"idToken": "\#(google)"}"#)
+      #expect(missing.status == 422 && missing.badFields == ["currentPassword"], "\(missing.body)")
+      let wrong = try await ana.send("POST", path, #"{"idToken": "\#(google)", "currentPassword": "wrong horse"}"#)
+      #expect(wrong.status == 403 && wrong.problem == "wrong-password")
+      // The new identity says nothing of who is asking, nor does one that is not linked.
+      for other in [google, apple] {
+        let refused = try await ana.send(
+          "POST", path, #"{"idToken": "\#(google)", "currentIdToken": "\#(other)"}"#)
+        #expect(refused.status == 403 && refused.problem == "identity-not-proven")
+      }
+      #expect(try await app.value("SELECT count(*) FROM identities") == 0)
+      #expect(try await ana.link(.apple, apple).status == 204)
+      let mails: Int? = try await app.value(
+        """
+        SELECT count(*) FROM notification_queue
+        WHERE type = 'mail-identity-linked' AND payload->>'to' = 'ana@example.com'
+        """)
+      #expect(mails == 1)
+      // Whoever has no password shows an identity that is linked.
+      let linked = try await ana.send("POST", path, #"{"idToken": "\#(google)", "currentIdToken": "\#(apple)"}"#)
+      #expect(linked.status == 204)
+      #expect(try await app.signIn(.google, google).json["user"]["id"].string == ana.id)
+    }
+  }
+
+  @Test func `a session that has ended links nothing, however late its request's body comes`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let ana = try await app.signUp("ana")
+      let session = try ana.session
+      let mine = try await app.dependencies.identityProviders.verify(
+        IdentityToken(text: try identity.token(.google, "1"), nonce: nil), logger: app.dependencies.logger)
+      try await app.database.execute("UPDATE sessions SET ended_at = now()")
+      await #expect(throws: AppError.sessionEnded) {
+        try await app.database.change { try await Identity.link(mine, to: ana.userID, by: session, in: $0) }
+      }
+      #expect(try await app.value("SELECT count(*) FROM identities") == 0)
+    }
+  }
+
+  @Test func `a sign-in that waits for a reset does not find the identity that this has taken away`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let ana = try await app.signUp("ana")
+      _ = try await ana.link(.google, try identity.token(.google, "1"))
+      let token = try identity.token(.google, "1")
+      let signingIn = try await app.database.transaction { reset -> Task<Answer, any Error> in
+        _ = try await reset.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR NO KEY UPDATE")
+        let signingIn = Task { try await app.signIn(.google, token) }
+        let waiting: SQL = """
+          SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+          """
+        while try await app.value(waiting) != 1 { try await Task.sleep(for: .milliseconds(5)) }
+        _ = try await reset.rows("DELETE FROM identities")
+        return signingIn
+      }
+      let answer = try await signingIn.value
+      #expect(answer.json["isNew"].bool == true, "\(answer.body)")
+      #expect(answer.json["user"]["id"].string != ana.id)
     }
   }
 
@@ -113,7 +179,7 @@ import Testing
       _ = try await ana.link(.google, try identity.token(.google, "1"))
       func proves(_ token: String, nonce: String? = nil, is phone: Phone) async throws -> Bool {
         try await Identity.proves(
-          token, nonce: nonce, is: phone.userID, providers: app.dependencies.identityProviders,
+          IdentityToken(text: token, nonce: nonce), is: phone.userID, providers: app.dependencies.identityProviders,
           logger: app.dependencies.logger, in: app.database)
       }
       let now = Int(Date().timeIntervalSince1970)

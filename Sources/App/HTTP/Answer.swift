@@ -13,6 +13,9 @@ extension Response {
       body: ResponseBody(byteBuffer: json.buffer))
   }
 
+  /// There is nothing more to say, and nothing to keep.
+  static var done: Response { Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
+
   /// A problem as in RFC 9457.
   static func problem(_ error: AppError, requestID: String) -> Response {
     let status = error.kind.status
@@ -30,7 +33,7 @@ extension Response {
     if let methods = error.allow { headers[.allow] = methods }
     if error.kind == .unauthorized {
       // RFC 6750: no error code unless a bearer token was shown.
-      let isAboutToken = [AppError.invalidToken.slug, AppError.tokenExpired.slug].contains(error.slug)
+      let isAboutToken = [AppError.invalidToken, .tokenExpired, .sessionEnded].map(\.slug).contains(error.slug)
       headers[.wwwAuthenticate] =
         isAboutToken ? #"Bearer error="invalid_token", error_description="\#(error.slug)""# : "Bearer"
     }

@@ -55,9 +55,14 @@ struct SignedIn: RouterMiddleware {
     guard let header = request.headers[.authorization] else { throw AppError.noToken }
     let parts = header.split(separator: " ", maxSplits: 1)
     guard parts.count == 2, parts[0].lowercased() == "bearer" else { throw AppError.noToken }
-    var context = context
+    var (request, context) = (request, context)
     let caller = try await accessTokens.verify(String(parts[1]))
     try endedSessions.check(caller.session)
+    if request.hasBody {
+      // It may trickle in for a minute: who is signed out meanwhile does nothing any more.
+      request.body = RequestBody(buffer: try await request.wholeBody())
+      try endedSessions.check(caller.session)
+    }
     context.caller = caller
     return try await next(request, context)
   }
@@ -66,18 +71,26 @@ struct SignedIn: RouterMiddleware {
 extension Request {
   static let maximumBody = 64 << 10
 
-  /// The body as JSON. Refused unread when it is too large or declared as something else, and before any decoding when
-  /// it is not JSON as we take it. Nil without a body.
-  func json() async throws -> JSON? {
+  fileprivate var hasBody: Bool {
+    headers[.contentLength].map { $0 != "0" } ?? (headers[.transferEncoding] != nil)
+  }
+
+  /// The body, refused unread when it is known to be too large.
+  fileprivate func wholeBody() async throws -> ByteBuffer {
     if let length = headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBody {
       throw AppError.bodyTooLarge
     }
-    let buffer: ByteBuffer
     do {
-      buffer = try await body.collect(upTo: Self.maximumBody)
+      return try await body.collect(upTo: Self.maximumBody)
     } catch is NIOTooManyBytesError {
       throw AppError.bodyTooLarge
     }
+  }
+
+  /// The body as JSON. Refused when it is declared as something else, and before any decoding when it is not JSON as we
+  /// take it. Nil without a body.
+  func json() async throws -> JSON? {
+    let buffer = try await wholeBody()
     guard buffer.readableBytes > 0 else { return nil }
     if let type = headers[.contentType], !Self.isJSON(type) { throw AppError.notJSON }
     do throws(JSON.Malformed) {

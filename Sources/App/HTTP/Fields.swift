@@ -131,6 +131,28 @@ extension Fields.Rule where Value == String {
   }
 }
 
+extension Fields.Rule where Value == String {
+  /// Text without line breaks and other control characters: a name, for one, which mails and notifications quote.
+  static func line(_ length: ClosedRange<Int>) -> Self {
+    text(length).and("must be a single line, without control characters") {
+      $0.unicodeScalars.allSatisfy {
+        ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
+      }
+    }
+  }
+
+  /// Text whose every byte counts: neither trimmed nor normalized.
+  static func opaque(_ length: ClosedRange<Int>) -> Self {
+    Self(placeholder: "") { json throws(Fields.Broken) in
+      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard length.contains(text.utf8.count) else {
+        throw Fields.Broken("must have \(length.lowerBound) to \(length.upperBound) bytes")
+      }
+      return text
+    }
+  }
+}
+
 extension Fields.Rule where Value == Int {
   static func integer(_ range: ClosedRange<Int>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in

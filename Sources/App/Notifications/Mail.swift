@@ -13,6 +13,9 @@ enum Mail: Sendable {
   /// What the types of mails in the queue begin with.
   static let prefix = "mail-"
 
+  /// Tells the account's address that somebody can sign in with one more identity.
+  case identityLinked(User.ID)
+
   /// Puts it into the queue, with names and address as the change leaves them.
   var enqueueing: SQL {
     switch self {
@@ -29,6 +32,8 @@ enum Mail: Sendable {
       """
     case .passwordChanged(let user):
       Self.informing("mail-password-changed", user, to: "u.email")
+    case .identityLinked(let user):
+      Self.informing("mail-identity-linked", user, to: "u.email")
     case .emailChanged(let user, let old):
       Self.informing("mail-email-changed", user, to: "\(old)")
     }
@@ -50,7 +55,7 @@ enum Mail: Sendable {
 public struct OutgoingMail: Sendable {
   /// The same at every attempt.
   public let id: String
-  /// `verify-email`, `reset-password`, `password-changed` or `email-changed`.
+  /// `verify-email`, `reset-password`, `password-changed`, `email-changed` or `identity-linked`.
   public let type: String
   public let to: String
   public let username: String

@@ -75,7 +75,7 @@ public final class AccessTokens: Sendable {
       }
       return caller
     }
-    let caller = try await verifySignature(token)
+    let caller = try await verifySignature(token, now: now)
     guard caller.expires.adding(seconds: Self.skew) > now else { throw AppError.tokenExpired }
     known.withLock { known in
       if known.count >= Self.maximumKnown { known.removeAll(keepingCapacity: true) }
@@ -84,7 +84,7 @@ public final class AccessTokens: Sendable {
     return caller
   }
 
-  private func verifySignature(_ token: String) async throws -> Caller {
+  private func verifySignature(_ token: String, now: Timestamp) async throws -> Caller {
     // The library takes any key of its own for a token whose header says nothing useful.
     guard let head = Data(base64URL: String(token.prefix { $0 != "." })),
       case .object(let header) = try? JSON(parsing: head),
@@ -97,10 +97,12 @@ public final class AccessTokens: Sendable {
     } catch {
       throw AppError.invalidToken
     }
-    guard let user = User.ID(claims.sub.value), let session = Session.ID(claims.sid) else {
-      throw AppError.invalidToken
-    }
-    return Caller(user: user, session: session, expires: Timestamp(claims.exp.value))
+    guard let user = User.ID(claims.sub.value), let session = Session.ID(claims.sid),
+      Timestamp(claims.iat.value) <= now.adding(seconds: Self.skew)
+    else { throw AppError.invalidToken }
+    // One from a time of longer lives, too, is past when the ended sessions have forgotten its own.
+    let expires = min(Timestamp(claims.exp.value), Timestamp(claims.iat.value).adding(seconds: lifetime))
+    return Caller(user: user, session: session, expires: expires)
   }
 }
 

@@ -94,18 +94,18 @@ struct AppleGrants: Sendable {
   /// Exchanges the code that came with an identity token.
   ///
   /// - Throws: also if the code is another person's than the token.
-  func exchange(_ code: String, of proof: IdentityProvider.Proof) async throws -> AppleGrant {
+  func exchange(_ code: String, of identity: Identity) async throws -> AppleGrant {
     let answer = try await ask(
-      settings.tokenURL, as: proof.clientID, within: .seconds(5),
+      settings.tokenURL, as: identity.clientID, within: .seconds(5),
       [("grant_type", "authorization_code"), ("code", code)])
     guard case .object(let members) = answer.json, case .string(let refreshToken) = members["refresh_token"],
       case .string(let idToken) = members["id_token"]
     else { throw Failure(description: "Apple's answer lacks a token") }
     // It comes straight from Apple, so its signature adds nothing.
-    guard IdentityProvider.part(1, of: idToken)?["sub"] == .string(proof.subject) else {
+    guard IdentityProvider.part(1, of: idToken)?["sub"] == .string(identity.subject) else {
       throw Failure(description: "the authorization code is another person's")
     }
-    return try AppleGrant(refreshToken, clientID: proof.clientID, keys: keys)
+    return try AppleGrant(refreshToken, clientID: identity.clientID, keys: keys)
   }
 
   /// Revokes the grant of a queue row, within the worker's lease. Repeating it does no harm.

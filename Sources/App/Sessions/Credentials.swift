@@ -2,18 +2,62 @@ import Postgres
 
 /// What an account is entered by: its names and its password.
 struct Credentials: Sendable {
+  let user: User.ID
   let username: String
+  let displayName: String
   let email: String?
   /// Nil for whoever signs in with a provider only.
   let passwordHash: String?
+
+  /// Of `users AS u`.
+  static let columns: SQL = "u.id, u.username, u.display_name, u.email, u.password_hash"
+
+  init(row: Row) throws {
+    user = try row["id"]
+    username = try row["username"]
+    displayName = try row["display_name"]
+    email = try row["email"]
+    passwordHash = try row["password_hash"]
+  }
+
+  static func find(_ user: User.ID, in database: some Querying) async throws -> Credentials? {
+    try await database.first("SELECT \(columns) FROM users AS u WHERE u.id = \(user)").map(Credentials.init(row:))
+  }
+
+  /// By username or e-mail address, without regard to case.
+  static func find(login: String, in database: some Querying) async throws -> Credentials? {
+    // A username cannot contain an @ and an address must, so at most one can match.
+    try await database.first(
+      """
+      SELECT \(columns) FROM users AS u
+      WHERE lower(u.username) = lower(\(login)) OR lower(u.email) = lower(\(login))
+      """
+    ).map(Credentials.init(row:))
+  }
+
+  /// - Throws: ``AppError`` naming `newPassword` if it must not be the account's.
+  func checkChoice(of newPassword: String) throws {
+    let objection = Passwords.objection(to: newPassword, username: username, displayName: displayName, email: email)
+    if let objection { throw AppError.invalid("newPassword", objection) }
+  }
 }
 
 extension User {
-  static func credentials(of id: ID, in database: some Querying) async throws -> Credentials? {
-    let row = try await database.first("SELECT username, email, password_hash FROM users WHERE id = \(id)")
-    return try row.map {
-      Credentials(username: try $0["username"], email: try $0["email"], passwordHash: try $0["password_hash"])
+  /// Makes sure that the account still has the password that was just verified, until the change ends: whoever changes a
+  /// password ends all sessions, and must not miss one that is being started with the old one.
+  ///
+  /// - Parameter upgraded: the same password hashed at today's cost, to be stored in its place.
+  /// - Returns: false if another one is stored by now.
+  static func keep(
+    passwordHash: String, upgradedTo upgraded: String?, of id: ID, in change: Change
+  ) async throws -> Bool {
+    guard let upgraded else {
+      return try await change.first(
+        "SELECT 1 FROM users WHERE id = \(id) AND password_hash = \(passwordHash) FOR SHARE") != nil
     }
+    return try await change.rows(
+      "UPDATE users SET password_hash = \(upgraded) WHERE id = \(id) AND password_hash = \(passwordHash)"
+    ).affected == 1
   }
 
   /// Exchanges the password, and ends all sessions but the one that does it. Its owner gets a mail.
@@ -30,8 +74,9 @@ extension User {
       """)
     guard changed.affected == 1 else { return false }
     try await Session.endAll(of: id, except: session, in: change)
-    // Or somebody who asked for a reset before could undo it.
-    try await MailToken.revoke(.resetPassword, of: id, in: change)
+    // Or somebody who asked for a reset, or for another address, before could undo it.
+    try await MailToken.revoke([.resetPassword], of: id, in: change)
+    if try await MailToken.revokePending(of: id, in: change) { change.touch(.profile, of: id) }
     change.mail(.passwordChanged(id))
     return true
   }
@@ -52,7 +97,7 @@ extension User {
       WHERE id = \(token.user)
       """)
     try await Session.endAll(of: token.user, in: change)
-    try await MailToken.revoke(.resetPassword, .verifyEmail, of: token.user, in: change)
+    try await MailToken.revoke([.resetPassword, .verifyEmail], of: token.user, in: change)
     change.touch(.profile, of: token.user)
     change.mail(.passwordChanged(token.user))
   }
@@ -61,7 +106,7 @@ extension User {
   ///
   /// - Throws: ``AppError/emailTaken``; the token is then not spent.
   static func verifyEmail(by token: MailToken, in change: Change) async throws {
-    let old: String? = try await credentials(of: token.user, in: change)?.email
+    let old: String? = try await Credentials.find(token.user, in: change)?.email
     do {
       try await change.rows(
         """
@@ -74,7 +119,7 @@ extension User {
     change.touch(.profile, of: token.user)
     guard let old, old.lowercased() != token.email.lowercased() else { return }
     // What went to the old address proves nothing about the account any more.
-    try await MailToken.revoke(.resetPassword, of: token.user, in: change)
+    try await MailToken.revoke([.resetPassword], of: token.user, in: change)
     change.mail(.emailChanged(token.user, from: old))
   }
 }

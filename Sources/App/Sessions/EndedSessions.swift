@@ -3,8 +3,8 @@ import Postgres
 import ServiceLifecycle
 import Synchronization
 
-/// The sessions that ended so recently that access tokens of theirs would still pass: a copy in each process, re-read
-/// several times a second on a connection of its own, so that a request asks no database and an ended session stops
+/// The ended sessions that were used so recently that access tokens of theirs would still pass: a copy in each process,
+/// re-read several times a second on a connection of its own, so that a request asks no database and an ended session stops
 /// everywhere within a second.
 final class EndedSessions: Service {
   private struct Copy {
@@ -15,7 +15,7 @@ final class EndedSessions: Service {
 
   private static let interval = Duration.milliseconds(250)
   private static let maximumAge = Duration.seconds(1)
-  /// Beside an access token's life: the clocks' disagreement, and a transaction that was slow to commit.
+  /// Beside an access token's life: the clocks' disagreement, and a refresh that converges with one before it.
   private static let margin = 60
 
   private let database: Database
@@ -57,7 +57,10 @@ final class EndedSessions: Service {
   func read() async throws {
     let start = ContinuousClock.now
     let rows = try await database.rows(
-      "SELECT id FROM sessions WHERE ended_at > clock_timestamp() - make_interval(secs => \(Double(seconds)))")
+      """
+      SELECT id FROM sessions
+      WHERE ended_at IS NOT NULL AND rotated_at > clock_timestamp() - make_interval(secs => \(Double(seconds)))
+      """)
     let ids = Set(try rows.map { try $0[0] as Session.ID })
     copy.withLock { $0 = Copy(ids: ids, readAt: start) }
   }

@@ -41,7 +41,7 @@ final class HashingThreads: Sendable {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         guard job.begin(continuation) else { return }
-        if !add(job) { job.end(.failure(AppError.tooManyPasswords)) }
+        if !add(job) { job.end(.failure(AppError.busy)) }
       }
     } onCancel: {
       job.end(.failure(CancellationError()))
@@ -131,9 +131,5 @@ private final class Job: Sendable {
 }
 
 extension AppError {
-  static var tooManyPasswords: AppError {
-    var error = AppError(.unavailable, "busy", "Too many people are signing in just now.")
-    error.retryAfter = 2
-    return error
-  }
+  static let busy = AppError(.unavailable, "busy", "Too many people are signing in just now.", retryAfter: 2)
 }

@@ -3,9 +3,18 @@ import Foundation
 import Logging
 import Postgres
 
-/// Who somebody is at Apple or Google: the provider's own id for the person, which stays, and never an address, which
-/// may pass from one person to another.
-enum Identity {
+/// Who somebody is at Apple or Google, as a verified token tells.
+struct Identity: Sendable {
+  let provider: IdentityProvider.Name
+  /// The provider's own id for the person: it never changes and never passes to another, as an address may.
+  let subject: String
+  /// Which of our clients the token was made for.
+  let clientID: String
+  /// Only if the provider has verified it.
+  let email: String?
+  let name: String?
+  let issuedAt: Date
+
   /// How old a token may be that proves who is asking just now, in seconds.
   private static let freshness = 600.0
 
@@ -17,35 +26,35 @@ enum Identity {
   ///
   /// - Throws: ``AppError`` `email-belongs-to-account`.
   static func signIn(
-    _ proof: IdentityProvider.Proof, displayName: String?, in change: Change
+    _ identity: Identity, displayName: String?, in change: Change
   ) async throws -> (user: User.ID, isNew: Bool) {
-    let names = [displayName, proof.name, proof.email.flatMap(Username.suggestion(from:))]
     for _ in 1...8 {
-      if let user = try await owner(of: proof, in: change) { return (user, false) }
-      if let email = proof.email, try await !free(email, in: change) {
+      if let user = try await owner(of: identity, in: change) { return (user, false) }
+      if let email = identity.email, try await !free(email, in: change) {
         // It may be this very person who has verified it, a moment ago.
-        guard let user = try await owner(of: proof, in: change) else { throw AppError.emailBelongsToAccount }
+        guard let user = try await owner(of: identity, in: change) else { throw AppError.emailBelongsToAccount }
         return (user, false)
       }
-      guard let username = try await Username.free(like: names, in: change) else { continue }
+      // Not like the address, which nobody else is to know.
+      guard let username = try await Username.free(like: [displayName, identity.name], in: change) else { continue }
       let user = User.ID.new()
-      if try await create(user, username, displayName ?? proof.name ?? username, proof, in: change) {
+      if try await create(user, username, displayName ?? identity.name ?? username, identity, in: change) {
         return (user, true)
       }
       // Somebody was faster with the identity, the address or the username, and has committed: look again.
     }
-    throw AppError.signInBusy
+    throw AppError.busy
   }
 
-  /// The account, which stays until this change ends.
-  private static func owner(of proof: IdentityProvider.Proof, in change: Change) async throws -> User.ID? {
-    try await change.value(
+  /// The account, which stays and keeps the identity until this change ends.
+  private static func owner(of identity: Identity, in change: Change) async throws -> User.ID? {
+    let owner: SQL = """
+      SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)
       """
-      SELECT u.id FROM identities AS i
-      JOIN users AS u ON u.id = i.user_id
-      WHERE i.provider = \(proof.provider) AND i.subject = \(proof.subject)
-      FOR SHARE OF u
-      """)
+    guard let user: User.ID = try await change.value(owner) else { return nil }
+    // Read once more when the account is locked: a reset that was waited for has taken the identity away.
+    let answers = try await change.pipeline("SELECT 1 FROM users WHERE id = \(user) FOR SHARE", owner)
+    return try answers[1].first.map { try $0[0] }
   }
 
   /// Takes an address from an account that has not verified it, and its mails back.
@@ -76,48 +85,49 @@ enum Identity {
 
   /// - Returns: whether the account and its identity were made: both or neither.
   private static func create(
-    _ user: User.ID, _ username: String, _ displayName: String, _ proof: IdentityProvider.Proof, in change: Change
+    _ user: User.ID, _ username: String, _ displayName: String, _ identity: Identity, in change: Change
   ) async throws -> Bool {
-    let verifiedAt: Timestamp? = proof.email == nil ? nil : .now()
+    let verifiedAt: Timestamp? = identity.email == nil ? nil : .now()
     let answers = try await change.pipeline(
       """
       INSERT INTO users (id, username, email, email_verified_at, display_name)
-      VALUES (\(user), \(username), \(proof.email), \(verifiedAt), \(displayName))
+      VALUES (\(user), \(username), \(identity.email), \(verifiedAt), \(displayName))
       ON CONFLICT DO NOTHING
       """,
       """
       INSERT INTO identities (provider, subject, user_id)
-      SELECT \(proof.provider), \(proof.subject), id FROM users WHERE id = \(user)
+      SELECT \(identity.provider), \(identity.subject), id FROM users WHERE id = \(user)
       ON CONFLICT ON CONSTRAINT identity_taken DO NOTHING
       """,
-      """
-      INSERT INTO collection_stamps (user_id, collection, stamp)
-      SELECT id, collection, clock_timestamp()
-      FROM users CROSS JOIN unnest(enum_range(NULL::collection)) AS collection
-      WHERE id = \(user)
-      """)
+      User.firstStamps(of: user))
     if answers[1].affected == 1 { return true }
     try await change.rows("DELETE FROM users WHERE id = \(user)")
     return false
   }
 
-  /// Adds an identity to an account, to sign in with it from now on. Repeating it changes nothing.
+  /// Adds an identity to an account, to sign in with it from now on. Its owner gets a mail. Repeating it changes nothing.
   ///
   /// - Throws: ``AppError`` `identity-taken`: another account has it. `already-linked`: this one has another identity of
   ///   the same provider.
-  static func link(_ proof: IdentityProvider.Proof, to user: User.ID, in change: Change) async throws {
+  static func link(
+    _ identity: Identity, to user: User.ID, by session: Session.ID, in change: Change
+  ) async throws {
     guard try await change.lock(user, for: .share).contains(user) else { throw AppError.sessionEnded }
+    try await Session.check(session, in: change)
     let inserted = try await change.rows(
       """
       INSERT INTO identities (provider, subject, user_id)
-      VALUES (\(proof.provider), \(proof.subject), \(user))
+      VALUES (\(identity.provider), \(identity.subject), \(user))
       ON CONFLICT DO NOTHING
       """)
-    if inserted.affected == 1 { return }
+    if inserted.affected == 1 {
+      change.mail(.identityLinked(user))
+      return
+    }
     let mine: String? = try await change.value(
-      "SELECT subject FROM identities WHERE user_id = \(user) AND provider = \(proof.provider)")
+      "SELECT subject FROM identities WHERE user_id = \(user) AND provider = \(identity.provider)")
     guard let mine else { throw AppError.identityTaken }
-    guard mine == proof.subject else { throw AppError.alreadyLinked }
+    guard mine == identity.subject else { throw AppError.alreadyLinked }
   }
 
   /// Whether a token proves that it is this user who asks, just now: of an identity that is linked to the account, and
@@ -125,20 +135,19 @@ enum Identity {
   ///
   /// - Throws: `provider-unavailable` while it cannot be verified.
   static func proves(
-    _ idToken: String, nonce: String?, is user: User.ID, providers: IdentityProviders, logger: Logger,
-    in database: some Querying
+    _ token: IdentityToken, is user: User.ID, providers: IdentityProviders, logger: Logger, in database: some Querying
   ) async throws -> Bool {
-    let proof: IdentityProvider.Proof
+    let identity: Identity
     do {
-      proof = try await providers.verify(idToken, nonce: nonce, logger: logger)
+      identity = try await providers.verify(token, logger: logger)
     } catch let error as AppError where error == .invalidIdentityToken {
       return false
     }
-    guard proof.issuedAt.addingTimeInterval(freshness) > Date() else { return false }
+    guard identity.issuedAt.addingTimeInterval(freshness) > Date() else { return false }
     let linked = try await database.first(
       """
       SELECT 1 FROM identities
-      WHERE provider = \(proof.provider) AND subject = \(proof.subject) AND user_id = \(user)
+      WHERE provider = \(identity.provider) AND subject = \(identity.subject) AND user_id = \(user)
       """)
     return linked != nil
   }
@@ -146,11 +155,11 @@ enum Identity {
   // MARK: Apple's grant
 
   /// Keeps what will revoke Apple's grant, in place of an older one.
-  static func keep(_ grant: AppleGrant, of proof: IdentityProvider.Proof, in change: Change) async throws {
+  static func keep(_ grant: AppleGrant, of identity: Identity, in change: Change) async throws {
     try await change.rows(
       """
       UPDATE identities SET sealed_grant = \(grant.sealed)
-      WHERE provider = \(proof.provider) AND subject = \(proof.subject)
+      WHERE provider = \(identity.provider) AND subject = \(identity.subject)
       """)
   }
 
@@ -181,10 +190,4 @@ extension AppError {
     .conflict, "identity-taken", "This identity is linked to another account.")
   static let alreadyLinked = AppError(
     .conflict, "already-linked", "Another identity of this provider is linked to the account.")
-
-  static var signInBusy: AppError {
-    var error = AppError(.unavailable, "busy", "Too many people are signing in just now.")
-    error.retryAfter = 2
-    return error
-  }
 }

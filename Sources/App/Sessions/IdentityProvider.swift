@@ -5,6 +5,13 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
+/// What an app shows of a sign-in with a provider, unverified.
+struct IdentityToken: Sendable {
+  let text: String
+  /// What the app had made up for this sign-in, if it did.
+  let nonce: String?
+}
+
 /// Somebody else who vouches for people: Apple or Google, with tokens signed by keys that they publish.
 struct IdentityProvider: Sendable {
   enum Name: String, CaseIterable, Sendable, SQLValue {
@@ -15,19 +22,6 @@ struct IdentityProvider: Sendable {
     /// Whom tokens must be made for; without any, nobody signs in with this provider.
     var clientIDs: [String]
     var keysURL: String
-  }
-
-  /// What a verified token proves.
-  struct Proof: Sendable {
-    let provider: Name
-    /// The provider's own id for the person: it never changes and never passes to another.
-    let subject: String
-    /// Which of our clients the token was made for.
-    let clientID: String
-    /// Only if the provider has verified it.
-    let email: String?
-    let name: String?
-    let issuedAt: Date
   }
 
   /// Clocks may disagree by so many seconds about the end of a token.
@@ -58,9 +52,9 @@ struct IdentityProvider: Sendable {
   ///
   /// - Throws: ``AppError`` `invalid-identity-token`, whatever is wrong: the log says what. `provider-unavailable` while
   ///   there are no keys to verify with.
-  func verify(_ token: String, nonce: String?, now: Date = Date(), logger: Logger) async throws -> Proof {
+  func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
     do {
-      return try proof(of: try await claims(of: token), nonce: nonce, now: now)
+      return try identity(of: try await claims(of: token.text), nonce: token.nonce, now: Date())
     } catch let refusal as Refusal {
       logger.info(
         "an identity token was refused", metadata: ["provider": "\(name.rawValue)", "reason": "\(refusal.reason)"])
@@ -86,7 +80,7 @@ struct IdentityProvider: Sendable {
     }
   }
 
-  private func proof(of claims: IdentityClaims, nonce: String?, now: Date) throws -> Proof {
+  private func identity(of claims: IdentityClaims, nonce: String?, now: Date) throws -> Identity {
     guard Self.issuers(of: name).contains(claims.iss.value) else { throw Refusal(reason: "it has another issuer") }
     // One that was made for others as well could be shown to us by them.
     guard let clientID = claims.aud.clients.first, claims.aud.clients.allSatisfy({ clientIDs.contains($0) }) else {
@@ -99,7 +93,7 @@ struct IdentityProvider: Sendable {
     guard (1...255).contains(claims.sub.value.utf8.count), !claims.sub.value.utf8.contains(0) else {
       throw Refusal(reason: "its subject is no id")
     }
-    return Proof(
+    return Identity(
       provider: name, subject: claims.sub.value, clientID: clientID,
       email: claims.emailVerified?.value == true ? claims.email.flatMap(Self.address) : nil,
       name: claims.name.flatMap(Self.displayName), issuedAt: claims.iat.value)
@@ -117,8 +111,7 @@ struct IdentityProvider: Sendable {
   private static func address(_ text: String) -> String? { try? Fields.Rule<String>.email.read(.string(text)) }
 
   private static func displayName(_ text: String) -> String? {
-    guard !text.utf8.contains(0) else { return nil }
-    return try? Fields.Rule<String>.text(1...100).read(.string(text))
+    try? Fields.Rule<String>.line(1...100).read(.string(text))
   }
 
   /// A part of a token that nobody has verified yet.
@@ -182,11 +175,11 @@ public struct IdentityProviders: Service {
   }
 
   /// Verifies a token of whichever provider says that it made it.
-  func verify(_ token: String, nonce: String?, logger: Logger) async throws -> IdentityProvider.Proof {
-    guard case .string(let issuer) = IdentityProvider.part(1, of: token)?["iss"],
+  func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
+    guard case .string(let issuer) = IdentityProvider.part(1, of: token.text)?["iss"],
       let provider = all.first(where: { IdentityProvider.issuers(of: $0.name).contains(issuer) })
     else { throw AppError.invalidIdentityToken }
-    return try await provider.verify(token, nonce: nonce, logger: logger)
+    return try await provider.verify(token, logger: logger)
   }
 
   public func run() async throws {

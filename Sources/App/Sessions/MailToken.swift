@@ -83,14 +83,14 @@ struct MailToken: Sendable {
     """
   }
 
-  /// The names of the account that a token is for, without spending it; nil if it is not good.
-  static func names(
+  /// The account that a token is for, without spending it; nil if it is not good.
+  static func credentials(
     behind text: String, for purpose: Purpose, keys: SigningKeys, in database: some Querying
-  ) async throws -> (username: String, email: String?)? {
+  ) async throws -> Credentials? {
     guard let id = id(of: text, for: purpose, keys: keys) else { return nil }
-    let row = try await database.first(
-      "SELECT u.username, u.email FROM mail_tokens AS t CROSS JOIN users AS u WHERE \(isGood(id, purpose))")
-    return try row.map { (try $0["username"], try $0["email"]) }
+    return try await database.first(
+      "SELECT \(Credentials.columns) FROM mail_tokens AS t CROSS JOIN users AS u WHERE \(isGood(id, purpose))"
+    ).map(Credentials.init(row:))
   }
 
   /// Spends a token, and locks its account for a change. Of many who show it at once, one gets it.
@@ -119,8 +119,20 @@ struct MailToken: Sendable {
   // MARK: Forgetting
 
   /// Takes back what was mailed and not used yet.
-  static func revoke(_ purposes: Purpose..., of user: User.ID, in change: Change) async throws {
+  static func revoke(_ purposes: [Purpose], of user: User.ID, in change: Change) async throws {
     try await change.rows("DELETE FROM mail_tokens WHERE user_id = \(user) AND purpose = ANY(\(purposes))")
+  }
+
+  /// Takes back what was mailed to an address that is not the account's yet.
+  ///
+  /// - Returns: whether there was something: the profile showed it.
+  static func revokePending(of user: User.ID, in change: Change) async throws -> Bool {
+    try await change.rows(
+      """
+      DELETE FROM mail_tokens AS t USING users AS u
+      WHERE u.id = \(user) AND t.user_id = u.id AND t.purpose = 'verify-email' AND t.email IS DISTINCT FROM u.email
+      """
+    ).affected > 0
   }
 
   /// Forgets some of those that have expired. An address that was to become somebody's no longer shows in their profile.

@@ -10,7 +10,7 @@ struct PasswordRoutes {
   private let keys: SigningKeys
 
   /// Some milliseconds of work more tell whether there is an account: every answer to a request for a reset comes after
-  /// this time instead.
+  /// this time instead, or a multiple of it.
   private static let resetAnswerTime = Duration.milliseconds(100)
 
   init(_ dependencies: Dependencies) {
@@ -34,10 +34,11 @@ struct PasswordRoutes {
     }
     // Once more if the password is another by then, or hashed anew: of two changes at once, the second proves nothing.
     while true {
-      guard let account = try await User.credentials(of: me, in: database) else { throw AppError.sessionEnded }
-      guard let proven = account.passwordHash else { throw AppError.noPassword }
-      try check(new, username: account.username, email: account.email)
-      try await Proof.password(current).check(for: me, in: dependencies, logger: context.logger)
+      guard let account = try await Credentials.find(me, in: database) else { throw AppError.sessionEnded }
+      try account.checkChoice(of: new)
+      guard let proven = try await Proof.password(current).check(context, in: dependencies) else {
+        throw AppError.noPassword
+      }
       // Outside the transaction: it takes a while, and a connection must not wait for it.
       let hash = try await passwords.hash(new)
       let isChanged = try await database.change {
@@ -49,14 +50,11 @@ struct PasswordRoutes {
 
   @Sendable private func requestReset(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
-    let answerTime = ContinuousClock.now + Self.resetAnswerTime
-    // Each request counts, whether there is such an account or not.
-    let isOn = dependencies.isThrottling
-    _ = try await Throttle.attempt([.address(context.address)], in: database, if: isOn) { () -> Bool? in
-      try await mailReset(to: email)
-      return nil
-    }
-    try? await Task.sleep(until: answerTime, clock: .continuous)
+    let start = ContinuousClock.now
+    try await dependencies.throttle.count(.resets(from: context.address))
+    try await mailReset(to: email)
+    let steps = ((ContinuousClock.now - start) / Self.resetAnswerTime).rounded(.up)
+    try? await Task.sleep(until: start + Self.resetAnswerTime * steps, clock: .continuous)
     var response = Response.json(Accepted(), status: .accepted)
     response.headers[.cacheControl] = "no-store"
     return response
@@ -66,14 +64,14 @@ struct PasswordRoutes {
   /// learn of that.
   private func mailReset(to email: String) async throws {
     do {
-      _ = try await Throttle.attempt([.mail(email)], in: database, if: dependencies.isThrottling) { () -> Bool? in
-        try await database.change { change in
-          let token = try await MailToken.issueReset(to: email, keys: keys, in: change)
-          change.mail(.token(token))
-        }
-        return true
-      }
-    } catch let error as AppError where error.slug == AppError.tooManyAttempts.slug {}
+      try await dependencies.throttle.count(.resets(to: email))
+    } catch let error as AppError where error.slug == AppError.tooManyAttempts.slug {
+      return
+    }
+    try await database.change { change in
+      let token = try await MailToken.issueReset(to: email, keys: keys, in: change)
+      change.mail(.token(token))
+    }
   }
 
   @Sendable private func confirmReset(_ request: Request, _ context: Context) async throws -> Response {
@@ -81,9 +79,9 @@ struct PasswordRoutes {
       (fields.required("token", .text(1...500)), fields.required("newPassword", .password))
     }
     // A password that is refused must not cost the token.
-    let names = try await MailToken.names(behind: token, for: .resetPassword, keys: keys, in: database)
-    guard let names else { throw AppError.badMailToken }
-    try check(new, username: names.username, email: names.email)
+    let account = try await MailToken.credentials(behind: token, for: .resetPassword, keys: keys, in: database)
+    guard let account else { throw AppError.badMailToken }
+    try account.checkChoice(of: new)
     let hash = try await passwords.hash(new)
     try await database.change { change in
       let redeemed = try await MailToken.redeem(token, for: .resetPassword, keys: keys, in: change)
@@ -102,24 +100,11 @@ struct PasswordRoutes {
     }
     return .done
   }
-
-  private func check(_ new: String, username: String, email: String?) throws {
-    if let objection = Passwords.checkChoice(new, username: username, email: email) {
-      throw AppError.invalid("newPassword", objection)
-    }
-  }
 }
 
 /// What was asked for will happen, or not; this does not say.
 private struct Accepted: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object { _ in }
-  }
-}
-
-extension Response {
-  /// There is nothing more to say, and nothing to keep.
-  fileprivate static var done: Response {
-    Response(status: .noContent, headers: [.cacheControl: "no-store"])
   }
 }

@@ -33,8 +33,11 @@ public final class Passwords: Sendable {
 
     var text: String { "ln=\(logN),r=\(r),p=\(p)" }
 
+    /// What it costs, in blocks.
+    var work: Int { p * r << logN }
+
     /// About what one hash takes: it goes with the number of blocks, some five million a second.
-    var seconds: Double { Double(p * r << logN) / 5e6 }
+    var seconds: Double { Double(work) / 5e6 }
   }
 
   private let cost: Cost
@@ -48,7 +51,7 @@ public final class Passwords: Sendable {
   /// Throws what ``hash(_:)`` and ``verify(_:against:)`` would if too many wait already: for whoever has other work to
   /// do first, which would be in vain.
   func admit() throws {
-    if threads.isFull { throw AppError.tooManyPasswords }
+    if threads.isFull { throw AppError.busy }
   }
 
   /// - Returns: a PHC-like string that holds the parameters and the salt: `$scrypt$ln=15,r=8,p=3$salt$hash`.
@@ -59,13 +62,14 @@ public final class Passwords: Sendable {
     return "$scrypt$\(cost.text)$\(Data(salt).base64EncodedString())$\(Data(key).base64EncodedString())"
   }
 
-  /// Whether a stored hash was made at another cost than this process's.
+  /// Whether a stored hash was made at a lower cost than this process's.
   func needsUpgrade(_ stored: String) -> Bool {
-    !stored.hasPrefix("$scrypt$\(cost.text)$")
+    let parts = stored.split(separator: "$")
+    return parts.count != 4 || (Cost(parts[1])?.work ?? 0) < cost.work
   }
 
-  /// Takes the same time whether there is something to compare with (`stored` is nil where there is no account, or none
-  /// with a password) and whether the password is right, as long as stored hashes have this process's cost.
+  /// Refusing takes the same time whether there is something to compare with or not (`stored` is nil where there is no
+  /// account, or none with a password), as long as no stored hash has a higher cost than this process's.
   func verify(_ password: String, against stored: String?) async throws -> Bool {
     let parts = stored?.split(separator: "$") ?? []
     guard parts.count == 4, parts[0] == "scrypt", let cost = Cost(parts[1]),
@@ -76,7 +80,14 @@ public final class Passwords: Sendable {
     }
     let key = try await derive(password, salt: Array(salt), cost)
     // Compares in constant time.
-    return SymmetricKey(data: key) == SymmetricKey(data: expected)
+    if SymmetricKey(data: key) == SymmetricKey(data: expected) { return true }
+    // What a hash from a cheaper time saved: a 2^n and all powers from it on make the next.
+    if cost.r == self.cost.r, cost.p == self.cost.p, cost.logN < self.cost.logN {
+      for logN in cost.logN..<self.cost.logN {
+        _ = try await derive(password, salt: Array(salt), Cost(logN: logN, r: cost.r, p: cost.p))
+      }
+    }
+    return false
   }
 
   private func derive(_ password: String, salt: [UInt8], _ cost: Cost) async throws -> [UInt8] {

@@ -5,6 +5,7 @@ import Postgres
 
 /// Signing in with Apple or Google, and linking them to an account.
 struct ProviderRoutes {
+  private let dependencies: Dependencies
   private let database: Database
   private let providers: IdentityProviders
   private let appleGrants: AppleGrants?
@@ -12,6 +13,7 @@ struct ProviderRoutes {
   private let answer: SignedInAnswer
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
     providers = dependencies.identityProviders
     appleGrants = dependencies.appleGrants
@@ -37,37 +39,45 @@ struct ProviderRoutes {
     let provider = try providers.named(name)
     let (shown, displayName, device) = try await request.read { fields in
       (
-        Shown(&fields), fields.optional("displayName", .text(1...100)), fields.optional("device", .text(1...100))
+        Shown(&fields), fields.optional("displayName", .line(1...100)), fields.optional("device", .line(1...100))
       )
     }
-    let proof = try await provider.verify(shown.idToken, nonce: shown.nonce, logger: context.logger)
+    let identity = try await provider.verify(shown.token, logger: context.logger)
+    try await dependencies.throttle.count(.sessions(of: identity))
     let (user, token, isNew) = try await database.change { change in
-      let (id, isNew) = try await Identity.signIn(proof, displayName: displayName, in: change)
+      let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
       let token = try await Session.start(for: id, device: device, keys: keys, in: change)
       return (try await User.find(id, in: change), token, isNew)
     }
-    await keepGrant(shown.authorizationCode, proof, logger: context.logger)
+    await keepGrant(shown.authorizationCode, identity, logger: context.logger)
     return try await answer(user, token, isNew: isNew)
   }
 
   @Sendable private func link(
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
-    let me = try context.user
+    let (me, session) = (try context.user, try context.session)
     let provider = try providers.named(name)
-    let shown = try await request.read { Shown(&$0) }
-    let proof = try await provider.verify(shown.idToken, nonce: shown.nonce, logger: context.logger)
-    try await database.change { try await Identity.link(proof, to: me, in: $0) }
-    await keepGrant(shown.authorizationCode, proof, logger: context.logger)
-    return Response(status: .noContent)
+    // Or an unlocked phone could be made to let somebody in for good.
+    let (shown, proof) = try await request.read { fields in
+      (
+        Shown(&fields),
+        fields.proof(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
+      )
+    }
+    let identity = try await provider.verify(shown.token, logger: context.logger)
+    try await proof.check(context, in: dependencies)
+    try await database.change { try await Identity.link(identity, to: me, by: session, in: $0) }
+    await keepGrant(shown.authorizationCode, identity, logger: context.logger)
+    return .done
   }
 
   /// Exchanges Apple's code for what will revoke the grant. Best effort: whoever has signed in is signed in without it.
-  private func keepGrant(_ code: String?, _ proof: IdentityProvider.Proof, logger: Logger) async {
-    guard let appleGrants, let code, proof.provider == .apple else { return }
+  private func keepGrant(_ code: String?, _ identity: Identity, logger: Logger) async {
+    guard let appleGrants, let code, identity.provider == .apple else { return }
     do {
-      let grant = try await appleGrants.exchange(code, of: proof)
-      try await database.change { try await Identity.keep(grant, of: proof, in: $0) }
+      let grant = try await appleGrants.exchange(code, of: identity)
+      try await database.change { try await Identity.keep(grant, of: identity, in: $0) }
     } catch {
       logger.warning("Apple's grant could not be had", metadata: ["error": "\(error)"])
     }
@@ -76,26 +86,12 @@ struct ProviderRoutes {
 
 /// What an app shows of a provider's sign-in.
 private struct Shown {
-  let idToken: String
-  let nonce: String?
+  let token: IdentityToken
   let authorizationCode: String?
 
   init(_ fields: inout Fields) {
-    idToken = fields.required("idToken", .opaque(1...16_384))
-    nonce = fields.optional("nonce", .opaque(1...1024))
+    token = IdentityToken(
+      text: fields.required("idToken", .identityToken), nonce: fields.optional("nonce", .nonce))
     authorizationCode = fields.optional("authorizationCode", .opaque(1...1024))
-  }
-}
-
-extension Fields.Rule where Value == String {
-  /// Text whose every byte counts: neither trimmed nor normalized.
-  static func opaque(_ length: ClosedRange<Int>) -> Self {
-    Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
-      guard length.contains(text.utf8.count) else {
-        throw Fields.Broken("must have \(length.lowerBound) to \(length.upperBound) bytes")
-      }
-      return text
-    }
   }
 }

@@ -94,7 +94,7 @@ public struct Session: Sendable {
 
   /// Ends a session: it cannot be refreshed any more, and its access tokens stop within a second. See ``EndedSessions``.
   ///
-  /// - Returns: false if the user has no such session, or it has ended before.
+  /// - Returns: false if the user has no such session that could be refreshed.
   static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
     try await change.rows(
       """
@@ -102,6 +102,15 @@ public struct Session: Sendable {
       WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL
       """
     ).affected == 1
+  }
+
+  /// Makes sure that a session goes on until the change ends, whose request may have been let in long before. The user's
+  /// row must be locked, as it is by whoever ends all of their sessions.
+  ///
+  /// - Throws: ``AppError/sessionEnded``.
+  static func check(_ id: ID, in change: Change) async throws {
+    let isLive = try await change.first("SELECT 1 FROM sessions WHERE id = \(id) AND ended_at IS NULL FOR SHARE") != nil
+    guard isLive else { throw AppError.sessionEnded }
   }
 
   /// Ends all sessions of a user, or all but one. The user's row must be locked: no session starts meanwhile.

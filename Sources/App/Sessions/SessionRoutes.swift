@@ -7,14 +7,14 @@ struct SessionRoutes {
   private let database: Database
   private let passwords: Passwords
   private let keys: SigningKeys
-  private let isThrottling: Bool
+  private let throttle: Throttle
   private let signedIn: SignedInAnswer
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
     passwords = dependencies.passwords
     keys = dependencies.refreshTokenKeys
-    isThrottling = dependencies.isThrottling
+    throttle = dependencies.throttle
     signedIn = SignedInAnswer(dependencies)
   }
 
@@ -35,13 +35,16 @@ struct SessionRoutes {
     let (username, email, password, displayName) = try await request.read { fields in
       let (username, email) = (fields.required("username", .username), fields.required("email", .email))
       let password = fields.required("password", .password)
+      let displayName = fields.optional("displayName", .line(1...100))
       if !fields.hasError(in: "password"),
-        let objection = Passwords.checkChoice(password, username: username, email: email)
+        let objection = Passwords.objection(to: password, username: username, displayName: displayName, email: email)
       {
         fields.note("password", objection)
       }
-      return (username, email, password, fields.optional("displayName", .text(1...100)))
+      return (username, email, password, displayName)
     }
+    try passwords.admit()
+    try await throttle.count(.registrations(from: context.address), .registrations(with: email))
     // Outside the transaction: it takes a while, and a connection must not wait for it.
     let hash = try await passwords.hash(password)
     let registration = User.Registration(
@@ -60,19 +63,19 @@ struct SessionRoutes {
     let (login, password, device) = try await request.read { fields in
       (
         fields.required("login", .text(1...254)), fields.required("password", .anyPassword),
-        fields.optional("device", .text(1...100))
+        fields.optional("device", .line(1...100))
       )
     }
     try passwords.admit()
     // Once more if the password is another by the time that the session starts, or is hashed anew.
     while true {
-      let proven = try await Throttle.attempt(
-        [.account(login), .address(context.address)], in: database, if: isThrottling
+      let proven = try await throttle.attempt(
+        .login(login), .logins(from: context.address)
       ) { () -> (id: User.ID, hash: String)? in
-        let account = try await User.credentials(login: login, in: database)
+        let account = try await Credentials.find(login: login, in: database)
         guard try await passwords.verify(password, against: account?.passwordHash) else { return nil }
         guard let account, let hash = account.passwordHash else { return nil }
-        return (account.id, hash)
+        return (account.user, hash)
       }
       guard let (id, hash) = proven else { throw AppError.wrongCredentials }
       // If there is no room to hash it now, it is upgraded another time.
@@ -103,7 +106,7 @@ struct SessionRoutes {
   @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     _ = try await database.change { try await Session.end(session, of: me, in: $0) }
-    return Response(status: .noContent)
+    return .done
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
@@ -120,7 +123,7 @@ struct SessionRoutes {
     guard try await database.change({ try await Session.end(id, of: me, in: $0) }) else {
       throw AppError.sessionNotFound
     }
-    return Response(status: .noContent)
+    return .done
   }
 }
 
@@ -149,7 +152,9 @@ extension Fields.Rule where Value == String {
 
   private static var emailForm: Regex<Substring> {
     // By scalars: an @ with a combining mark is one, too.
-    /[^@\s\p{C}]+@[^@\s\p{C}]+\.[^@\s\p{C}.]+/.matchingSemantics(.unicodeScalar)
+    // Nothing that makes a list or a comment of it in a mail's head.
+    /[^@\s\p{C},;:<>()\[\]"\\]+@[^@\s\p{C},;:<>()\[\]"\\]+\.[^@\s\p{C}.,;:<>()\[\]"\\]+/.matchingSemantics(
+      .unicodeScalar)
   }
 
   /// Something with one @ and a dot behind it: whether it exists, only a mail can tell.

@@ -2,54 +2,84 @@ import Postgres
 
 /// Slows down whoever fails again and again to prove something, such as a password: beyond a few, each failure doubles
 /// the wait until the next attempt. Counted in the database, by its clock, so that all processes count together. What
-/// has been proven, an open session for one, is never asked for here.
-enum Throttle {
-  /// What failures are counted by.
+/// has been proven, an open session for one, is never asked for here. What is for the asking, such as mails, is counted
+/// alike.
+struct Throttle: Sendable {
+  /// What is counted by. Each kind has a label of its own: nobody is shut out of one thing by what others do to another.
   struct Key: Sendable {
-    /// What a success does to the count.
-    fileprivate enum Success {
-      /// The failures before it are forgotten.
-      case clears
-      /// It was no failure; those before it still count.
-      case takesBack
-      /// It counts as a failure does.
-      case counts
-    }
-
     fileprivate let label: String
     fileprivate let subject: String
-    /// Failures that cost no wait.
+    /// How many cost no wait.
     fileprivate let free: Int
-    /// Seconds to wait after the first failure beyond those.
+    /// Seconds to wait after the first beyond those.
     fileprivate let firstWait: Double
-    fileprivate let success: Success
+    /// Whether a success has the failures before it forgotten; otherwise it was just no failure.
+    fileprivate var isClearedBySuccess = false
+    /// Seconds in which a count falls to half.
+    fileprivate var halfLife = Double.infinity
 
     /// What was given as a login. By its text and not by the account: unknown ones must be slowed down alike, and
     /// whether a name and an address belong to one account is nobody's business.
-    static func account(_ login: String) -> Key {
-      Key(label: "account", subject: login, free: 5, firstWait: 1, success: .clears)
+    static func login(_ login: String) -> Key {
+      Key(label: "login", subject: login, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
-    /// Where attempts come from: an IPv6 address stands for all of its /64, which one subscriber has for the asking.
-    /// A success clears nothing: whoever guesses has an account of their own to log in to between two guesses.
-    static func address(_ address: String) -> Key {
-      let network = IPAddress(address)?.network ?? address
-      return Key(label: "address", subject: network, free: 20, firstWait: 1, success: .takesBack)
+    /// Where failed logins come from. A success clears nothing: whoever guesses has an account of their own to log in to
+    /// between two guesses.
+    static func logins(from address: String) -> Key { from(address, "logins") }
+
+    /// Where accounts are made.
+    static func registrations(from address: String) -> Key { from(address, "registrations", free: 50) }
+
+    /// Where new passwords are asked for.
+    static func resets(from address: String) -> Key { from(address, "resets from") }
+
+    /// An IPv6 address stands for all of its /64, which one subscriber has for the asking. Behind one of IPv4 there may
+    /// be a whole town: what it counts fades.
+    private static func from(_ address: String, _ label: String, free: Int = 20) -> Key {
+      Key(label: label, subject: IPAddress(address)?.network ?? address, free: free, firstWait: 1, halfLife: 3600)
     }
 
-    /// Whoever is signed in and proves the password once more.
-    static func password(_ user: User.ID) -> Key {
-      Key(label: "password", subject: user.description, free: 5, firstWait: 1, success: .clears)
+    /// Whoever is signed in and proves the password once more. By session: a stolen access token must not keep the owner
+    /// from acting.
+    static func proof(_ session: Session.ID) -> Key {
+      Key(label: "proof", subject: session.description, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
-    /// To whom mails are sent that anybody may ask for: each of them counts.
-    static func mail(_ address: String) -> Key {
-      Key(label: "mail", subject: address, free: 5, firstWait: 60, success: .counts)
+    /// Sessions that an identity begins, whose token is good more than once.
+    static func sessions(of identity: Identity) -> Key {
+      let subject = "\(identity.provider.rawValue):\(identity.subject)"
+      return Key(label: "sessions", subject: subject, free: 20, firstWait: 1, halfLife: 3600)
+    }
+
+    /// To which tokens for a new password are mailed, for anybody's asking.
+    static func resets(to address: String) -> Key { mails("resets to", address) }
+
+    /// Accounts that are made with an address, which gets a mail each time.
+    static func registrations(with address: String) -> Key { mails("registrations with", address) }
+
+    /// Mails that somebody has sent to addresses that they would like to have.
+    static func changes(to address: String) -> Key { mails("changes to", address) }
+    static func changes(by user: User.ID) -> Key { mails("changes by", user.description) }
+
+    private static func mails(_ label: String, _ subject: String) -> Key {
+      Key(label: label, subject: subject, free: 5, firstWait: 60)
     }
   }
 
   /// In seconds.
   private static let longestWait = 900.0
+
+  let database: Database
+  /// False for load tests, which log in more often than people do.
+  let isOn: Bool
+
+  /// Counts something that is for the asking, but only so often.
+  ///
+  /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait; it is then not counted.
+  func count(_ keys: Key...) async throws {
+    if isOn { _ = try await begin(keys) }
+  }
 
   /// Lets an attempt happen unless one of its keys is blocked. It counts as a failure of each key from before it begins,
   /// so that of many at once only as many pass as one after the other would; one that is refused does not count.
@@ -57,33 +87,30 @@ enum Throttle {
   /// A value from `body` is a success, and nil a failure. An error is neither and not counted, but whoever hangs up
   /// halfway has had their attempt, as has a process that dies.
   ///
-  /// - Parameter isOn: false for load tests, which log in more often than people do.
   /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait, or the body's error.
-  static func attempt<Value: Sendable>(
-    _ keys: [Key], in database: Database, if isOn: Bool = true, _ body: () async throws -> Value?
-  ) async throws -> Value? {
+  func attempt<Value: Sendable>(_ keys: Key..., body: () async throws -> Value?) async throws -> Value? {
     guard isOn else { return try await body() }
-    let blocks = try await count(keys, in: database)
+    let blocks = try await begin(keys)
     let value: Value?
     do {
       value = try await body()
     } catch {
       // What cannot be taken back is forgotten in a day; the body's error says more than this one would.
-      do { try await settle(keys, blocks, isSuccess: false, in: database) } catch {}
+      do { try await settle(keys, blocks, isSuccess: false) } catch {}
       throw error
     }
-    if value != nil { try await settle(keys, blocks, isSuccess: true, in: database) }
+    if value != nil { try await settle(keys, blocks, isSuccess: true) }
     return value
   }
 
   /// Counts a failure for each key, unless one of them is blocked.
   ///
   /// - Returns: until when each key is blocked by it.
-  private static func count(_ keys: [Key], in database: Database) async throws -> [Timestamp] {
+  private func begin(_ keys: [Key]) async throws -> [Timestamp] {
     let wait: SQL = """
       SELECT coalesce(extract(epoch FROM max(t.blocked_until) - clock_timestamp()), 0)::float8
       FROM throttles AS t
-      WHERE t.key IN (SELECT key FROM (\(rows(keys))) AS keys)
+      WHERE t.key IN (SELECT key FROM (\(Self.rows(keys))) AS keys)
       """
     // Asked before any lock is taken: a flood of refused attempts costs no more than its reads.
     let seconds: Double = try await database.value(wait) ?? 0
@@ -95,22 +122,26 @@ enum Throttle {
       """
       INSERT INTO throttles (key, failures, blocked_until, expires_at)
       SELECT DISTINCT key, 0, statement_timestamp(), statement_timestamp()
-      FROM (\(rows(keys))) AS keys
+      FROM (\(Self.rows(keys))) AS keys
       ORDER BY key
       ON CONFLICT (key) DO UPDATE SET failures = throttles.failures WHERE false
       """,
       """
       WITH counted AS (
         SELECT t.key, keys.place, keys.free, keys.first_wait, t.blocked_until > statement_timestamp() AS is_blocked,
-          CASE WHEN t.expires_at <= statement_timestamp() THEN 1 ELSE t.failures + 1 END AS failures
-        FROM (\(rows(keys))) AS keys
+          CASE
+            WHEN t.expires_at <= statement_timestamp() THEN 1
+            ELSE 1 + t.failures * 0.5 ^ (greatest(extract(
+              epoch FROM statement_timestamp() - (t.expires_at - interval '24 hours')), 0)::float8 / keys.half_life)
+          END AS failures
+        FROM (\(Self.rows(keys))) AS keys
         JOIN throttles AS t ON t.key = keys.key
       )
       UPDATE throttles AS t
       SET failures = counted.failures,
         blocked_until = statement_timestamp() + make_interval(secs => CASE
           WHEN counted.failures <= counted.free THEN 0
-          ELSE least(\(longestWait), counted.first_wait * 2 ^ least(counted.failures - counted.free - 1, 20)::float8)
+          ELSE least(\(Self.longestWait), counted.first_wait * 2 ^ least(counted.failures - counted.free - 1, 20)::float8)
         END),
         expires_at = statement_timestamp() + interval '24 hours'
       FROM counted
@@ -127,19 +158,15 @@ enum Throttle {
   }
 
   /// Takes an attempt back, and the block that it brought: after a success, or because it came to nothing.
-  private static func settle(
-    _ keys: [Key], _ blocks: [Timestamp], isSuccess: Bool, in database: Database
-  ) async throws {
-    let isForgotten = keys.map { isSuccess && $0.success == .clears }
-    let isTakenBack = keys.map { !isSuccess || $0.success == .takesBack }
+  private func settle(_ keys: [Key], _ blocks: [Timestamp], isSuccess: Bool) async throws {
+    let isForgotten = keys.map { isSuccess && $0.isClearedBySuccess }
     try await database.batch(
       """
       WITH attempt AS (
         SELECT keys.key, keys.free, own.is_forgotten, own.blocked_until
-        FROM (\(rows(keys))) AS keys
-        JOIN unnest(\(isForgotten), \(isTakenBack), \(blocks)) WITH ORDINALITY
-          AS own (is_forgotten, is_taken_back, blocked_until, place) ON own.place = keys.place
-        WHERE own.is_forgotten OR own.is_taken_back
+        FROM (\(Self.rows(keys))) AS keys
+        JOIN unnest(\(isForgotten), \(blocks)) WITH ORDINALITY AS own (is_forgotten, blocked_until, place)
+          ON own.place = keys.place
       ), locked AS MATERIALIZED (
         SELECT t.key
         FROM throttles AS t
@@ -167,9 +194,11 @@ enum Throttle {
   /// count apart.
   private static func rows(_ keys: [Key]) -> SQL {
     """
-    SELECT sha256(convert_to(label || ':' || lower(subject), 'UTF8')) AS key, free, first_wait, place
-    FROM unnest(\(keys.map(\.label)), \(keys.map(\.subject)), \(keys.map(\.free)), \(keys.map(\.firstWait)))
-      WITH ORDINALITY AS named (label, subject, free, first_wait, place)
+    SELECT sha256(convert_to(label || ':' || lower(subject), 'UTF8')) AS key, free, first_wait, half_life, place
+    FROM unnest(
+      \(keys.map(\.label)), \(keys.map(\.subject)), \(keys.map(\.free)), \(keys.map(\.firstWait)),
+      \(keys.map(\.halfLife))
+    ) WITH ORDINALITY AS named (label, subject, free, first_wait, half_life, place)
     """
   }
 

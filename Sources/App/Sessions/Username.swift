@@ -14,18 +14,10 @@ enum Username {
       """
       SELECT name FROM unnest(\(names)) WITH ORDINALITY AS candidates (name, place)
       WHERE NOT EXISTS (SELECT 1 FROM users WHERE lower(username) = name)
-        AND NOT EXISTS (
-          SELECT 1 FROM retired_usernames WHERE digest = sha256(convert_to(name, 'UTF8')) AND until > now()
-        )
+        AND NOT EXISTS (\(User.retired("name")))
       ORDER BY place
       LIMIT 1
       """)
-  }
-
-  /// The local part of an address; nil for one that Apple made up, which would give it away.
-  static func suggestion(from address: String) -> String? {
-    guard !address.lowercased().hasSuffix("@privaterelay.appleid.com") else { return nil }
-    return address.split(separator: "@").first.map(String.init)
   }
 
   private static func candidates(_ base: String) -> [String] {

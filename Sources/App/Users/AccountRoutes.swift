@@ -21,23 +21,23 @@ struct AccountRoutes {
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
+    let (me, session) = (try context.user, try context.session)
     let (edit, proof) = try await request.read { fields -> (ProfileEdit, Proof?) in
       let edit = ProfileEdit(
-        username: fields.edit("username", .username), displayName: fields.edit("displayName", .text(1...100)),
+        username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
         bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))
       // Whoever has the address can have a new password mailed to it.
       guard case .set = edit.email else { return (edit, nil) }
       return (edit, fields.proof(password: "currentPassword"))
     }
     if case .set(let email) = edit.email {
-      try await proof?.check(for: me, in: dependencies, logger: context.logger)
+      try await proof?.check(context, in: dependencies)
       // Neither may one address be flooded, nor many by one account.
-      _ = try await Throttle.attempt([.mail(email), .mail(me.description)], in: database) { true }
+      try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
     let edited = try await database.change { change in
-      try await User.edit(me, edit, keys: keys, in: change)
+      try await User.edit(me, edit, by: session, keys: keys, in: change)
       guard var user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       user.stamp = nil
       return user
@@ -52,11 +52,11 @@ struct AccountRoutes {
   }
 
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
+    let (me, session) = (try context.user, try context.session)
     let proof = try await request.read { $0.proof(password: "password") }
-    try await proof.check(for: me, in: dependencies, logger: context.logger)
-    try await database.change { try await User.erase(me, in: $0) }
-    return Response(status: .noContent)
+    try await proof.check(context, in: dependencies)
+    try await database.change { try await User.erase(me, by: session, in: $0) }
+    return .done
   }
 
   @Sendable private func export(_ request: Request, _ context: Context) async throws -> Response {

@@ -10,10 +10,11 @@ extension User {
   /// - The username stays free of others for 30 days.
   ///
   /// - Throws: ``AppError/sessionEnded`` without an account.
-  static func erase(_ id: ID, in change: Change) async throws {
+  static func erase(_ id: ID, by session: Session.ID, in change: Change) async throws {
     // No new friend, request, event, invitation or session of theirs from here on: whoever makes one locks the row for
     // share. Not FOR UPDATE before the end, when nothing is left to wait for: changing an event twice looks its creator up.
     guard try await change.lock(id, for: .update).contains(id) else { throw AppError.sessionEnded }
+    try await Session.check(session, in: change)
     try await change.rows(
       """
       SELECT id FROM events

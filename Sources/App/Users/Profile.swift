@@ -13,11 +13,14 @@ extension User {
   /// new address is only asked for: see ``askForEmail(_:by:keys:in:)``.
   ///
   /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, or ``AppError/sessionEnded`` without an account.
-  static func edit(_ id: ID, _ edit: ProfileEdit, keys: SigningKeys, in change: Change) async throws {
+  static func edit(
+    _ id: ID, _ edit: ProfileEdit, by session: Session.ID, keys: SigningKeys, in change: Change
+  ) async throws {
     // Locked before anything else is read: who befriends or invites this person at the moment waits, or is seen below.
     let row = try await change.first(
       "SELECT username, display_name, bio FROM users WHERE id = \(id) FOR NO KEY UPDATE")
     guard let row else { throw AppError.sessionEnded }
+    if case .set = edit.email { try await Session.check(session, in: change) }
     let (oldUsername, oldName): (String, String) = (try row["username"], try row["display_name"])
     let oldBio: String? = try row["bio"]
     let (username, name) = (edit.username.applied(to: oldUsername), edit.displayName.applied(to: oldName))
@@ -45,7 +48,7 @@ extension User {
       if isRenamed { change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
     }
     if username.lowercased() != oldUsername.lowercased() {
-      guard try await change.rows(retired(username)).isEmpty else { throw AppError.usernameTaken }
+      guard try await change.rows(retired("\(username)")).isEmpty else { throw AppError.usernameTaken }
     }
     if case .set(let email) = edit.email { try await askForEmail(email, by: id, keys: keys, in: change) }
   }
@@ -67,7 +70,7 @@ extension User {
     let current: String? = try row["email"]
     if current == email, isVerified {
       guard isPending else { return }
-      try await MailToken.revoke(.verifyEmail, of: id, in: change)
+      try await MailToken.revoke([.verifyEmail], of: id, in: change)
     } else {
       change.mail(.token(try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)))
     }
@@ -76,8 +79,8 @@ extension User {
 
   /// A row if nobody may take this name yet, because an account that had it was deleted a short while ago. To be asked
   /// in a statement after the one that took the name: that one may have waited for the deletion.
-  static func retired(_ username: String) -> SQL {
-    "SELECT 1 FROM retired_usernames WHERE digest = \(digest(of: "\(username)")) AND until > now()"
+  static func retired(_ username: SQL) -> SQL {
+    "SELECT 1 FROM retired_usernames WHERE digest = \(digest(of: username)) AND until > now()"
   }
 
   static func digest(of username: SQL) -> SQL {

@@ -32,16 +32,16 @@ public struct User: Sendable {
   ///   ``AppError/emailTaken``.
   static func register(_ new: Registration, id: ID = .new(), in change: Change) async throws -> ID {
     do {
+      let retired = retired("\(new.username)")
       let answers = try await change.pipeline(
+        // Not even tried with a retired name, or it would tell whether the address is taken, without anybody's notice.
         """
         INSERT INTO users (id, username, email, display_name, password_hash)
-        VALUES (\(id), \(new.username), \(new.email), \(new.displayName), \(new.passwordHash))
+        SELECT \(id), \(new.username), \(new.email), \(new.displayName), \(new.passwordHash)
+        WHERE NOT EXISTS (\(retired))
         """,
-        """
-        INSERT INTO collection_stamps (user_id, collection, stamp)
-        SELECT \(id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
-        """,
-        retired(new.username))
+        firstStamps(of: id),
+        retired)
       guard answers[2].isEmpty else { throw AppError.usernameTaken }
       return id
     } catch let error as PostgresError where error.constraint == "username_taken" {
@@ -51,35 +51,14 @@ public struct User: Sendable {
     }
   }
 
-  /// The account with this username or e-mail address, without regard to case, and what its password is checked
-  /// against: nil without a password.
-  static func credentials(
-    login: String, in database: some Querying
-  ) async throws -> (id: ID, passwordHash: String?)? {
-    // A username cannot contain an @ and an address must, so at most one can match.
-    let row = try await database.first(
-      """
-      SELECT id, password_hash FROM users
-      WHERE lower(username) = lower(\(login)) OR lower(email) = lower(\(login))
-      """)
-    return try row.map { (try $0["id"], try $0["password_hash"]) }
-  }
-
-  /// Makes sure that the account still has the password that was just verified, until the change ends: whoever changes a
-  /// password ends all sessions, and must not miss one that is being started with the old one.
-  ///
-  /// - Parameter upgraded: the same password hashed at today's cost, to be stored in its place.
-  /// - Returns: false if another one is stored by now.
-  static func keep(
-    passwordHash: String, upgradedTo upgraded: String?, of id: ID, in change: Change
-  ) async throws -> Bool {
-    guard let upgraded else {
-      return try await change.first(
-        "SELECT 1 FROM users WHERE id = \(id) AND password_hash = \(passwordHash) FOR SHARE") != nil
-    }
-    return try await change.rows(
-      "UPDATE users SET password_hash = \(upgraded) WHERE id = \(id) AND password_hash = \(passwordHash)"
-    ).affected == 1
+  /// The stamps that a new account begins with, if it was made.
+  static func firstStamps(of id: ID) -> SQL {
+    """
+    INSERT INTO collection_stamps (user_id, collection, stamp)
+    SELECT id, collection, clock_timestamp()
+    FROM users CROSS JOIN unnest(enum_range(NULL::collection)) AS collection
+    WHERE id = \(id)
+    """
   }
 
   static func find(_ id: ID, in database: some Querying) async throws -> User? {

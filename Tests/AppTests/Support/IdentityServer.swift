@@ -267,6 +267,7 @@ extension Phone {
   func link(
     _ provider: IdentityProvider.Name = .google, _ token: String, _ more: [String: String] = [:]
   ) async throws -> Answer {
-    try await send("POST", "auth/\(provider.rawValue)/link", TestApp.body(token, more))
+    let more = more.merging(["currentPassword": password]) { given, _ in given }
+    return try await send("POST", "auth/\(provider.rawValue)/link", TestApp.body(token, more))
   }
 }
