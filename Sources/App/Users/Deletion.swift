@@ -38,7 +38,7 @@ extension User {
       SELECT \(digest(of: "username")), now() + interval '30 days' FROM users WHERE id = \(id)
       ON CONFLICT (digest) DO UPDATE SET until = excluded.until
       """)
-    try await Identity.revokeGrants(of: id, in: change)
+    try await Identity.unlinkAll(from: id, in: change)
     change.touchWhoSees(id)
     // All of theirs too, although they go: so they are locked in the same order as everybody's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
