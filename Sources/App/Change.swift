@@ -27,6 +27,7 @@ public final class Change: Querying {
     var touchedSets: [(collection: Collection, users: SQL)] = []
     var notices: [(recipients: Recipients, notice: Notice)] = []
     var mails: [Mail] = []
+    var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
   }
 
@@ -79,6 +80,11 @@ public final class Change: Querying {
     hearers.withLock { $0.mails.append(mail) }
   }
 
+  /// Has the worker revoke what Apple granted, by a row of the queue that does not say whose it was.
+  func revoke(_ grant: AppleGrant) {
+    hearers.withLock { $0.revocations.append(grant) }
+  }
+
   /// Deletes rows last of all: the sets of people who hear of the change are read from them.
   ///
   /// - Parameter rows: a DELETE of rows that this change has locked, or that nobody can change without what it has locked.
@@ -104,6 +110,7 @@ public final class Change: Querying {
         """)
     }
     for mail in hearers.mails { transaction.atCommit(mail.enqueueing) }
+    for grant in hearers.revocations { transaction.atCommit(grant.enqueueing) }
     for erasure in hearers.erasures { transaction.atCommit(erasure) }
   }
 

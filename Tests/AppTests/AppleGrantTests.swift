@@ -21,14 +21,14 @@ import Testing
       let sealed: Data = try #require(try await app.value("SELECT sealed_grant FROM identities"))
       #expect(sealed.range(of: Data("refresh".utf8)) == nil)
 
-      try await app.database.change { try await Identity.revokeGrants(of: ana.userID, in: $0) }
-      try await app.database.execute("UPDATE sessions SET ended_at = now()")
-      try await app.database.execute("DELETE FROM users WHERE id = \(ana.userID)")
-      let worker = NotificationWorker(
-        app.dependencies, sender: LogSender(logger: app.dependencies.logger), mailer: NoMailer(), concurrency: 2)
+      let fresh = try identity.token(.apple, "ana")
+      #expect(try await ana.send("DELETE", "users/me", #"{"idToken": "\#(fresh)"}"#).status == 204)
+      let worker = self.worker(app)
+      // However slow Apple is, no notification waits for it.
+      #expect(try await worker.step(.pushes) == 0)
       // A refusal is noted, without any secret, and tried again.
       identity.behave { $0.grantStatus = 400 }
-      _ = try await worker.step()
+      _ = try await worker.step(.mails)
       let error: String? = try await app.value("SELECT last_error FROM notification_queue WHERE type = 'apple-revoke'")
       #expect(error == "Apple answered 400 invalid_client")
       identity.behave { $0.grantStatus = 200 }
@@ -40,6 +40,56 @@ import Testing
       #expect(forms.last?["client_id"] == IdentityServer.clientID)
       #expect(forms.last?["token_type_hint"] == "refresh_token")
       try expectSecret(forms.last?["client_secret"])
+    }
+  }
+
+  private func worker(_ app: TestApp) -> NotificationWorker {
+    NotificationWorker(
+      app.dependencies, sender: LogSender(logger: app.dependencies.logger), mailer: NoMailer(), concurrency: 2)
+  }
+
+  @Test func `a revocation that never succeeds is given up after a week`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let grant = try AppleGrant("refresh", clientID: "com.example.app", keys: app.dependencies.refreshTokenKeys)
+      try await app.database.execute(
+        """
+        INSERT INTO identities (provider, subject, user_id, sealed_grant)
+        VALUES ('apple', '001.abc', \(ana.userID), \(grant.sealed))
+        """)
+      try await ana.deleteAccount()
+      // Apple's key is not configured here.
+      for (days, left) in [(6, 1), (8, 0)] {
+        try await app.database.execute(
+          """
+          UPDATE notification_queue
+          SET created_at = now() - make_interval(days => \(Int32(days))), due_at = now()
+          """)
+        _ = try await worker(app).step(.mails)
+        #expect(try await app.value("SELECT count(*) FROM notification_queue") == left, "after \(days) days")
+      }
+    }
+  }
+
+  @Test func `a grant that comes when the account is gone is revoked`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let proof = IdentityProvider.Proof(
+        provider: .apple, subject: "ana", clientID: IdentityServer.clientID, email: nil, name: nil, issuedAt: Date())
+      let grant = try AppleGrant("late", clientID: proof.clientID, keys: app.dependencies.refreshTokenKeys)
+      try await app.database.change { try await Identity.keep(grant, of: proof, in: $0) }
+      try await worker(app).runOnce()
+      #expect(identity.takeForms().map { $0["token"] } == ["late"])
+      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+    }
+  }
+
+  @Test func `a form holds every value as it is`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let keys = app.dependencies.refreshTokenKeys
+      let secret = "a+b&c=d e%2Bf/\u{e9}?"
+      let grants = try #require(app.dependencies.appleGrants)
+      try await grants.revoke(try AppleGrant(secret, clientID: "com.example.muster", keys: keys).payload)
+      #expect(identity.takeForms().map { $0["token"] } == [secret])
     }
   }
 
@@ -92,7 +142,7 @@ import Testing
       #expect(identity.takeForms().map { $0["token"] } == ["secret"])
       let others = AppleGrants(
         settings: grants.settings, client: grants.client, keys: try SigningKeys(SigningKeys.generate()))
-      await #expect(throws: AppleGrants.Failure.self) { try await others.revoke(grant.payload) }
+      await #expect(throws: DeliveryFailure.self) { try await others.revoke(grant.payload) }
       for index in grant.sealed.indices {
         var tampered = grant.sealed
         tampered[index] ^= 1

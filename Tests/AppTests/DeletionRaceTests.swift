@@ -1,4 +1,5 @@
 import Postgres
+import Synchronization
 import Testing
 
 @testable import App
@@ -151,6 +152,118 @@ import Testing
   @Test func `refreshing`() async throws {
     try await race([200, 401]) { _, round in try await round.ana.refresh().status }
   }
+
+  // MARK: As far as they get before either ends
+
+  /// How often deletions were begun: anew each time that PostgreSQL chose one as the victim of a deadlock.
+  private final class Attempts: Sendable {
+    private let begun = Mutex(0)
+
+    var count: Int { begun.withLock { $0 } }
+
+    func begin() {
+      begun.withLock { $0 += 1 }
+    }
+  }
+
+  private func delete(_ phone: Phone, _ attempts: Attempts) -> Task<Void, any Error> {
+    Task {
+      try await phone.app.database.change { change in
+        attempts.begin()
+        try await User.erase(phone.userID, in: change)
+      }
+    }
+  }
+
+  /// While `body` runs, whoever changes anything waits at its end for the stamps, if for nothing before.
+  private func holdingStamps<Value: Sendable>(
+    in app: TestApp, _ body: () async throws -> Value
+  ) async throws -> Value {
+    let holder = try Database(Database.Configuration(url: app.databaseURL))
+    defer { holder.close() }
+    return try await holder.transaction { transaction in
+      try await transaction.rows("SELECT 1 FROM collection_stamps FOR UPDATE")
+      return try await body()
+    }
+  }
+
+  @Test func `two who once asked each other, in vain, do not wait for each other crosswise`() async throws {
+    try await TestApp.run { app in
+      let attempts = Attempts()
+      var phones: [Phone] = []
+      for number in 0..<6 {
+        let (ana, ben) = (try await app.signUp("ana\(number)"), try await app.signUp("ben\(number)"))
+        try await ben.decline(try await ana.sendFriendRequest(to: ben))
+        try await ana.decline(try await ben.sendFriendRequest(to: ana))
+        phones += [ana, ben]
+      }
+      let deletions = try await holdingStamps(in: app) {
+        let deletions = phones.map { delete($0, attempts) }
+        try await app.waitForLocks(phones.count)
+        return deletions
+      }
+      for deletion in deletions { try await deletion.value }
+      #expect(attempts.count == phones.count)
+      #expect(try await app.value("SELECT count(*) FROM users") == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a token of theirs that is being forgotten`() async throws {
+    try await TestApp.run { app in
+      let attempts = Attempts()
+      func expire() async throws -> Phone {
+        let phone = try await app.signUp("user\(attempts.count)")
+        try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
+        return phone
+      }
+      func forget() async throws -> Int {
+        try await app.database.change { try await MailToken.purge(atMost: 10, in: $0) }
+      }
+      let ana = try await expire()
+      let first = try await holdingStamps(in: app) {
+        let deletion = delete(ana, attempts)
+        try await app.waitForLocks(1)
+        // It belongs to somebody who is being deleted, and is left to that.
+        #expect(try await forget() == 0)
+        return deletion
+      }
+      try await first.value
+      let ben = try await expire()
+      let (forgetting, second) = try await holdingStamps(in: app) {
+        let forgetting = Task { try await app.database.change { try await MailToken.purge(atMost: 10, in: $0) } }
+        try await app.waitForLocks(1)
+        let deletion = delete(ben, attempts)
+        try await app.waitForLocks(2)
+        return (forgetting, deletion)
+      }
+      #expect(try await forgetting.value == 1)
+      try await second.value
+      #expect(attempts.count == 2)
+      #expect(try await app.value("SELECT count(*) FROM users") == 0)
+    }
+  }
+
+  @Test func `a new password that is asked for`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let (deletion, asking) = try await holdingStamps(in: app) {
+        let deletion = delete(ana, Attempts())
+        try await app.waitForLocks(1)
+        let asking = Task {
+          try await app.send("POST", "auth/password-reset", body: #"{"email": "ana@example.com"}"#).status
+        }
+        try await app.waitForLocks(2)
+        return (deletion, asking)
+      }
+      try await deletion.value
+      #expect(try await asking.value == 202)
+      #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
+      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+    }
+  }
+
+  // MARK: Many at once
 
   @Test func `of two deletions, one does it`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in

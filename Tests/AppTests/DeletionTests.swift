@@ -174,12 +174,21 @@ import Testing
       try await ana.answer("going", to: people.bensEvent)
       try await ana.createEvent("Another", inviting: [people.ben])
       try await people.ben.createEvent("His", inviting: [ana])
+      let grant = try AppleGrant("refresh", clientID: "com.example.app", keys: app.dependencies.refreshTokenKeys)
+      try await app.database.execute(
+        """
+        INSERT INTO identities (provider, subject, user_id, sealed_grant)
+        VALUES ('apple', '001.zerubabel', \(ana.userID), \(grant.sealed))
+        """)
       let named = try await traces(of: ana, in: app)
-      #expect(named.isSuperset(of: ["users", "friend_requests", "notification_queue", "sessions", "mail_tokens"]))
+      #expect(
+        named.isSuperset(of: [
+          "users", "friend_requests", "notification_queue", "sessions", "mail_tokens", "identities",
+        ]))
       try await ana.deleteAccount()
       #expect(try await traces(of: ana, in: app) == [])
       // What does not name them is still there.
-      #expect(Set(try await app.takeNotifications().map(\.type)) == ["event-cancelled"])
+      #expect(Set(try await app.takeNotifications().map(\.type)) == ["event-cancelled", AppleGrant.revocation])
       try await app.expectConsistency()
     }
   }

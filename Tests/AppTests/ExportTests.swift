@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
@@ -114,21 +115,61 @@ import Testing
 
   @Test func `clients that do not read hold up nobody`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      // More than all buffers between the two take in.
-      try await plant(8000, hostedBy: ana, in: app)
+      var phones: [Phone] = []
       var connections: [RawConnection] = []
       // More than there are connections to the database.
-      for _ in 0..<20 {
-        let connection = try await RawConnection(to: app, receiveBuffer: 4096)
-        try await connection.send(
-          "GET /api/v1/users/me/export HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r\n\r\n")
-        connections.append(connection)
+      for number in 0..<20 {
+        let phone = try await app.signUp("user\(number)")
+        connections.append(try await beginExport(of: phone, in: app))
+        phones.append(phone)
       }
-      for number in 0..<20 { try await ana.editProfile(#"{"bio": "\#(number)"}"#) }
+      for phone in phones { try await phone.editProfile(#"{"bio": "Still here"}"#) }
       #expect(try await app.send("GET", "/health/ready").status == 200)
       connections.removeAll()
     }
+  }
+
+  @Test func `one person has one export at a time, and the next when it has ended in whatever way`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      var connection: RawConnection? = try await beginExport(of: ana, in: app)
+      let second = try await ana.send("GET", "users/me/export")
+      #expect(second.status == 409)
+      #expect(second.problem == "export-running")
+      for _ in 0..<3 {
+        let whole = try await ben.send("GET", "users/me/export")
+        #expect(whole.status == 200)
+      }
+      // One of which nothing is sent ends, too.
+      #expect(try await ben.send("HEAD", "users/me/export").status == 200)
+      try await eventually { try await ben.send("GET", "users/me/export").status == 200 }
+      #expect(connection != nil)
+      connection = nil
+      try await eventually { try await ana.send("GET", "users/me/export").status == 200 }
+    }
+  }
+
+  @Test func `an export during which the account is deleted has no end`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let connection = try await beginExport(of: ana, in: app)
+      try await ana.deleteAccount()
+      let text = try await connection.rest(within: 30)
+      #expect(text.contains(#""profile":"#))
+      // What ends a transfer of unknown length.
+      #expect(!text.hasSuffix("0\r\n\r\n"))
+    }
+  }
+
+  /// Asks for an export that all buffers between the two do not take in, reads nothing of it, and returns once it is on
+  /// its way.
+  private func beginExport(of phone: Phone, in app: TestApp) async throws -> RawConnection {
+    try await plant(4000, hostedBy: phone, in: app)
+    let connection = try await RawConnection(to: app, receiveBuffer: 4096)
+    try await connection.send(
+      "GET /api/v1/users/me/export HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(phone.accessToken)\r\n\r\n")
+    try await connection.waitForSome()
+    return connection
   }
 
   private func plant(_ count: Int, hostedBy host: Phone, in app: TestApp) async throws {

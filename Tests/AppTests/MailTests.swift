@@ -154,6 +154,50 @@ import Testing
     }
   }
 
+  @Test func `a claim outlives a renewal that fails, and no mail is sent twice`() async throws {
+    let latch = Latch()
+    try await WebhookSink.run(answering: { _ in await latch.wait() }) { sink in
+      defer { latch.open() }
+      try await TestApp.run(sink.environment) { app in
+        _ = try await app.signUp("ana")
+        try await app.database.execute("CREATE SEQUENCE renewals")
+        try await app.database.execute(
+          """
+          CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            IF new.lease IS NOT DISTINCT FROM old.lease THEN
+              IF nextval('renewals') = 1 THEN RAISE EXCEPTION 'not this time'; END IF;
+            END IF;
+            RETURN new;
+          END
+          $$
+          """)
+        try await app.database.execute(
+          "CREATE TRIGGER fail_once BEFORE UPDATE ON notification_queue FOR EACH ROW EXECUTE FUNCTION fail_once()")
+        let workers = (0..<2).map { _ in Task { try await worker(app).run() } }
+        try await eventually { sink.deliveries.count == 1 }
+        let claim: SQL = "SELECT leased_until FROM notification_queue"
+        let first: Timestamp = try #require(try await app.database.value(claim))
+        // Later than the claim would have lasted.
+        try await eventually(within: .seconds(30)) {
+          let next: Timestamp? = try await app.database.value(claim)
+          return next.map { $0 > first.adding(seconds: 6) } ?? false
+        }
+        #expect(sink.deliveries.count == 1)
+        latch.open()
+        try await eventually {
+          let mails: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+          return mails == 0
+        }
+        #expect(sink.deliveries.count == 1)
+        for worker in workers {
+          worker.cancel()
+          try await worker.value
+        }
+      }
+    }
+  }
+
   @Test func `the worker as a process delivers mails, and needs the keys that their tokens are made with`() async throws
   {
     try await WebhookSink.run { sink in
@@ -198,6 +242,24 @@ import Testing
       #expect(try row["attempts"] == 1)
       #expect(try row["last_error"] == "MUSTER_MAIL_WEBHOOK is not set")
       #expect(try await app.takeMails().map(\.type) == ["mail-verify-email"])
+    }
+  }
+
+  @Test func `a mail that only informs keeps no other waiting, and is given up after a week`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.takeMails()
+      for _ in 0..<2 { try await app.database.change { $0.mail(.passwordChanged(ana.userID)) } }
+      _ = try await worker(app).step(.mails)
+      let tried: Int? = try await app.value("SELECT count(*) FROM notification_queue WHERE attempts = 1")
+      #expect(tried == 2)
+      for (days, left) in [(6, 2), (8, 0)] {
+        try await app.database.execute(
+          "UPDATE notification_queue SET created_at = now() - make_interval(days => \(Int32(days)))")
+        try await hurry(app)
+        _ = try await worker(app).step(.mails)
+        #expect(try await app.value("SELECT count(*) FROM notification_queue") == left, "after \(days) days")
+      }
     }
   }
 

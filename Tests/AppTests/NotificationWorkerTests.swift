@@ -11,12 +11,17 @@ import Testing
 private final class Recorder: PushSender {
   let sent = Mutex<[Push]>([])
   let refuses: @Sendable (Push) -> Bool
+  /// Whether what is begun waits.
+  let isHeld = Mutex(false)
+  let begun = Mutex(0)
 
   init(refusing: @escaping @Sendable (Push) -> Bool = { _ in false }) {
     refuses = refusing
   }
 
   func send(_ push: Push) async throws {
+    begun.withLock { $0 += 1 }
+    while isHeld.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(20)) }
     if refuses(push) { throw AppError(.unavailable, "down", "down") }
     sent.withLock { $0.append(push) }
   }
@@ -149,6 +154,120 @@ private final class Recorder: PushSender {
       #expect(recorder.count == 5)
       running.cancel()
       try await running.value
+    }
+  }
+
+  @Test func `what another worker has taken over meanwhile is not begun`() async throws {
+    try await TestApp.run { app in
+      try await enqueue(app, subjects: 3)
+      let slow = Recorder()
+      slow.isHeld.withLock { $0 = true }
+      let worker = NotificationWorker(app.dependencies, sender: slow, mailer: NoMailer(), concurrency: 1)
+      let step = Task { try await worker.step() }
+      try await eventually { slow.begun.withLock { $0 } == 1 }
+      let other = UUID()
+      try await app.database.execute(
+        "UPDATE notification_queue SET lease = \(other) WHERE id > (SELECT min(id) FROM notification_queue)")
+      try await app.database.execute("CREATE SEQUENCE renewals")
+      try await app.database.execute(
+        """
+        CREATE FUNCTION count_renewal() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          PERFORM nextval('renewals');
+          RETURN NULL;
+        END
+        $$
+        """)
+      try await app.database.execute(
+        """
+        CREATE TRIGGER renewals AFTER UPDATE ON notification_queue
+        FOR EACH STATEMENT EXECUTE FUNCTION count_renewal()
+        """)
+      // Once there is a second renewal, the worker knows what the first has told.
+      try await eventually {
+        let renewals: Int? = try await app.value("SELECT last_value FROM renewals")
+        return renewals.map { $0 >= 2 } ?? false
+      }
+      slow.isHeld.withLock { $0 = false }
+      _ = try await step.value
+      #expect(slow.count == 1)
+      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(other)") == 2)
+      #expect(try await app.takeNotifications().count == 2)
+    }
+  }
+
+  // MARK: Housekeeping
+
+  /// Something to forget of three kinds.
+  private func expire(_ app: TestApp) async throws {
+    _ = try await app.signUp("ana")
+    try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
+    try await app.database.execute(
+      "INSERT INTO retired_usernames (digest, until) VALUES ('x', now() - interval '1 second')")
+    try await app.database.execute("UPDATE sessions SET ended_at = now() - interval '3 days'")
+    try await app.takeMails()
+  }
+
+  private func left(_ app: TestApp) async throws -> [Int] {
+    let row = try await app.database.first(
+      """
+      SELECT (SELECT count(*) FROM mail_tokens) AS tokens, (SELECT count(*) FROM sessions) AS sessions,
+        (SELECT count(*) FROM retired_usernames) AS names
+      """)
+    let counts = try #require(row)
+    return [try counts["tokens"], try counts["sessions"], try counts["names"]]
+  }
+
+  @Test func `a kind of housekeeping that fails keeps no other from being done`() async throws {
+    try await TestApp.run { app in
+      try await expire(app)
+      try await app.database.execute(
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$
+        """)
+      try await app.database.execute(
+        "CREATE TRIGGER refuse BEFORE DELETE ON mail_tokens FOR EACH ROW EXECUTE FUNCTION refuse()")
+      try await worker(app, Recorder()).runOnce()
+      #expect(try await left(app) == [1, 0, 0])
+      try await app.database.execute("DROP TRIGGER refuse ON mail_tokens")
+      try await worker(app, Recorder()).runOnce()
+      #expect(try await left(app) == [0, 0, 0])
+    }
+  }
+
+  @Test func `housekeeping ends between two batches when it is told to`() async throws {
+    try await TestApp.run { app in
+      try await expire(app)
+      let told = Task {
+        while !Task.isCancelled { await Task.yield() }
+        await worker(app, Recorder()).keepHouse()
+      }
+      told.cancel()
+      await told.value
+      #expect(try await left(app) == [1, 1, 1])
+    }
+  }
+
+  @Test func `housekeeping holds up no notification`() async throws {
+    try await TestApp.run { app in
+      try await expire(app)
+      try await enqueue(app, subjects: 1)
+      let recorder = Recorder()
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      let running = try await holder.transaction { transaction -> Task<Void, any Error> in
+        try await transaction.rows("LOCK TABLE retired_usernames IN ACCESS EXCLUSIVE MODE")
+        let running = Task { try await worker(app, recorder).run() }
+        try await app.waitForLocks(1)
+        try await eventually {
+          let waiting: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+          return waiting == 0
+        }
+        running.cancel()
+        return running
+      }
+      try await running.value
+      #expect(recorder.count == 1)
     }
   }
 

@@ -257,21 +257,24 @@ extension Phone {
     }
   }
 
-  @Test func `what somebody linked who never proved the address goes when its owner resets the password`() async throws
-  {
+  @Test func `whatever somebody linked goes when the password is reset, and Apple's grant with it`() async throws {
     try await TestApp.run { app in
+      let grant = try AppleGrant("refresh", clientID: "com.example.app", keys: app.dependencies.refreshTokenKeys)
       for name in ["ana", "ben"] {
         let phone = try await app.signUp(name)
         let token = try await app.takeToken("mail-verify-email")
         if name == "ben" { #expect(try await app.verify(token).status == 204) }
         try await app.database.execute(
-          "INSERT INTO identities (provider, subject, user_id) VALUES ('google', \(name), \(phone.userID))")
+          """
+          INSERT INTO identities (provider, subject, user_id, sealed_grant)
+          VALUES ('google', \(name), \(phone.userID), NULL), ('apple', \(name), \(phone.userID), \(grant.sealed))
+          """)
         _ = try await app.askForReset("\(name)@example.com")
         let reset = try await app.takeToken("mail-reset-password")
         #expect(try await app.confirmReset(reset, "another horse \(name)").status == 204)
+        #expect(try await app.value("SELECT count(*) FROM identities") == 0)
+        #expect(try await app.takeNotifications().map(\.type) == [AppleGrant.revocation])
       }
-      let linked = try await app.database.rows("SELECT subject FROM identities").map { try $0["subject"] as String }
-      #expect(linked == ["ben"])
     }
   }
 

@@ -39,10 +39,11 @@ enum Mail: Sendable {
     }
   }
 
+  /// About nothing but itself: one that cannot be delivered keeps no other waiting.
   private static func informing(_ type: String, _ user: User.ID, to address: SQL) -> SQL {
     """
     INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-    SELECT \(type), u.id, u.id,
+    SELECT \(type), u.id, uuid_v7(),
       jsonb_build_object(
         'type', \(type), 'to', \(address), 'username', u.username, 'displayName', u.display_name)
     FROM users AS u
@@ -93,7 +94,7 @@ extension OutgoingMail {
       guard expiresAt != nil else { return nil }
       token = MailToken.text(of: MailToken.ID(rawValue: id), for: purpose, kid: kid, keys: keys)
       guard token != nil else {
-        throw MailFailure(description: "MUSTER_REFRESH_TOKEN_KEYS lacks the key \(kid) of this mail's token")
+        throw DeliveryFailure(description: "MUSTER_REFRESH_TOKEN_KEYS lacks the key \(kid) of this mail's token")
       }
     }
     return OutgoingMail(
@@ -101,9 +102,4 @@ extension OutgoingMail {
       to: payload.to, username: payload.username, displayName: payload.displayName, token: token,
       expiresAt: expiresAt, createdAt: item.createdAt)
   }
-}
-
-/// Why a mail has to be tried again later.
-struct MailFailure: Error, CustomStringConvertible {
-  let description: String
 }

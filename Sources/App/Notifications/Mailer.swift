@@ -37,7 +37,7 @@ public struct NoMailer: MailSender {
   public init() {}
 
   public func send(_ mail: OutgoingMail) async throws {
-    throw MailFailure(description: "MUSTER_MAIL_WEBHOOK is not set")
+    throw DeliveryFailure(description: "MUSTER_MAIL_WEBHOOK is not set")
   }
 }
 
@@ -72,7 +72,7 @@ public struct WebhookMailer: MailSender {
     request.body = .bytes(json.buffer)
     let status = try await client.execute(request, timeout: Self.deadline).status
     guard (200..<300).contains(status.code) else {
-      throw MailFailure(description: "the mail webhook answered \(status.code)")
+      throw DeliveryFailure(description: "the mail webhook answered \(status.code)")
     }
   }
 }

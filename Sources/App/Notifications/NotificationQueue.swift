@@ -14,7 +14,8 @@ enum NotificationQueue {
     let createdAt: Timestamp
   }
 
-  /// Mails go another way than what goes to devices, and neither waits for the other.
+  /// Mails go another way than what goes to devices, and neither waits for the other. With the mails goes what Apple is
+  /// asked to revoke.
   enum Kind: Sendable {
     case pushes, mails
   }
@@ -33,7 +34,7 @@ enum NotificationQueue {
       WHERE q.id IN (
         SELECT due.id FROM notification_queue AS due
         WHERE due.due_at <= now() AND (due.leased_until IS NULL OR due.leased_until <= now())
-          AND starts_with(due.type, \(Mail.prefix)) = \(kind == .mails)
+          AND (starts_with(due.type, \(Mail.prefix)) OR due.type = \(AppleGrant.revocation)) = \(kind == .mails)
           AND NOT EXISTS (
             SELECT 1 FROM notification_queue AS older
             WHERE older.recipient_id = due.recipient_id AND older.subject_id = due.subject_id AND older.id < due.id
@@ -53,17 +54,27 @@ enum NotificationQueue {
   }
 
   /// Holds on to what was claimed, unless another worker has it by now.
-  static func renew(_ ids: [Int64], lease: UUID, seconds: Int, in database: Database) async throws {
-    try await database.batch(
+  ///
+  /// - Returns: what is still held.
+  static func renew(_ ids: [Int64], lease: UUID, seconds: Int, in database: Database) async throws -> [Int64] {
+    let rows = try await database.batch(
       """
-      UPDATE notification_queue SET leased_until = now() + make_interval(secs => \(Double(seconds)))
-      WHERE id = ANY(\(ids)) AND lease = \(lease)
-      """)
+      WITH \(held(ids, lease))
+      UPDATE notification_queue AS q SET leased_until = now() + make_interval(secs => \(Double(seconds)))
+      FROM held
+      WHERE q.id = held.id
+      RETURNING q.id
+      """)[0]
+    return try rows.map { try $0["id"] }
   }
 
   /// Forgets what was delivered, unless the lease has passed to another worker meanwhile.
   static func finish(_ ids: [Int64], lease: UUID, in database: Database) async throws {
-    try await database.batch("DELETE FROM notification_queue WHERE id = ANY(\(ids)) AND lease = \(lease)")
+    try await database.batch(
+      """
+      WITH \(held(ids, lease))
+      DELETE FROM notification_queue AS q USING held WHERE q.id = held.id
+      """)
   }
 
   /// Notes a failed attempt, to be repeated after a while that doubles each time.
@@ -82,8 +93,27 @@ enum NotificationQueue {
   static func release(_ ids: [Int64], lease: UUID, in database: Database) async throws {
     try await database.batch(
       """
-      UPDATE notification_queue SET lease = NULL, leased_until = NULL
-      WHERE id = ANY(\(ids)) AND lease = \(lease)
+      WITH \(held(ids, lease))
+      UPDATE notification_queue AS q SET lease = NULL, leased_until = NULL
+      FROM held
+      WHERE q.id = held.id
       """)
   }
+
+  /// The rows of a claim that is still held, locked in the order of their ids: a deletion locks many of them, too.
+  private static func held(_ ids: [Int64], _ lease: UUID) -> SQL {
+    """
+    held AS MATERIALIZED (
+      SELECT id FROM notification_queue
+      WHERE id = ANY(\(ids)) AND lease = \(lease)
+      ORDER BY id
+      FOR UPDATE
+    )
+    """
+  }
+}
+
+/// Why something could not be delivered, for the log: without any token or address.
+struct DeliveryFailure: Error, CustomStringConvertible {
+  let description: String
 }

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Crypto
 import Foundation
+import Hummingbird
 import JWTKit
 import NIOCore
 import NIOHTTP1
@@ -22,7 +23,7 @@ struct AppleGrant: Sendable {
   init(_ refreshToken: String, clientID: String, keys: SigningKeys) throws {
     let kid = keys.signing.kid
     guard let key = keys.derived(kid: kid, label: Self.label), let size = UInt8(exactly: clientID.utf8.count) else {
-      throw AppleGrants.Failure(description: "the client's id is too long")
+      throw DeliveryFailure(description: "the client's id is too long")
     }
     var head = Data([UInt8(kid.utf8.count)])
     head.append(contentsOf: kid.utf8)
@@ -53,20 +54,26 @@ struct AppleGrant: Sendable {
   /// The refresh token.
   fileprivate func opened(with keys: SigningKeys) throws -> String {
     guard let key = keys.derived(kid: kid, label: Self.label) else {
-      throw AppleGrants.Failure(description: "it is sealed with the refresh token key \(kid), which is not configured")
+      throw DeliveryFailure(description: "it is sealed with the refresh token key \(kid), which is not configured")
     }
     let bytes = Array(sealed)
     let box = try AES.GCM.SealedBox(combined: bytes[start...])
     return String(decoding: try AES.GCM.open(box, using: key, authenticating: bytes[..<start]), as: UTF8.self)
   }
 
-  /// Of the queue row that asks for its revocation.
+  /// Puts its revocation into the queue, for nobody and about nobody: the person is gone, and their id with them.
+  var enqueueing: SQL {
+    """
+    INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+    VALUES (\(Self.revocation), uuid_v7(), uuid_v7(), \(payload))
+    """
+  }
+
   var payload: JSONDocument {
     var json = JSONWriter()
     json.object {
       $0.member("type", Self.revocation)
       $0.member("sealedGrant", sealed.base64EncodedString())
-      $0.member("clientId", clientID)
     }
     return JSONDocument(json.text)
   }
@@ -82,28 +89,22 @@ struct AppleGrants: Sendable {
     let revokeURL: String
   }
 
-  /// Why it failed, for the log: without any token.
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
-  }
-
   let settings: Settings
   let client: HTTPClient
   let keys: SigningKeys
 
-  /// Exchanges the code that came with an identity token.
+  /// Exchanges the code that came with an identity token. Somebody's sign-in waits for it, so not for long.
   ///
   /// - Throws: also if the code is another person's than the token.
   func exchange(_ code: String, of identity: Identity) async throws -> AppleGrant {
     let answer = try await ask(
-      settings.tokenURL, as: identity.clientID, within: .seconds(5),
-      [("grant_type", "authorization_code"), ("code", code)])
+      settings.tokenURL, as: identity.clientID, within: .seconds(3), ["grant_type": "authorization_code", "code": code])
     guard case .object(let members) = answer.json, case .string(let refreshToken) = members["refresh_token"],
       case .string(let idToken) = members["id_token"]
-    else { throw Failure(description: "Apple's answer lacks a token") }
+    else { throw DeliveryFailure(description: "Apple's answer lacks a token") }
     // It comes straight from Apple, so its signature adds nothing.
     guard IdentityProvider.part(1, of: idToken)?["sub"] == .string(identity.subject) else {
-      throw Failure(description: "the authorization code is another person's")
+      throw DeliveryFailure(description: "the authorization code is another person's")
     }
     return try AppleGrant(refreshToken, clientID: identity.clientID, keys: keys)
   }
@@ -113,20 +114,22 @@ struct AppleGrants: Sendable {
     guard case .object(let members) = try JSON(parsing: payload.text.utf8),
       case .string(let text) = members["sealedGrant"], let sealed = Data(base64Encoded: text),
       let grant = AppleGrant(sealed: sealed)
-    else { throw Failure(description: "the row holds no grant") }
+    else { throw DeliveryFailure(description: "the row holds no grant") }
     _ = try await ask(
       settings.revokeURL, as: grant.clientID, within: .seconds(4),
-      [("token", try grant.opened(with: keys)), ("token_type_hint", "refresh_token")])
+      ["token": try grant.opened(with: keys), "token_type_hint": "refresh_token"])
   }
 
   private func ask(
-    _ url: String, as clientID: String, within limit: Duration, _ fields: [(String, String)]
+    _ url: String, as clientID: String, within limit: Duration, _ fields: [String: String]
   ) async throws -> OutgoingAnswer {
-    let form = [("client_id", clientID), ("client_secret", try await secret(of: clientID))] + fields
+    var form = fields
+    form["client_id"] = clientID
+    form["client_secret"] = try await secret(of: clientID)
     var request = HTTPClientRequest(url: url)
     request.method = .POST
     request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
-    request.body = .bytes(ByteBuffer(string: Self.encoded(form)))
+    request.body = .bytes(ByteBuffer(string: try Self.encoded(form)))
     let answer = try await client.answer(to: request, within: limit)
     guard answer.status == 200 else {
       var word = ""
@@ -135,15 +138,14 @@ struct AppleGrants: Sendable {
       {
         word = " " + error
       }
-      throw Failure(description: "Apple answered \(answer.status)\(word)")
+      throw DeliveryFailure(description: "Apple answered \(answer.status)\(word)")
     }
     return answer
   }
 
-  private static func encoded(_ fields: [(String, String)]) -> String {
-    let plain = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-    return fields.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: plain) ?? "")" }
-      .joined(separator: "&")
+  private static func encoded(_ form: [String: String]) throws -> String {
+    // The encoder leaves a plus as it is, which whoever reads a form takes for a space.
+    try URLEncodedFormEncoder().encode(form).replacing("+", with: "%2B")
   }
 
   private struct SecretClaims: JWTPayload {

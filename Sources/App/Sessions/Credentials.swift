@@ -81,15 +81,12 @@ extension User {
     return true
   }
 
-  /// Sets a password by a token that was mailed, which also proves the address. All sessions end, all other mailed
-  /// tokens are void, and the owner gets a mail.
+  /// Sets a password by a token that was mailed, which also proves the address. All sessions end, all identities and all
+  /// other mailed tokens are void, and the owner gets a mail.
   static func resetPassword(to hash: String, by token: MailToken, in change: Change) async throws {
-    try await change.pipeline(
-      // Whoever registered with an address that they never proved may have been somebody else, who would stay in.
-      """
-      DELETE FROM identities
-      WHERE user_id = (SELECT id FROM users WHERE id = \(token.user) AND email_verified_at IS NULL)
-      """,
+    // Whoever linked one may have been somebody else, who would stay in.
+    try await Identity.unlinkAll(from: token.user, in: change)
+    try await change.rows(
       """
       UPDATE users
       SET password_hash = \(hash), email_verified_at = coalesce(email_verified_at, clock_timestamp()),

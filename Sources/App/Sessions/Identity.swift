@@ -154,30 +154,25 @@ struct Identity: Sendable {
 
   // MARK: Apple's grant
 
-  /// Keeps what will revoke Apple's grant, in place of an older one.
+  /// Keeps what will revoke Apple's grant, in place of an older one. If the identity is gone by now, with its account or
+  /// by a reset, the grant is revoked instead.
   static func keep(_ grant: AppleGrant, of identity: Identity, in change: Change) async throws {
-    try await change.rows(
+    let kept = try await change.rows(
       """
       UPDATE identities SET sealed_grant = \(grant.sealed)
       WHERE provider = \(identity.provider) AND subject = \(identity.subject)
       """)
+    if kept.affected == 0 { change.revoke(grant) }
   }
 
-  /// What must be revoked when the account goes.
-  static func grants(of user: User.ID, in database: some Querying) async throws -> [AppleGrant] {
-    try await database.rows(
-      "SELECT sealed_grant FROM identities WHERE user_id = \(user) AND sealed_grant IS NOT NULL"
-    ).compactMap { AppleGrant(sealed: try $0["sealed_grant"]) }
-  }
-
-  /// Has the worker revoke what Apple granted, as a part of deleting the account: before its identities are gone.
-  static func revokeGrants(of user: User.ID, in change: Change) async throws {
-    for grant in try await grants(of: user, in: change) {
-      try await change.rows(
-        """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-        VALUES (\(AppleGrant.revocation), \(user), \(user), \(grant.payload))
-        """)
+  /// Takes all identities off an account, and has the worker revoke what Apple granted with them. The account is locked
+  /// by the caller.
+  static func unlinkAll(from user: User.ID, in change: Change) async throws {
+    // In one statement: a grant that is being kept just now is waited for, and returned.
+    let gone = try await change.rows("DELETE FROM identities WHERE user_id = \(user) RETURNING sealed_grant")
+    for row in gone {
+      let sealed: Data? = try row["sealed_grant"]
+      if let grant = sealed.flatMap({ AppleGrant(sealed: $0) }) { change.revoke(grant) }
     }
   }
 }

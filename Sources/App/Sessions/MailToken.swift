@@ -44,7 +44,8 @@ struct MailToken: Sendable {
     _ purpose: Purpose, email: SQL, where account: SQL, keys: SigningKeys, in change: Change
   ) async throws -> ID {
     let id = ID.new()
-    // The account is locked first: one that is being deleted is waited for, and gets none.
+    // The account is locked first, and not for its key alone: one that is being deleted is waited for, and gets neither a
+    // token nor a mail.
     try await change.rows(
       """
       INSERT INTO mail_tokens (id, user_id, purpose, email, kid, expires_at)
@@ -52,7 +53,7 @@ struct MailToken: Sendable {
         clock_timestamp() + make_interval(secs => \(Double(purpose.lifetime)))
       FROM users AS u
       WHERE \(account)
-      FOR KEY SHARE OF u
+      FOR SHARE OF u
       ON CONFLICT (user_id, purpose) DO UPDATE
       SET id = excluded.id, email = excluded.email, kid = excluded.kid, expires_at = excluded.expires_at
       """)
@@ -139,18 +140,18 @@ struct MailToken: Sendable {
   ///
   /// - Returns: how many.
   static func purge(atMost limit: Int, in change: Change) async throws -> Int {
-    let expired = try await change.rows(
+    // Accounts are locked before tokens. Whoever is doing something with one is not waited for.
+    let users: [User.ID] = try await change.rows(
       """
-      DELETE FROM mail_tokens
-      WHERE id IN (
-        SELECT id FROM mail_tokens
-        WHERE expires_at <= now()
-        ORDER BY expires_at
-        LIMIT \(limit)
-        FOR UPDATE SKIP LOCKED
-      )
-      RETURNING user_id, purpose
-      """)
+      SELECT id FROM users
+      WHERE id IN (SELECT user_id FROM mail_tokens WHERE expires_at <= now() ORDER BY expires_at LIMIT \(limit))
+      ORDER BY id
+      FOR NO KEY UPDATE SKIP LOCKED
+      """
+    ).map { try $0["id"] }
+    guard !users.isEmpty else { return 0 }
+    let expired = try await change.rows(
+      "DELETE FROM mail_tokens WHERE user_id = ANY(\(users)) AND expires_at <= now() RETURNING user_id, purpose")
     for row in expired {
       let purpose: Purpose = try row["purpose"]
       if purpose == .verifyEmail { change.touch(.profile, of: try row["user_id"]) }

@@ -72,9 +72,12 @@ struct ProviderRoutes {
     return .done
   }
 
-  /// Exchanges Apple's code for what will revoke the grant. Best effort: whoever has signed in is signed in without it.
+  /// Exchanges Apple's code for what will revoke the grant. Best effort: whoever has signed in is signed in without it,
+  /// and their next sign-in brings another code.
   private func keepGrant(_ code: String?, _ identity: Identity, logger: Logger) async {
     guard let appleGrants, let code, identity.provider == .apple else { return }
+    // The answer waits for it, for three seconds at most. A task that nobody waits for would need a bound for how many there
+    // are and a place to end in at a shutdown, and would be lost with the process all the same.
     do {
       let grant = try await appleGrants.exchange(code, of: identity)
       try await database.change { try await Identity.keep(grant, of: identity, in: $0) }

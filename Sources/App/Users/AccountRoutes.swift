@@ -8,6 +8,7 @@ import Postgres
 struct AccountRoutes {
   private let dependencies: Dependencies
   private let database: Database
+  private let exports = Export.Turns()
 
   init(_ dependencies: Dependencies) {
     self.dependencies = dependencies
@@ -60,7 +61,7 @@ struct AccountRoutes {
   }
 
   @Sendable private func export(_ request: Request, _ context: Context) async throws -> Response {
-    let export = try await Export(of: context.user, in: database)
+    let export = try await Export(of: context.user, turns: exports, in: database)
     let logger = context.logger
     return Response(
       status: .ok,

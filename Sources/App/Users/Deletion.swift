@@ -29,23 +29,37 @@ extension User {
     try await Session.endAll(of: id, in: change)
     try await change.pipeline(
       "UPDATE sessions SET device = NULL WHERE user_id = \(id)",
-      // After the sessions: a stolen token's notification is written under the lock of its session.
+      // After the sessions: a stolen token's notification is written under the lock of its session. In the order in which
+      // workers lock what they hold.
       """
-      DELETE FROM notification_queue
-      WHERE recipient_id = \(id) OR subject_id = \(id) OR payload->>'userId' = \(id)::text
+      WITH theirs AS MATERIALIZED (
+        SELECT id FROM notification_queue
+        WHERE recipient_id = \(id) OR subject_id = \(id) OR payload->>'userId' = \(id)::text
+        ORDER BY id
+        FOR UPDATE
+      )
+      DELETE FROM notification_queue AS q USING theirs WHERE q.id = theirs.id
+      """,
+      // What is deleted at the end, after the stamps, must be ours by then: a token may be being forgotten, and two who
+      // go may have asked each other.
+      "DELETE FROM mail_tokens WHERE user_id = \(id)",
+      """
+      SELECT id FROM friend_requests WHERE sender_id = \(id) OR receiver_id = \(id)
+      ORDER BY id
+      FOR UPDATE
       """,
       """
       INSERT INTO retired_usernames (digest, until)
       SELECT \(digest(of: "username")), now() + interval '30 days' FROM users WHERE id = \(id)
       ON CONFLICT (digest) DO UPDATE SET until = excluded.until
       """)
-    try await Identity.revokeGrants(of: id, in: change)
+    try await Identity.unlinkAll(from: id, in: change)
     change.touchWhoSees(id)
     // All of theirs too, although they go: so they are locked in the same order as everybody's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
     try await cancelComingEvents(of: id, in: change)
     try await leaveGuestLists(id, in: change)
-    // With it go friendships, requests, identities, stamps and mail tokens.
+    // With it go friendships, requests and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
@@ -114,6 +128,7 @@ extension User {
       """
       DELETE FROM retired_usernames
       WHERE digest IN (SELECT digest FROM retired_usernames WHERE until <= now() LIMIT \(limit))
+        AND until <= now()
       """)[0].affected
   }
 }

@@ -1,6 +1,7 @@
 import HummingbirdCore
 import NIOCore
 import Postgres
+import Synchronization
 
 /// Everything that is held about one person, as a JSON document that is made while it is sent. It is read in pages, and
 /// no connection waits for the client in between; so what changes meanwhile may show or not.
@@ -8,11 +9,13 @@ struct Export: Sendable {
   private let user: User.ID
   private let profile: String
   private let database: Database
+  private let turn: Turn
 
   private static let pageLength = 500
 
-  /// - Throws: ``AppError/sessionEnded`` without an account.
-  init(of user: User.ID, in database: Database) async throws {
+  /// - Throws: ``AppError/sessionEnded`` without an account, or ``AppError/exportRunning``.
+  init(of user: User.ID, turns: Turns, in database: Database) async throws {
+    turn = try turns.begin(user)
     let row = try await database.slow.first(Section.profile.page(of: user, after: Section.profile.key.first))
     guard let row else { throw AppError.sessionEnded }
     self.user = user
@@ -21,6 +24,8 @@ struct Export: Sendable {
   }
 
   /// Sends the document, a page at a time, as fast as the client takes it.
+  ///
+  /// - Throws: ``AppError/sessionEnded``, before its end, if the account was deleted meanwhile.
   func write(to writer: inout any ResponseBodyWriter) async throws {
     var bytes = ByteBuffer(string: #"{"exportedAt":"\#(Timestamp.now().rfc3339())","profile":\#(profile)"#)
     for section in Section.all {
@@ -40,6 +45,12 @@ struct Export: Sendable {
       }
       bytes.writeString("]")
     }
+    // What was read after that is empty, and must not pass for all that there was.
+    guard try await database.slow.first("SELECT 1 FROM users WHERE id = \(user)") != nil else {
+      throw AppError.sessionEnded
+    }
+    // Whoever has the whole document may ask for the next.
+    turn.end()
     bytes.writeString("}")
     try await writer.write(bytes)
     try await writer.finish(nil)
@@ -166,4 +177,41 @@ extension Export.Section {
       name: "collectionStamps", table: "collection_stamps", owners: ["user_id"], key: .text("collection::text"),
       values: ["collection"], times: ["stamp"]),
   ]
+}
+
+extension Export {
+  /// Who is being sent an export by this process: one at a time, since each reads all that there is.
+  final class Turns: Sendable {
+    fileprivate let users = Mutex<Set<User.ID>>([])
+
+    /// - Throws: ``AppError/exportRunning``
+    fileprivate func begin(_ user: User.ID) throws(AppError) -> Turn {
+      guard users.withLock({ $0.insert(user).inserted }) else { throw .exportRunning }
+      return Turn(user, of: self)
+    }
+  }
+
+  /// Ends with the export that has it, wherever that breaks off.
+  fileprivate final class Turn: Sendable {
+    private let user: User.ID
+    private let turns: Turns
+    private let hasEnded = Atomic(false)
+
+    init(_ user: User.ID, of turns: Turns) {
+      self.user = user
+      self.turns = turns
+    }
+
+    func end() {
+      guard !hasEnded.exchange(true, ordering: .relaxed) else { return }
+      turns.users.withLock { _ = $0.remove(user) }
+    }
+
+    deinit { end() }
+  }
+}
+
+extension AppError {
+  static let exportRunning = AppError(
+    .conflict, "export-running", "Another export of yours is being sent: wait for its end.")
 }

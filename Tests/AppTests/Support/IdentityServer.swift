@@ -220,14 +220,9 @@ final class IdentityServer: Sendable {
 
   private func keep(_ request: Request) async throws -> [String: String] {
     let body = String(buffer: try await request.body.collect(upTo: 64 << 10))
-    var form: [String: String] = [:]
-    for field in body.split(separator: "&") {
-      let parts = field.split(separator: "=", maxSplits: 1).map { String($0).removingPercentEncoding ?? "" }
-      form[parts[0]] = parts.count > 1 ? parts[1] : ""
-    }
-    let kept = form
-    state.withLock { $0.forms.append(kept) }
-    return kept
+    let form = try URLEncodedFormDecoder().decode([String: String].self, from: body)
+    state.withLock { $0.forms.append(form) }
+    return form
   }
 
   private static func answer(_ status: Int, _ body: String, headers: HTTPFields = [:]) -> Response {

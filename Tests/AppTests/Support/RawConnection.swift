@@ -128,6 +128,13 @@ final class RawConnection: Sendable {
     }
   }
 
+  /// Waits until something has come, and takes in next to nothing of it.
+  func waitForSome(within seconds: Double = 10) async throws {
+    try await Self.run(on: receiving) { [self] in
+      guard try receive(upTo: 1, before: Date().addingTimeInterval(seconds)) else { throw Failure.closed(buffered) }
+    }
+  }
+
   private var buffered: String { received.withLock { String(decoding: $0, as: UTF8.self) } }
 
   /// - Returns: whether something came before the connection was closed.

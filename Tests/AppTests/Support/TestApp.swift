@@ -211,6 +211,15 @@ struct TestApp: Sendable {
     return try #require(mails.first?.token, sourceLocation: sourceLocation)
   }
 
+  /// Waits until so many statements of this database wait for a lock.
+  func waitForLocks(_ count: Int) async throws {
+    try await eventually {
+      let waiting: Int? = try await value(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+      return waiting == count
+    }
+  }
+
   /// Runs one statement and returns its single value.
   func value<Value: SQLValue>(_ sql: SQL, as: Value.Type = Value.self) async throws -> Value? {
     try await database.value(sql)
