@@ -142,9 +142,7 @@ import Testing
 
   @Test func `logging in`() async throws {
     try await race([200, 401]) { app, round in
-      try await app.send(
-        "POST", "auth/login", body: #"{"login": "\#(round.ana.username)", "password": "\#(round.ana.password)"}"#
-      ).status
+      try await app.logIn(round.ana.username, round.ana.password).status
     }
   }
 

@@ -5,14 +5,6 @@ import Testing
 @testable import App
 
 @Suite struct ThrottleTests {
-  private func logIn(
-    _ app: TestApp, _ login: String = "ana", _ password: String = "wrong horse", from forwarded: String? = nil
-  ) async throws -> Answer {
-    try await app.send(
-      "POST", "auth/login", body: #"{"login": "\#(login)", "password": "\#(password)"}"#,
-      headers: forwarded.map { [("X-Forwarded-For", $0)] } ?? [])
-  }
-
   /// - Parameter key: label and subject, as in `account:ana`.
   private func failures(_ app: TestApp, _ key: String) async throws -> Int? {
     try await app.value("SELECT failures FROM throttles WHERE key = sha256(convert_to(\(key), 'UTF8'))")
@@ -54,7 +46,7 @@ import Testing
       _ = try await app.signUp("ana")
       var waits: [Double?] = []
       for _ in 0..<18 {
-        #expect(try await logIn(app).status == 401)
+        #expect(try await app.logIn("ana", "wrong horse").status == 401)
         waits.append(try await wait(app, "account:ana"))
         try await letWaitsPass(app)
       }
@@ -67,26 +59,26 @@ import Testing
     try await TestApp.run { app in
       var waits: [Double?] = []
       for number in 0..<23 {
-        #expect(try await logIn(app, "user\(number)").status == 401)
+        #expect(try await app.logIn("user\(number)", "wrong horse").status == 401)
         waits.append(try await wait(app, "address:127.0.0.1"))
         try await letWaitsPass(app)
       }
       let doubling: [Double?] = Array(repeating: 0, count: 20) + [1, 2, 4]
       #expect(waits == doubling)
       try await block(app, "address:127.0.0.1")
-      #expect(try await logIn(app, "another").status == 429)
+      #expect(try await app.logIn("another", "wrong horse").status == 429)
     }
   }
 
   @Test func `who is refused hears for how long, and is not made to wait longer`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      _ = try await logIn(app)
+      _ = try await app.logIn("ana", "wrong horse")
       try await block(app, "account:ana")
       let before: Timestamp? = try await app.value("SELECT max(blocked_until) FROM throttles")
       // The right password does not help: it may have been guessed.
       for password in ["wrong horse", "correct horse ana"] {
-        let answer = try await logIn(app, "ana", password)
+        let answer = try await app.logIn("ana", password)
         #expect(answer.status == 429)
         #expect(answer.problem == "too-many-attempts")
         let seconds = answer.header("Retry-After").flatMap { Int($0) } ?? 0
@@ -102,14 +94,10 @@ import Testing
   @Test func `of a hundred attempts at once one passes, where only one may`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      _ = try await logIn(app)
+      _ = try await app.logIn("ana", "wrong horse")
       try await setFailures(app, "account:ana", to: 15)
-      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-        for _ in 0..<100 { group.addTask { try await logIn(app).status } }
-        return try await group.reduce(into: []) { $0.append($1) }
-      }
-      #expect(statuses.filter { $0 == 401 }.count == 1)
-      #expect(statuses.filter { $0 == 429 }.count == 99)
+      let statuses = try await app.race(100) { _ in try await app.logIn("ana", "wrong horse") }
+      #expect(statuses == [401: 1, 429: 99])
       #expect(try await failures(app, "account:ana") == 16)
       #expect(try await failures(app, "address:127.0.0.1") == 2)
     }
@@ -137,7 +125,7 @@ import Testing
         environment: TestApp.environment(app.databaseURL), file: nil)
       let other = try await Dependencies(configuration, name: "other", logger: app.dependencies.logger)
       defer { other.database.close() }
-      _ = try await logIn(app)
+      _ = try await app.logIn("ana", "wrong horse")
       _ = try await Throttle.attempt([.account("ana")], in: other.database) { Int?.none }
       #expect(try await failures(app, "account:ana") == 2)
       try await block(app, "account:ana")
@@ -154,8 +142,8 @@ import Testing
   @Test func `a success forgets the failures of the account, and of the address only itself`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      for _ in 0..<5 { _ = try await logIn(app) }
-      #expect(try await logIn(app, "ana", "correct horse ana").status == 200)
+      for _ in 0..<5 { _ = try await app.logIn("ana", "wrong horse") }
+      #expect(try await app.logIn("ana", "correct horse ana").status == 200)
       #expect(try await failures(app, "account:ana") == 0)
       #expect(try await failures(app, "address:127.0.0.1") == 5)
     }
@@ -164,11 +152,11 @@ import Testing
   @Test func `a success leaves an address that failed often as it was, and unblocked`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      _ = try await logIn(app)
+      _ = try await app.logIn("ana", "wrong horse")
       try await setFailures(app, "address:127.0.0.1", to: 30)
-      #expect(try await logIn(app, "ana", "correct horse ana").status == 200)
+      #expect(try await app.logIn("ana", "correct horse ana").status == 200)
       #expect(try await failures(app, "address:127.0.0.1") == 30)
-      #expect(try await logIn(app).status == 401)
+      #expect(try await app.logIn("ana", "wrong horse").status == 401)
       #expect(try await wait(app, "address:127.0.0.1") == 900)
     }
   }
@@ -198,14 +186,14 @@ import Testing
 
   @Test func `after a day without a failure nothing is held against anybody, and the worker forgets`() async throws {
     try await TestApp.run { app in
-      _ = try await logIn(app, "ana")
-      _ = try await logIn(app, "ben")
+      _ = try await app.logIn("ana", "wrong horse")
+      _ = try await app.logIn("ben", "wrong horse")
       try await app.database.execute(
         """
         UPDATE throttles SET failures = 30, expires_at = now()
         WHERE key <> sha256(convert_to('account:ben', 'UTF8'))
         """)
-      _ = try await logIn(app, "ana")
+      _ = try await app.logIn("ana", "wrong horse")
       #expect(try await failures(app, "account:ana") == 1)
       try await app.database.execute(
         "UPDATE throttles SET expires_at = now() WHERE key <> sha256(convert_to('account:ben', 'UTF8'))")
@@ -222,12 +210,12 @@ import Testing
   @Test func `nobody is shut out of what they have open, nor others of theirs`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      _ = try await logIn(app)
+      _ = try await app.logIn("ana", "wrong horse")
       try await block(app, "account:ana")
       _ = try await app.signUp("ben")
-      #expect(try await logIn(app, "ben", "correct horse ben").status == 200)
+      #expect(try await app.logIn("ben", "correct horse ben").status == 200)
       try await block(app, "address:127.0.0.1")
-      #expect(try await logIn(app, "ben", "correct horse ben").status == 429)
+      #expect(try await app.logIn("ben", "correct horse ben").status == 429)
       _ = try await ana.get("users/me")
       #expect(try await ana.refresh().status == 200)
       _ = try await ana.get("users/me")
@@ -241,12 +229,12 @@ import Testing
       for login in ["ana", "nobody"] {
         answers.append([])
         for _ in 0..<8 {
-          answers[answers.count - 1].append(try await logIn(app, login))
+          answers[answers.count - 1].append(try await app.logIn(login, "wrong horse"))
           try await letWaitsPass(app)
         }
         #expect(try await failures(app, "account:\(login)") == 8)
         try await block(app, "account:\(login)")
-        answers[answers.count - 1].append(try await logIn(app, login))
+        answers[answers.count - 1].append(try await app.logIn(login, "wrong horse"))
       }
       for (known, unknown) in zip(answers[0], answers[1]) {
         #expect(known.status == unknown.status)
@@ -259,18 +247,18 @@ import Testing
   @Test func `a login counts as one however it is written, but no login tells of another`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      for login in ["ana", "ANA", " Ana "] { _ = try await logIn(app, login) }
+      for login in ["ana", "ANA", " Ana "] { _ = try await app.logIn(login, "wrong horse") }
       #expect(try await failures(app, "account:ana") == 3)
       try await block(app, "account:ana")
       // Else it would show whose address this is.
-      #expect(try await logIn(app, "ana@example.com").status == 401)
+      #expect(try await app.logIn("ana@example.com", "wrong horse").status == 401)
     }
   }
 
   @Test func `load tests may switch it off`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
       _ = try await app.signUp("ana")
-      for _ in 0..<30 { #expect(try await logIn(app).status == 401) }
+      for _ in 0..<30 { #expect(try await app.logIn("ana", "wrong horse").status == 401) }
       #expect(try await app.value("SELECT count(*) FROM throttles") == 0)
     }
   }
@@ -287,16 +275,16 @@ import Testing
         ("::ffff:203.0.113.6", "203.0.113.6"), ("nonsense", "127.0.0.1"),
       ]
       for (number, (forwarded, client)) in cases.enumerated() {
-        _ = try await logIn(app, "user\(number)", from: forwarded)
+        _ = try await app.logIn("user\(number)", "wrong horse", from: forwarded)
         #expect(try await failures(app, "address:\(client)") == 1, "\(forwarded)")
       }
       try await block(app, "address:203.0.113.1")
-      #expect(try await logIn(app, from: "203.0.113.1").status == 429)
-      #expect(try await logIn(app, from: "198.51.100.77, 203.0.113.1").status == 429)
-      #expect(try await logIn(app, from: "203.0.113.1, 198.51.100.77").status == 401)
+      #expect(try await app.logIn("ana", "wrong horse", from: "203.0.113.1").status == 429)
+      #expect(try await app.logIn("ana", "wrong horse", from: "198.51.100.77, 203.0.113.1").status == 429)
+      #expect(try await app.logIn("ana", "wrong horse", from: "203.0.113.1, 198.51.100.77").status == 401)
       try await block(app, "address:2001:db8:1:2:0:0:0:0/64")
-      #expect(try await logIn(app, from: "2001:db8:1:2::9").status == 429)
-      #expect(try await logIn(app, from: "2001:db8:1:4::9").status == 401)
+      #expect(try await app.logIn("ana", "wrong horse", from: "2001:db8:1:2::9").status == 429)
+      #expect(try await app.logIn("ana", "wrong horse", from: "2001:db8:1:4::9").status == 401)
     }
   }
 
@@ -304,7 +292,9 @@ import Testing
     let environments: [[String: String]] = [[:], ["MUSTER_TRUSTED_PROXIES": "192.0.2.0/24"]]
     for environment in environments {
       try await TestApp.run(environment) { app in
-        for number in 1...3 { _ = try await logIn(app, "user\(number)", from: "203.0.113.\(number), 192.0.2.1") }
+        for number in 1...3 {
+          _ = try await app.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number), 192.0.2.1")
+        }
         #expect(try await failures(app, "address:127.0.0.1") == 3)
         #expect(try await app.value("SELECT count(*) FROM throttles") == 4)
       }
