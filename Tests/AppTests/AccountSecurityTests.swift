@@ -1,7 +1,6 @@
 import Foundation
 import Logging
 import Postgres
-import Synchronization
 import Testing
 
 @testable import App
@@ -27,9 +26,7 @@ import Testing
       for (index, other) in [
         (0, "ZYXQWVUT"), (2, "two spaces around"), (6, String(repeating: "abcdefgh", count: 31) + "abcdefgX"),
       ] {
-        let login = try await app.send(
-          "POST", "auth/login", body: #"{"login": "p-\#(index)", "password": "\#(other)"}"#)
-        #expect(login.status == 401, "\(other)")
+        #expect(try await app.logIn("p-\(index)", other).status == 401, "\(other)")
       }
     }
   }
@@ -38,17 +35,14 @@ import Testing
     try await TestApp.run { app in
       #expect(try await app.value("SELECT count(*) FROM users") == 0)
       // The demo's are planted where they are wanted only.
-      let answer = try await app.send(
-        "POST", "auth/login", body: #"{"login": "ana", "password": "plans-with-friends"}"#)
+      let answer = try await app.logIn("ana", "plans-with-friends")
       #expect(answer.status == 401)
     }
   }
 
   @Test func `no token, password, address, query, body or id in a path is ever logged`() async throws {
-    let log = Log()
-    var logger = Logger(label: "test") { _ in LogCapture(kept: log) }
-    logger.logLevel = .trace
-    try await TestApp.run(["MUSTER_LOG_REQUESTS": "all"], logger: logger) { app in
+    let log = CapturedLog()
+    try await TestApp.run(["MUSTER_LOG_REQUESTS": "all"], logger: log.logger(.trace)) { app in
       let ana = try await app.signUp("ana")
       let event = try #require(try await ana.createEvent("Secret picnic")["id"].string)
       _ = try await ana.get("events/\(event)?from=in-the-query")
@@ -56,8 +50,8 @@ import Testing
       let wrong = #"{"login": "ana@example.com", "password": "wrong horse"}"#
       _ = try await app.send("POST", "auth/login", body: wrong)
       _ = try await app.send("POST", "auth/login", body: wrong + "not JSON")
-      _ = try await app.send("POST", "auth/password-reset", body: #"{"email": "ana@example.com"}"#)
-      _ = try await app.send("POST", "auth/email/verify", body: #"{"token": "made-up-token"}"#)
+      _ = try await app.askForReset("ana@example.com")
+      _ = try await app.verify("made-up-token")
       _ = try await app.send("GET", "in-a-path", token: "made-up-token")
       _ = try await ana.send("PATCH", "events/\(event)", #"{"title": ""}"#)
       // Not foreseen, hence logged with its cause: the database's words quote the row.
@@ -66,7 +60,7 @@ import Testing
         "POST", "auth/register",
         body: #"{"username": "cleo", "email": "cleo@example.com", "password": "correct horse cleo"}"#)
       #expect(failed.status == 500)
-      let text = log.lines
+      let text = log.text
       // It was listening.
       for part in ["events/{id}", "auth/login", "PATCH", "500", "surprise"] {
         #expect(text.contains(part), "\(part)")
@@ -78,28 +72,5 @@ import Testing
         #expect(!text.contains(secret), "\(secret)")
       }
     }
-  }
-}
-
-private final class Log: Sendable {
-  let text = Mutex("")
-
-  var lines: String { text.withLock { $0 } }
-}
-
-/// Keeps all that is logged.
-private struct LogCapture: LogHandler {
-  let kept: Log
-  var metadata = Logger.Metadata()
-  var logLevel = Logger.Level.trace
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) {
-    let error = event.error.map { "\($0)" } ?? ""
-    kept.text.withLock { $0 += "\(event.message) \(metadata) \(event.metadata ?? [:]) \(error)\n" }
   }
 }

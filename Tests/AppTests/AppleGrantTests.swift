@@ -73,7 +73,7 @@ import Testing
 
   @Test func `a grant that comes when the account is gone is revoked`() async throws {
     try await TestApp.runWithProviders { app, identity in
-      let proof = IdentityProvider.Proof(
+      let proof = Identity(
         provider: .apple, subject: "ana", clientID: IdentityServer.clientID, email: nil, name: nil, issuedAt: Date())
       let grant = try AppleGrant("late", clientID: proof.clientID, keys: app.dependencies.refreshTokenKeys)
       try await app.database.change { try await Identity.keep(grant, of: proof, in: $0) }

@@ -143,9 +143,7 @@ import Testing
 
   @Test func `logging in`() async throws {
     try await race([200, 401]) { app, round in
-      try await app.send(
-        "POST", "auth/login", body: #"{"login": "\#(round.ana.username)", "password": "\#(round.ana.password)"}"#
-      ).status
+      try await app.logIn(round.ana.username, round.ana.password).status
     }
   }
 
@@ -168,9 +166,10 @@ import Testing
 
   private func delete(_ phone: Phone, _ attempts: Attempts) -> Task<Void, any Error> {
     Task {
+      let session = try phone.session
       try await phone.app.database.change { change in
         attempts.begin()
-        try await User.erase(phone.userID, in: change)
+        try await User.erase(phone.userID, by: session, in: change)
       }
     }
   }

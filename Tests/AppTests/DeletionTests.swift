@@ -20,9 +20,7 @@ import Testing
       #expect(try await ana.send("GET", "users/me").problem == "session-ended")
       #expect(try await ana.send("DELETE", "users/me", #"{"password": "\#(ana.password)"}"#).problem == "session-ended")
       #expect(try await ana.refresh().problem == "session-ended")
-      let login = try await app.send(
-        "POST", "auth/login", body: #"{"login": "ana", "password": "\#(ana.password)"}"#)
-      #expect(login.problem == "wrong-credentials")
+      #expect(try await app.logIn("ana", ana.password).problem == "wrong-credentials")
       let sessions: Int? = try await app.value(
         "SELECT count(*) FROM sessions WHERE ended_at IS NULL OR user_id IS NOT NULL OR device IS NOT NULL")
       #expect(sessions == 0)
@@ -163,10 +161,7 @@ import Testing
       let ana = people.ana
       try await ana.editProfile(#"{"bio": "Zerubabel's bio"}"#)
       try await ana.editProfile(#"{"email": "zerubabel@example.org", "currentPassword": "\#(ana.password)"}"#)
-      let login = try await app.send(
-        "POST", "auth/login",
-        body: #"{"login": "zerubabel", "password": "\#(ana.password)", "device": "Zerubabel's phone"}"#)
-      #expect(login.status == 200)
+      _ = try await ana.signInAgain(device: "Zerubabel's phone")
       // Notifications about them that nobody has delivered yet, of every kind that there is.
       try await ana.sendFriendRequest(to: people.hugo)
       let fromDev = try await ana.get("friend-requests")["items"][0]["id"].string ?? ""

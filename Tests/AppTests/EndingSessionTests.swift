@@ -7,20 +7,6 @@ import Testing
 
 /// Logging out, seeing one's sessions and ending them; and that an ended one is refused everywhere, soon.
 @Suite struct EndingSessionTests {
-  /// Signs in on another device.
-  private func logIn(_ app: TestApp, _ username: String, device: String) async throws -> Phone {
-    let answer = try await app.send(
-      "POST", "auth/login",
-      body: #"{"login": "\#(username)", "password": "correct horse \#(username)", "device": "\#(device)"}"#)
-    #expect(answer.status == 200, "\(answer.body)")
-    return try Phone(app, username, answer)
-  }
-
-  private func session(of phone: Phone) throws -> String {
-    let token = RefreshToken(phone.refreshToken, keys: phone.app.dependencies.refreshTokenKeys)
-    return try #require(token).session.description
-  }
-
   private func listed(_ phone: Phone) async throws -> Set<String> {
     Set(try await phone.get("auth/sessions")["items"].array.compactMap { $0["id"].string })
   }
@@ -37,7 +23,7 @@ import Testing
   @Test func `logging out ends this session, and no other`() async throws {
     try await TestApp.run { app in
       let (phone, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      let tablet = try await logIn(app, "ana", device: "tablet")
+      let tablet = try await phone.signInAgain(device: "tablet")
       let answer = try await phone.send("POST", "auth/logout")
       #expect(answer.status == 204)
       #expect(answer.body.isEmpty)
@@ -48,7 +34,7 @@ import Testing
         #expect(try await other.refresh().status == 200)
       }
       // Logging in again is another session.
-      _ = try await logIn(app, "ana", device: "phone").get("users/me")
+      _ = try await phone.signInAgain(device: "phone").get("users/me")
     }
   }
 
@@ -71,7 +57,7 @@ import Testing
   @Test func `the list shows each session's device and times, and which one asks`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      let tablet = try await logIn(app, "ana", device: "Ana’s iPad")
+      let tablet = try await ana.signInAgain(device: "Ana’s iPad")
       try await app.database.execute(
         """
         UPDATE sessions
@@ -87,10 +73,10 @@ import Testing
       #expect(items.count == 2)
       for item in items { #expect(item.keys == ["id", "device", "createdAt", "lastUsedAt", "current"]) }
       let own = try #require(items.first { $0["current"].bool == true })
-      #expect(try own["id"].string == session(of: ana))
+      #expect(try own["id"].string == ana.session.description)
       #expect(own["device"] == .null)
       let other = try #require(items.first { $0["current"].bool == false })
-      #expect(try other["id"].string == session(of: tablet))
+      #expect(try other["id"].string == tablet.session.description)
       #expect(other["device"].string == "Ana’s iPad")
       let times = try await app.database.rows(
         """
@@ -107,38 +93,38 @@ import Testing
       let later = try await tablet.get("auth/sessions")["items"].array.first { $0["current"].bool == true }
       #expect(later?["createdAt"] == other["createdAt"])
       #expect(later != nil && later?["lastUsedAt"] != other["lastUsedAt"])
-      #expect(try await listed(ben) == [try session(of: ben)])
+      #expect(try await listed(ben) == [try ben.session.description])
     }
   }
 
   @Test func `sessions that are over are not listed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      for device in ["ended", "idle", "old"] { _ = try await logIn(app, "ana", device: device) }
+      for device in ["ended", "idle", "old"] { _ = try await ana.signInAgain(device: device) }
       try await app.database.execute("UPDATE sessions SET ended_at = now() WHERE device = 'ended'")
       try await app.database.execute(
         "UPDATE sessions SET rotated_at = now() - interval '61 days' WHERE device = 'idle'")
       try await app.database.execute(
         "UPDATE sessions SET created_at = now() - interval '366 days' WHERE device = 'old'")
-      #expect(try await listed(ana) == [try session(of: ana)])
+      #expect(try await listed(ana) == [try ana.session.description])
     }
   }
 
   @Test func `ending a session of one's own ends it alone`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let tablet = try await logIn(app, "ana", device: "tablet")
-      let lost = try await logIn(app, "ana", device: "lost")
-      let path = "auth/sessions/\(try session(of: lost))"
+      let tablet = try await ana.signInAgain(device: "tablet")
+      let lost = try await ana.signInAgain(device: "lost")
+      let path = "auth/sessions/\(try lost.session)"
       let answer = try await ana.send("DELETE", path)
       #expect(answer.status == 204)
       #expect(answer.body.isEmpty)
       try await expectEnded(lost)
       #expect(try await ana.send("DELETE", path).problem == "session-not-found")
-      #expect(try await listed(ana) == [try session(of: ana), try session(of: tablet)])
+      #expect(try await listed(ana) == [try ana.session.description, try tablet.session.description])
       #expect(try await tablet.refresh().status == 200)
       // The one that asks, too.
-      #expect(try await ana.send("DELETE", "auth/sessions/\(try session(of: ana).uppercased())").status == 204)
+      #expect(try await ana.send("DELETE", "auth/sessions/\(try ana.session.description.uppercased())").status == 204)
       try await expectEnded(ana)
     }
   }
@@ -146,7 +132,7 @@ import Testing
   @Test func `another's session does not exist, like one that never was`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      for id in [try session(of: ben), Session.ID.new().description, "x"] {
+      for id in [try ben.session.description, Session.ID.new().description, "x"] {
         let answer = try await ana.send("DELETE", "auth/sessions/\(id)")
         #expect(answer.status == 404)
         #expect(answer.problem == "session-not-found")

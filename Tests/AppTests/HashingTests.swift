@@ -1,14 +1,12 @@
 import Foundation
 import Postgres
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import App
 
 @Suite struct HashingTests {
-  private func logIn(_ app: TestApp, password: String = "correct horse ana") async throws -> Int {
-    try await app.send("POST", "auth/login", body: #"{"login": "ana", "password": "\#(password)"}"#).status
-  }
-
   /// What is stored of ana's password.
   private func stored(_ app: TestApp) async throws -> String? {
     try await app.value("SELECT password_hash FROM users WHERE username = 'ana'")
@@ -44,6 +42,98 @@ import Testing
     try passwords.admit()
   }
 
+  @Test func `a flood of logins is answered 503, counts for nobody, and holds up nothing else`() async throws {
+    // Half a second and more for each, so that none is done before all are here.
+    let environment = ["MUSTER_SCRYPT": "ln=15,r=8,p=12", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"]
+    try await TestApp.run(environment) { app in
+      let ana = try await app.signUp("ana")
+      let (logins, finished) = (100, Tally())
+      try await app.withCrowd { crowd in
+        try await withThrowingTaskGroup(of: (number: Int, answer: Answer).self) { group in
+          for number in 0..<logins {
+            group.addTask {
+              // Each of somebody else, from somewhere else: no two share a count of failures.
+              let answer = try await crowd.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
+              finished.add()
+              return (number, answer)
+            }
+          }
+          var refused = 0
+          for try await (number, answer) in group {
+            let key = "account:user\(number)"
+            let failures: Int? = try await app.value(
+              "SELECT failures FROM throttles WHERE key = sha256(convert_to(\(key), 'UTF8'))")
+            guard answer.status == 503 else {
+              #expect(answer.status == 401 && failures == 1, "\(number): \(answer.body)")
+              continue
+            }
+            refused += 1
+            #expect(answer.problem == "busy", "\(answer.body)")
+            #expect(answer.header("Retry-After") == "2")
+            #expect(failures == nil || failures == 0, "\(number)")
+            guard refused == 1 else { continue }
+            for (path, token) in [("/health/ready", nil), ("users/me", ana.accessToken)] as [(String, String?)] {
+              let other = try await app.send("GET", path, token: token)
+              #expect(other.status == 200, "\(path): \(other.body)")
+            }
+            let refreshed = try await ana.refresh()
+            #expect(refreshed.status == 200)
+            // Some were still at it.
+            #expect(finished.count < logins)
+          }
+          #expect((1..<logins).contains(refused))
+        }
+      }
+    }
+  }
+
+  @Test func `whoever stops waiting for a thread waits no longer, and nothing is done for them`() async throws {
+    // So long that only the fewest may wait, and that it shows when they do.
+    let threads = HashingThreads(expecting: 1000)
+    let (latch, done) = (Latch(), Tally())
+    defer { latch.open() }
+    var blocking: [Task<[UInt8], any Error>] = []
+    for number in 1...HashingThreads.maximumThreads {
+      blocking.append(
+        Task {
+          try await threads.run {
+            latch.wait()
+            return [1]
+          }
+        })
+      // One after the other: a few that wait for their threads are too many already.
+      try await eventually { latch.waiting == number }
+    }
+    var waiting: [Task<[UInt8], any Error>] = []
+    for _ in 1...4 {
+      waiting.append(
+        Task {
+          try await threads.run {
+            done.add()
+            return [2]
+          }
+        })
+    }
+    try await eventually { threads.isFull }
+    await #expect(throws: AppError.busy) { _ = try await threads.run { [3] } }
+
+    // All threads are still blocked: nobody's wait ends by anything else.
+    for task in waiting {
+      task.cancel()
+      await #expect(throws: CancellationError.self) { _ = try await task.value }
+    }
+    #expect(!threads.isFull)
+    latch.open()
+    for task in blocking {
+      let result = try await task.value
+      #expect(result == [1])
+    }
+    // Who comes later is served later: those before it are through.
+    let last = try await threads.run { [4] }
+    #expect(last == [4])
+    #expect(done.count == 0)
+  }
+
   @Test func `a queue of cheap hashes may be long`() async throws {
     let passwords = Passwords(cost: Passwords.Cost(logN: 4, r: 8, p: 1))
     let hashes = try await withThrowingTaskGroup(of: String.self) { group in
@@ -59,12 +149,12 @@ import Testing
       _ = try await app.signUp("ana")
       let old = try await Passwords(cost: Passwords.Cost(logN: 5, r: 8, p: 1)).hash("correct horse ana")
       try await store(old, app)
-      #expect(try await logIn(app, password: "wrong horse") == 401)
+      #expect(try await app.logIn("ana", "wrong horse").status == 401)
       #expect(try await stored(app) == old)
-      #expect(try await logIn(app) == 200)
+      #expect(try await app.logIn("ana", "correct horse ana").status == 200)
       let new = try await stored(app)
       #expect(new?.hasPrefix("$scrypt$ln=4,r=8,p=1$") == true)
-      #expect(try await logIn(app) == 200)
+      #expect(try await app.logIn("ana", "correct horse ana").status == 200)
       #expect(try await stored(app) == new)
     }
   }
@@ -73,10 +163,8 @@ import Testing
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await store(try await Passwords(cost: Passwords.Cost(logN: 5, r: 8, p: 1)).hash("correct horse ana"), app)
-      try await withThrowingTaskGroup(of: Int.self) { group in
-        for _ in 0..<4 { group.addTask { try await logIn(app) } }
-        for try await status in group { #expect(status == 200) }
-      }
+      let statuses = try await app.race(4) { _ in try await app.logIn("ana", "correct horse ana") }
+      #expect(statuses == [200: 4])
     }
   }
 
@@ -98,12 +186,39 @@ import Testing
   @Test func `nobody logs in where there is no password, nor with none`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      #expect(try await logIn(app, password: "") == 401)
+      #expect(try await app.logIn("ana", "").status == 401)
       for hash in [nil, "", "$scrypt$ln=4,r=8,p=1$$", "nonsense"] {
         try await store(hash, app)
-        for password in ["", "correct horse ana"] { #expect(try await logIn(app, password: password) == 401) }
+        for password in ["", "correct horse ana"] { #expect(try await app.logIn("ana", password).status == 401) }
         try await app.database.execute("DELETE FROM throttles")
       }
     }
+  }
+}
+
+private final class Tally: Sendable {
+  private let kept = Mutex(0)
+
+  var count: Int { kept.withLock { $0 } }
+
+  func add() {
+    kept.withLock { $0 += 1 }
+  }
+}
+
+/// Blocks the threads that come to it until it is open.
+private final class Latch: Sendable {
+  private let state = Mutex((waiting: 0, isOpen: false))
+
+  /// How many have come.
+  var waiting: Int { state.withLock { $0.waiting } }
+
+  func open() {
+    state.withLock { $0.isOpen = true }
+  }
+
+  func wait() {
+    state.withLock { $0.waiting += 1 }
+    while !state.withLock({ $0.isOpen }) { Thread.sleep(forTimeInterval: 0.002) }
   }
 }

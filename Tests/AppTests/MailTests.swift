@@ -48,7 +48,7 @@ import Testing
         let expiry = try #require(Timestamp(rfc3339: data["expiresAt"].string ?? ""))
         #expect(expiry > Timestamp.now().adding(seconds: 23 * 3600))
         let token = try #require(data["token"].string)
-        let answer = try await app.send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+        let answer = try await app.verify(token)
         #expect(answer.status == 204)
         let profile = try await ana.get("users/me")
         #expect(profile["emailVerified"].bool == true)
@@ -322,16 +322,15 @@ import Testing
   @Test func `in development the log is the mailbox`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      let lines = Lines()
-      let mailer = LogMailer(logger: Logger(label: "test") { _ in LineHandler(lines: lines) })
-      try await worker(app, mailer).runOnce()
-      let line = try #require(lines.kept.withLock { $0.first })
-      #expect(lines.kept.withLock { $0.count } == 1)
+      let log = CapturedLog()
+      try await worker(app, LogMailer(logger: log.logger())).runOnce()
+      let line = try #require(log.lines.first)
+      #expect(log.lines.count == 1)
       #expect(line.level == .notice)
       let fields = line.metadata.mapValues { "\($0)" }
       #expect(fields["to"] == "ana@example.com" && fields["type"] == "verify-email")
       let token = try #require(fields["token"])
-      let answer = try await app.send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+      let answer = try await app.verify(token)
       #expect(answer.status == 204)
     }
   }
@@ -358,24 +357,5 @@ private final class Latch: Sendable {
   func wait() async -> HTTPResponse.Status {
     while !isOpen.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(20)) }
     return .ok
-  }
-}
-
-private final class Lines: Sendable {
-  let kept = Mutex<[(level: Logger.Level, metadata: Logger.Metadata)]>([])
-}
-
-private struct LineHandler: LogHandler {
-  let lines: Lines
-  var metadata = Logger.Metadata()
-  var logLevel = Logger.Level.info
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) {
-    lines.kept.withLock { $0.append((event.level, event.metadata ?? [:])) }
   }
 }

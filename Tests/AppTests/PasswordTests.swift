@@ -4,46 +4,6 @@ import Testing
 
 @testable import App
 
-extension TestApp {
-  fileprivate func logIn(_ username: String, _ password: String) async throws -> Answer {
-    try await send("POST", "auth/login", body: #"{"login": "\#(username)", "password": "\#(password)"}"#)
-  }
-
-  fileprivate func askForReset(_ email: String) async throws -> Answer {
-    try await send("POST", "auth/password-reset", body: #"{"email": "\#(email)"}"#)
-  }
-
-  fileprivate func confirmReset(_ token: String, _ password: String) async throws -> Answer {
-    try await send(
-      "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
-  }
-
-  fileprivate func verify(_ token: String) async throws -> Answer {
-    try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
-  }
-
-  /// Mails somebody a token for an address that is to be theirs, and returns it.
-  fileprivate func issue(_ email: String, for phone: Phone) async throws -> String {
-    let keys = dependencies.refreshTokenKeys
-    try await takeMails()
-    try await database.change { change in
-      change.mail(
-        .token(try await MailToken.issue(.verifyEmail, email: email, for: phone.userID, keys: keys, in: change)))
-    }
-    return try await takeToken("mail-verify-email")
-  }
-
-  /// How many of many requests at once got each status.
-  fileprivate func race(
-    _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> Answer
-  ) async throws -> [Int: Int] {
-    try await withThrowingTaskGroup(of: Int.self) { group in
-      for index in 0..<count { group.addTask { try await request(index).status } }
-      return try await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
-    }
-  }
-}
-
 extension Phone {
   fileprivate func changePassword(from current: String, to new: String) async throws -> Answer {
     try await send("POST", "auth/password", #"{"currentPassword": "\#(current)", "newPassword": "\#(new)"}"#)
@@ -57,7 +17,7 @@ extension Phone {
   @Test func `a changed password is the only one, ends the other sessions, and is told by mail`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let other = try Phone(app, "ana", try await app.logIn("ana", "correct horse ana"))
+      let other = try await ana.signInAgain()
       try await app.takeMails()
       let answer = try await ana.changePassword(from: "correct horse ana", to: "another horse ana")
       #expect(answer.status == 204, "\(answer.body)")
@@ -296,37 +256,6 @@ extension Phone {
       let repeated = try await app.verify(token)
       #expect(repeated.status == 422 && repeated.badFields == ["token"])
       #expect(try await app.takeMails().isEmpty)
-    }
-  }
-
-  @Test func `another address is the account's once it is proven, and the old one hears of it`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      _ = try await app.askForReset("ana@example.com")
-      let reset = try await app.takeToken("mail-reset-password")
-      let token = try await app.issue("new@example.com", for: ana)
-      let before = try await ana.get("users/me")
-      #expect(before["email"].string == "ana@example.com")
-      #expect(try await app.verify(token).status == 204)
-      let after = try await ana.get("users/me")
-      #expect(after["email"].string == "new@example.com" && after["emailVerified"].bool == true)
-      let mails = try await app.takeMails()
-      #expect(mails.map(\.type) == ["mail-email-changed"])
-      #expect(mails.first?.to == "ana@example.com" && mails.first?.token == nil)
-      // What went to the old address opens nothing any more.
-      #expect(try await app.confirmReset(reset, "another horse ana").badFields == ["token"])
-      #expect(try await app.logIn("new@example.com", "correct horse ana").status == 200)
-    }
-  }
-
-  @Test func `an address that is another's by now is refused, and the token is not spent`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let token = try await app.issue("ben@example.com", for: ana)
-      _ = try await app.signUp("ben")
-      #expect(try await app.verify(token).problem == "email-taken")
-      try await app.database.execute("UPDATE users SET email = 'b@example.com' WHERE username = 'ben'")
-      #expect(try await app.verify(token).status == 204)
     }
   }
 

@@ -167,6 +167,24 @@ import Testing
     }
   }
 
+  @Test func `the README and the help name each variable of the configuration, and no other`() async throws {
+    func variables(in text: String) -> Set<String> {
+      Set(text.matches(of: /DATABASE_URL|MUSTER_[A-Z_]*[A-Z]/).map { String($0.output) })
+    }
+    func file(_ path: String) throws -> String {
+      try String(contentsOf: Program.checkout.appending(path: path), encoding: .utf8)
+    }
+    let read = variables(in: try file("Sources/App/Configuration.swift"))
+    #expect(read.contains("MUSTER_SCRYPT"))
+    let rows = try file("README.md").split(separator: "\n").map(String.init)
+    let start: Int = try #require(rows.firstIndex(of: "## Configuration"))
+    let end: Int = try #require(rows.firstIndex(of: "## Commands"))
+    let table = rows[start..<end].filter { $0.hasPrefix("|") }.joined(separator: "\n")
+    #expect(variables(in: table).symmetricDifference(read).sorted() == [])
+    let help = try await run("--help").standardOutput
+    #expect(variables(in: help).symmetricDifference(read).sorted() == [])
+  }
+
   @Test func `fresh keys are accepted as they are printed`() async throws {
     let printed = try await run("keys").standardOutput
     let lines = printed.split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }

@@ -153,10 +153,28 @@ import Testing
         let answer = try await app.signIn(.google, token)
         #expect(answer.status == 401 && answer.problem == "invalid-identity-token", "\(what): \(answer.body)")
         #expect(answer.header("WWW-Authenticate") == "Bearer", "\(what)")
-        bodies.insert(answer.body.replacing(answer.json["requestId"].string ?? "", with: ""))
+        bodies.insert(answer.withoutRequestID)
       }
       #expect(bodies.count == 1)
       #expect(try await app.value("SELECT count(*) FROM users") == 0)
+    }
+  }
+
+  @Test func `a session outlives the provider that it began with`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let ana = try Phone(app, "ana", try await app.signIn(.google, try identity.token(.google, "1")))
+      // It has other keys, and then it answers nobody; another process knows none of its keys.
+      identity.behave { $0.published = ["second"] }
+      #expect(try await ana.refresh().status == 200)
+      identity.behave { $0.status = 503 }
+      try await ServiceProcess.run(of: app, identity.environment) { other in
+        let (access, refresh) = (ana.accessToken, ana.refreshToken)
+        #expect(try await other.send("GET", "users/me", token: access).status == 200)
+        let newcomer = try await other.signIn(.google, try identity.token(.google, "2"))
+        #expect(newcomer.problem == "provider-unavailable", "\(newcomer.body)")
+        let refreshed = try await other.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(refresh)"}"#)
+        #expect(refreshed.status == 200, "\(refreshed.body)")
+      }
     }
   }
 

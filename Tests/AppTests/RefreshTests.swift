@@ -19,10 +19,6 @@ import Testing
     }
   }
 
-  private func session(of phone: Phone) throws -> Session.ID {
-    try #require(RefreshToken(phone.refreshToken, keys: phone.app.dependencies.refreshTokenKeys)).session
-  }
-
   @Test func `a refresh answers as logging in does, and its tokens are good`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
@@ -43,7 +39,7 @@ import Testing
   @Test func `parallel refreshes get one refresh token, and access tokens of their own that work`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let session = try session(of: ana)
+      let session = try ana.session
       var shown = ana.refreshToken
       // At once; then as retries of an answer that was lost longer than 10 s ago.
       for isLate in [false, true] {
@@ -74,7 +70,7 @@ import Testing
       #expect(told.count == 1)
       #expect(told.allSatisfy { $0 == ("session-revoked", ana) })
       #expect(told.first?.payload.keys == ["type", "message", "sessionId"])
-      #expect(try told.first?.payload["sessionId"].string == session(of: ana).description)
+      #expect(try told.first?.payload["sessionId"].string == ana.session.description)
       #expect(try await ana.refresh().problem == "session-ended")
       try await eventually { try await ana.send("GET", "users/me").problem == "session-ended" }
     }
@@ -101,6 +97,8 @@ import Testing
         [version, kid ?? parts[1], content.base64URL, mac.base64URL].joined(separator: ".")
       }
       #expect(token(content: content, mac: mac) == ana.refreshToken)
+      // It cannot be guessed: 256 bits.
+      #expect(mac.count == 32)
       var forged = ["x", "mr1.a.b.c", "mr1...", "\(ana.refreshToken)A", "\(ana.refreshToken)."]
       forged.append(token(version: "mr2", content: content, mac: mac))
       for kid in [String(other.prefix { $0 != ":" }), "unknown", ""] {
@@ -125,6 +123,11 @@ import Testing
         changed[place] ^= 1
         forged.append(token(content: content, mac: changed))
       }
+      // What would be ahead of her session's row, by another key of this name.
+      let name = app.dependencies.refreshTokenKeys.signing.kid
+      let sameName = try SigningKeys("\(name):\(SigningKeys.generate().split(separator: ":")[1])")
+      let ahead = RefreshToken(session: try ana.session, counter: 5, branch: 0, kid: name)
+      forged.append(try ahead.signed(with: sameName))
       for text in forged {
         let answer = try await refresh(app, text)
         #expect(answer.status == 401, "\(text)")
@@ -140,8 +143,8 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       // Outlived its account; and was cleared away.
       try await app.database.execute(
-        "UPDATE sessions SET ended_at = now(), user_id = NULL WHERE id = \(try session(of: ana))")
-      try await app.database.execute("DELETE FROM sessions WHERE id = \(try session(of: ben))")
+        "UPDATE sessions SET ended_at = now(), user_id = NULL WHERE id = \(try ana.session)")
+      try await app.database.execute("DELETE FROM sessions WHERE id = \(try ben.session)")
       for phone in [ana, ben] {
         let answer = try await phone.refresh()
         #expect(answer.status == 401)

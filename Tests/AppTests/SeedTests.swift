@@ -6,10 +6,7 @@ import Testing
 
 @Suite struct SeedTests {
   private func login(_ app: TestApp, _ username: String) async throws -> Phone {
-    let answer = try await app.send(
-      "POST", "auth/login", body: #"{"login": "\#(username)", "password": "\#(DemoSeed.password)"}"#)
-    #expect(answer.status == 200, "\(answer.body)")
-    return try Phone(app, username, answer)
+    try Phone(app, username, try await app.logIn(username, DemoSeed.password))
   }
 
   @Test func `the demo has past, running and coming events, answers of every kind, and requests both ways`()
@@ -168,9 +165,7 @@ import Testing
       // One of them logs in with the documented password.
       let username: String = try #require(
         try await app.value("SELECT username FROM users WHERE username LIKE '%.7' LIMIT 1"))
-      let login = try await app.send(
-        "POST", "auth/login", body: #"{"login": "\#(username)", "password": "\#(LoadSeed.password)"}"#)
-      #expect(login.status == 200)
+      #expect(try await app.logIn(username, LoadSeed.password).status == 200)
     }
   }
 }

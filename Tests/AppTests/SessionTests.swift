@@ -45,19 +45,12 @@ import Testing
 
   @Test func `of many who register one name at once, one gets it`() async throws {
     try await TestApp.run { app in
-      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
-        for index in 0..<24 {
-          group.addTask {
-            try await app.send(
-              "POST", "auth/register",
-              body: #"{"username": "ana", "email": "\#(index)@example.com", "password": "correct horse"}"#
-            ).status
-          }
-        }
-        return try await group.reduce(into: []) { $0.append($1) }
+      let statuses = try await app.race(24) { index in
+        try await app.send(
+          "POST", "auth/register",
+          body: #"{"username": "ana", "email": "\#(index)@example.com", "password": "correct horse"}"#)
       }
-      #expect(statuses.filter { $0 == 201 }.count == 1)
-      #expect(statuses.filter { $0 == 409 }.count == 23)
+      #expect(statuses == [201: 1, 409: 23])
       #expect(try await app.value("SELECT count(*) FROM sessions") == 1)
     }
   }
@@ -76,9 +69,7 @@ import Testing
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       for login in ["ana", "ANA", "ana@example.com", "Ana@Example.COM"] {
-        let answer = try await app.send(
-          "POST", "auth/login",
-          body: #"{"login": "\#(login)", "password": "correct horse ana", "device": "iPhone"}"#)
+        let answer = try await app.logIn(login, "correct horse ana", device: "iPhone")
         #expect(answer.status == 200, "\(login)")
         #expect(answer.json["user"]["username"].string == "ana")
       }
@@ -89,8 +80,8 @@ import Testing
   @Test func `a wrong password and an unknown account are answered alike`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      let wrong = try await app.send("POST", "auth/login", body: #"{"login": "ana", "password": "wrong horse"}"#)
-      let unknown = try await app.send("POST", "auth/login", body: #"{"login": "nobody", "password": "wrong horse"}"#)
+      let wrong = try await app.logIn("ana", "wrong horse")
+      let unknown = try await app.logIn("nobody", "wrong horse")
       #expect(wrong.status == 401)
       #expect(unknown.status == 401)
       for key in ["type", "title", "detail"] { #expect(wrong.json[key] == unknown.json[key]) }
@@ -105,7 +96,7 @@ import Testing
         "POST", "auth/register",
         body: #"{"username": "ana", "email": "ana@example.com", "password": "\#(composed)"}"#)
       #expect(answer.status == 201)
-      let login = try await app.send("POST", "auth/login", body: #"{"login": "ana", "password": "\#(decomposed)"}"#)
+      let login = try await app.logIn("ana", decomposed)
       #expect(login.status == 200)
     }
   }
@@ -118,19 +109,6 @@ import Testing
         "POST", "auth/register", body: #"{"username": "ana", "email": "a@example.com", "password": "\#(short)"}"#)
       #expect(answer.badFields == ["password"])
     }
-  }
-
-  @Test func `whoever stops waiting for a hash waits no longer`() async throws {
-    let passwords = Passwords(cost: .recommended)
-    let tasks = (0..<20).map { _ in Task { try await passwords.hash("correct horse") } }
-    try await Task.sleep(for: .milliseconds(20))
-    let start = ContinuousClock.now
-    for task in tasks { task.cancel() }
-    var given = 0
-    for task in tasks { if (try? await task.value) != nil { given += 1 } }
-    // Twenty hashes would take seconds, one after the other; what was begun may have ended in time.
-    #expect(given < 20)
-    #expect(ContinuousClock.now - start < .seconds(2))
   }
 
   @Test func `only costs that scrypt and a machine can bear are accepted`() {
@@ -153,7 +131,7 @@ import Testing
   @Test func `expired access tokens say so, and a refresh helps`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let session = try #require(RefreshToken(ana.refreshToken, keys: app.dependencies.refreshTokenKeys)).session
+      let session = try ana.session
       let old = try await app.dependencies.accessTokens.sign(
         user: ana.userID, session: session, now: Timestamp.now().adding(seconds: -931))
       let answer = try await app.send("GET", "users/me", token: old)
@@ -166,39 +144,5 @@ import Testing
       #expect(try await ana.refresh().status == 200)
       _ = try await ana.get("users/me")
     }
-  }
-
-  @Test func `tokens signed by another key or another server are refused`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let foreign = await AccessTokens(keys: try SigningKeys(SigningKeys.generate()), lifetime: 900)
-      let token = try await foreign.sign(user: ana.userID, session: .new())
-      #expect(try await app.send("GET", "users/me", token: token).problem == "invalid-token")
-      let tampered = ana.accessToken.dropLast(2) + "AA"
-      #expect(try await app.send("GET", "users/me", token: String(tampered)).status == 401)
-      // Another algorithm in the header, and none.
-      let head = Data(#"{"alg":"HS384","typ":"at+jwt"}"#.utf8).base64URL
-      let rest = ana.accessToken.split(separator: ".").dropFirst().joined(separator: ".")
-      #expect(try await app.send("GET", "users/me", token: "\(head).\(rest)").status == 401)
-      // alg none, with the payload of a valid token
-      let parts = ana.accessToken.split(separator: ".")
-      let none = Data(#"{"alg":"none","typ":"at+jwt"}"#.utf8).base64URL
-      #expect(try await app.send("GET", "users/me", token: "\(none).\(parts[1]).").status == 401)
-    }
-  }
-
-  @Test func `exchanged keys keep everybody signed in`() async throws {
-    let (old, new) = (SigningKeys.generate(), SigningKeys.generate())
-    let before = await AccessTokens(keys: try SigningKeys(old), lifetime: 900)
-    let after = await AccessTokens(keys: try SigningKeys("\(new),\(old)"), lifetime: 900)
-    let user = User.ID.new()
-    #expect(try await after.verify(try await before.sign(user: user, session: .new())).user == user)
-    await #expect(throws: AppError.invalidToken) {
-      _ = try await before.verify(try await after.sign(user: user, session: .new()))
-    }
-    let token = RefreshToken(session: .new(), counter: 3, branch: 1, kid: try SigningKeys(old).signing.kid)
-    let text = try token.signed(with: try SigningKeys(old))
-    #expect(RefreshToken(text, keys: try SigningKeys("\(new),\(old)")) == token)
-    #expect(RefreshToken(text, keys: try SigningKeys(new)) == nil)
   }
 }

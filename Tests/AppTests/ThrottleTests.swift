@@ -8,9 +8,7 @@ import Testing
   private func logIn(
     _ app: TestApp, _ login: String = "ana", _ password: String = "wrong horse", from forwarded: String? = nil
   ) async throws -> Answer {
-    try await app.send(
-      "POST", "auth/login", body: #"{"login": "\#(login)", "password": "\#(password)"}"#,
-      headers: forwarded.map { [("X-Forwarded-For", $0)] } ?? [])
+    try await app.logIn(login, password, from: forwarded)
   }
 
   /// - Parameter key: label and subject, as in `login:ana`.

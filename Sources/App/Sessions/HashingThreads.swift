@@ -9,7 +9,7 @@ final class HashingThreads: Sendable {
   private static let fewestPlaces = 4.0
   private static let mostPlaces = 1024.0
   /// One processor is left to the rest of the service. The limit is one of memory: 32 MiB each at the recommended cost.
-  private static let maximumThreads = min(8, max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
+  static let maximumThreads = min(8, max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
 
   private struct State {
     var waiting: [Job] = []

@@ -125,7 +125,6 @@ public struct Session: Sendable {
   /// Forgets sessions that ended long enough ago that none of their access tokens is valid, and those too old to be
   /// refreshed.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    // The ids tell their age, so that the oldest are found by the primary key.
     let rows = try await database.batch(
       """
       DELETE FROM sessions
@@ -133,6 +132,7 @@ public struct Session: Sendable {
         SELECT id FROM sessions WHERE ended_at < now() - interval '2 days' ORDER BY ended_at LIMIT \(limit)
       )
       """,
+      // The ids tell their age, so that the oldest are found by the primary key.
       """
       DELETE FROM sessions
       WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))

@@ -44,7 +44,7 @@ public struct SigningKeys: Sendable {
     key(kid).map { HKDF<SHA256>.deriveKey(inputKeyMaterial: $0, info: Data(label.utf8), outputByteCount: 32) }
   }
 
-  /// A fresh key with an id of today, as a configuration value.
+  /// A fresh key with an id made up at random, as a configuration value.
   public static func generate() -> String {
     let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
     let kid = String(UInt32.random(in: .min ... .max), radix: 36)

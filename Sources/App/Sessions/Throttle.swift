@@ -189,9 +189,9 @@ struct Throttle: Sendable {
       """)
   }
 
-  /// The keys as they are stored: digests, since the table needs to know nobody. Their letters are made small by the
-  /// database, as they are when it looks for an account: by any other rule some logins could be spelt in ways that
-  /// count apart.
+  /// The keys as they are stored: digests, so that nobody reads names in passing. Kept a day; they hide nothing from
+  /// somebody with a list of names. Their letters are made small by the database, as they are when it looks for an
+  /// account: by any other rule some logins could be spelt in ways that count apart.
   private static func rows(_ keys: [Key]) -> SQL {
     """
     SELECT sha256(convert_to(label || ':' || lower(subject), 'UTF8')) AS key, free, first_wait, half_life, place

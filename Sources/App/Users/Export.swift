@@ -56,11 +56,11 @@ struct Export: Sendable {
     try await writer.finish(nil)
   }
 
-  /// Tables that hold nothing about a person whom we know, and why.
+  /// Tables whose rows are not shown to anybody as theirs, and why.
   static let tablesLeftOut = [
     "schema_migrations": "is about the schema",
-    "throttles": "holds digests that tell nobody apart, for some hours",
-    "retired_usernames": "holds digests of names whose accounts are gone",
+    "throttles": "counts attempts by digests, kept a day; they hide nothing from somebody with a list of names",
+    "retired_usernames": "holds digests of names whose accounts are gone, kept 30 days; they hide as little",
   ]
 
   /// The rows of one table that are about a person. A test sees to it that each column is accounted for.

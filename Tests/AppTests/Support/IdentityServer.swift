@@ -92,30 +92,21 @@ final class IdentityServer: Sendable {
     let tls = TLSConfiguration.makeServerConfiguration(
       certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(material.certificate.utf8)).map { .certificate($0) },
       privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(material.certificateKey.utf8), format: .pem)))
-    var logger = Logger(label: "identity")
-    logger.logLevel = .critical
-    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
-    let application = Application(
-      router: router, server: try .tls(tlsConfiguration: tls),
-      configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-      onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: logger)
-    let group = ServiceGroup(services: [application], logger: logger)
-    try await withThrowingTaskGroup(of: Void.self) { tasks in
-      tasks.addTask {
-        try await group.run()
-        continuation.finish()
+    var quiet = Logger(label: "identity")
+    quiet.logLevel = .critical
+    let logger = quiet
+    try await serving(
+      logger: logger,
+      service: { onListening -> any Service in
+        let application = Application(
+          router: router, server: try .tls(tlsConfiguration: tls),
+          configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: logger)
+        return application
       }
-      var iterator = ports.makeAsyncIterator()
-      let port = try #require(await iterator.next())
+    ) { port in
       identity.state.withLock { $0.port = port }
-      do {
-        try await body(identity)
-      } catch {
-        await group.triggerGracefulShutdown()
-        throw error
-      }
-      await group.triggerGracefulShutdown()
-      try await tasks.waitForAll()
+      try await body(identity)
     }
   }
 

@@ -46,10 +46,8 @@ final class Phone: Sendable {
   }
 
   /// The same person's next phone.
-  func signInAgain() async throws -> Phone {
-    let answer = try await app.send(
-      "POST", "auth/login", body: #"{"login": "\#(username)", "password": "\#(password)"}"#)
-    return try Phone(app, username, answer)
+  func signInAgain(device: String? = nil) async throws -> Phone {
+    try Phone(app, username, try await app.logIn(username, password, device: device))
   }
 
   /// Shows a refresh token and keeps what comes back, as a phone does.

@@ -4,7 +4,6 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import Postgres
-import ServiceLifecycle
 import TestSupport
 import Testing
 
@@ -15,6 +14,8 @@ struct TestApp: Sendable {
   let url: String
   let databaseURL: String
   let dependencies: Dependencies
+  /// Has eight connections to each service.
+  var client = HTTPClient.shared
 
   var database: Database { dependencies.database }
 
@@ -53,7 +54,10 @@ struct TestApp: Sendable {
       quiet.logLevel = .critical
       let dependencies = try await Dependencies(configuration, name: "test", logger: logger ?? quiet)
       do {
-        try await serving(dependencies, limits: limits) { port in
+        try await serving(
+          logger: dependencies.logger,
+          service: { makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits, onListening: $0) }
+        ) { port in
           let app = TestApp(
             url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)
           try await body(app)
@@ -74,31 +78,6 @@ struct TestApp: Sendable {
     try await TestCluster.withDatabase(template: "muster_template", body)
   }
 
-  private static func serving(
-    _ dependencies: Dependencies, limits: ConnectionLimits,
-    _ body: @escaping @Sendable (_ port: Int) async throws -> Void
-  ) async throws {
-    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
-    let service = makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits) { continuation.yield($0) }
-    let group = ServiceGroup(services: [service], logger: dependencies.logger)
-    try await withThrowingTaskGroup(of: Void.self) { tasks in
-      tasks.addTask {
-        try await group.run()
-        continuation.finish()
-      }
-      var iterator = ports.makeAsyncIterator()
-      let port = try #require(await iterator.next())
-      do {
-        try await body(port)
-      } catch {
-        await group.triggerGracefulShutdown()
-        throw error
-      }
-      await group.triggerGracefulShutdown()
-      try await tasks.waitForAll()
-    }
-  }
-
   // MARK: Requests
 
   /// Sends a request as anybody.
@@ -113,7 +92,7 @@ struct TestApp: Sendable {
     }
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let response = try await client.execute(request, timeout: .seconds(60))
     let bytes = try await response.body.collect(upTo: 16 << 20)
     return Answer(
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
@@ -144,6 +123,61 @@ struct TestApp: Sendable {
     let request = try await one.sendFriendRequest(to: other)
     try await other.accept(request)
     try await takeNotifications()
+  }
+
+  /// Logs in, whatever comes of it.
+  ///
+  /// - Parameters:
+  ///   - login: a username or an address.
+  ///   - device: nil to say nothing of it.
+  ///   - forwarded: from where, as a proxy says; nil for no proxy.
+  func logIn(
+    _ login: String, _ password: String, device: String? = nil, from forwarded: String? = nil
+  ) async throws -> Answer {
+    let named: String = device.map { #", "device": "\#($0)""# } ?? ""
+    let headers: [(String, String)] = forwarded.map { [("X-Forwarded-For", $0)] } ?? []
+    return try await send(
+      "POST", "auth/login", body: #"{"login": "\#(login)", "password": "\#(password)"\#(named)}"#, headers: headers)
+  }
+
+  func askForReset(_ email: String) async throws -> Answer {
+    try await send("POST", "auth/password-reset", body: #"{"email": "\#(email)"}"#)
+  }
+
+  func confirmReset(_ token: String, _ password: String) async throws -> Answer {
+    try await send(
+      "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
+  }
+
+  /// Proves an address by a token that was mailed there.
+  func verify(_ token: String) async throws -> Answer {
+    try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+  }
+
+  /// How many of many requests at once got each status.
+  func race(
+    _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> Answer
+  ) async throws -> [Int: Int] {
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for index in 0..<count { group.addTask { try await request(index).status } }
+      return try await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+    }
+  }
+
+  /// The same service for a crowd: asked by a client that opens a connection for each request, instead of letting most of
+  /// them wait for one.
+  func withCrowd(_ body: (_ app: TestApp) async throws -> Void) async throws {
+    var configuration = HTTPClient.Configuration()
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 256
+    var crowded = self
+    crowded.client = HTTPClient(configuration: configuration)
+    do {
+      try await body(crowded)
+    } catch {
+      try await crowded.client.shutdown()
+      throw error
+    }
+    try await crowded.client.shutdown()
   }
 
   // MARK: What it left behind
@@ -238,6 +272,9 @@ struct Answer: Sendable {
 
   /// `.null` if the body is no JSON.
   var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
+
+  /// The body without what differs between two answers that say the same.
+  var withoutRequestID: String { body.replacing(json["requestId"].string ?? "", with: "") }
 
   /// The slug of a problem.
   var problem: String? { json["type"].string }

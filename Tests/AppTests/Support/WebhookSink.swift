@@ -59,30 +59,21 @@ final class WebhookSink: Sendable {
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
   ) async throws {
     let sink = WebhookSink(answer: answer)
-    let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
-    var logger = Logger(label: "webhook")
-    logger.logLevel = .critical
-    let application = Application(
-      responder: CallbackResponder<BasicRequestContext> { request, _ in try await sink.take(request) },
-      configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
-      onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: logger)
-    let group = ServiceGroup(services: [application], logger: logger)
-    try await withThrowingTaskGroup(of: Void.self) { tasks in
-      tasks.addTask {
-        try await group.run()
-        continuation.finish()
+    var quiet = Logger(label: "webhook")
+    quiet.logLevel = .critical
+    let logger = quiet
+    try await serving(
+      logger: logger,
+      service: { onListening -> any Service in
+        let application = Application(
+          responder: CallbackResponder<BasicRequestContext> { request, _ in try await sink.take(request) },
+          configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
+          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: logger)
+        return application
       }
-      var iterator = ports.makeAsyncIterator()
-      let port = try #require(await iterator.next())
+    ) { port in
       sink.port.withLock { $0 = port }
-      do {
-        try await body(sink)
-      } catch {
-        await group.triggerGracefulShutdown()
-        throw error
-      }
-      await group.triggerGracefulShutdown()
-      try await tasks.waitForAll()
+      try await body(sink)
     }
   }
 

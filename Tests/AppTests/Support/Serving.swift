@@ -1,0 +1,48 @@
+import Hummingbird
+import Logging
+import ServiceLifecycle
+import Testing
+
+@testable import App
+
+/// Runs a service while `body` runs, and stops it in order.
+///
+/// - Parameters:
+///   - service: makes it. It tells the port that it has got as soon as it answers there.
+///   - body: is given that port.
+func serving(
+  logger: Logger,
+  service: (_ onListening: @escaping @Sendable (_ port: Int) async -> Void) throws -> any Service,
+  _ body: @escaping @Sendable (_ port: Int) async throws -> Void
+) async throws {
+  let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+  let made: any Service = try service { port in _ = continuation.yield(port) }
+  let group = ServiceGroup(services: [made], logger: logger)
+  try await withThrowingTaskGroup(of: Void.self) { tasks in
+    tasks.addTask {
+      try await group.run()
+      continuation.finish()
+    }
+    var iterator = ports.makeAsyncIterator()
+    let port = try #require(await iterator.next())
+    do {
+      try await body(port)
+    } catch {
+      await group.triggerGracefulShutdown()
+      throw error
+    }
+    await group.triggerGracefulShutdown()
+    try await tasks.waitForAll()
+  }
+}
+
+extension TestApp {
+  /// What the router knows: `GET /api/v1/users/me` and the like.
+  var routes: Set<String> {
+    Set(
+      makeRouter(dependencies).routes.map { route in
+        let path = route.path.description
+        return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
+      })
+  }
+}
