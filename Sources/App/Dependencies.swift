@@ -22,7 +22,11 @@ public struct Dependencies: Sendable {
   let mailWebhook: MailWebhook?
   public let logger: Logger
 
-  public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
+  /// - Parameter endedSessionsAge: for how long a copy of the ended sessions is believed. Longer only where a machine is
+  ///   known to be overloaded.
+  public init(
+    _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1)
+  ) async throws {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
@@ -30,7 +34,7 @@ public struct Dependencies: Sendable {
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try EndedSessions(
       configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
-      logger: logger)
+      maximumAge: endedSessionsAge, logger: logger)
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)

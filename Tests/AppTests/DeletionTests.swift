@@ -13,7 +13,7 @@ import Testing
       #expect(wrong.status == 403)
       #expect(wrong.problem == "wrong-password")
       let foreign = try await ana.send("DELETE", "users/me", #"{"idToken": "a.b.c", "nonce": "x"}"#)
-      #expect(foreign.problem == "wrong-password")
+      #expect(foreign.status == 403 && foreign.problem == "identity-not-proven")
       _ = try await ana.get("users/me")
 
       #expect(try await ana.deleteAccount().body.isEmpty)

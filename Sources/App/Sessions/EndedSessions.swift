@@ -14,17 +14,19 @@ final class EndedSessions: Service {
   }
 
   private static let interval = Duration.milliseconds(250)
-  private static let maximumAge = Duration.seconds(1)
   /// Beside an access token's life: the clocks' disagreement, and a refresh that converges with one before it.
   private static let margin = 60
 
   private let database: Database
   private let seconds: Int
+  private let maximumAge: Duration
   private let logger: Logger
   private let copy = Mutex(Copy())
 
-  /// - Parameter lifetime: of access tokens, in seconds.
-  init(_ configuration: Database.Configuration, lifetime: Int, logger: Logger) throws {
+  /// - Parameters:
+  ///   - lifetime: of access tokens, in seconds.
+  ///   - maximumAge: of a copy that is still believed.
+  init(_ configuration: Database.Configuration, lifetime: Int, maximumAge: Duration, logger: Logger) throws {
     var configuration = configuration
     configuration.lanes = 1
     configuration.connectTimeout = .milliseconds(500)
@@ -32,6 +34,7 @@ final class EndedSessions: Service {
     configuration.statementTimeout = .milliseconds(500)
     database = try Database(configuration)
     seconds = lifetime + Self.margin
+    self.maximumAge = maximumAge
     self.logger = logger
   }
 
@@ -71,14 +74,14 @@ final class EndedSessions: Service {
 
   /// - Throws: `session-ended`, or 503 while the copy is too old to tell.
   func check(_ session: Session.ID) throws(AppError) {
-    let (isEnded, isFresh) = copy.withLock { ($0.ids.contains(session), Self.isFresh($0)) }
+    let (isEnded, isFresh) = copy.withLock { ($0.ids.contains(session), isFresh($0)) }
     if !isFresh { throw .databaseAway }
     if isEnded { throw .sessionEnded }
   }
 
-  var isFresh: Bool { copy.withLock { Self.isFresh($0) } }
+  var isFresh: Bool { copy.withLock { isFresh($0) } }
 
-  private static func isFresh(_ copy: Copy) -> Bool {
+  private func isFresh(_ copy: Copy) -> Bool {
     copy.readAt.map { ContinuousClock.now - $0 <= maximumAge } ?? false
   }
 }

@@ -52,7 +52,8 @@ struct TestApp: Sendable {
       }
       var quiet = Logger(label: "test")
       quiet.logLevel = .critical
-      let dependencies = try await Dependencies(configuration, name: "test", logger: logger ?? quiet)
+      let dependencies = try await Dependencies(
+        configuration, name: "test", logger: logger ?? quiet, endedSessionsAge: .seconds(5))
       do {
         try await serving(
           logger: dependencies.logger,
