@@ -1,0 +1,45 @@
+import Hummingbird
+import Postgres
+
+struct BlockRoutes {
+  private let database: Database
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+  }
+
+  func add(to routes: Routes) {
+    routes.get("blocks", use: blocks)
+    routes.put("blocks/{userId}", use: block)
+    routes.delete("blocks/{userId}", use: unblock)
+  }
+
+  @Sendable private func blocks(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    if let unchanged = try await request.unchanged(.blocks, of: context.user, in: database) { return unchanged }
+    return .list(try await Block.list(of: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func block(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let other: User.ID = try context.id("userId", else: .userNotFound)
+    try await database.change { try await User.block(other, by: me, in: $0) }
+    return Response(status: .noContent)
+  }
+
+  @Sendable private func unblock(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let other: User.ID = try context.id("userId", else: .userNotFound)
+    try await database.change { try await User.unblock(other, by: me, in: $0) }
+    return Response(status: .noContent)
+  }
+}
+
+extension Block: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("user", person)
+      $0.member("since", since)
+    }
+  }
+}
