@@ -23,8 +23,8 @@ struct Block: Sendable {
 }
 
 extension User {
-  /// Whether a user sees somebody, as a condition: neither has blocked the other. Everything that shows people to people
-  /// has it in its SQL, and a verb on two people asks it after it has locked both.
+  /// Whether a user sees somebody, as a condition: neither has blocked the other. Everything that shows people to
+  /// people has it in its SQL, and a verb on two people asks it after it has locked both.
   ///
   /// The set of those hidden is read once for a statement, however many rows it tests.
   ///
@@ -95,7 +95,7 @@ extension User {
   }
 
   /// A query of the events that one of two people hosts and the other is invited to. Nobody is invited to their own.
-  fileprivate static func events(between pair: [ID]) -> SQL {
+  private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
     FROM invitations AS i
@@ -104,20 +104,21 @@ extension User {
     """
   }
 
-  /// Deletes what waits in the queue to tell one of two people about the other, or about the other's events. In the order
-  /// in which the worker deletes what it has delivered, so that the two do not wait for each other crosswise.
+  /// Deletes what waits in the queue to tell one of two people about the other, or about the other's events. In the
+  /// order in which the worker deletes what it has delivered, so that the two do not wait for each other crosswise.
   private static func forgetting(between one: ID, and other: ID) -> SQL {
-    """
-    DELETE FROM notification_queue WHERE id IN (
-      SELECT q.id
-      FROM notification_queue AS q
-      JOIN unnest(\([one, other]), \([other, one])) AS pair (reader_id, other_id) ON pair.reader_id = q.recipient_id
-      WHERE q.payload->>'userId' = pair.other_id::text
-        OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = q.subject_id AND e.creator_id = pair.other_id)
-      ORDER BY q.id
-      FOR UPDATE OF q
-    )
-    """
+    let (readers, others) = ([one, other], [other, one])
+    return """
+      DELETE FROM notification_queue WHERE id IN (
+        SELECT q.id
+        FROM notification_queue AS q
+        JOIN unnest(\(readers), \(others)) AS pair (reader_id, other_id) ON pair.reader_id = q.recipient_id
+        WHERE q.payload->>'userId' = pair.other_id::text
+          OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = q.subject_id AND e.creator_id = pair.other_id)
+        ORDER BY q.id
+        FOR UPDATE OF q
+      )
+      """
   }
 }
 
@@ -131,8 +132,8 @@ extension Change {
     guard found.contains(other) else { throw AppError.userNotFound }
   }
 
-  /// Touches the lists with events of one of two people to which the other is still invited, since they show the host or
-  /// no longer do: cancelled ones, until they are archived. The two are locked.
+  /// Touches the lists with events of one of two people to which the other is still invited, since they show the host
+  /// or no longer do: cancelled ones, until they are archived. The two are locked.
   fileprivate func touchHosts(between pair: [User.ID]) {
     touch(
       .events, .invitations,

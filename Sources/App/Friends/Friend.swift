@@ -25,8 +25,8 @@ struct Friend: Sendable {
       in: database, item: Friend.init(row:))
   }
 
-  /// Ends a friendship, at the wish of one of the two; the other is not told. Invitations stay as they are. It is as good
-  /// if they are no friends: who repeats it gets the same answer.
+  /// Ends a friendship, at the wish of one of the two; the other is not told. Invitations stay as they are. It is as
+  /// good if they are no friends: who repeats it gets the same answer.
   ///
   /// - Throws: ``AppError/userNotFound`` without such a user.
   static func end(with other: User.ID, by user: User.ID, in change: Change) async throws {

@@ -86,9 +86,9 @@ extension User {
 }
 
 extension Change {
-  /// Touches every list that shows how this person looks: friends' lists, those of who has blocked them, pending requests
-  /// on both sides, since each shows both, and the live events that they host, for everybody invited. The person and
-  /// these events are locked.
+  /// Touches every list that shows how this person looks: friends' lists, those of whoever has blocked them, pending
+  /// requests on both sides, since each shows both, and the live events that they host, for everybody invited. The
+  /// person and these events are locked.
   func touchWhoSees(_ person: User.ID) {
     touch(.profile, of: person)
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
