@@ -164,6 +164,17 @@ import Testing
           other.status == 404 && other.withoutRequestID == unknown.withoutRequestID,
           "\(call) with a user's id: \(other.body)")
       }
+      for (method, path) in [("DELETE", "friends"), ("PUT", "blocks"), ("DELETE", "blocks")] {
+        for id in ["x", "null", "me", "%00"] {
+          let answer = try await scene.ana.send(method, "\(path)/\(id)")
+          answer.expectProblem(404, "user-not-found", "\(method) of \(path)/\(id)")
+        }
+        for id in [UUID().uuidString, scene.event, scene.request] {
+          let answer = try await scene.ana.send(method, "\(path)/\(id)")
+          // Who is hidden could otherwise be told from who is not there.
+          #expect(answer.status == (path == "blocks" ? 204 : 404), "\(method) of \(path)/\(id)")
+        }
+      }
       for receiver in [UUID().uuidString, scene.event, scene.request] {
         let answer = try await scene.ana.send("POST", "friend-requests", #"{"receiverId": "\#(receiver)"}"#)
         answer.expectProblem(404, "user-not-found", "a request to \(receiver)")
@@ -177,6 +188,8 @@ import Testing
         try await scene.ben.send("POST", "friend-requests/\(scene.request)/\(verb)")
           .expectProblem(404, "friend-request-not-found", "\(verb) by its sender")
       }
+      try await scene.ana.send("DELETE", "friend-requests/\(scene.request)")
+        .expectProblem(404, "friend-request-not-found", "taking back by its receiver")
       try await scene.ana.send("PUT", "events/\(scene.event)/invitations/me", #"{"status": "going"}"#)
         .expectProblem(409, "own-event", "an answer by the host")
       try await scene.dev.send("PATCH", "events/\(scene.event)", #"{"title": "Mine"}"#)
@@ -476,7 +489,8 @@ import Testing
   }
 }
 
-/// Ana and Dev are friends; Ben and Cleo have asked her to be; Dev is invited to her event; Finn and Hugo know nobody.
+/// Ana and Dev are friends; Ben and Cleo have asked her to be, and Ben has asked Finn; Dev is invited to her event;
+/// Hugo knows nobody.
 private struct Scene: Sendable {
   let app: TestApp
   let ana: Phone
@@ -496,6 +510,8 @@ private struct Scene: Sendable {
   /// Ben's and Cleo's.
   let request: String
   let otherRequest: String
+  /// Ben's to Finn.
+  let sentRequest: String
   let event: String
 
   /// - Parameter body: must leave a service that is ready.
@@ -509,14 +525,16 @@ private struct Scene: Sendable {
       let resetToken = try await app.takeToken("mail-reset-password")
       let gina = try await app.signUp("gina")
       let ginasOther = try await gina.signInAgain().session
+      let finn = try await app.signUp("finn")
       try await body(
         Scene(
-          app: app, ana: ana, ben: ben, dev: dev, finn: try await app.signUp("finn"),
+          app: app, ana: ana, ben: ben, dev: dev, finn: finn,
           hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther, verifyToken: verifyToken,
           resetToken: resetToken,
           newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
+          sentRequest: try await ben.sendFriendRequest(to: finn),
           event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
       try await app.takeNotifications()
       #expect(try await app.send("GET", "/health/ready").status == 200)
@@ -580,6 +598,11 @@ private struct Scene: Sendable {
         ]),
       Call("POST", "/api/v1/friend-requests/{id}/accept", by: ana, id: request),
       Call("POST", "/api/v1/friend-requests/{id}/decline", by: ana, id: otherRequest),
+      Call("DELETE", "/api/v1/friend-requests/{id}", by: ben, id: sentRequest),
+      Call("DELETE", "/api/v1/friends/{userId}", by: ben, id: finn.id),
+      Call("GET", "/api/v1/blocks", by: ana, isList: true),
+      Call("PUT", "/api/v1/blocks/{userId}", by: ben, id: gina.id),
+      Call("DELETE", "/api/v1/blocks/{userId}", by: ben, id: gina.id),
       Call("GET", "/api/v1/events", by: ana, isList: true),
       Call(
         "POST", "/api/v1/events", by: ana,

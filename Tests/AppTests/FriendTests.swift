@@ -64,6 +64,14 @@ import Testing
       #expect(staleForBen == [.friendRequests, .friends])
       #expect(try await stale { try await ben.accept(request) } == [])
       #expect(staleForBen == [])
+      #expect(try await stale { try await ben.unfriend(ana) } == [.friends])
+      #expect(staleForBen == [.friends])
+      #expect(try await stale { try await ana.unfriend(ben) } == [])
+      request = try await ana.sendFriendRequest(to: ben)
+      #expect(try await stale { try await ana.cancel(request) } == [.sentFriendRequests])
+      #expect(staleForBen == [.friendRequests])
+      #expect(try await stale { try await ana.cancel(request) } == [])
+      #expect(staleForBen == [])
       #expect(staleForCleo == [])
       try await app.takeNotifications()
     }
@@ -129,48 +137,55 @@ import Testing
     }
   }
 
-  /// Two people, both verbs at once, many times: whoever is first, the pair ends in one consistent state.
-  @Test(arguments: ["send/send", "send/accept", "accept/accept", "accept/decline", "decline/send"])
-  func `verbs that cross end in one state`(pair: String) async throws {
+  @Test func `a request that is taken back is gone, and nobody hears of it`() async throws {
     try await TestApp.run { app in
-      let verbs = pair.split(separator: "/").map(String.init)
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for round in 0..<12 {
-          group.addTask {
-            let (ana, ben) = (try await app.signUp("ana\(round)"), try await app.signUp("ben\(round)"))
-            let standing = verbs == ["send", "send"] ? "" : try await ana.sendFriendRequest(to: ben)
-            @Sendable func act(_ verb: String, _ me: Phone, _ other: Phone) async throws -> Int {
-              verb == "send"
-                ? try await me.send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#).status
-                : try await me.send("POST", "friend-requests/\(standing)/\(verb)").status
-            }
-            // A crossing `send` comes from each side; the other verbs are the receiver's alone.
-            let first = verbs[0] == "send" && verbs[1] == "send" ? (ana, ben) : (ben, ana)
-            async let one = act(verbs[0], first.0, first.1)
-            async let two = act(verbs[1], ben, ana)
-            let statuses = try await [one, two]
-            #expect(statuses.allSatisfy { [200, 201, 409].contains($0) }, "\(pair): \(statuses)")
-
-            let pending: Int? = try await app.value(
-              """
-              SELECT count(*) FROM friend_requests
-              WHERE status = 'pending' AND sender_id IN (\(ana.userID), \(ben.userID))
-              """)
-            let accepted: Int? = try await app.value(
-              """
-              SELECT count(*) FROM friend_requests
-              WHERE status = 'accepted' AND sender_id IN (\(ana.userID), \(ben.userID))
-              """)
-            let friends = try await ana.get("friends")["items"].array.count
-            #expect(try await ben.get("friends")["items"].array.count == friends)
-            #expect(friends == accepted)
-            #expect((pending ?? 0) + friends <= 1, "\(pair): \(statuses)")
-            if verbs == ["send", "send"] { #expect(friends == 1) }
-          }
-        }
-        try await group.waitForAll()
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let cleo = try await app.signUp("cleo")
+      let request = try await ana.sendFriendRequest(to: ben)
+      let others = try await cleo.sendFriendRequest(to: ben)
+      for phone in [ben, cleo] {
+        #expect(try await phone.cancel(request, expecting: 404).problem == "friend-request-not-found")
       }
+      let once = try await ana.cancel(request)
+      #expect(once.json["status"].string == "cancelled")
+      #expect(once.json["receiver"]["id"].string == ben.id)
+      #expect(try await ana.cancel(request).body == once.body)
+      // What Ben was still to be told of is Cleo's request alone.
+      let told = try await app.takeNotifications()
+      #expect(told.map { $0.payload["requestId"].string } == [others])
+      #expect(try await ana.get("friend-requests?direction=sent")["items"].array.isEmpty)
+      #expect(try await ben.get("friend-requests")["items"].array.map { $0["id"].string } == [others])
+      #expect(try await ben.accept(request, expecting: 409).problem == "friend-request-closed")
+      #expect(try await ben.decline(request, expecting: 409).problem == "friend-request-closed")
+
+      let second = try await ana.sendFriendRequest(to: ben)
+      #expect(second != request)
+      try await ben.decline(second)
+      #expect(try await ana.cancel(second, expecting: 409).problem == "friend-request-closed")
+      let third = try await ana.sendFriendRequest(to: ben)
+      try await ben.accept(third)
+      #expect(try await ana.cancel(third, expecting: 409).problem == "friend-request-closed")
+      #expect(try await ana.get("friends")["items"].array.count == 1)
       try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a friendship ends for both, without a word, and invitations stay`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await app.befriend(ana, cleo)
+      let event = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      try await app.takeNotifications()
+      for _ in 0..<2 { #expect(try await ben.unfriend(ana).body.isEmpty) }
+      #expect(try await ben.get("friends")["items"].array.isEmpty)
+      #expect(try await ana.get("friends")["items"].array.map { $0["user"]["username"].string } == ["cleo"])
+      #expect(try await ben.get("events/\(event)")["myStatus"].string == "invited")
+      #expect(try await app.takeNotifications().isEmpty)
+      #expect(try await ben.send("DELETE", "friends/\(User.ID.new())").problem == "user-not-found")
+      // And may begin again.
+      try await app.befriend(ben, ana)
+      #expect(try await ana.get("friends")["items"].array.count == 2)
     }
   }
 

@@ -61,7 +61,7 @@ public struct Event: Sendable {
   let id: ID
   let plan: Plan
   let status: Status
-  /// Nil once the account is gone.
+  /// Nil once the account is gone, and for whoever does not see them.
   let creator: Person?
   let version: Int
   let counts: Counts
@@ -102,13 +102,14 @@ public struct Event: Sendable {
       SELECT event_id, status FROM invitations WHERE user_id = \(user)
     ) AS m
     JOIN events AS e ON e.id = m.event_id
-    LEFT JOIN users AS c ON c.id = e.creator_id
+    LEFT JOIN users AS c ON c.id = e.creator_id AND \(User.visible("c.id", to: user))
     """
   }
 
   // MARK: Reading
 
-  /// An event with its first participants, for its creator and those invited; nobody else learns that it exists.
+  /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else
+  /// learns that it exists.
   static func find(
     _ id: ID, for user: User.ID, in database: some Querying
   ) async throws -> (event: Event, participants: [Guest]) {
@@ -121,7 +122,7 @@ public struct Event: Sendable {
         SELECT \(Guest.columns), array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], i.status) AS rank,
           i.invited_at
         FROM \(Guest.source)
-        WHERE i.event_id = e.id
+        WHERE i.event_id = e.id AND \(User.visible("i.user_id", to: user))
         ORDER BY rank, i.invited_at, i.user_id
         LIMIT \(participantsShown)
       ) AS guest ON true

@@ -48,9 +48,7 @@ public struct FriendRequest: Sendable {
   /// Asks somebody to be friends.
   static func send(from sender: User.ID, to receiver: User.ID, in change: Change) async throws -> Sent {
     guard sender != receiver else { throw AppError.invalid("receiverId", "must be somebody else") }
-    let found = try await change.lock(sender, receiver, for: .share)
-    guard found.contains(sender) else { throw AppError.sessionEnded }
-    guard found.contains(receiver) else { throw AppError.userNotFound }
+    try await change.lockBoth(sender, receiver, for: .share)
     // The other side may accept or ask at this moment: the insert waits for it at the rule of one pending request per
     // pair, and only after that it is certain whether the two are friends.
     while true {
@@ -63,7 +61,10 @@ public struct FriendRequest: Sendable {
         """
         SELECT 1 FROM friendships
         WHERE user_a = least(\(sender), \(receiver)) AND user_b = greatest(\(sender), \(receiver))
-        """)
+        """,
+        "SELECT 1 WHERE \(User.visible("\(receiver)", to: sender))")
+      // Undone, with the request.
+      guard !answers[2].isEmpty else { throw AppError.userNotFound }
       guard answers[1].isEmpty else { throw AppError.alreadyFriends }
       if answers[0].affected == 1 {
         let request = try await find(id, in: change)
@@ -92,7 +93,7 @@ public struct FriendRequest: Sendable {
 
   /// Accepts a request that the receiver got. Repeating it changes nothing.
   static func accept(_ id: ID, by receiver: User.ID, in change: Change) async throws -> FriendRequest {
-    let standing = try await lock(id, for: receiver, in: change)
+    let standing = try await lock(id, .incoming, of: receiver, in: change)
     if standing == .accepted { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     let request = try await befriend(id, in: change)
@@ -102,19 +103,45 @@ public struct FriendRequest: Sendable {
 
   /// Declines a request that the receiver got; its sender is not told. Repeating it changes nothing.
   static func decline(_ id: ID, by receiver: User.ID, in change: Change) async throws -> FriendRequest {
-    let standing = try await lock(id, for: receiver, in: change)
+    let standing = try await lock(id, .incoming, of: receiver, in: change)
     if standing == .declined { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     return try await close(id, as: .declined, in: change)
   }
 
+  /// Takes back a request that the sender sent. The receiver is not told, and no longer hears of the request if that is
+  /// still to come. Repeating it changes nothing.
+  static func cancel(_ id: ID, by sender: User.ID, in change: Change) async throws -> FriendRequest {
+    let standing = try await lock(id, .sent, of: sender, in: change)
+    if standing == .cancelled { return try await find(id, in: change) }
+    guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
+    let request = try await close(id, as: .cancelled, in: change)
+    try await change.rows(
+      """
+      DELETE FROM notification_queue
+      WHERE recipient_id = \(request.receiver.id) AND type = 'friend-request' AND payload->>'requestId' = \(id)::text
+      """)
+    return request
+  }
+
   /// Locks both people, then the request, so that nothing else happens between the two.
-  private static func lock(_ id: ID, for receiver: User.ID, in change: Change) async throws -> Status {
-    let sender: User.ID? = try await change.value(
-      "SELECT sender_id FROM friend_requests WHERE id = \(id) AND receiver_id = \(receiver)")
-    guard let sender else { throw AppError.friendRequestNotFound }
-    try await change.lock(sender, receiver, for: .share)
-    let status: Status? = try await change.value("SELECT status FROM friend_requests WHERE id = \(id) FOR UPDATE")
+  ///
+  /// - Throws: ``AppError/friendRequestNotFound`` unless it is one that the user got, or sent, and they see the other.
+  private static func lock(
+    _ id: ID, _ direction: Direction, of user: User.ID, in change: Change
+  ) async throws -> Status {
+    let mine: SQL = direction == .incoming ? "receiver_id" : "sender_id"
+    let theirs: SQL = direction == .incoming ? "sender_id" : "receiver_id"
+    let other: User.ID? = try await change.value(
+      "SELECT \(theirs) FROM friend_requests WHERE id = \(id) AND \(mine) = \(user)")
+    guard let other else { throw AppError.friendRequestNotFound }
+    try await change.lock(user, other, for: .share)
+    let status: Status? = try await change.value(
+      """
+      SELECT status FROM friend_requests
+      WHERE id = \(id) AND \(User.visible(theirs, to: user))
+      FOR UPDATE
+      """)
     guard let status else { throw AppError.friendRequestNotFound }
     return status
   }
@@ -153,11 +180,12 @@ public struct FriendRequest: Sendable {
     _ direction: Direction, of user: User.ID, page: Page, in database: some Querying
   ) async throws -> List<FriendRequest> {
     let mine: SQL = direction == .incoming ? "r.receiver_id" : "r.sender_id"
+    let theirs: SQL = direction == .incoming ? "r.sender_id" : "r.receiver_id"
     return try await List.read(
       direction == .incoming ? .friendRequests : .sentFriendRequests, of: user, page: page,
       query: Keyset(
         list: direction == .incoming ? .incomingRequests : .sentRequests, columns: columns,
-        source: "\(source) WHERE \(mine) = \(user) AND r.status = 'pending'",
+        source: "\(source) WHERE \(mine) = \(user) AND r.status = 'pending' AND \(User.visible(theirs, to: user))",
         time: "r.created_at", id: "r.id", order: .descending),
       in: database, item: FriendRequest.init(row:))
   }

@@ -10,8 +10,10 @@ struct FriendRoutes {
 
   func add(to routes: Routes) {
     routes.get("friends", use: friends)
+    routes.delete("friends/{userId}", use: unfriend)
     routes.get("friend-requests", use: requests)
     routes.post("friend-requests", use: send)
+    routes.delete("friend-requests/{id}", use: cancel)
     routes.post("friend-requests/{id}/accept", use: accept)
     routes.post("friend-requests/{id}/decline", use: decline)
   }
@@ -20,6 +22,13 @@ struct FriendRoutes {
     let page = try request.query { $0.page() }
     if let unchanged = try await request.unchanged(.friends, of: context.user, in: database) { return unchanged }
     return .list(try await Friend.list(of: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func unfriend(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let other: User.ID = try context.id("userId", else: .userNotFound)
+    try await database.change { try await Friend.end(with: other, by: me, in: $0) }
+    return Response(status: .noContent)
   }
 
   @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
@@ -37,6 +46,12 @@ struct FriendRoutes {
     case .created(let request): return .json(request, status: .created)
     case .standing(let request), .met(let request): return .json(request)
     }
+  }
+
+  @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
+    return .json(try await database.change { try await FriendRequest.cancel(id, by: me, in: $0) })
   }
 
   @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {

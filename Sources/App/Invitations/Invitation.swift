@@ -28,7 +28,7 @@ struct Invitation: Sendable {
     var source: SQL = """
       (SELECT event_id, status AS my_status, invited_at FROM invitations WHERE user_id = \(user)) AS m
       JOIN events AS e ON e.id = m.event_id
-      LEFT JOIN users AS c ON c.id = e.creator_id
+      LEFT JOIN users AS c ON c.id = e.creator_id AND \(User.visible("c.id", to: user))
       WHERE e.archived_at IS NULL
       """
     if let status { source += " AND m.my_status = \(status)" }

@@ -73,6 +73,7 @@ public struct DemoSeed: Sendable {
     let hash = try await dependencies.passwords.hash(Self.password)
     try await dependencies.database.change { change in
       for person in people { try await plant(person, passwordHash: hash, in: change) }
+      try await change.lock(users: people.map { User.ID(rawValue: $0.id) }, for: .share)
       for friendship in friends.friendships { try await plant(friendship, now: now, in: change) }
       for request in friends.requests { try await plant(request, now: now, in: change) }
       for event in events { try await plant(event, now: now, in: change) }
@@ -111,21 +112,24 @@ public struct DemoSeed: Sendable {
   private func plant(_ friendship: FriendsSeed.Friendship, now: Date, in change: Change) async throws {
     let pair = try friendship.between.map { try id($0) }
     let since = Timestamp(now).adding(seconds: friendship.days * 86_400)
-    // Somebody who ended a friendship of the demo gets it back.
+    // Somebody who ended a friendship of the demo gets it back, unless it was by a block.
     try await change.rows(
       """
       INSERT INTO friendships (user_a, user_b, since)
-      VALUES (least(\(pair[0]), \(pair[1])), greatest(\(pair[0]), \(pair[1])), \(since))
+      SELECT least(\(pair[0]), \(pair[1])), greatest(\(pair[0]), \(pair[1])), \(since)
+      WHERE \(User.visible("\(pair[0])", to: User.ID(rawValue: pair[1])))
       ON CONFLICT DO NOTHING
       """)
   }
 
   private func plant(_ request: FriendsSeed.Request, now: Date, in change: Change) async throws {
     let sent = Timestamp(now).adding(seconds: request.days * 86_400)
+    let (sender, receiver) = (try id(request.from), try id(request.to))
     try await change.rows(
       """
       INSERT INTO friend_requests (id, sender_id, receiver_id, created_at)
-      VALUES (\(request.id), \(try id(request.from)), \(try id(request.to)), \(sent))
+      SELECT \(request.id), \(sender), \(receiver), \(sent)
+      WHERE \(User.visible("\(receiver)", to: User.ID(rawValue: sender)))
       ON CONFLICT DO NOTHING
       """)
   }
@@ -156,10 +160,12 @@ public struct DemoSeed: Sendable {
       """)
     for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
       let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: 86_400)
+      let guestID = try id(guest)
       try await change.rows(
         """
         INSERT INTO invitations (event_id, user_id, status, invited_at, answered_at)
-        VALUES (\(event.id), \(try id(guest)), \(status), \(invitedAt), \(answeredAt))
+        SELECT \(event.id), \(guestID), \(status), \(invitedAt), \(answeredAt)
+        WHERE \(User.visible("\(creator)", to: User.ID(rawValue: guestID)))
         ON CONFLICT DO NOTHING
         """)
     }

@@ -74,14 +74,14 @@ final class EndedSessions: Service {
 
   /// - Throws: `session-ended`, or 503 while the copy is too old to tell.
   func check(_ session: Session.ID) throws(AppError) {
-    let (isEnded, isFresh) = copy.withLock { ($0.ids.contains(session), isFresh($0)) }
-    if !isFresh { throw .databaseAway }
+    let (isEnded, readAt) = copy.withLock { ($0.ids.contains(session), $0.readAt) }
+    if !isFresh(readAt) { throw .databaseAway }
     if isEnded { throw .sessionEnded }
   }
 
-  var isFresh: Bool { copy.withLock { isFresh($0) } }
+  var isFresh: Bool { isFresh(copy.withLock { $0.readAt }) }
 
-  private func isFresh(_ copy: Copy) -> Bool {
-    copy.readAt.map { ContinuousClock.now - $0 <= maximumAge } ?? false
+  private func isFresh(_ readAt: ContinuousClock.Instant?) -> Bool {
+    readAt.map { ContinuousClock.now - $0 <= maximumAge } ?? false
   }
 }

@@ -58,8 +58,8 @@ extension User {
     // All of theirs too, although they go: so they are locked in the same order as everybody's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
     try await cancelComingEvents(of: id, in: change)
-    try await leaveGuestLists(id, in: change)
-    // With it go friendships, requests and stamps.
+    try await Invitation.leave(where: "i.user_id = \(id)", in: change)
+    // With it go friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
@@ -79,44 +79,6 @@ extension User {
       change.notify(
         usersIn: "SELECT user_id FROM invitations WHERE event_id = \(event) AND status <> 'declined'",
         .eventCancelled(event, try row["title"]))
-    }
-  }
-
-  /// Takes a person off all guest lists, the counts with them. The events are locked by the caller.
-  private static func leaveGuestLists(_ guest: ID, in change: Change) async throws {
-    let left = try await change.rows(
-      """
-      WITH gone AS (
-        DELETE FROM invitations WHERE user_id = \(guest) RETURNING event_id, status
-      )
-      UPDATE events AS e
-      SET invited_count = e.invited_count - (gone.status = 'invited')::integer,
-        going_count = e.going_count - (gone.status = 'going')::integer,
-        maybe_count = e.maybe_count - (gone.status = 'maybe')::integer,
-        declined_count = e.declined_count - (gone.status = 'declined')::integer,
-        waitlisted_count = e.waitlisted_count - (gone.status = 'waitlisted')::integer
-      FROM gone
-      WHERE e.id = gone.event_id
-      RETURNING e.id, e.title, e.archived_at IS NULL AS is_live,
-        gone.status = 'going' AND e.status = 'scheduled' AND e.archived_at IS NULL AND e.waitlisted_count > 0
-          AS frees_place
-      """)
-    let ids: [Event.ID] = try left.filter { try $0["is_live"] }.map { try $0["id"] }
-    guard !ids.isEmpty else { return }
-    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
-    // One guest fewer may be what brings the counts back into the lists.
-    change.touch(
-      .events, .invitations,
-      ofUsersIn: """
-        SELECT i.user_id
-        FROM events AS e
-        JOIN invitations AS i ON i.event_id = e.id
-        WHERE e.id = ANY(\(ids))
-          AND e.invited_count + e.going_count + e.maybe_count + e.declined_count + e.waitlisted_count
-            <= \(Event.maximumCounted)
-        """)
-    for row in try left.filter({ try $0["frees_place"] }) {
-      try await Invitation.promoteWaiting(to: try row["id"], titled: try row["title"], in: change)
     }
   }
 }

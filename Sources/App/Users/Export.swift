@@ -76,6 +76,8 @@ struct Export: Sendable {
     var values: [String] = []
     var times: [String] = []
     var people: [String] = []
+    /// Whether rows are shown whose people the person does not see. An account that is gone leaves none behind either.
+    var showsHidden = false
     /// Further members of each item, in SQL.
     var more = ""
     /// The columns that are not: secrets, and what only our machinery understands.
@@ -99,10 +101,12 @@ struct Export: Sendable {
     fileprivate func page(of user: User.ID, after place: String) -> SQL {
       var mine: SQL = "false"
       for owner in owners { mine += " OR t.\(unescaped: owner) = \(user)" }
+      var seen: SQL = "true"
+      if !showsHidden { for person in people { seen += " AND \(User.visible("t.\(unescaped: person)", to: user))" } }
       return """
         SELECT json_build_object(\(unescaped: members)) AS item, (t.\(unescaped: key.column))::text AS place
         FROM \(unescaped: view ?? table) AS t
-        WHERE (\(mine)) AND t.\(unescaped: key.column) > \(place)::\(unescaped: key.type)
+        WHERE (\(mine)) AND \(seen) AND t.\(unescaped: key.column) > \(place)::\(unescaped: key.type)
         ORDER BY t.\(unescaped: key.column)
         LIMIT \(Export.pageLength)
         """
@@ -155,6 +159,9 @@ extension Export.Section {
     Self(
       name: "friendRequests", table: "friend_requests", owners: ["sender_id", "receiver_id"], values: ["id", "status"],
       times: ["created_at", "closed_at"], people: ["sender_id", "receiver_id"]),
+    Self(
+      name: "blocks", table: "blocks", owners: ["blocker_id"], key: .uuid("blocked_id"), times: ["created_at"],
+      people: ["blocked_id"], showsHidden: true),
     Self(
       name: "events", table: "events", owners: ["creator_id"],
       values: [

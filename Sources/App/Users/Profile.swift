@@ -89,11 +89,13 @@ extension User {
 }
 
 extension Change {
-  /// Touches every list that shows how this person looks: friends' lists, pending requests on both sides, since each
-  /// shows both, and the live events that they host, for everybody invited. The person and these events are locked.
+  /// Touches every list that shows how this person looks: friends' lists, those of whoever has blocked them, pending
+  /// requests on both sides, since each shows both, and the live events that they host, for everybody invited. The
+  /// person and these events are locked.
   func touchWhoSees(_ person: User.ID) {
     touch(.profile, of: person)
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
+    touch(.blocks, ofUsersIn: "SELECT blocker_id FROM blocks WHERE blocked_id = \(person)")
     let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
     touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending)")
     touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")

@@ -135,6 +135,7 @@ final class Phone: Sendable {
   static let collections: [Collection: String] = [
     .profile: "users/me", .friends: "friends", .friendRequests: "friend-requests?direction=incoming",
     .sentFriendRequests: "friend-requests?direction=sent", .events: "events", .invitations: "invitations",
+    .blocks: "blocks",
   ]
 
   /// Reads all lists.

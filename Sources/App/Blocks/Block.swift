@@ -1,0 +1,159 @@
+import Postgres
+
+/// Somebody whom a user has blocked, and since when.
+struct Block: Sendable {
+  let person: Person
+  let since: Timestamp
+
+  init(row: Row) throws {
+    person = try Person(row: row)
+    since = try row["since"]
+  }
+
+  /// Newest first: the one list that shows people who are hidden, and only to whoever hid them. Who has blocked the user
+  /// in turn is as good as gone, here too.
+  static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Block> {
+    try await List.read(
+      .blocks, of: user, page: page,
+      query: Keyset(
+        list: .blocks, columns: "\(Person.columns("u")), b.created_at AS since",
+        source: "blocks AS b JOIN users AS u ON u.id = b.blocked_id WHERE b.blocker_id = \(user) AND \(isOneSided)",
+        time: "b.created_at", id: "b.blocked_id", order: .descending),
+      in: database, item: Block.init(row:))
+  }
+}
+
+/// Of `blocks AS b`: the other has not blocked in turn.
+private let isOneSided: SQL =
+  "NOT EXISTS (SELECT 1 FROM blocks AS back WHERE back.blocker_id = b.blocked_id AND back.blocked_id = b.blocker_id)"
+
+extension User {
+  /// Whether a user sees somebody, as a condition: neither has blocked the other. Everything that shows people to
+  /// people has it in its SQL, and a verb on two people asks it after it has locked both.
+  ///
+  /// The set of those hidden is read once for a statement, however many rows it tests.
+  ///
+  /// - Parameter other: a column or value of a user's id that is not NULL.
+  static func visible(_ other: SQL, to user: User.ID) -> SQL {
+    "\(other) NOT IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))"
+  }
+
+  /// Hides two people from each other, at the wish of one, and ends what is between them: friendship, pending requests,
+  /// invitations of one to coming events of the other. Nobody is told, and nobody hears of what was still to be told.
+  /// Repeating it changes nothing. It makes no difference whether the other has blocked the one before.
+  ///
+  /// - Throws: ``AppError/userNotFound`` without such a user.
+  static func block(_ other: ID, by blocker: ID, in change: Change) async throws {
+    guard other != blocker else { throw AppError.invalid("userId", "must be somebody else") }
+    // From here on neither befriends, asks or invites the other: whoever does locks both for share.
+    try await change.lockBoth(blocker, other, for: .update)
+    let pair = [blocker, other]
+    let answers = try await change.pipeline(
+      "INSERT INTO blocks (blocker_id, blocked_id) VALUES (\(blocker), \(other)) ON CONFLICT DO NOTHING",
+      // Who edits or answers one of these is waited for: what that puts into the queue is then seen below.
+      """
+      SELECT id FROM events
+      WHERE id IN (\(events(between: pair))) AND archived_at IS NULL AND status = 'scheduled'
+      ORDER BY id
+      FOR NO KEY UPDATE
+      """)
+    guard answers[0].affected == 1 else { return }
+    let coming: [Event.ID] = try answers[1].map { try $0["id"] }
+    let ended = try await change.pipeline(
+      """
+      DELETE FROM friendships
+      WHERE user_a = least(\(blocker), \(other)) AND user_b = greatest(\(blocker), \(other))
+      """,
+      // As if the blocker had taken it back, or declined it.
+      """
+      UPDATE friend_requests
+      SET status = CASE WHEN sender_id = \(blocker) THEN 'cancelled' ELSE 'declined' END, closed_at = now()
+      WHERE status = 'pending' AND least(sender_id, receiver_id) = least(\(blocker), \(other))
+        AND greatest(sender_id, receiver_id) = greatest(\(blocker), \(other))
+      RETURNING sender_id, receiver_id
+      """,
+      forgetting(between: blocker, and: other))
+    if ended[0].affected > 0 { change.touch(.friends, of: blocker, other) }
+    for request in ended[1] {
+      let (sender, receiver): (ID, ID) = (try request["sender_id"], try request["receiver_id"])
+      change.touch(.sentFriendRequests, of: sender)
+      change.touch(.friendRequests, of: receiver)
+    }
+    if !coming.isEmpty {
+      try await Invitation.leave(where: "i.event_id = ANY(\(coming)) AND i.user_id = ANY(\(pair))", in: change)
+    }
+    change.touchBlocks(between: pair)
+    change.touchHosts(between: pair)
+  }
+
+  /// Takes a block back. What it ended stays ended, and a block in the other direction stands. Without one it does
+  /// nothing.
+  ///
+  /// - Throws: ``AppError/userNotFound`` without such a user.
+  static func unblock(_ other: ID, by blocker: ID, in change: Change) async throws {
+    try await change.lockBoth(blocker, other, for: .update)
+    let lifted = try await change.rows(
+      "DELETE FROM blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)")
+    guard lifted.affected == 1 else { return }
+    change.touch(.blocks, of: blocker)
+    change.touchBlocks(between: [blocker, other])
+    change.touchHosts(between: [blocker, other])
+  }
+
+  /// A query of the events that one of two people hosts and the other is invited to. Nobody is invited to their own.
+  private static func events(between pair: [ID]) -> SQL {
+    """
+    SELECT i.event_id
+    FROM invitations AS i
+    JOIN events AS e ON e.id = i.event_id
+    WHERE i.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
+    """
+  }
+
+  /// Deletes what waits in the queue to tell one of two people about the other, or about the other's events. In the
+  /// order in which the worker deletes what it has delivered, so that the two do not wait for each other crosswise.
+  private static func forgetting(between one: ID, and other: ID) -> SQL {
+    let (readers, others) = ([one, other], [other, one])
+    return """
+      DELETE FROM notification_queue WHERE id IN (
+        SELECT q.id
+        FROM notification_queue AS q
+        JOIN unnest(\(readers), \(others)) AS pair (reader_id, other_id) ON pair.reader_id = q.recipient_id
+        WHERE q.payload->>'userId' = pair.other_id::text
+          OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = q.subject_id AND e.creator_id = pair.other_id)
+        ORDER BY q.id
+        FOR UPDATE OF q
+      )
+      """
+  }
+}
+
+extension Change {
+  /// Locks the users' rows of who acts and of whom it is about.
+  ///
+  /// - Throws: ``AppError/sessionEnded`` if the one is gone, ``AppError/userNotFound`` if the other is.
+  func lockBoth(_ user: User.ID, _ other: User.ID, for strength: LockStrength) async throws {
+    let found = try await lock(user, other, for: strength)
+    guard found.contains(user) else { throw AppError.sessionEnded }
+    guard found.contains(other) else { throw AppError.userNotFound }
+  }
+
+  /// Touches the lists of blocks that show one of two people to the other, or do so no longer. The two are locked.
+  fileprivate func touchBlocks(between pair: [User.ID]) {
+    touch(
+      .blocks, ofUsersIn: "SELECT blocker_id FROM blocks WHERE blocker_id = ANY(\(pair)) AND blocked_id = ANY(\(pair))")
+  }
+
+  /// Touches the lists with events of one of two people to which the other is still invited, since they show the host
+  /// or no longer do: cancelled ones, until they are archived. The two are locked.
+  fileprivate func touchHosts(between pair: [User.ID]) {
+    touch(
+      .events, .invitations,
+      ofUsersIn: """
+        SELECT i.user_id
+        FROM invitations AS i
+        JOIN events AS e ON e.id = i.event_id
+        WHERE i.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair)) AND e.archived_at IS NULL
+        """)
+  }
+}

@@ -1,0 +1,51 @@
+import Hummingbird
+import Postgres
+
+struct BlockRoutes {
+  private let database: Database
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+  }
+
+  func add(to routes: Routes) {
+    routes.get("blocks", use: blocks)
+    routes.put("blocks/{userId}", use: block)
+    routes.delete("blocks/{userId}", use: unblock)
+  }
+
+  @Sendable private func blocks(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    if let unchanged = try await request.unchanged(.blocks, of: context.user, in: database) { return unchanged }
+    return .list(try await Block.list(of: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func block(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let other: User.ID = try context.id("userId", else: .userNotFound)
+    return try await done { try await User.block(other, by: me, in: $0) }
+  }
+
+  @Sendable private func unblock(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let other: User.ID = try context.id("userId", else: .userNotFound)
+    return try await done { try await User.unblock(other, by: me, in: $0) }
+  }
+
+  /// An id of nobody is answered like one of somebody who is hidden, or it would tell who is.
+  private func done(_ body: @escaping @Sendable (Change) async throws -> Void) async throws -> Response {
+    do {
+      try await database.change(body)
+    } catch let error as AppError where error == .userNotFound {}
+    return .done
+  }
+}
+
+extension Block: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("user", person)
+      $0.member("since", since)
+    }
+  }
+}

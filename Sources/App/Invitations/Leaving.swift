@@ -1,0 +1,46 @@
+import Postgres
+
+extension Invitation {
+  /// Takes people off guest lists, the counts with them. Whoever has waited longest for a place that becomes free has it,
+  /// and only they are told. The events are locked by the caller.
+  ///
+  /// - Parameter condition: on `invitations AS i`, met by one guest of an event at most.
+  static func leave(where condition: SQL, in change: Change) async throws {
+    let left = try await change.rows(
+      """
+      WITH gone AS (
+        DELETE FROM invitations AS i WHERE \(condition) RETURNING i.event_id, i.user_id, i.status
+      )
+      UPDATE events AS e
+      SET invited_count = e.invited_count - (gone.status = 'invited')::integer,
+        going_count = e.going_count - (gone.status = 'going')::integer,
+        maybe_count = e.maybe_count - (gone.status = 'maybe')::integer,
+        declined_count = e.declined_count - (gone.status = 'declined')::integer,
+        waitlisted_count = e.waitlisted_count - (gone.status = 'waitlisted')::integer
+      FROM gone
+      WHERE e.id = gone.event_id
+      RETURNING e.id, e.title, gone.user_id, e.archived_at IS NULL AS is_live,
+        gone.status = 'going' AND e.status = 'scheduled' AND e.archived_at IS NULL AND e.waitlisted_count > 0
+          AS frees_place
+      """)
+    let live = try left.filter { try $0["is_live"] }
+    let ids: [Event.ID] = try live.map { try $0["id"] }
+    guard !ids.isEmpty else { return }
+    for row in live { change.touch(.events, .invitations, of: try row["user_id"]) }
+    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
+    // One guest fewer may be what brings the counts back into the lists.
+    change.touch(
+      .events, .invitations,
+      ofUsersIn: """
+        SELECT i.user_id
+        FROM events AS e
+        JOIN invitations AS i ON i.event_id = e.id
+        WHERE e.id = ANY(\(ids))
+          AND e.invited_count + e.going_count + e.maybe_count + e.declined_count + e.waitlisted_count
+            <= \(Event.maximumCounted)
+        """)
+    for row in try left.filter({ try $0["frees_place"] }) {
+      try await promoteWaiting(to: try row["id"], titled: try row["title"], in: change)
+    }
+  }
+}

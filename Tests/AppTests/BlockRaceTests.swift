@@ -1,0 +1,156 @@
+import Postgres
+import Testing
+
+@testable import App
+
+/// Ana blocks Ben while somebody brings the two together, or does something with what is between them, many times:
+/// nothing is left across the block, and every count is right.
+@Suite struct BlockRaceTests {
+  /// - Parameters:
+  ///   - expected: what `action` may be answered.
+  ///   - blocking: what the block may be.
+  private func race(
+    _ expected: Set<Int>, blocking: Set<Int> = [204],
+    _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
+  ) async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<16 {
+          group.addTask {
+            let party = try await Party.gather(number, in: app)
+            let (anas, cleos) = (try await party.ana.refreshLists(), try await party.cleo.refreshLists())
+            async let block = party.ana.send("PUT", "blocks/\(party.ben.id)").status
+            let status = try await action(app, party)
+            let blocked = try await block
+            #expect(blocking.contains(blocked) && expected.contains(status), "\(blocked), \(status)")
+            guard blocked == 204 else { return }
+            #expect(try await party.ana.stale(anas).isSuperset(of: [.friends, .events, .invitations]))
+            #expect(try await party.cleo.stale(cleos).isSuperset(of: [.events, .invitations]))
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await app.expectConsistency()
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  private func invite(_ guests: [Phone], by host: Phone) async throws -> Int {
+    let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ", ")
+    return try await host.send(
+      "POST", "events",
+      #"{"title": "New", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": [\#(ids)]}"#
+    ).status
+  }
+
+  @Test func `being invited`() async throws {
+    try await race([201, 422]) { _, party in try await invite([party.cleo, party.ana], by: party.ben) }
+  }
+
+  @Test func `inviting`() async throws {
+    try await race([201, 422]) { _, party in try await invite([party.ben, party.cleo], by: party.ana) }
+  }
+
+  @Test func `an edit that everybody invited hears of`() async throws {
+    try await race([200]) { _, party in
+      try await party.ben.send("PATCH", "events/\(party.bens)", #"{"note": "New", "capacity": 1}"#).status
+    }
+  }
+
+  @Test func `answers of both`() async throws {
+    try await race([200, 404]) { _, party in
+      async let hers = party.ana.send(
+        "PUT", "events/\(party.bens)/invitations/me", #"{"status": "maybe"}"#
+      ).status
+      let his = try await party.ben.send("PUT", "events/\(party.anas)/invitations/me", #"{"status": "going"}"#).status
+      let status = try await hers
+      #expect([200, 404].contains(status))
+      return his
+    }
+  }
+
+  @Test func `an answer of whoever waits`() async throws {
+    try await race([200]) { _, party in
+      try await party.cleo.send("PUT", "events/\(party.bens)/invitations/me", #"{"status": "declined"}"#).status
+    }
+  }
+
+  @Test func `a new name of whom it is about`() async throws {
+    try await race([200]) { _, party in
+      try await party.ben.send("PATCH", "users/me", #"{"displayName": "Benjamin"}"#).status
+    }
+  }
+
+  @Test func `being blocked in return`() async throws {
+    try await race([204]) { _, party in try await party.ben.send("PUT", "blocks/\(party.ana.id)").status }
+  }
+
+  @Test func `a third who blocks both of them`() async throws {
+    try await race([204]) { _, party in
+      async let one = party.cleo.send("PUT", "blocks/\(party.ben.id)").status
+      let other = try await party.cleo.send("PUT", "blocks/\(party.ana.id)").status
+      let status = try await one
+      #expect(status == 204)
+      return other
+    }
+  }
+
+  @Test func `archiving`() async throws {
+    try await race([1]) { app, _ in
+      // Beyond all their ends.
+      let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
+      _ = try await app.database.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
+      return 1
+    }
+  }
+
+  @Test func `deleting the account of whom it is about`() async throws {
+    try await race([204], blocking: [204, 404]) { _, party in
+      try await party.ben.send("DELETE", "users/me", #"{"password": "\#(party.ben.password)"}"#).status
+    }
+  }
+
+  /// A copy of the list of blocks with the last stamp is the last list, whatever happens to the names in it.
+  @Test func `no copy of the blocks with an old name is called fresh`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      for round in 0..<12 {
+        try await ana.expectNoStaleCopyCalledFresh(of: "blocks") {
+          async let block: Answer = ana.block(ben)
+          async let name: Answer = ben.editProfile(#"{"displayName": "Ben \#(round)"}"#)
+          _ = try await (block, name)
+        }
+        #expect(try await ana.get("blocks")["items"][0]["user"]["displayName"].string == "Ben \(round)")
+        try await ana.unblock(ben)
+      }
+    }
+  }
+
+  @Test func `everybody blocking everybody`() async throws {
+    try await TestApp.run { app in
+      var phones: [Phone] = []
+      for number in 0..<6 { phones.append(try await app.signUp("user\(number)")) }
+      for (index, one) in phones.enumerated() {
+        for other in phones.dropFirst(index + 1) { try await app.befriend(one, other) }
+      }
+      for phone in phones {
+        let guests = phones.filter { $0.id != phone.id }
+        let id = try await phone.createEvent(inviting: guests, capacity: 2)["id"].string ?? ""
+        for guest in guests { try await guest.answer("going", to: id) }
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for one in phones {
+          for other in phones where other.id != one.id { group.addTask { _ = try await one.block(other) } }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await app.value("SELECT count(*) FROM blocks") == 30)
+      #expect(try await app.value("SELECT count(*) FROM friendships") == 0)
+      #expect(try await app.value("SELECT count(*) FROM invitations") == 0)
+      try await app.expectConsistency()
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Postgres
+import Testing
+
+@testable import App
+
+extension Phone {
+  @discardableResult
+  func cancel(
+    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("DELETE", "friend-requests/\(request)")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func unfriend(
+    _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("DELETE", "friends/\(other.id)")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func block(
+    _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("PUT", "blocks/\(other.id)")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func unblock(
+    _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("DELETE", "blocks/\(other.id)")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  /// The usernames of whom this person has blocked, newest first.
+  func blocked() async throws -> [String] {
+    try await get("blocks")["items"].array.compactMap { $0["user"]["username"].string }
+  }
+}
+
+extension TestApp {
+  /// Between two people one of whom has blocked the other there is no friendship, no pending request, no invitation to
+  /// a coming event, and nothing in the queue.
+  func expectNothingCrossesABlock(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let rows = try await database.rows(
+      """
+      SELECT 'friendship' FROM friendships AS f JOIN hidden AS h ON h.user_id = f.user_a AND h.hidden_id = f.user_b
+      UNION ALL
+      SELECT 'request' FROM friend_requests AS r
+      JOIN hidden AS h ON h.user_id = r.sender_id AND h.hidden_id = r.receiver_id
+      WHERE r.status = 'pending'
+      UNION ALL
+      SELECT 'invitation' FROM invitations AS i
+      JOIN events AS e ON e.id = i.event_id
+      JOIN hidden AS h ON h.user_id = i.user_id AND h.hidden_id = e.creator_id
+      WHERE e.status = 'scheduled' AND e.archived_at IS NULL
+      UNION ALL
+      SELECT q.type FROM notification_queue AS q
+      JOIN hidden AS h ON h.user_id = q.recipient_id
+      LEFT JOIN events AS e ON e.id = q.subject_id
+      WHERE q.payload->>'userId' = h.hidden_id::text OR e.creator_id = h.hidden_id
+      """)
+    let crossing = try rows.map { try $0[0] as String }
+    #expect(crossing == [], sourceLocation: sourceLocation)
+  }
+}
