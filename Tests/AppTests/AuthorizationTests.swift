@@ -120,6 +120,7 @@ private struct Line: CustomStringConvertible {
     POST   events                          needed       422    201     201     422   422 422:invalid-fields
     GET    events/{id}                     needed       404    404     200     404   200 404:event-not-found
     PATCH  events/{id}                     needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
+    GET    events/{id}/calendar.ics        needed       404    404     200     404   200 404:event-not-found
     PUT    events/{id}/invitations/me      needed       404    404     200     404   409 404:event-not-found 409:own-event
     GET    invitations                     needed       200    200     200     200   200
     POST   cache/validate/{userId}         needed       403    403     403     403   200 403:not-yours

@@ -625,6 +625,7 @@ private struct Scene: Sendable {
           ),
           (#"{"endTime": "2001-01-01T00:00:00Z"}"#, ["endTime"]),
         ]),
+      Call("GET", "/api/v1/events/{id}/calendar.ics", by: ana, id: event),
       Call("GET", "/api/v1/invitations", by: dev, isList: true),
       Call(
         "PUT", "/api/v1/events/{id}/invitations/me", by: dev, id: event, body: #"{"status": "going"}"#,

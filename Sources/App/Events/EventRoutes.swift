@@ -15,6 +15,7 @@ struct EventRoutes {
     routes.post("events", use: create)
     routes.get("events/{id}", use: get)
     routes.patch("events/{id}", use: edit)
+    routes.get("events/{id}/calendar.ics", use: calendar)
   }
 
   private enum When: String, CaseIterable {
@@ -58,6 +59,11 @@ struct EventRoutes {
   @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
     .event(
       try await Event.find(try context.id("id", else: .eventNotFound), for: try context.user, in: database))
+  }
+
+  @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    return .calendar(try await Event.find(id, for: try context.user, in: database).event)
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {

@@ -1,0 +1,360 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct CalendarTests {
+  @Test func `a calendar gets an event as one VEVENT, with everything that it says`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.makeEvent(
+        """
+        {"title": "Picnic", "note": "Bring a blanket", "startTime": "2030-05-01T18:00:00Z",
+         "endTime": "2030-05-01T20:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(ben.id)"],
+         "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": -0.0000004}}
+        """)
+      try await app.takeNotifications()
+      let answer = try await ana.send("GET", "events/\(id)/calendar.ics")
+      #expect(answer.status == 200)
+      #expect(answer.header("Content-Type") == "text/calendar; charset=utf-8")
+      #expect(answer.header("Content-Disposition") == "attachment; filename=\"event-\(id).ics\"")
+      let file = try CalendarFile(answer)
+      let event = try await ana.get("events/\(id)")
+      let stamps = ["DTSTAMP", "CREATED", "LAST-MODIFIED"]
+      #expect(
+        file.lines.filter { line in !stamps.contains { line.hasPrefix($0) } } == [
+          "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Muster//Muster//EN", "METHOD:PUBLISH", "BEGIN:VEVENT",
+          "UID:\(id)",
+          "SEQUENCE:0", "STATUS:CONFIRMED", "TRANSP:OPAQUE", "DTSTART:20300501T180000Z", "DTEND:20300501T200000Z",
+          "SUMMARY:Picnic", "DESCRIPTION:Bring a blanket", "LOCATION:Tempelhof", "GEO:52.473100;-0.000000",
+          "ORGANIZER;CN=\"Ana\":urn:uuid:\(ana.id)", "END:VEVENT", "END:VCALENDAR",
+        ])
+      for (name, member) in [("CREATED", "createdAt"), ("LAST-MODIFIED", "updatedAt")] {
+        let instant = try file.instant(name).rfc3339()
+        #expect(instant == event[member].string)
+      }
+      let made = try file.instant("DTSTAMP")
+      #expect(made <= .now() && made.adding(seconds: 60) > .now())
+    }
+  }
+
+  @Test func `its creator and those invited may read it, and nobody else learns that it exists`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let (hidden, unknown) = (
+        try await cleo.send("GET", "events/\(id)/calendar.ics"),
+        try await cleo.send("GET", "events/\(Event.ID.new())/calendar.ics")
+      )
+      for answer in [hidden, unknown] {
+        #expect(answer.status == 404)
+        #expect(answer.problem == "event-not-found")
+        #expect(answer.json["detail"] == unknown.json["detail"])
+      }
+      // It is the same event for a guest, whatever the answer; but it takes up the time only of who goes.
+      for (status, transparency) in [
+        (nil, "TRANSPARENT"), ("maybe", "TRANSPARENT"), ("going", "OPAQUE"), ("declined", "TRANSPARENT"),
+      ] {
+        if let status { try await ben.answer(status, to: id) }
+        let file = try await ben.calendar(of: id)
+        #expect(file.value("STATUS") == "CONFIRMED")
+        #expect(file.value("TRANSP") == transparency)
+        #expect(file.value("SEQUENCE") == "0")
+        #expect(!file.text.contains("@"), "an address")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an edit makes a later copy of the same event, and so does its cancelling`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      try await ana.edit(id, #"{"title": "Dinner", "startTime": "2030-05-01T19:00:00Z", "endTime": null}"#)
+      let edited = try await ben.calendar(of: id)
+      #expect(edited.value("UID") == id)
+      #expect(edited.value("SEQUENCE") == "1")
+      #expect(edited.value("SUMMARY") == "Dinner")
+      #expect(edited.value("DTSTART") == "20300501T210000")
+      // No end is made up.
+      #expect(edited.value("DTEND") == nil)
+      #expect(edited.value("DESCRIPTION") == nil && edited.value("LOCATION") == nil && edited.value("GEO") == nil)
+
+      try await ana.deleteAccount()
+      let cancelled = try await ben.calendar(of: id)
+      #expect(cancelled.value("UID") == id)
+      #expect(cancelled.value("SEQUENCE") == "2")
+      #expect(cancelled.value("STATUS") == "CANCELLED")
+      #expect(cancelled.lines.contains("ORGANIZER:urn:uuid:00000000-0000-0000-0000-000000000000"))
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: Time zones
+
+  @Test func `start and end are what the zone's clocks show, and the file says how to read them`() async throws {
+    let cases = [
+      // The hour that Berlin's clocks skip in spring, and the one that they show twice in autumn.
+      ("Europe/Berlin", "2026-03-29T00:59:00Z", "20260329T015900", "2026-03-29T01:00:00Z", "20260329T030000"),
+      ("Europe/Berlin", "2026-10-25T00:30:00Z", "20261025T023000", "2026-10-25T02:00:00Z", "20261025T030000"),
+      ("America/New_York", "2026-03-08T06:59:00Z", "20260308T015900", "2026-03-08T07:00:00Z", "20260308T030000"),
+      // Not a whole hour from UTC, with and without summer time, and a summer time of half an hour.
+      ("Asia/Kolkata", "2026-05-01T18:00:00Z", "20260501T233000", "2026-05-01T18:45:00Z", "20260502T001500"),
+      ("America/St_Johns", "2026-07-10T12:00:00Z", "20260710T093000", "2026-07-10T13:00:00Z", "20260710T103000"),
+      ("Australia/Lord_Howe", "2026-04-04T14:00:00Z", "20260405T010000", "2026-04-04T15:30:00Z", "20260405T020000"),
+      // Morocco's clocks are set back for Ramadan.
+      ("Africa/Casablanca", "2024-03-10T01:00:00Z", "20240310T020000", "2024-03-10T03:00:00Z", "20240310T030000"),
+      ("Africa/Casablanca", "2024-04-14T01:00:00Z", "20240414T010000", "2024-04-14T02:00:00Z", "20240414T030000"),
+      // Ireland's standard time is that of summer; winter's is set back from it.
+      ("Europe/Dublin", "2026-01-10T12:00:00Z", "20260110T120000", "2026-01-10T13:00:00Z", "20260110T130000"),
+      ("Europe/Dublin", "2026-07-10T12:00:00Z", "20260710T130000", "2026-07-10T13:00:00Z", "20260710T140000"),
+      // Once there were seconds.
+      ("Africa/Monrovia", "1971-06-01T12:00:00Z", "19710601T111530", "1971-06-01T13:00:00Z", "19710601T121530"),
+    ]
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (zone, start, localStart, end, localEnd) in cases {
+        let file = try await ana.calendar(from: start, to: end, in: zone)
+        #expect(file.lines.contains("DTSTART;TZID=\(zone):\(localStart)"), "\(zone) \(start)")
+        #expect(file.lines.contains("DTEND;TZID=\(zone):\(localEnd)"), "\(zone) \(start)")
+        #expect(file.lines.filter { $0 == "TZID:\(zone)" }.count == 1)
+        let (first, last) = (try file.instant("DTSTART").rfc3339(), try file.instant("DTEND").rfc3339())
+        #expect(first == start && last == end, "\(zone): \(first) to \(last)")
+      }
+    }
+  }
+
+  @Test func `a zone's changes are given as its clocks showed them`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let berlin = try await ana.calendar(from: "2026-03-28T22:00:00Z", to: "2026-03-29T08:00:00Z", in: "Europe/Berlin")
+      let spring = [
+        "BEGIN:DAYLIGHT", "DTSTART:20260329T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0200", "END:DAYLIGHT",
+      ]
+      let autumn = [
+        "BEGIN:STANDARD", "DTSTART:20261025T030000", "TZOFFSETFROM:+0200", "TZOFFSETTO:+0100", "END:STANDARD",
+      ]
+      let start = try #require(berlin.lines.firstIndex(of: "DTSTART:20260329T020000"))
+      #expect(Array(berlin.lines[(start - 1)..<(start + 9)]) == spring + autumn)
+
+      let lordHowe = try await ana.calendar(
+        from: "2026-04-04T14:00:00Z", to: "2026-04-04T16:00:00Z", in: "Australia/Lord_Howe")
+      let back = try #require(lordHowe.lines.firstIndex(of: "DTSTART:20260405T020000"))
+      #expect(Array(lordHowe.lines[(back + 1)...(back + 2)]) == ["TZOFFSETFROM:+1100", "TZOFFSETTO:+1030"])
+
+      let kolkata = try await ana.calendar(from: "2026-05-01T18:00:00Z", to: "2026-05-01T19:00:00Z", in: "Asia/Kolkata")
+      #expect(kolkata.lines.filter { $0.hasPrefix("TZOFFSET") } == ["TZOFFSETFROM:+0530", "TZOFFSETTO:+0530"])
+    }
+  }
+
+  @Test func `what no clock of a zone can say is said in UTC`() async throws {
+    let cases = [
+      // The second time that Berlin's clocks show half past two; the start of one event and the end of another.
+      ("Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T05:00:00Z"),
+      ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-25T01:59:59Z"),
+      ("Australia/Lord_Howe", "2026-04-04T15:00:00Z", "2026-04-04T17:00:00Z"),
+      ("UTC", "2026-05-01T18:00:00Z", "2026-05-01T19:00:00Z"),
+      ("Etc/GMT+5", "2026-05-01T18:00:00Z", "2026-05-01T19:00:00Z"),
+      // As long and as late as an event can be.
+      ("Europe/Berlin", "2026-05-01T18:00:00Z", "2028-05-01T18:00:00Z"),
+      ("Europe/Berlin", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
+      ("Europe/Berlin", "9999-12-31T23:00:00Z", "9999-12-31T23:59:59Z"),
+    ]
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (zone, start, end) in cases {
+        let file = try await ana.calendar(from: start, to: end, in: zone)
+        let digits = [start, end].map { $0.filter { $0 != "-" && $0 != ":" } }
+        #expect(file.lines.contains("DTSTART:\(digits[0])"), "\(zone) \(start)")
+        #expect(file.lines.contains("DTEND:\(digits[1])"), "\(zone) \(end)")
+        #expect(!file.text.contains("TZ"), "\(zone) \(start)")
+      }
+    }
+  }
+
+  // MARK: Text
+
+  @Test func `long lines are folded between characters`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana", displayName: String(repeating: "é", count: 100))
+      for shift in 0..<8 {
+        // Characters of 1, 2, 3 and 4 octets, and some that are made of several.
+        let title = String(repeating: "x", count: shift) + String(repeating: "🧗‍♀️é日🎉", count: 20)
+        let id = try await ana.makeEvent(
+          #"{"title": "\#(title)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#)
+        let file = try await ana.calendar(of: id)
+        #expect(file.value("SUMMARY") == title.precomposedStringWithCanonicalMapping)
+        #expect(file.foldedLines.count > file.lines.count + 5)
+        for line in file.foldedLines {
+          #expect(line.count <= 75)
+          // Octets of a character follow its first one.
+          #expect(line.first.map { $0 & 0b1100_0000 == 0b1000_0000 } != true, "a character is split")
+        }
+        #expect(!file.text.contains("\u{fffd}"), "a character is split")
+      }
+    }
+  }
+
+  @Test func `no text passes for a property`() async throws {
+    let texts = [
+      (#"a\\b;c,d:e\"f"#, #"a\\b\;c\,d:e"f"#), (#"\\n"#, #"\\n"#),
+      (#"Innocent\r\nATTENDEE:mailto:eve@example.com"#, #"Innocent\nATTENDEE:mailto:eve@example.com"#),
+      (#"A\nEND:VEVENT\rBEGIN:VEVENT"#, #"A\nEND:VEVENT\nBEGIN:VEVENT"#), (#"A\n\rB\r\n\r\nC"#, #"A\n\nB\n\nC"#),
+      (#"A\u2028STATUS:X\u2029B\u0085C\u000bD\u000cE"#, #"A\nSTATUS:X\nB\nC\nD\nE"#),
+      (#"tab\tbell\u0007escape\u001bdelete\u007f."#, "tab\tbellescapedelete."),
+    ]
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let plain = try await ana.calendar(
+        of: ana.makeEvent(
+          """
+          {"title": "A", "note": "B", "location": {"name": "C"}, "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}
+          """))
+      for (text, written) in texts {
+        let id = try await ana.makeEvent(
+          """
+          {"title": "\(text)", "note": "\(text)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC",
+           "location": {"name": "\(text)"}}
+          """)
+        let file = try await ana.calendar(of: id)
+        for name in ["SUMMARY", "DESCRIPTION", "LOCATION"] { #expect(file.value(name) == written, "\(name): \(text)") }
+        #expect(file.names == plain.names, "\(text)")
+      }
+    }
+  }
+
+  @Test func `no name of a host passes for a property either`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana", displayName: #"Ana \"A\"; D,\r\nX: é\u2028\u0007"#)
+      let id = try await ana.createEvent()["id"].string ?? ""
+      let file = try await ana.calendar(of: id)
+      #expect(file.lines.contains("ORGANIZER;CN=\"Ana 'A'; D,  X: é  \":urn:uuid:\(ana.id)"), "\(file.text)")
+    }
+  }
+}
+
+/// A calendar file as a calendar reads it, and not as the service writes it.
+private struct CalendarFile {
+  let text: String
+  /// As they are sent, without their ends.
+  let foldedLines: [[UInt8]]
+  /// Unfolded.
+  let lines: [String]
+
+  private struct Unreadable: Error {
+    let text: String
+  }
+
+  init(_ answer: Answer) throws {
+    text = answer.body
+    let bytes = Array(text.utf8)
+    var folded: [[UInt8]] = [[]]
+    for (index, byte) in bytes.enumerated() {
+      switch byte {
+      case UInt8(ascii: "\r"): try #require(index + 1 < bytes.count && bytes[index + 1] == UInt8(ascii: "\n"))
+      case UInt8(ascii: "\n"):
+        try #require(index > 0 && bytes[index - 1] == UInt8(ascii: "\r"))
+        folded.append([])
+      default: folded[folded.count - 1].append(byte)
+      }
+    }
+    let rest = folded.removeLast()
+    try #require(rest.isEmpty, "the last line has an end")
+    foldedLines = folded
+    var whole: [[UInt8]] = []
+    for line in folded {
+      if line.first == UInt8(ascii: " ") {
+        try #require(!whole.isEmpty)
+        whole[whole.count - 1] += line.dropFirst()
+      } else {
+        whole.append(line)
+      }
+    }
+    lines = whole.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The properties of the event, or what began and ended, in order.
+  var names: [String] { event.map { String($0.prefix { $0 != ":" && $0 != ";" }) } }
+
+  private var event: ArraySlice<String> { lines.drop { $0 != "BEGIN:VEVENT" } }
+
+  /// What a property of the event says, its parameters left out. Nil if there is none.
+  func value(_ name: String) -> String? {
+    let line = event.first { $0.hasPrefix("\(name):") || $0.hasPrefix("\(name);") }
+    return line.map { String($0.drop { $0 != ":" }.dropFirst()) }
+  }
+
+  /// The instant of a time, by the zone in the file.
+  func instant(_ name: String) throws -> Timestamp {
+    let text = try #require(value(name))
+    let time = try Self.time(text)
+    if text.hasSuffix("Z") { return time }
+    let observances = try self.observances
+    // What clocks show twice means the first time.
+    let candidates = observances.map { time.adding(seconds: -$0.offset) }.sorted()
+    let instant = candidates.first { candidate in
+      let current = observances.last { $0.onset <= candidate }
+      return current.map { candidate.adding(seconds: $0.offset) == time } ?? false
+    }
+    return try #require(instant, "\(name)")
+  }
+
+  /// By onset.
+  private var observances: [(onset: Timestamp, offset: Int)] {
+    get throws {
+      var found: [(onset: Timestamp, offset: Int)] = []
+      for (index, line) in lines.enumerated() where line == "BEGIN:STANDARD" || line == "BEGIN:DAYLIGHT" {
+        let properties = lines[(index + 1)...].prefix { !$0.hasPrefix("END:") }
+        func property(_ name: String) throws -> String {
+          let line = try #require(properties.first { $0.hasPrefix("\(name):") })
+          return String(line.dropFirst(name.count + 1))
+        }
+        let before = try Self.offset(try property("TZOFFSETFROM"))
+        let onset = try Self.time(try property("DTSTART")).adding(seconds: -before)
+        found.append((onset, try Self.offset(try property("TZOFFSETTO"))))
+      }
+      return found.sorted { $0.onset < $1.onset }
+    }
+  }
+
+  /// A date and time, as if it were in UTC.
+  private static func time(_ text: String) throws -> Timestamp {
+    guard let match = text.wholeMatch(of: /(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z?/)?.output,
+      let time = Timestamp(rfc3339: "\(match.1)-\(match.2)-\(match.3)T\(match.4):\(match.5):\(match.6)Z")
+    else { throw Unreadable(text: text) }
+    return time
+  }
+
+  private static func offset(_ text: String) throws -> Int {
+    guard let match = text.wholeMatch(of: /([+-])(\d\d)(\d\d)(\d\d)?/)?.output else {
+      throw Unreadable(text: text)
+    }
+    let parts = [match.2, match.3, match.4 ?? "0"].map { Int($0) ?? 0 }
+    return (match.1 == "-" ? -1 : 1) * (parts[0] * 3600 + parts[1] * 60 + parts[2])
+  }
+}
+
+extension Phone {
+  fileprivate func calendar(
+    of event: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> CalendarFile {
+    let answer = try await send("GET", "events/\(event)/calendar.ics")
+    #expect(answer.status == 200, "\(answer.body)", sourceLocation: sourceLocation)
+    return try CalendarFile(answer)
+  }
+
+  /// Makes an event and reads its calendar.
+  fileprivate func calendar(from start: String, to end: String, in zone: String) async throws -> CalendarFile {
+    try await calendar(
+      of: makeEvent(#"{"title": "A", "startTime": "\#(start)", "endTime": "\#(end)", "timeZone": "\#(zone)"}"#))
+  }
+
+  /// - Returns: the event's id.
+  fileprivate func makeEvent(_ body: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
+    let answer = try await send("POST", "events", body)
+    #expect(answer.status == 201, "\(answer.body)", sourceLocation: sourceLocation)
+    return try #require(answer.json["id"].string, sourceLocation: sourceLocation)
+  }
+}

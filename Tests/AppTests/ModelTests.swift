@@ -1,0 +1,92 @@
+import Foundation
+import Hummingbird
+import Postgres
+import Synchronization
+import Testing
+
+@testable import App
+
+/// Random sequences of all verbs against a model of the contract that is too simple to be wrong in the same way. See
+/// ``ModelWorld`` and ``Model``.
+@Suite struct ModelTests {
+  private static let environment = ProcessInfo.processInfo.environment
+  /// Set for more of the same.
+  private static let isLong = environment["MUSTER_LONG_TESTS"] != nil
+  private static let steps = isLong ? 400 : 100
+  /// A violation names its seed: set `MUSTER_MODEL_SEED` to it to see it again.
+  private static let seeds: [UInt64] = {
+    if let seed = environment["MUSTER_MODEL_SEED"].flatMap({ UInt64($0) }) { return [seed] }
+    return Array(0..<(isLong ? 60 : 3))
+  }()
+  private static let atOnce = 3
+
+  @Test func `every list and every notification is as the model says, whatever people do`() async throws {
+    let tally = Tally()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (number, seed) in Self.seeds.enumerated() {
+        if number >= Self.atOnce { _ = try await group.next() }
+        group.addTask {
+          try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+            var world = try await ModelWorld(app, seed: seed)
+            try await world.run(steps: Self.steps)
+            tally.add(world.done)
+            try await app.expectConsistency()
+            try await app.takeNotifications()
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    guard Self.seeds.count > 1 else { return }
+    for verb in ModelWorld.Verb.on { #expect(tally.done[verb, default: 0] > 0, "\(verb) is never done") }
+  }
+
+  @Test func `a verb has a route, or is switched off`() async throws {
+    try await TestApp.run { app in
+      let routes = Set(
+        makeRouter(app.dependencies).routes.map { route in
+          let path = route.path.description
+          return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
+        })
+      for verb in ModelWorld.Verb.allCases {
+        guard let route = verb.route else { continue }
+        #expect(routes.contains(route) != ModelWorld.Verb.off.contains(verb), "\(route)")
+      }
+    }
+  }
+
+  // MARK: That it can fail
+
+  @Test(arguments: [
+    ("UPDATE users SET display_name = display_name || '!'", "not as it should be"),
+    ("DELETE FROM friendships", "not as it should be"),
+    ("DELETE FROM notification_queue", "The queue is not as it should be"),
+    ("UPDATE notification_queue SET recipient_id = subject_id", "The queue is not as it should be"),
+    // What the model does not look at counts all the same: no copy may be called fresh that differs in a byte.
+    ("UPDATE friendships SET since = since - interval '1 day'", "its stamp has not moved on"),
+  ])
+  func `a change that nobody made is found out`(sql: String, finding: String) async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      var world = try await ModelWorld(app, seed: 0)
+      try await world.checkEverything()
+      try await app.database.execute("\(unescaped: sql)")
+      do {
+        try await world.checkEverything()
+        Issue.record("nothing is found")
+      } catch let violation as ModelWorld.Violation {
+        #expect(violation.description.contains(finding), "\(violation)")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  private final class Tally: Sendable {
+    private let counts = Mutex<[ModelWorld.Verb: Int]>([:])
+
+    var done: [ModelWorld.Verb: Int] { counts.withLock { $0 } }
+
+    func add(_ more: [ModelWorld.Verb: Int]) {
+      counts.withLock { $0.merge(more) { $0 + $1 } }
+    }
+  }
+}

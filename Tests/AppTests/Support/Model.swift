@@ -1,0 +1,399 @@
+/// What the contract makes of people, their plans, and what they hear of it: arrays that are searched from end to end,
+/// and nothing kept that can be counted. It knows nothing of how the service does it, and is never asked for speed.
+///
+/// People, requests and events are known by their places in the arrays. Each verb returns the statuses that are right
+/// for it; several where the contract leaves it open whether what has no effect is refused.
+struct Model {
+  struct Person {
+    let id: String
+    let email: String
+    var username: String
+    var displayName: String
+    var bio: String?
+    var isGone = false
+  }
+
+  struct Request {
+    let id: String
+    let sender: Int
+    let receiver: Int
+    /// `ended` by a block or with an account: which of the others it then is, nobody says.
+    var status = "pending"
+  }
+
+  struct Friendship {
+    let one: Int
+    let other: Int
+
+    func isOf(_ person: Int) -> Bool { one == person || other == person }
+
+    func isBetween(_ person: Int, _ friend: Int) -> Bool { isOf(person) && isOf(friend) && person != friend }
+  }
+
+  struct Block: Equatable {
+    let by: Int
+    let of: Int
+  }
+
+  struct Plan {
+    var title: String
+    var note: String?
+    var start: String
+    var end: String?
+    var location: String?
+    var capacity: Int?
+
+    /// The worlds of the tests have events that were over long ago and events that are years ahead.
+    var isOver: Bool { start < "2025" }
+  }
+
+  struct Event {
+    let id: String
+    let host: Int
+    var plan: Plan
+    var status = "scheduled"
+    var version = 1
+    var isArchived = false
+
+    /// No longer changes.
+    var isClosed: Bool { status == "cancelled" || isArchived }
+  }
+
+  struct Invitation {
+    let event: Int
+    let guest: Int
+    var status = "invited"
+    /// When it was answered last, on the model's clock.
+    var answered = 0
+  }
+
+  struct Notice {
+    let type: String
+    let recipient: Int
+    var event: Int?
+    var user: Int?
+    var others: [String] = []
+  }
+
+  private(set) var people: [Person] = []
+  private(set) var requests: [Request] = []
+  private(set) var friendships: [Friendship] = []
+  private(set) var blocks: [Block] = []
+  private(set) var events: [Event] = []
+  private(set) var invitations: [Invitation] = []
+  private(set) var queue: [Notice] = []
+  private var clock = 0
+
+  private static let done: Set<Int> = [200, 201, 204]
+  private static let doneOrMissing: Set<Int> = [200, 201, 204, 404]
+
+  var present: [Int] { people.indices.filter { !people[$0].isGone } }
+
+  func areFriends(_ one: Int, _ other: Int) -> Bool {
+    friendships.contains { $0.isBetween(one, other) }
+  }
+
+  func isHidden(_ one: Int, from other: Int) -> Bool {
+    blocks.contains(Block(by: one, of: other)) || blocks.contains(Block(by: other, of: one))
+  }
+
+  func friends(of person: Int) -> [Int] {
+    people.indices.filter { areFriends(person, $0) }
+  }
+
+  func invitation(of guest: Int, to event: Int) -> Int? {
+    invitations.firstIndex { $0.event == event && $0.guest == guest }
+  }
+
+  func guests(of event: Int) -> [Int] {
+    invitations.filter { $0.event == event }.map(\.guest)
+  }
+
+  func canSee(_ event: Int, _ person: Int) -> Bool {
+    events[event].host == person || guests(of: event).contains(person)
+  }
+
+  // MARK: People
+
+  mutating func register(_ person: Person) {
+    people.append(person)
+  }
+
+  mutating func edit(_ person: Int, username: String?, displayName: String?, bio: String??) {
+    if let username { people[person].username = username }
+    if let displayName { people[person].displayName = displayName }
+    if let bio { people[person].bio = bio }
+  }
+
+  mutating func deleteAccount(of person: Int) {
+    clock += 1
+    queue.removeAll { $0.recipient == person || $0.user == person }
+    for event in events.indices where events[event].host == person && !events[event].isClosed {
+      if events[event].plan.isOver { continue }
+      events[event].status = "cancelled"
+      events[event].version += 1
+      tellGuests(of: event, "event-cancelled")
+    }
+    people[person].isGone = true
+    friendships.removeAll { $0.isOf(person) }
+    blocks.removeAll { $0.by == person || $0.of == person }
+    endRequests { $0.sender == person || $0.receiver == person }
+    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event) }
+  }
+
+  private mutating func endRequests(_ isMeant: (Request) -> Bool) {
+    for index in requests.indices where requests[index].status == "pending" && isMeant(requests[index]) {
+      requests[index].status = "ended"
+    }
+  }
+
+  // MARK: Friends
+
+  /// - Parameter id: of the request that was made, if one was.
+  mutating func send(_ id: String, from sender: Int, to receiver: Int) -> Set<Int> {
+    if sender == receiver { return [422] }
+    if people[receiver].isGone || isHidden(receiver, from: sender) { return [404] }
+    if areFriends(sender, receiver) { return [409] }
+    for index in requests.indices where requests[index].status == "pending" {
+      let request = requests[index]
+      if request.sender == sender && request.receiver == receiver { return [200] }
+      if request.sender == receiver && request.receiver == sender {
+        befriend(index)
+        tell(Notice(type: "friend-accepted", recipient: sender, user: receiver), by: receiver)
+        tell(Notice(type: "friend-accepted", recipient: receiver, user: sender), by: sender)
+        return [200]
+      }
+    }
+    requests.append(Request(id: id, sender: sender, receiver: receiver))
+    tell(Notice(type: "friend-request", recipient: receiver, user: sender, others: ["requestId=\(id)"]), by: sender)
+    return [201]
+  }
+
+  mutating func accept(_ request: Int, by person: Int) -> Set<Int> {
+    if let answer = self.answer(to: request, as: "accepted", by: person, of: requests[request].receiver) {
+      return answer
+    }
+    befriend(request)
+    let sender = requests[request].sender
+    tell(Notice(type: "friend-accepted", recipient: sender, user: person), by: person)
+    return [200]
+  }
+
+  mutating func decline(_ request: Int, by person: Int) -> Set<Int> {
+    if let answer = self.answer(to: request, as: "declined", by: person, of: requests[request].receiver) {
+      return answer
+    }
+    requests[request].status = "declined"
+    return [200]
+  }
+
+  mutating func cancel(_ request: Int, by person: Int) -> Set<Int> {
+    if let answer = self.answer(to: request, as: "cancelled", by: person, of: requests[request].sender) {
+      return answer
+    }
+    requests[request].status = "cancelled"
+    return Self.done
+  }
+
+  /// What a verb gets that has no effect on a request; nil if it has one.
+  private func answer(to request: Int, as status: String, by person: Int, of rightful: Int) -> Set<Int>? {
+    let request = requests[request]
+    if person != rightful || people[request.sender].isGone || people[request.receiver].isGone { return [404] }
+    if request.status == "ended" || isHidden(request.sender, from: request.receiver) { return [200, 204, 404, 409] }
+    if request.status == status { return Self.done }
+    return request.status == "pending" ? nil : [409]
+  }
+
+  private mutating func befriend(_ request: Int) {
+    requests[request].status = "accepted"
+    friendships.append(Friendship(one: requests[request].sender, other: requests[request].receiver))
+  }
+
+  mutating func unfriend(_ other: Int, by person: Int) -> Set<Int> {
+    guard areFriends(person, other) else { return Self.doneOrMissing }
+    friendships.removeAll { $0.isBetween(person, other) }
+    return Self.done
+  }
+
+  /// - Parameter wasDone: whether the service did it. That is left open towards somebody who has blocked the person:
+  ///   they do not exist for the person, who may all the same want to be rid of them.
+  mutating func block(_ other: Int, by person: Int, wasDone: Bool) -> Set<Int> {
+    if people[other].isGone { return [404] }
+    if blocks.contains(Block(by: person, of: other)) { return Self.done }
+    if isHidden(other, from: person) {
+      if wasDone { blocks.append(Block(by: person, of: other)) }
+      return Self.doneOrMissing
+    }
+    clock += 1
+    blocks.append(Block(by: person, of: other))
+    friendships.removeAll { $0.isBetween(person, other) }
+    endRequests { $0.sender == person && $0.receiver == other || $0.sender == other && $0.receiver == person }
+    let hosts = events.map(\.host)
+    for (one, two) in [(person, other), (other, person)] {
+      queue.removeAll { notice in
+        notice.recipient == one && (notice.user == two || notice.event.map { hosts[$0] == two } == true)
+      }
+    }
+    // What is cancelled does not come, and no longer changes.
+    for event in events.indices where !events[event].isClosed && !events[event].plan.isOver {
+      if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event) }
+      if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event) }
+    }
+    return Self.done
+  }
+
+  mutating func unblock(_ other: Int, by person: Int) -> Set<Int> {
+    guard blocks.contains(Block(by: person, of: other)) else { return Self.doneOrMissing }
+    blocks.removeAll { $0 == Block(by: person, of: other) }
+    return Self.done
+  }
+
+  // MARK: Events
+
+  /// - Parameter id: of the event that was made, if one was.
+  mutating func create(_ id: String, _ plan: Plan, by host: Int, inviting guests: [Int]) -> Set<Int> {
+    if guests.contains(where: { !areFriends(host, $0) }) { return [422] }
+    clock += 1
+    events.append(Event(id: id, host: host, plan: plan))
+    add(guests, to: events.count - 1)
+    return [201]
+  }
+
+  /// - Parameter version: that the edit claims to be based on.
+  mutating func edit(_ event: Int, by person: Int, to new: Plan, ifVersion version: Int?) -> Set<Int> {
+    if let refusal = self.refusal(of: event, to: person) { return refusal }
+    if let version, version != events[event].version { return [412] }
+    if let end = new.end, end <= new.start { return [422] }
+    let old = events[event].plan
+    var changes: [String] = []
+    if new.title != old.title { changes.append("title") }
+    if new.note != old.note { changes.append("note") }
+    if new.start != old.start { changes.append("startTime") }
+    if new.end != old.end { changes.append("endTime") }
+    if new.location != old.location { changes.append("location") }
+    if new.capacity != old.capacity { changes.append("capacity") }
+    if changes.isEmpty { return [200] }
+    clock += 1
+    events[event].plan = new
+    events[event].version += 1
+    tellGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: " ")])
+    promote(to: event)
+    return [200]
+  }
+
+  mutating func cancelEvent(_ event: Int, by person: Int) -> Set<Int> {
+    if let refusal = self.refusal(of: event, to: person) {
+      return events[event].host == person && events[event].status == "cancelled" ? refusal.union(Self.done) : refusal
+    }
+    events[event].status = "cancelled"
+    events[event].version += 1
+    tellGuests(of: event, "event-cancelled")
+    return Self.done
+  }
+
+  /// All events that were over a day ago.
+  mutating func archive() {
+    for event in events.indices where events[event].plan.isOver { events[event].isArchived = true }
+  }
+
+  mutating func invite(_ guests: [Int], to event: Int, by person: Int) -> Set<Int> {
+    let areAllFriends = guests.allSatisfy { areFriends(person, $0) }
+    if let refusal = self.refusal(of: event, to: person) { return areAllFriends ? refusal : refusal.union([422]) }
+    guard areAllFriends else { return [422] }
+    clock += 1
+    add(guests, to: event)
+    return [200, 201]
+  }
+
+  mutating func withdraw(_ guest: Int, from event: Int, by person: Int) -> Set<Int> {
+    let status = invitation(of: guest, to: event).map { invitations[$0].status }
+    if let refusal = self.refusal(of: event, to: person) {
+      return status == nil ? refusal.union(Self.doneOrMissing) : refusal
+    }
+    guard let status else { return Self.doneOrMissing }
+    clock += 1
+    remove(guest, from: event)
+    // Whoever has declined is not concerned any more.
+    if status != "declined" {
+      tell(Notice(type: "event-cancelled", recipient: guest, event: event), by: person)
+    }
+    return Self.done
+  }
+
+  mutating func answer(_ status: String, to event: Int, by person: Int) -> Set<Int> {
+    guard let index = invitation(of: person, to: event) else { return events[event].host == person ? [409] : [404] }
+    if events[event].isClosed { return [409] }
+    let old = invitations[index].status
+    let isFull = places(of: event).map { $0 <= 0 } ?? false
+    let new = status == "going" && old != "going" && isFull ? "waitlisted" : status
+    if new == old { return [200] }
+    clock += 1
+    invitations[index].status = new
+    invitations[index].answered = clock
+    let host = events[event].host
+    tell(
+      Notice(type: "invitation-answered", recipient: host, event: event, user: person, others: ["status=\(new)"]),
+      by: person)
+    promote(to: event)
+    return [200]
+  }
+
+  /// What somebody gets who may not change an event; nil for whoever may.
+  private func refusal(of event: Int, to person: Int) -> Set<Int>? {
+    if !canSee(event, person) { return [404] }
+    if events[event].host != person { return events[event].isClosed ? [403, 409] : [403] }
+    return events[event].isClosed ? [409] : nil
+  }
+
+  private mutating func add(_ guests: [Int], to event: Int) {
+    let host = events[event].host
+    for guest in guests where invitation(of: guest, to: event) == nil {
+      invitations.append(Invitation(event: event, guest: guest))
+      tell(Notice(type: "event-invited", recipient: guest, event: event, user: host), by: host)
+    }
+  }
+
+  private mutating func remove(_ guest: Int, from event: Int) {
+    invitations.removeAll { $0.event == event && $0.guest == guest }
+    promote(to: event)
+  }
+
+  /// How many more may go; nil without a limit.
+  private func places(of event: Int) -> Int? {
+    events[event].plan.capacity.map { $0 - invitations.filter { $0.event == event && $0.status == "going" }.count }
+  }
+
+  private mutating func promote(to event: Int) {
+    if events[event].isClosed { return }
+    while places(of: event).map({ $0 > 0 }) ?? true {
+      var first: Int?
+      for index in invitations.indices where invitations[index].event == event {
+        guard invitations[index].status == "waitlisted" else { continue }
+        if first.map({ invitations[index].answered < invitations[$0].answered }) ?? true { first = index }
+      }
+      guard let first else { return }
+      invitations[first].status = "going"
+      invitations[first].answered = clock
+      queue.append(Notice(type: "waitlist-promoted", recipient: invitations[first].guest, event: event))
+    }
+  }
+
+  // MARK: What is heard
+
+  private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = []) {
+    for invitation in invitations where invitation.event == event && invitation.status != "declined" {
+      tell(
+        Notice(type: type, recipient: invitation.guest, event: event, others: others),
+        by: events[event].host)
+    }
+  }
+
+  /// A pair with a block between them never hears of each other.
+  private mutating func tell(_ notice: Notice, by actor: Int) {
+    if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { queue.append(notice) }
+  }
+
+  mutating func deliver() {
+    queue = []
+  }
+}

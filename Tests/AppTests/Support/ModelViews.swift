@@ -1,0 +1,137 @@
+@testable import App
+
+/// What each list shows to somebody, a line for each item, and all of what a client could do something about in it:
+/// ``Model`` says how they should be, ``Listing`` reads them from what the service answers.
+extension Model {
+  func profile(of person: Int) -> [String] {
+    let person = people[person]
+    return [line(person.id, person.username, person.displayName, person.bio, person.email)]
+  }
+
+  /// Newest first.
+  func friendList(of person: Int) -> [String] {
+    friendships.reversed().filter { $0.isOf(person) }.map { name($0.one == person ? $0.other : $0.one) }
+  }
+
+  /// Newest first.
+  func requestList(of person: Int, sent: Bool) -> [String] {
+    requests.reversed().filter { $0.status == "pending" && (sent ? $0.sender : $0.receiver) == person }.map {
+      line($0.id, name($0.sender), name($0.receiver), $0.status)
+    }
+  }
+
+  func blockList(of person: Int) -> [String] {
+    blocks.filter { $0.by == person }.map { name($0.of) }.sorted()
+  }
+
+  /// The live ones by start, or the archive, latest first.
+  func eventList(of person: Int, archived: Bool) -> [String] {
+    let shown = events.indices.filter { events[$0].isArchived == archived && canSee($0, person) }.sorted {
+      (events[$0].plan.start, events[$0].id) < (events[$1].plan.start, events[$1].id)
+    }
+    return (archived ? shown.reversed() : shown).map { line(of: $0, for: person) }
+  }
+
+  /// Those to live events, newest first.
+  func invitationList(of person: Int) -> [String] {
+    invitations.reversed().filter { $0.guest == person && !events[$0.event].isArchived }.map {
+      line(line(of: $0.event, for: person), $0.status)
+    }
+  }
+
+  /// An event and its guests, by id. Nil for whoever may not see it.
+  func view(of event: Int, for person: Int) -> [String]? {
+    guestList(of: event, for: person).map { [line(of: event, for: person)] + $0 }
+  }
+
+  func guestList(of event: Int, for person: Int) -> [String]? {
+    guard canSee(event, person) else { return nil }
+    return invitations.filter { $0.event == event && !isHidden($0.guest, from: person) }.map {
+      line(name($0.guest), $0.status)
+    }.sorted()
+  }
+
+  /// What waits, in no order.
+  var queueLines: [String] {
+    queue.map { notice in
+      var members = notice.others
+      if let event = notice.event { members.append("eventId=\(events[event].id)") }
+      if let user = notice.user { members.append("userId=\(people[user].id)") }
+      return Listing.notice(notice.type, for: people[notice.recipient].id, members)
+    }.sorted()
+  }
+
+  private func line(of event: Int, for person: Int) -> String {
+    let shown = events[event]
+    let plan = shown.plan
+    let hostIsShown = !people[shown.host].isGone && !isHidden(shown.host, from: person)
+    let mine = invitation(of: person, to: event).map { invitations[$0].status } ?? "creator"
+    // Everybody is counted, the hidden too.
+    let counts = Listing.states.map { state in
+      String(invitations.filter { $0.event == event && $0.status == state }.count)
+    }
+    return line(
+      shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
+      shown.status, hostIsShown ? name(shown.host) : nil, String(shown.version), mine, counts.joined(separator: "+"))
+  }
+
+  private func name(_ person: Int) -> String {
+    line(people[person].id, people[person].username, people[person].displayName)
+  }
+
+  private func line(_ parts: String?...) -> String { Listing.line(parts) }
+}
+
+/// What an answer is a list of.
+enum Listing: Sendable {
+  case profile, friends, requests, blocks, events, invitations, event, guests
+
+  static let states = ["invited", "going", "maybe", "declined", "waitlisted"]
+
+  static func line(_ parts: [String?]) -> String {
+    parts.map { $0 ?? "-" }.joined(separator: " | ")
+  }
+
+  static func notice(_ type: String, for recipient: String, _ members: [String]) -> String {
+    "\(type) for \(recipient): \(members.sorted().joined(separator: ", "))"
+  }
+
+  func lines(of json: JSON) -> [String] {
+    let items = json["items"].array
+    switch self {
+    case .profile: return [Self.line(["id", "username", "displayName", "bio", "email"].map { json[$0].word })]
+    case .friends: return items.map { Self.name($0["user"]) ?? "-" }
+    case .blocks: return items.map { Self.name($0["user"]) ?? "-" }.sorted()
+    case .requests:
+      return items.map {
+        Self.line([$0["id"].word, Self.name($0["sender"]), Self.name($0["receiver"]), $0["status"].word])
+      }
+    case .events: return items.map(Self.eventLine)
+    case .invitations: return items.map { Self.line([Self.eventLine($0["event"]), $0["status"].word]) }
+    case .event: return [Self.eventLine(json)] + json["participants"].array.map(Self.guestLine).sorted()
+    case .guests: return items.map(Self.guestLine).sorted()
+    }
+  }
+
+  private static func eventLine(_ json: JSON) -> String {
+    let members = ["id", "title", "note", "startTime", "endTime"].map { json[$0].word }
+    return line(
+      members + [
+        json["location"]["name"].word, json["capacity"].word, json["status"].word, name(json["creator"]),
+        json["version"].word, json["myStatus"].word,
+        states.map { json["counts"][$0].word ?? "-" }.joined(separator: "+"),
+      ])
+  }
+
+  private static func guestLine(_ json: JSON) -> String { line([name(json["user"]), json["status"].word]) }
+
+  /// Nil for nobody.
+  private static func name(_ json: JSON) -> String? {
+    json == .null ? nil : line(["id", "username", "displayName"].map { json[$0].word })
+  }
+}
+
+extension JSON {
+  /// A string or a number, as text.
+  fileprivate var word: String? { string ?? int.map { String($0) } }
+}

@@ -1,0 +1,576 @@
+import Postgres
+import TestSupport
+
+@testable import App
+
+/// Five people who do anything that they may, and much that they may not, in an order that follows from the seed; and
+/// after each step everything that the service shows to anybody and has put into the queue, compared with ``Model``.
+struct ModelWorld {
+  /// The service and the model differ.
+  struct Violation: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  enum Verb: String, CaseIterable, Sendable {
+    case send, accept, decline, cancelRequest, unfriend, block, unblock
+    case create, edit, cancelEvent, archive, invite, withdraw, answer
+    case editProfile, deleteAccount, deliver
+
+    /// Those whose routes the service does not have yet. To be emptied as they come.
+    static let off: Set<Verb> = [.cancelEvent, .invite, .withdraw]
+
+    static var on: [Verb] { allCases.filter { !off.contains($0) } }
+
+    /// Nil for what no client calls.
+    var route: String? {
+      switch self {
+      case .send: "POST /api/v1/friend-requests"
+      case .accept: "POST /api/v1/friend-requests/{id}/accept"
+      case .decline: "POST /api/v1/friend-requests/{id}/decline"
+      case .cancelRequest: "DELETE /api/v1/friend-requests/{id}"
+      case .unfriend: "DELETE /api/v1/friends/{userId}"
+      case .block: "PUT /api/v1/blocks/{userId}"
+      case .unblock: "DELETE /api/v1/blocks/{userId}"
+      case .create: "POST /api/v1/events"
+      case .edit: "PATCH /api/v1/events/{id}"
+      case .cancelEvent: "DELETE /api/v1/events/{id}"
+      case .invite: "POST /api/v1/events/{id}/invitations"
+      case .withdraw: "DELETE /api/v1/events/{id}/invitations/{userId}"
+      case .answer: "PUT /api/v1/events/{id}/invitations/me"
+      case .editProfile: "PATCH /api/v1/users/me"
+      case .deleteAccount: "DELETE /api/v1/users/me"
+      case .archive, .deliver: nil
+      }
+    }
+
+    /// How often it is chosen, compared with the others.
+    fileprivate var weight: Int {
+      switch self {
+      case .answer: 22
+      case .send, .accept: 12
+      case .create, .edit: 9
+      case .invite: 8
+      case .withdraw: 5
+      case .unblock, .editProfile: 4
+      case .decline, .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .deliver: 3
+      case .deleteAccount: 2
+      }
+    }
+
+    /// May change how any event looks to anybody.
+    fileprivate var isFarReaching: Bool { [.block, .unblock, .editProfile, .deleteAccount, .archive].contains(self) }
+  }
+
+  /// Something that somebody reads.
+  private struct Reading: Sendable {
+    let person: Int
+    let path: String
+    let listing: Listing
+    /// Nil if there is nothing for them.
+    let expected: [String]?
+    var isCollection = false
+  }
+
+  /// What somebody read last.
+  private struct Copy {
+    let body: String
+    let lines: [String]
+    let stamp: String
+  }
+
+  private let app: TestApp
+  private let seed: UInt64
+  private var random: SeededRandom
+  private var model = Model()
+  /// By the model's numbers, with those of accounts that are gone.
+  private var phones: [Phone] = []
+  private var copies: [String: Copy] = [:]
+  private var trace: [String] = []
+  private var names = 0
+  /// How often each verb was answered with success.
+  private(set) var done: [Verb: Int] = [:]
+
+  init(_ app: TestApp, seed: UInt64) async throws {
+    self.app = app
+    self.seed = seed
+    random = SeededRandom(seed: seed)
+    for _ in 0..<5 { try await signUp() }
+    // So that there is something to begin with.
+    for (one, other) in [(0, 1), (0, 2), (1, 2), (3, 0), (4, 1)] {
+      try await send(from: one, to: other)
+      try await close(model.requests.count - 1, by: other, .accept)
+    }
+    try await checkEverything()
+  }
+
+  /// - Throws: ``Violation``, with all that led to it.
+  mutating func run(steps: Int) async throws {
+    let verbs = Verb.on.flatMap { Array(repeating: $0, count: $0.weight) }
+    for _ in 0..<steps {
+      let verb = verbs[roll(0..<verbs.count)]
+      let event = try await perform(verb)
+      try await check(verb.isFarReaching ? Array(model.events.indices.suffix(6)) : event.map { [$0] } ?? [])
+    }
+    try await checkEverything()
+  }
+
+  mutating func checkEverything() async throws {
+    try await check(Array(model.events.indices))
+  }
+
+  // MARK: What people do
+
+  /// - Returns: the event that it was about.
+  private mutating func perform(_ verb: Verb) async throws -> Int? {
+    switch verb {
+    case .send: try await send(from: somebody(), to: chance(0.8) ? somebody() : anybody())
+    case .accept, .decline, .cancelRequest: try await close(verb)
+    case .unfriend: try await unfriend()
+    case .block: try await block()
+    case .unblock: try await unblock()
+    case .create: return try await create()
+    case .edit: return try await edit()
+    case .cancelEvent: return try await cancelEvent()
+    case .invite: return try await invite()
+    case .withdraw: return try await withdraw()
+    case .answer: return try await answer()
+    case .editProfile: try await editProfile()
+    case .deleteAccount: try await deleteAccount()
+    case .archive:
+      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 1000, in: $0) }
+      model.archive()
+      note("all that is over is archived")
+      done[.archive, default: 0] += 1
+    case .deliver:
+      try await app.takeNotifications()
+      model.deliver()
+      note("all that waits is delivered")
+      done[.deliver, default: 0] += 1
+    }
+    return nil
+  }
+
+  private mutating func signUp() async throws {
+    let name = "somebody\(fresh())"
+    let phone = try await app.signUp(name, displayName: "The \(name)")
+    phones.append(phone)
+    model.register(
+      Model.Person(id: phone.id, email: "\(name)@example.com", username: name, displayName: "The \(name)"))
+    note("\(name) signs up: \(phone.id)")
+  }
+
+  private mutating func editProfile() async throws {
+    let me = somebody()
+    var members: [String] = []
+    var username: String?
+    var displayName: String?
+    var bio: String??
+    if chance(0.2) {
+      username = "renamed\(fresh())"
+      members.append("\"username\": \(Self.json(username))")
+    }
+    if chance(0.5) {
+      displayName = "Name \(roll(0..<9))"
+      members.append("\"displayName\": \(Self.json(displayName))")
+    }
+    if chance(0.4) {
+      let words: String? = chance(0.4) ? nil : "Bio \(roll(0..<9))"
+      bio = .some(words)
+      members.append("\"bio\": \(Self.json(words))")
+    }
+    let body = "{\(members.joined(separator: ", "))}"
+    let answer = try await call(.editProfile, by: me, "PATCH", "users/me", body)
+    model.edit(me, username: username, displayName: displayName, bio: bio)
+    try judge(answer, [200])
+  }
+
+  /// Somebody else comes in their place.
+  private mutating func deleteAccount() async throws {
+    let me = somebody()
+    let answer = try await call(
+      .deleteAccount, by: me, "DELETE", "users/me", #"{"password": "\#(phones[me].password)"}"#)
+    model.deleteAccount(of: me)
+    try judge(answer, [204])
+    try await signUp()
+  }
+
+  private mutating func send(from me: Int, to other: Int) async throws {
+    let answer = try await call(
+      .send, by: me, "POST", "friend-requests", #"{"receiverId": "\#(model.people[other].id)"}"#)
+    let right = model.send(answer.json["id"].string ?? "", from: me, to: other)
+    try judge(answer, right)
+  }
+
+  private mutating func close(_ verb: Verb) async throws {
+    let pending = model.requests.indices.filter { model.requests[$0].status == "pending" }
+    guard let request = pick(chance(0.8) ? pending : model.requests.suffix(12).indices.map { $0 }) else { return }
+    let isSenders = verb == .cancelRequest
+    let person = rightful(isSenders ? model.requests[request].sender : model.requests[request].receiver)
+    try await close(request, by: person, verb)
+  }
+
+  private mutating func close(_ request: Int, by person: Int, _ verb: Verb) async throws {
+    let path = "friend-requests/\(model.requests[request].id)"
+    let right: Set<Int>
+    let answer: Answer
+    switch verb {
+    case .accept:
+      answer = try await call(verb, by: person, "POST", "\(path)/accept")
+      right = model.accept(request, by: person)
+    case .decline:
+      answer = try await call(verb, by: person, "POST", "\(path)/decline")
+      right = model.decline(request, by: person)
+    default:
+      answer = try await call(verb, by: person, "DELETE", path)
+      right = model.cancel(request, by: person)
+    }
+    try judge(answer, right)
+  }
+
+  private mutating func unfriend() async throws {
+    let me = somebody()
+    let other = chance(0.8) ? pick(model.friends(of: me)) : anybody()
+    guard let other, other != me else { return }
+    let answer = try await call(.unfriend, by: me, "DELETE", "friends/\(model.people[other].id)")
+    let right = model.unfriend(other, by: me)
+    try judge(answer, right)
+  }
+
+  private mutating func block() async throws {
+    let (me, other) = (somebody(), chance(0.9) ? somebody() : anybody())
+    guard other != me else { return }
+    let answer = try await call(.block, by: me, "PUT", "blocks/\(model.people[other].id)")
+    let right = model.block(other, by: me, wasDone: answer.status < 300)
+    try judge(answer, right)
+  }
+
+  private mutating func unblock() async throws {
+    guard let block = pick(model.blocks) else { return }
+    let me = rightful(block.by)
+    guard me != block.of else { return }
+    let answer = try await call(.unblock, by: me, "DELETE", "blocks/\(model.people[block.of].id)")
+    let right = model.unblock(block.of, by: me)
+    try judge(answer, right)
+  }
+
+  // MARK: Plans
+
+  private mutating func create() async throws -> Int? {
+    let me = somebody()
+    var guests = model.friends(of: me).filter { _ in chance(0.8) }
+    if chance(0.06) { guests.append(anybody()) }
+    let isOver = chance(0.2)
+    let (start, end) = times(isOver: isOver)
+    let plan = Model.Plan(
+      title: "Event \(fresh())", note: chance(0.5) ? nil : "Note", start: start, end: end,
+      location: chance(0.5) ? nil : "Park", capacity: isOver || chance(0.3) ? nil : roll(1..<3))
+    let members = [
+      "\"title\": \(Self.json(plan.title))", "\"note\": \(Self.json(plan.note))", "\"timeZone\": \"Europe/Berlin\"",
+      "\"inviteeIds\": \(ids(guests))",
+    ]
+    let body = "{\((members + [Self.times(plan), Self.place(plan), Self.capacity(plan)]).joined(separator: ", "))}"
+    let answer = try await call(.create, by: me, "POST", "events", body)
+    let right = model.create(answer.json["id"].string ?? "", plan, by: me, inviting: guests)
+    try judge(answer, right)
+    return right == [201] ? model.events.count - 1 : nil
+  }
+
+  private mutating func edit() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let old = model.events[event]
+    var plan = old.plan
+    var members: [String] = []
+    if chance(0.4) {
+      plan.title = "Event \(fresh())"
+      members.append("\"title\": \(Self.json(plan.title))")
+    }
+    if chance(0.3) {
+      plan.note = chance(0.4) ? nil : "Note \(roll(0..<3))"
+      members.append("\"note\": \(Self.json(plan.note))")
+    }
+    if chance(0.3) {
+      (plan.start, plan.end) = times(isOver: plan.isOver)
+      members.append(Self.times(plan))
+    }
+    if chance(0.3) {
+      plan.location = chance(0.4) ? nil : "Park \(roll(0..<3))"
+      members.append(Self.place(plan))
+    }
+    if chance(0.5), !plan.isOver {
+      plan.capacity = chance(0.3) ? nil : roll(1..<4)
+      members.append(Self.capacity(plan))
+    }
+    let version: Int? = chance(0.7) ? nil : old.version + (chance(0.3) ? 1 : 0)
+    let me = rightful(old.host)
+    let answer = try await call(
+      .edit, by: me, "PATCH", "events/\(old.id)", "{\(members.joined(separator: ", "))}",
+      headers: version.map { [("If-Match", "\"\($0)\"")] } ?? [])
+    let right = model.edit(event, by: me, to: plan, ifVersion: version)
+    try judge(answer, right)
+    return event
+  }
+
+  private mutating func cancelEvent() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let me = rightful(model.events[event].host)
+    let answer = try await call(.cancelEvent, by: me, "DELETE", "events/\(model.events[event].id)")
+    let right = model.cancelEvent(event, by: me)
+    try judge(answer, right)
+    return event
+  }
+
+  private mutating func invite() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let me = rightful(model.events[event].host)
+    var guests = model.friends(of: me).filter { _ in chance(0.5) }
+    let stranger = anybody()
+    // Whether a former friend may be invited twice, nobody says.
+    if chance(0.1), model.invitation(of: stranger, to: event) == nil { guests.append(stranger) }
+    guard !guests.isEmpty else { return nil }
+    let answer = try await call(
+      .invite, by: me, "POST", "events/\(model.events[event].id)/invitations", "{\"userIds\": \(ids(guests))}")
+    let right = model.invite(guests, to: event, by: me)
+    try judge(answer, right)
+    return event
+  }
+
+  private mutating func withdraw() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let host = model.events[event].host
+    let guest = chance(0.9) ? pick(model.guests(of: event)) : anybody()
+    // Whether a host may withdraw the invitation of somebody whom they cannot see, nobody says.
+    guard let guest, !model.isHidden(guest, from: host) else { return nil }
+    let me = rightful(host)
+    let (id, guestID) = (model.events[event].id, model.people[guest].id)
+    let answer = try await call(.withdraw, by: me, "DELETE", "events/\(id)/invitations/\(guestID)")
+    let right = model.withdraw(guest, from: event, by: me)
+    try judge(answer, right)
+    return event
+  }
+
+  private mutating func answer() async throws -> Int? {
+    let live = model.invitations.filter { !model.events[$0.event].isClosed }
+    let invitation = pick(chance(0.9) ? live : model.invitations)
+    let event = chance(0.95) ? invitation?.event : someEvent()
+    guard let event else { return nil }
+    let me = chance(0.95) ? invitation?.guest ?? somebody() : somebody()
+    let status = ["going", "going", "going", "maybe", "declined"][roll(0..<5)]
+    let answer = try await call(
+      .answer, by: me, "PUT", "events/\(model.events[event].id)/invitations/me", #"{"status": "\#(status)"}"#)
+    let right = model.answer(status, to: event, by: me)
+    try judge(answer, right)
+    return event
+  }
+
+  // MARK: Comparing
+
+  /// - Parameter events: those that are looked at one by one, beside all lists.
+  private mutating func check(_ events: [Int]) async throws {
+    try await checkQueue()
+    let everybodys = model.present.map { readings(of: $0, events) }
+    for (reading, answer) in try await read(everybodys) { try compare(reading, answer) }
+  }
+
+  private func readings(of person: Int, _ events: [Int]) -> [Reading] {
+    func list(_ path: String, _ listing: Listing, _ expected: [String]) -> Reading {
+      Reading(person: person, path: path, listing: listing, expected: expected, isCollection: true)
+    }
+    var readings = [
+      list("users/me", .profile, model.profile(of: person)),
+      list("friends?limit=100", .friends, model.friendList(of: person)),
+      list("friend-requests?direction=incoming&limit=100", .requests, model.requestList(of: person, sent: false)),
+      list("friend-requests?direction=sent&limit=100", .requests, model.requestList(of: person, sent: true)),
+      list("events?limit=100", .events, model.eventList(of: person, archived: false)),
+      list("invitations?limit=100", .invitations, model.invitationList(of: person)),
+    ]
+    if !Verb.off.contains(.block) {
+      readings.append(list("blocks?limit=100", .blocks, model.blockList(of: person)))
+    }
+    // The archive is no collection.
+    let archive = model.eventList(of: person, archived: true)
+    readings.append(
+      Reading(person: person, path: "events?when=past&limit=100", listing: .events, expected: archive))
+    for event in events {
+      let (path, view) = ("events/\(model.events[event].id)", model.view(of: event, for: person))
+      readings.append(Reading(person: person, path: path, listing: .event, expected: view))
+      if !Verb.off.contains(.invite) {
+        let guests = model.guestList(of: event, for: person)
+        readings.append(
+          Reading(person: person, path: "\(path)/invitations?limit=100", listing: .guests, expected: guests))
+      }
+    }
+    return readings
+  }
+
+  /// Everybody at once.
+  private func read(_ readings: [[Reading]]) async throws -> [(Reading, Answer)] {
+    let phones = phones
+    return try await withThrowingTaskGroup(of: [(Reading, Answer)].self) { group in
+      for ones in readings {
+        group.addTask {
+          var answers: [(Reading, Answer)] = []
+          for reading in ones {
+            let answer = try await phones[reading.person].send("GET", reading.path)
+            answers.append((reading, answer))
+          }
+          return answers
+        }
+      }
+      var all: [(Reading, Answer)] = []
+      for try await answers in group { all += answers }
+      return all
+    }
+  }
+
+  private mutating func compare(_ reading: Reading, _ answer: Answer) throws {
+    let what = "\(reading.path) for \(model.people[reading.person].username)"
+    let status = reading.expected == nil ? 404 : 200
+    guard answer.status == status else {
+      throw violation("\(what) is \(answer.status), not \(status): \(answer.body)")
+    }
+    guard let expected = reading.expected else { return }
+    let key = "\(reading.person) \(reading.path)"
+    let copy = copies[key]
+    if let copy, copy.body == answer.body, copy.lines == expected { return }
+    let json = answer.json
+    let lines = reading.listing.lines(of: json)
+    guard lines == expected else {
+      throw violation(
+        """
+        \(what) is not as it should be. It is
+        \(lines.joined(separator: "\n"))
+        and should be
+        \(expected.joined(separator: "\n"))
+        """)
+    }
+    let stamp = json["timestamp"].string ?? ""
+    if reading.isCollection {
+      guard !stamp.isEmpty else { throw violation("\(what) has no stamp") }
+      // The body has the stamp in it: the same stamp in another body means that an item differs.
+      if let copy, copy.body != answer.body, copy.stamp >= stamp {
+        throw violation(
+          "\(what) has changed, and its stamp has not moved on. It was\n\(copy.body)\nand is\n\(answer.body)")
+      }
+    }
+    copies[key] = Copy(body: answer.body, lines: lines, stamp: stamp)
+  }
+
+  private func checkQueue() async throws {
+    let rows = try await app.database.rows(
+      "SELECT type, recipient_id, payload FROM notification_queue WHERE type NOT LIKE 'mail-%'")
+    let lines = try rows.map { row in
+      let (type, recipient): (String, User.ID) = (try row["type"], try row["recipient_id"])
+      let document: JSONDocument = try row["payload"]
+      let payload = try JSON(parsing: document.text.utf8)
+      guard case .object(let members) = payload, payload["type"].string == type,
+        payload["message"].string?.isEmpty == false
+      else { throw violation("\(document.text) is no payload of \(type)") }
+      let others = members.filter { $0.key != "type" && $0.key != "message" }.map { name, value in
+        let words = value.string.map { [$0] } ?? value.array.compactMap(\.string).sorted()
+        return "\(name)=\(words.joined(separator: " "))"
+      }
+      return Listing.notice(type, for: recipient.description, others)
+    }.sorted()
+    guard lines == model.queueLines else {
+      throw violation(
+        """
+        The queue is not as it should be. It is
+        \(lines.joined(separator: "\n"))
+        and should be
+        \(model.queueLines.joined(separator: "\n"))
+        """)
+    }
+  }
+
+  // MARK: Calling and telling
+
+  private mutating func call(
+    _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil,
+    headers: [(String, String)] = []
+  ) async throws -> Answer {
+    let answer = try await phones[person].send(method, path, body, headers: headers)
+    let given = headers.map { " (\($0): \($1))" }.joined()
+    note("\(model.people[person].username): \(method) \(path)\(given) \(body ?? "") -> \(answer.status)")
+    if answer.status < 300 { done[verb, default: 0] += 1 }
+    return answer
+  }
+
+  private func judge(_ answer: Answer, _ right: Set<Int>) throws {
+    let isServed = answer.problem != "route-not-found" && answer.problem != "method-not-allowed"
+    guard right.contains(answer.status), isServed else {
+      throw violation("the last answer should be one of \(right.sorted()): \(answer.body)")
+    }
+  }
+
+  private mutating func note(_ event: String) {
+    trace.append(event)
+  }
+
+  private func violation(_ what: String) -> Violation {
+    Violation(description: "seed \(seed): \(what)\nAfter\n" + trace.joined(separator: "\n"))
+  }
+
+  private static func json(_ text: String?) -> String {
+    text.map { "\"\($0)\"" } ?? "null"
+  }
+
+  private static func times(_ plan: Model.Plan) -> String {
+    "\"startTime\": \(json(plan.start)), \"endTime\": \(json(plan.end))"
+  }
+
+  private static func place(_ plan: Model.Plan) -> String {
+    "\"location\": \(plan.location.map { "{\"name\": \"\($0)\"}" } ?? "null")"
+  }
+
+  private static func capacity(_ plan: Model.Plan) -> String {
+    "\"capacity\": \(plan.capacity.map { String($0) } ?? "null")"
+  }
+
+  private func ids(_ people: [Int]) -> String {
+    "[\(people.map { "\"\(model.people[$0].id)\"" }.joined(separator: ", "))]"
+  }
+
+  // MARK: Choosing
+
+  /// Long ago or years ahead; some start at the same time.
+  private mutating func times(isOver: Bool) -> (start: String, end: String?) {
+    let day = "\(isOver ? 2020 : 2035)-05-0\(roll(1..<8))"
+    return ("\(day)T1\(roll(0..<3)):00:00Z", chance(0.5) ? nil : "\(day)T2\(roll(0..<3)):00:00Z")
+  }
+
+  private mutating func someEvent() -> Int? {
+    let open = model.events.indices.filter { !model.events[$0].isClosed }
+    return pick(chance(0.85) ? open : Array(model.events.indices))
+  }
+
+  /// Whoever may do something; sometimes it is somebody else who tries.
+  private mutating func rightful(_ person: Int) -> Int {
+    chance(0.85) && !model.people[person].isGone ? person : somebody()
+  }
+
+  private mutating func somebody() -> Int {
+    model.present[roll(0..<model.present.count)]
+  }
+
+  /// Perhaps somebody who is gone.
+  private mutating func anybody() -> Int {
+    roll(0..<model.people.count)
+  }
+
+  private mutating func pick<Element>(_ elements: [Element]) -> Element? {
+    elements.randomElement(using: &random)
+  }
+
+  private mutating func fresh() -> Int {
+    names += 1
+    return names
+  }
+
+  private mutating func roll(_ range: Range<Int>) -> Int {
+    Int.random(in: range, using: &random)
+  }
+
+  private mutating func chance(_ probability: Double) -> Bool {
+    Double.random(in: 0..<1, using: &random) < probability
+  }
+}
