@@ -101,6 +101,24 @@ struct TestApp: Sendable {
 
   // MARK: Requests
 
+  /// The one that sends requests: see ``withConnections(_:_:)``.
+  @TaskLocal static var client: HTTPClient = HTTPClient.shared
+
+  /// Runs `body` with so many connections to the service: else there are 8.
+  func withConnections<Value: Sendable>(_ count: Int, _ body: () async throws -> Value) async throws -> Value {
+    var configuration = HTTPClient.Configuration()
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = count
+    let client = HTTPClient(configuration: configuration)
+    do {
+      let value = try await Self.$client.withValue(client) { try await body() }
+      try await client.shutdown()
+      return value
+    } catch {
+      try? await client.shutdown()
+      throw error
+    }
+  }
+
   /// Sends a request as anybody.
   func send(
     _ method: String, _ path: String, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
@@ -113,7 +131,7 @@ struct TestApp: Sendable {
     }
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let response = try await Self.client.execute(request, timeout: .seconds(60))
     let bytes = try await response.body.collect(upTo: 16 << 20)
     return Answer(
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
