@@ -5,6 +5,7 @@ import Postgres
 /// All that a route or the worker can reach.
 public struct Dependencies: Sendable {
   public let database: Database
+  let eventQueue = EventQueue()
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
   let refreshTokenKeys: SigningKeys

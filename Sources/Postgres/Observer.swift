@@ -37,6 +37,7 @@ final class Observer: Sendable {
   /// A batch was answered. Parameters are never logged.
   func finished(_ texts: some Sequence<String>, after duration: Duration) {
     statements.recordNanoseconds(duration.nanoseconds)
+    logger.debug("statements", metadata: ["statements": .array(texts.map { .string($0) })])
     guard duration > slow else { return }
     logger.warning(
       "slow statement",

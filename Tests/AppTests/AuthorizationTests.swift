@@ -120,6 +120,10 @@ private struct Line: CustomStringConvertible {
     POST   events                          needed       422    201     201     422   422 422:invalid-fields
     GET    events/{id}                     needed       404    404     200     404   200 404:event-not-found
     PATCH  events/{id}                     needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
+    DELETE events/{id}                     needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
+    GET    events/{id}/invitations         needed       404    404     200     404   200 404:event-not-found
+    POST   events/{id}/invitations         needed       404    404     403     404   422 404:event-not-found 403:not-the-creator 422:invalid-fields
+    DELETE events/{id}/invitations/{userId} needed      404    404     403     404   200 404:event-not-found 403:not-the-creator
     GET    events/{id}/calendar.ics        needed       404    404     200     404   200 404:event-not-found
     PUT    events/{id}/invitations/me      needed       404    404     200     404   409 404:event-not-found 409:own-event
     GET    invitations                     needed       200    200     200     200   200
@@ -201,6 +205,7 @@ private struct Cast: Sendable {
       things: [
         "events": event, "friend-requests": request, "sessions": try open.session.description,
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
+        "invitations": try #require(people[.invitee]).id,
       ],
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
   }
@@ -274,6 +279,7 @@ private struct Cast: Sendable {
         {"title": "Dinner", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(id)"]}
         """
     case "PATCH events/{id}": return #"{"title": "Dinner"}"#
+    case "POST events/{id}/invitations": return #"{"userIds": ["\#(id)"]}"#
     case "PUT events/{id}/invitations/me": return #"{"status": "going"}"#
     case "POST cache/validate/{userId}": return "{}"
     default: return nil

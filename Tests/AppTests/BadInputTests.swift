@@ -354,7 +354,10 @@ import Testing
   @Test func `another method is refused with those there are`() async throws {
     try await Scene.play { scene in
       for call in scene.calls {
-        let there = Set(scene.calls.filter { $0.matches(call.path) }.map(\.method))
+        let matching = scene.calls.filter { $0.matches(call.path) }
+        // A word wins over a parameter.
+        let fewest = matching.map(\.parameters).min()
+        let there = Set(matching.filter { $0.parameters == fewest }.map(\.method))
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
           let answer = try await scene.app.sendRaw(method, call.path, token: call.token)
           answer.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
@@ -626,6 +629,20 @@ private struct Scene: Sendable {
           (#"{"endTime": "2001-01-01T00:00:00Z"}"#, ["endTime"]),
         ]),
       Call("GET", "/api/v1/events/{id}/calendar.ics", by: ana, id: event),
+      Call("GET", "/api/v1/events/{id}/invitations", by: ana, id: event, isList: true),
+      Call(
+        "POST", "/api/v1/events/{id}/invitations", by: ana, id: event, body: #"{"userIds": ["\#(dev.id)"]}"#,
+        wrong: [
+          ("{}", ["userIds"]), (#"{"userIds": null}"#, ["userIds"]), (#"{"userIds": "\#(dev.id)"}"#, ["userIds"]),
+          (#"{"userIds": ["x", "\#(dev.id)", 5, null]}"#, ["userIds[0]", "userIds[2]", "userIds[3]"]),
+          (
+            #"{"userIds": ["\#(dev.id)", "\#(ben.id)", "\#(UUID().uuidString)", "\#(ana.id)"]}"#,
+            ["userIds[1]", "userIds[2]", "userIds[3]"]
+          ),
+          (
+            #"{"userIds": [\#(Array(repeating: "\"\(dev.id)\"", count: 501).joined(separator: ","))]}"#, ["userIds"]
+          ),
+        ]),
       Call("GET", "/api/v1/invitations", by: dev, isList: true),
       Call(
         "PUT", "/api/v1/events/{id}/invitations/me", by: dev, id: event, body: #"{"status": "going"}"#,
@@ -633,6 +650,8 @@ private struct Scene: Sendable {
           ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "perhaps"}"#, ["status"]),
           (#"{"status": "waitlisted"}"#, ["status"]), (#"{"status": "GOING"}"#, ["status"]),
         ]),
+      Call("DELETE", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event),
+      Call("DELETE", "/api/v1/events/{id}", by: ana, id: event),
       Call(
         "POST", "/api/v1/cache/validate/{userId}", by: ana, id: ana.id,
         body: #"{"friends": "2026-05-01T18:00:00Z", "events": null}"#, bodyIsOptional: true,
@@ -815,6 +834,9 @@ private struct Call: Sendable, CustomStringConvertible {
   var description: String { "\(method) \(template)" }
 
   func path(id: String) -> String { Self.path(template, id) }
+
+  /// How many of its segments are.
+  var parameters: Int { template.split(separator: "/").count { $0.hasPrefix("{") } }
 
   private static func path(_ template: String, _ id: String) -> String {
     template.replacing(/\{\w+\}/, with: id)

@@ -48,12 +48,12 @@ import Testing
     try await TestApp.run(environment) { app in
       let ana = try await app.signUp("ana")
       let (logins, finished) = (100, Tally())
-      try await app.withCrowd { crowd in
+      try await app.withConnections(256) {
         try await withThrowingTaskGroup(of: (number: Int, answer: Answer).self) { group in
           for number in 0..<logins {
             group.addTask {
               // Each of somebody else, from somewhere else: no two share a count of failures.
-              let answer = try await crowd.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
+              let answer = try await app.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
               finished.add()
               return (number, answer)
             }

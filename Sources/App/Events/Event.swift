@@ -113,24 +113,41 @@ public struct Event: Sendable {
   static func find(
     _ id: ID, for user: User.ID, in database: some Querying
   ) async throws -> (event: Event, participants: [Guest]) {
-    // One statement: counts and participants are of one snapshot.
+    // One statement: counts and participants are of one snapshot. Of thousands of guests, only those shown are looked up
+    // among the users.
     let rows = try await database.rows(
       """
       SELECT \(columns), guest.*
       FROM \(visible(to: user))
       LEFT JOIN LATERAL (
-        SELECT \(Guest.columns), array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], i.status) AS rank,
-          i.invited_at
-        FROM \(Guest.source)
-        WHERE i.event_id = e.id AND \(User.visible("i.user_id", to: user))
-        ORDER BY rank, i.invited_at, i.user_id
-        LIMIT \(participantsShown)
+        SELECT \(Guest.columns), i.rank, i.invited_at
+        FROM (
+          SELECT v.user_id, v.status, v.invited_at, v.answered_at,
+            array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
+          FROM (\(Guest.visible(at: "e.id", to: user))) AS v
+          ORDER BY rank, v.invited_at, v.user_id
+          LIMIT \(participantsShown)
+        ) AS i
+        JOIN users AS u ON u.id = i.user_id
       ) AS guest ON true
       WHERE e.id = \(id)
       ORDER BY guest.rank, guest.invited_at, guest.guest_id
       """)
     guard let row = rows.first else { throw AppError.eventNotFound }
-    return (try Event(row: row), try rows.compactMap(Guest.init(row:)))
+    // An event without guests is one row with nothing in their columns.
+    let guests = try rows.filter { try ($0["guest_id"] as User.ID?) != nil }
+    return (try Event(row: row), try guests.map(Guest.init(row:)))
+  }
+
+  /// Whether somebody may see an event, as a condition in SQL: its creator and those invited may.
+  static func isVisible(_ id: ID, to user: User.ID) -> SQL {
+    """
+    EXISTS (
+      SELECT 1 FROM events WHERE id = \(id) AND creator_id = \(user)
+      UNION ALL
+      SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)
+    )
+    """
   }
 
   /// The live ones by start, or the archived ones, latest first.
@@ -168,7 +185,8 @@ public struct Event: Sendable {
       )
       """)
     change.touch(.events, of: creator)
-    try await Invitation.invite(guests, to: id, titled: plan.title, by: creator, in: change)
+    try await Invitation.invite(
+      guests, named: "inviteeIds", to: id, titled: plan.title, beside: 0, by: creator, in: change)
     return id
   }
 
@@ -179,17 +197,7 @@ public struct Event: Sendable {
     _ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change,
     _ edit: @Sendable (Plan) throws -> Plan
   ) async throws {
-    // Locked before anything else is read: who is invited at this moment waits, or is seen below.
-    let row = try await change.first(
-      """
-      SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, version, archived_at IS NOT NULL AS is_archived
-      FROM events WHERE id = \(id)
-      FOR NO KEY UPDATE
-      """)
-    guard let row, try (row["creator_id"] as User.ID?) == creator else {
-      throw try await refusal(id, for: creator, in: change)
-    }
+    let row = try await lock(id, by: creator, in: change)
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
     let old = try Plan(row: row)
@@ -211,6 +219,60 @@ public struct Event: Sendable {
       usersIn: "SELECT user_id FROM invitations WHERE event_id = \(id) AND status <> 'declined'",
       .eventUpdated(id, new.title, changes: differences))
     if new.capacity != old.capacity { try await Invitation.promoteWaiting(to: id, titled: new.title, in: change) }
+  }
+
+  /// Cancels an event that is still to be, for good: it stays readable, and nothing of it changes any more. Everybody
+  /// invited who has not declined is told. Repeating it changes nothing.
+  ///
+  /// - Parameter version: refused with 412 if the event has been edited since.
+  static func cancel(_ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change) async throws {
+    let row = try await lock(id, by: creator, in: change)
+    // Asked for again because the answer was lost, it names the version from before.
+    if try row["status"] == Status.cancelled { return }
+    try checkIsOpen(row)
+    if let version, try row["version"] != version { throw AppError.lostUpdate }
+    try await change.rows(
+      """
+      UPDATE events SET status = 'cancelled', version = version + 1, updated_at = clock_timestamp()
+      WHERE id = \(id)
+      """)
+    change.touch(.events, of: creator)
+    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
+    change.notify(
+      usersIn: "SELECT user_id FROM invitations WHERE event_id = \(id) AND status <> 'declined'",
+      .eventCancelled(id, try row["title"]))
+  }
+
+  /// Invites friends to an event that its creator may still change, all or none. Who is invited already stays as they
+  /// are.
+  static func invite(_ guests: [User.ID], to id: ID, by creator: User.ID, in change: Change) async throws {
+    // The host's name enters the guests' lists, and theirs the guest list.
+    guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
+      throw AppError.sessionEnded
+    }
+    let row = try await lock(id, by: creator, in: change)
+    try checkIsOpen(row)
+    try await Invitation.invite(
+      guests, named: "userIds", to: id, titled: try row["title"], beside: try row["total"], by: creator, in: change)
+  }
+
+  /// Locks an event that its creator is about to change, before anything else is read: who is invited or answers at this
+  /// moment waits, or is seen from here on.
+  ///
+  /// - Returns: its plan's columns, `status`, `version`, `is_archived`, and `total`, the number of invitations.
+  static func lock(_ id: ID, by creator: User.ID, in change: Change) async throws -> Row {
+    let row = try await change.first(
+      """
+      SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
+        status, version, archived_at IS NOT NULL AS is_archived,
+        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+      FROM events WHERE id = \(id)
+      FOR NO KEY UPDATE
+      """)
+    guard let row, try (row["creator_id"] as User.ID?) == creator else {
+      throw try await refusal(id, for: creator, in: change)
+    }
+    return row
   }
 
   /// - Parameter row: a locked one, with `status` and `is_archived`.

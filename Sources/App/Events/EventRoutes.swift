@@ -4,9 +4,11 @@ import Hummingbird
 import Postgres
 
 struct EventRoutes {
+  private let dependencies: Dependencies
   private let database: Database
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
   }
 
@@ -15,6 +17,7 @@ struct EventRoutes {
     routes.post("events", use: create)
     routes.get("events/{id}", use: get)
     routes.patch("events/{id}", use: edit)
+    routes.delete("events/{id}", use: cancel)
     routes.get("events/{id}/calendar.ics", use: calendar)
   }
 
@@ -78,12 +81,23 @@ struct EventRoutes {
         capacity: fields.clearableEdit("capacity", .capacity))
     }
     return .event(
-      try await database.change { change in
+      try await dependencies.change(of: id) { change in
         try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
           let new = edit.applied(to: old)
           guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
           return new
         }
+        return try await Event.find(id, for: me, in: change)
+      })
+  }
+
+  @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let version = request.ifMatch()
+    return .event(
+      try await dependencies.change(of: id) { change in
+        try await Event.cancel(id, by: me, ifVersion: version, in: change)
         return try await Event.find(id, for: me, in: change)
       })
   }

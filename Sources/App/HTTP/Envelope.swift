@@ -113,12 +113,14 @@ struct AllowedMethods: Sendable {
   /// Nil if there is no such path.
   func of(path: String) -> String? {
     let segments = path.split(separator: "/")
-    let methods = routes.filter { route in
+    let matching = routes.filter { route in
       route.segments.count == segments.count
         && zip(route.segments, segments).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
     }
-    guard !methods.isEmpty else { return nil }
-    var names = Set(methods.map(\.method))
+    // A word wins over a parameter, as it does in the router: `me` is not somebody's id.
+    func parameters(_ segments: [String]) -> Int { segments.count { $0.hasPrefix("{") } }
+    guard let fewest = matching.map({ parameters($0.segments) }).min() else { return nil }
+    var names = Set(matching.filter { parameters($0.segments) == fewest }.map(\.method))
     if names.contains("GET") { names.insert("HEAD") }
     return names.sorted().joined(separator: ", ")
   }

@@ -8,8 +8,10 @@ struct Invitation: Sendable {
 
   /// What a guest may answer.
   static let answers: [Status] = [.going, .maybe, .declined]
-  /// In one call, and for one event.
+  /// In one call.
   static let maximumBatch = 500
+  /// To one event.
+  static let maximumGuests = 10_000
 
   let event: Event
   let status: Status
@@ -41,39 +43,82 @@ struct Invitation: Sendable {
       .invitations, of: user, page: page, query: query, in: database, item: Invitation.init(row:))
   }
 
-  /// Invites friends of the host, all or none. The event and everybody's user row are locked by the caller.
+  /// Invites friends of the host, all or none; who is invited already stays as they are. The event and everybody's user
+  /// row are locked by the caller.
+  ///
+  /// - Parameters:
+  ///   - field: where the client named them.
+  ///   - total: how many are invited already.
   static func invite(
-    _ guests: [User.ID], to event: Event.ID, titled title: String, by host: User.ID, in change: Change
+    _ guests: [User.ID], named field: String, to event: Event.ID, titled title: String, beside total: Int,
+    by host: User.ID, in change: Change
   ) async throws {
     guard !guests.isEmpty else { return }
-    let friends = try await change.rows(
-      "SELECT friend_id FROM friends WHERE user_id = \(host) AND friend_id = ANY(\(guests))")
-    let known = Set<User.ID>(try friends.map { try $0["friend_id"] })
+    let rows = try await change.rows(
+      """
+      SELECT friend_id AS id, false AS is_invited FROM friends WHERE user_id = \(host) AND friend_id = ANY(\(guests))
+      UNION ALL
+      SELECT user_id, true FROM invitations WHERE event_id = \(event) AND user_id = ANY(\(guests))
+      """)
+    let known = Set<User.ID>(try rows.map { try $0["id"] })
     let strangers = guests.enumerated().filter { !known.contains($0.element) }
     guard strangers.isEmpty else {
       throw AppError.invalid(
-        strangers.map { FieldError(field: "inviteeIds[\($0.offset)]", message: "is not a friend") })
+        strangers.map { FieldError(field: "\(field)[\($0.offset)]", message: "is not a friend") })
+    }
+    let invited = Set<User.ID>(try rows.filter { try $0["is_invited"] }.map { try $0["id"] })
+    let new = Array(known.subtracting(invited))
+    guard !new.isEmpty else { return }
+    guard total + new.count <= maximumGuests else {
+      throw AppError.invalid(field, "must not bring the event beyond \(maximumGuests) guests")
     }
     let answers = try await change.pipeline(
-      """
-      INSERT INTO invitations (event_id, user_id)
-      SELECT \(event), user_id FROM unnest(\(Array(Set(guests)))) AS user_id
-      """,
-      "UPDATE events SET invited_count = invited_count + \(Set(guests).count) WHERE id = \(event)",
+      "INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id",
+      "UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)",
       "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
     guard let hostRow = answers[2].first else { throw AppError.userNotFound }
-    change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(guests))")
-    change.notify(
-      usersIn: "SELECT DISTINCT unnest(\(guests))", .eventInvited(event, title, by: try Person(row: hostRow)))
+    change.touch(.events, of: host)
+    if total <= Event.maximumCounted {
+      // The lists of those invited before show other counts, or none from now on.
+      touchEveryList(showing: event, in: change)
+    } else {
+      change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(new))")
+    }
+    change.notify(usersIn: "SELECT unnest(\(new))", .eventInvited(event, title, by: try Person(row: hostRow)))
+  }
+
+  /// Takes back an invitation to an event that its creator may still change; a place that becomes free goes to whoever
+  /// has waited longest. The guest is told. Repeating it changes nothing.
+  static func withdraw(
+    from guest: User.ID, to event: Event.ID, by creator: User.ID, in change: Change
+  ) async throws {
+    let row = try await Event.lock(event, by: creator, in: change)
+    let status: Status? = try await change.value(
+      "SELECT status FROM invitations WHERE event_id = \(event) AND user_id = \(guest)")
+    guard let status else { return }
+    try Event.checkIsOpen(row)
+    let (title, total): (String, Int) = (try row["title"], try row["total"])
+    try await change.pipeline(
+      "DELETE FROM invitations WHERE event_id = \(event) AND user_id = \(guest)",
+      """
+      UPDATE events SET \(unescaped: status.rawValue)_count = \(unescaped: status.rawValue)_count - 1
+      WHERE id = \(event)
+      """)
+    change.touch(.events, of: creator)
+    change.touch(.events, .invitations, of: guest)
+    change.notify(guest, .invitationWithdrawn(event, title))
+    // One guest fewer may be what brings the counts into the others' lists.
+    if total - 1 <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
+    if status == .going { try await promoteWaiting(to: event, titled: title, in: change) }
   }
 
   /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.
-  /// The same answer again changes nothing.
+  /// The same answer again changes nothing: who waits and asks again keeps their place in the line.
   static func answer(_ answer: Status, to event: Event.ID, by guest: User.ID, in change: Change) async throws {
     // The event's row orders all answers to it: no place is counted twice.
     let rows = try await change.pipeline(
       """
-      SELECT creator_id, title, capacity, status, going_count, archived_at IS NOT NULL AS is_archived,
+      SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived,
         invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
@@ -85,13 +130,23 @@ struct Invitation: Sendable {
     guard let invitation = rows[1].first else { throw creator == guest ? AppError.ownEvent : AppError.eventNotFound }
     try Event.checkIsOpen(eventRow)
     let (old, title): (Status, String) = (try invitation["status"], try eventRow["title"])
-    let capacity: Int? = try eventRow["capacity"]
+    let (capacity, waiting): (Int?, Int) = (try eventRow["capacity"], try eventRow["waitlisted_count"])
     let isFull = try capacity.map { try eventRow["going_count"] >= $0 } ?? false
     let new = answer == .going && old != .going && isFull ? .waitlisted : answer
     guard new != old else { return }
+    // Who asks later waits behind everybody else, even if two ask in the same microsecond or the clock was set back.
+    let time: SQL =
+      new != .waitlisted
+      ? "clock_timestamp()"
+      : """
+      greatest(clock_timestamp(), (
+        SELECT max(answered_at) + interval '1 microsecond' FROM invitations
+        WHERE event_id = \(event) AND status = 'waitlisted'
+      ))
+      """
     try await change.pipeline(
       """
-      UPDATE invitations SET status = \(new), answered_at = clock_timestamp()
+      UPDATE invitations SET status = \(new), answered_at = \(time)
       WHERE event_id = \(event) AND user_id = \(guest)
       """,
       """
@@ -106,14 +161,14 @@ struct Invitation: Sendable {
     }
     change.touch(.events, .invitations, of: guest)
     if try eventRow["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
-    if old == .going { try await promoteWaiting(to: event, titled: title, in: change) }
+    if old == .going, waiting > 0 { try await promoteWaiting(to: event, titled: title, in: change) }
   }
 
   /// Gives free places to those who wait longest. The event is locked by the caller.
   static func promoteWaiting(to event: Event.ID, titled title: String, in change: Change) async throws {
     let promoted = try await change.rows(
       """
-      UPDATE invitations SET status = 'going', answered_at = clock_timestamp()
+      UPDATE invitations SET status = 'going'
       WHERE event_id = \(event) AND user_id IN (
         SELECT user_id FROM invitations
         WHERE event_id = \(event) AND status = 'waitlisted'
@@ -124,45 +179,26 @@ struct Invitation: Sendable {
       RETURNING user_id
       """)
     guard !promoted.isEmpty else { return }
+    let guests: [User.ID] = try promoted.map { try $0["user_id"] }
     let counts = try await change.first(
       """
       UPDATE events
-      SET waitlisted_count = waitlisted_count - \(promoted.count), going_count = going_count + \(promoted.count)
+      SET waitlisted_count = waitlisted_count - \(guests.count), going_count = going_count + \(guests.count)
       WHERE id = \(event)
       RETURNING creator_id, invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
       """)
     guard let counts else { throw AppError.eventNotFound }
-    for row in promoted {
-      let guest: User.ID = try row["user_id"]
-      change.touch(.events, .invitations, of: guest)
-      change.notify(guest, .waitlistPromoted(event, title))
-    }
     if let creator: User.ID = try counts["creator_id"] { change.touch(.events, of: creator) }
-    if try counts["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
+    if try counts["total"] <= Event.maximumCounted {
+      touchEveryList(showing: event, in: change)
+    } else {
+      change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(guests))")
+    }
+    change.notify(usersIn: "SELECT unnest(\(guests))", .waitlistPromoted(event, title))
   }
 
   private static func touchEveryList(showing event: Event.ID, in change: Change) {
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
-  }
-}
-
-/// One line of an event's guest list.
-struct Guest: Sendable {
-  let person: Person
-  let status: Invitation.Status
-  let answeredAt: Timestamp?
-
-  static let columns: SQL = """
-    \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.answered_at AS guest_answered_at
-    """
-  static let source: SQL = "invitations AS i JOIN users AS u ON u.id = i.user_id"
-
-  /// Nil for the row of an event without guests.
-  init?(row: Row) throws {
-    guard let status: Invitation.Status = try row["guest_status"] else { return nil }
-    self.status = status
-    person = try Person(row: row, prefix: "guest_")
-    answeredAt = try row["guest_answered_at"]
   }
 }
 

@@ -2,15 +2,20 @@ import Hummingbird
 import Postgres
 
 struct InvitationRoutes {
+  private let dependencies: Dependencies
   private let database: Database
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
   }
 
   func add(to routes: Routes) {
     routes.get("invitations", use: list)
+    routes.get("events/{id}/invitations", use: guests)
+    routes.post("events/{id}/invitations", use: invite)
     routes.put("events/{id}/invitations/me", use: answer)
+    routes.delete("events/{id}/invitations/{userId}", use: withdraw)
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
@@ -26,8 +31,38 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
     return .event(
-      try await database.change { change in
+      try await dependencies.change(of: id) { change in
         try await Invitation.answer(status, to: id, by: me, in: change)
+        return try await Event.find(id, for: me, in: change)
+      })
+  }
+
+  @Sendable private func guests(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    return .list(try await Guest.list(of: id, for: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func invite(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let guests: [User.ID] = try await request.read {
+      $0.required("userIds", .list(of: .id(), atMost: Invitation.maximumBatch))
+    }
+    return .event(
+      try await dependencies.change(of: id) { change in
+        try await Event.invite(guests, to: id, by: me, in: change)
+        return try await Event.find(id, for: me, in: change)
+      })
+  }
+
+  @Sendable private func withdraw(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let guest: User.ID = try context.id("userId", else: .userNotFound)
+    return .event(
+      try await dependencies.change(of: id) { change in
+        try await Invitation.withdraw(from: guest, to: id, by: me, in: change)
         return try await Event.find(id, for: me, in: change)
       })
   }

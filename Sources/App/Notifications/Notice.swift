@@ -53,6 +53,12 @@ struct Notice: Sendable {
     Notice("event-cancelled", about: event.rawValue, "“\(title)” was cancelled.", [("eventId", event)])
   }
 
+  /// To one guest, for whom the event is as good as cancelled.
+  static func invitationWithdrawn(_ event: Event.ID, _ title: String) -> Notice {
+    Notice(
+      "event-cancelled", about: event.rawValue, "You are no longer invited to “\(title)”.", [("eventId", event)])
+  }
+
   static func invitationAnswered(
     _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status
   ) -> Notice {

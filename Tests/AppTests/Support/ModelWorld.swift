@@ -17,7 +17,7 @@ struct ModelWorld {
     case editProfile, deleteAccount, deliver
 
     /// Those whose routes the service does not have yet. To be emptied as they come.
-    static let off: Set<Verb> = [.cancelEvent, .invite, .withdraw]
+    static let off: Set<Verb> = []
 
     static var on: [Verb] { allCases.filter { !off.contains($0) } }
 

@@ -19,6 +19,14 @@ final class Phone: Sendable {
       (try #require(answer.json["accessToken"].string), try #require(answer.json["refreshToken"].string)))
   }
 
+  /// Somebody whom SQL has made, and who has no refresh token.
+  init(_ app: TestApp, _ username: String, id: User.ID, accessToken: String) {
+    self.app = app
+    self.username = username
+    self.id = id.description
+    tokens = Mutex((accessToken, ""))
+  }
+
   var accessToken: String { tokens.withLock { $0.access } }
   var refreshToken: String { tokens.withLock { $0.refresh } }
   var userID: User.ID { User.ID(id) ?? .new() }

@@ -14,8 +14,6 @@ struct TestApp: Sendable {
   let url: String
   let databaseURL: String
   let dependencies: Dependencies
-  /// Has eight connections to each service.
-  var client = HTTPClient.shared
 
   var database: Database { dependencies.database }
 
@@ -81,6 +79,24 @@ struct TestApp: Sendable {
 
   // MARK: Requests
 
+  /// The one that sends requests: see ``withConnections(_:_:)``.
+  @TaskLocal static var client: HTTPClient = HTTPClient.shared
+
+  /// Runs `body` with so many connections to the service: else there are 8.
+  func withConnections<Value: Sendable>(_ count: Int, _ body: () async throws -> Value) async throws -> Value {
+    var configuration = HTTPClient.Configuration()
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = count
+    let client = HTTPClient(configuration: configuration)
+    do {
+      let value = try await Self.$client.withValue(client) { try await body() }
+      try await client.shutdown()
+      return value
+    } catch {
+      try? await client.shutdown()
+      throw error
+    }
+  }
+
   /// Sends a request as anybody.
   func send(
     _ method: String, _ path: String, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
@@ -93,7 +109,7 @@ struct TestApp: Sendable {
     }
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
-    let response = try await client.execute(request, timeout: .seconds(60))
+    let response = try await Self.client.execute(request, timeout: .seconds(60))
     let bytes = try await response.body.collect(upTo: 16 << 20)
     return Answer(
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
@@ -163,22 +179,6 @@ struct TestApp: Sendable {
       for index in 0..<count { group.addTask { try await request(index).status } }
       return try await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
-  }
-
-  /// The same service for a crowd: asked by a client that opens a connection for each request, instead of letting most of
-  /// them wait for one.
-  func withCrowd(_ body: (_ app: TestApp) async throws -> Void) async throws {
-    var configuration = HTTPClient.Configuration()
-    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 256
-    var crowded = self
-    crowded.client = HTTPClient(configuration: configuration)
-    do {
-      try await body(crowded)
-    } catch {
-      try await crowded.client.shutdown()
-      throw error
-    }
-    try await crowded.client.shutdown()
   }
 
   // MARK: What it left behind

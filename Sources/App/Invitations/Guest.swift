@@ -1,0 +1,55 @@
+import Postgres
+
+/// One line of an event's guest list.
+struct Guest: Sendable {
+  let person: Person
+  let status: Invitation.Status
+  let answeredAt: Timestamp?
+
+  /// Of one of the ``visible(at:to:)`` as `i`, and of its guest as `users AS u`.
+  static let columns: SQL = """
+    \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.answered_at AS guest_answered_at
+    """
+
+  /// The invitations to an event that somebody who sees it may see: all that guest lists and participants show is read
+  /// through here.
+  ///
+  /// - Parameter event: its id, in SQL.
+  /// - Returns: a query up to its WHERE clause, which may be continued with AND.
+  static func visible(at event: SQL, to user: User.ID) -> SQL {
+    """
+    SELECT user_id, status, invited_at, answered_at FROM invitations
+    WHERE event_id = \(event) AND \(User.visible("user_id", to: user))
+    """
+  }
+
+  init(row: Row) throws {
+    person = try Person(row: row, prefix: "guest_")
+    status = try row["guest_status"]
+    answeredAt = try row["guest_answered_at"]
+  }
+
+  /// An event's guest list, for its creator and those invited; nobody else learns that it exists. In the order of the
+  /// guests' ids, which no answer changes.
+  static func list(
+    of event: Event.ID, for user: User.ID, page: Page, in database: some Querying
+  ) async throws -> List<Guest> {
+    let rest: SQL = page.cursor.map { cursor -> SQL in "AND user_id > \(cursor.id)" } ?? ""
+    // Cut to the page before the users are looked up: with thousands of guests, joining all of them was most of the cost.
+    let query = Keyset(
+      list: .guests, columns: columns,
+      source: """
+        (\(visible(at: "\(event)", to: user)) \(rest) ORDER BY user_id LIMIT \(page.limit + 1)) AS i
+        JOIN users AS u ON u.id = i.user_id
+        WHERE \(Event.isVisible(event, to: user))
+        """,
+      time: "timestamptz 'epoch'", id: "i.user_id", order: .ascending)
+    let list = try await List.read(page: page, query: query, in: database, item: Guest.init(row:))
+    // Nobody on it, or not for this user?
+    if list.items.isEmpty {
+      let isVisible: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
+      guard isVisible == true else { throw AppError.eventNotFound }
+    }
+    return list
+  }
+}

@@ -1,0 +1,222 @@
+import Postgres
+import Testing
+
+@testable import App
+
+/// The guest list, inviting to an event that exists, and withdrawing.
+@Suite struct GuestListTests {
+  @Test func `the host and the guests read the guest list, and nobody else`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      let dev = try await app.signUp("dev")
+      try await app.befriend(ana, cleo)
+      let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
+      try await cleo.answer("maybe", to: id)
+      try await app.takeNotifications()
+      let list = try await ana.send("GET", "events/\(id)/invitations")
+      #expect(list.header("ETag") == nil)
+      #expect(list.json["timestamp"] == .null && list.json["nextCursor"] == .null)
+      #expect(list.json.keys == ["items", "nextCursor", "timestamp"])
+      let items = list.json["items"].array
+      #expect(items.map { $0["user"]["username"].string } == ["ben", "cleo"])
+      #expect(items.map { $0["status"].string } == ["invited", "maybe"])
+      #expect(items.map { $0["answeredAt"].string == nil } == [true, false])
+      for item in items {
+        #expect(item.keys == ["user", "status", "answeredAt"])
+        #expect(item["user"].keys == ["id", "username", "displayName", "pictureUrl"])
+      }
+      for guest in [ben, cleo] { #expect(try await guest.get("events/\(id)/invitations") == list.json) }
+      let hidden = try await dev.send("GET", "events/\(id)/invitations")
+      let unknown = try await dev.send("GET", "events/\(Event.ID.new())/invitations")
+      #expect(hidden.problem == "event-not-found" && unknown.problem == "event-not-found")
+      #expect(hidden.json["detail"] == unknown.json["detail"])
+      let empty = try await ana.createEvent()["id"].string ?? ""
+      #expect(try await ana.get("events/\(empty)/invitations")["items"].array.isEmpty)
+      // It stays readable.
+      try await ana.cancelEvent(id)
+      #expect(try await ben.get("events/\(id)/invitations") == list.json)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `pages of guests neither repeat nor lose one who stays, whatever is answered meanwhile`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(40, around: ana)
+      let id = try await ana.createEvent(inviting: Array(guests.prefix(30)), capacity: 3)["id"].string ?? ""
+      let items = try await guests[0].pages(of: "events/\(id)/invitations", limit: 7) { page in
+        for guest in guests[(page * 4)..<(page * 4 + 4)] { try await guest.answer("going", to: id) }
+        try await ana.invite([guests[29 + page]], to: id)
+        try await ana.withdraw(guests[30 - page], from: id)
+      }
+      let seen = items.compactMap { $0["user"]["id"].string }
+      #expect(Set(seen).count == seen.count)
+      #expect(seen == seen.sorted())
+      #expect(Set(seen).isSuperset(of: guests.prefix(24).map(\.id)))
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `inviting tells who is invited, and moves the lists of all who see the counts`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(3, around: ana)
+      let id = try await ana.createEvent(inviting: [guests[0]])["id"].string ?? ""
+      try await guests[0].answer("declined", to: id)
+      try await app.takeNotifications()
+      let hers = try await ana.refreshLists()
+      var theirs: [[App.Collection: String]] = []
+      for guest in guests { theirs.append(try await guest.refreshLists()) }
+      let invited = try await ana.invite([guests[1], guests[2], guests[1]], to: id)
+      #expect(invited.json["counts"]["invited"].int == 2)
+      #expect(invited.header("ETag") == "\"1\"")
+      #expect(try await ana.stale(hers) == [.events])
+      for (guest, stamps) in zip(guests, theirs) { #expect(try await guest.stale(stamps) == [.events, .invitations]) }
+      let told = try await app.takeNotifications()
+      #expect(told.allSatisfy { $0.type == "event-invited" && $0.payload["userId"].string == ana.id })
+      #expect(Set(told.map(\.recipient)) == [guests[1].id, guests[2].id] && told.count == 2)
+      #expect(try await guests[1].get("invitations")["items"][0]["event"]["id"].string == id)
+      #expect(try await guests[1].get("events/\(id)")["myStatus"].string == "invited")
+
+      // Again: nobody's answer is lost and nobody is told twice, friends or not by now.
+      try await app.database.execute("DELETE FROM friendships")
+      let stale = try await guests[0].stale { try await ana.invite(guests, to: id) }
+      #expect(stale == [])
+      #expect(try await guests[0].get("events/\(id)")["myStatus"].string == "declined")
+      try await ana.invite([], to: id)
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `all are invited, or none`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let (cleo, dev) = try await app.friends("cleo", "dev")
+      let id = try await ana.createEvent(inviting: [dev], expecting: 422)["id"].string ?? ""
+      #expect(id.isEmpty)
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let ids = [ben.id, cleo.id, ana.id, User.ID.new().description, ben.id].map { "\"\($0)\"" }.joined(separator: ",")
+      let refused = try await ana.send("POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#)
+      #expect(refused.status == 422)
+      #expect(refused.badFields == ["userIds[1]", "userIds[2]", "userIds[3]"])
+      #expect(try await ana.get("events/\(event)/invitations")["items"].array.isEmpty)
+      #expect(try await ben.get("invitations")["items"].array.isEmpty)
+      #expect(try await cleo.invite([dev], to: event, expecting: 404).problem == "event-not-found")
+      try await ana.invite([ben], to: event)
+      #expect(try await ben.invite([ana], to: event, expecting: 403).problem == "not-the-creator")
+      try await app.database.execute("UPDATE events SET archived_at = now()")
+      #expect(try await ana.invite([ben], to: event, expecting: 409).problem == "event-archived")
+      try await app.takeNotifications()
+    }
+  }
+
+  /// Lists show counts up to 200 invitations.
+  @Test func `the counts leave the lists with the 201st guest, and come back`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(202, around: ana)
+      let id = try await ana.createEvent(inviting: Array(guests.prefix(200)))["id"].string ?? ""
+      let first = guests[0]
+      func counts(_ phone: Phone) async throws -> JSON { try await phone.get("events")["items"][0]["counts"] }
+      #expect(try await counts(first)["invited"].int == 200)
+      #expect(try await first.stale { try await ana.invite([guests[200]], to: id) } == [.events, .invitations])
+      #expect(try await counts(first) == .null)
+      #expect(try await counts(ana)["invited"].int == 201)
+      #expect(try await first.stale { try await ana.invite([guests[201]], to: id) } == [])
+      #expect(try await first.stale { try await ana.withdraw(guests[200], from: id) } == [])
+      #expect(try await first.stale { try await ana.withdraw(guests[201], from: id) } == [.events, .invitations])
+      #expect(try await counts(first)["invited"].int == 200)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `500 are invited at once, and 10,000 to one event`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(501, around: ana)
+      let id = try await ana.createEvent()["id"].string ?? ""
+      let event = try #require(Event.ID(id))
+      #expect(try await ana.invite(guests, to: id, expecting: 422).badFields == ["userIds"])
+      let invited = try await ana.invite(Array(guests.prefix(500)), to: id)
+      #expect(invited.json["counts"]["invited"].int == 500)
+      try await app.database.batch(
+        """
+        WITH crowd AS (
+          INSERT INTO users (id, username, display_name)
+          SELECT gen_random_uuid(), 'more' || number, 'More' FROM generate_series(1, 9500) AS number
+          RETURNING id
+        )
+        INSERT INTO invitations (event_id, user_id) SELECT \(event), id FROM crowd
+        """,
+        "UPDATE events SET invited_count = 10000 WHERE id = \(event)")
+      // Not one more, but those who are invited may be named again.
+      #expect(try await ana.invite([guests[0], guests[500]], to: id, expecting: 422).badFields == ["userIds"])
+      try await ana.invite(Array(guests.prefix(500)), to: id)
+      try await ana.withdraw(guests[499], from: id)
+      try await ana.invite([guests[500]], to: id)
+      #expect(try await guests[500].answer("going", to: id).json["counts"]["going"].int == 1)
+      try await ana.edit(id, #"{"title": "Festival"}"#)
+      let told: Int? = try await app.value("SELECT count(*) FROM notification_queue WHERE type = 'event-updated'")
+      #expect(told == 10_000)
+      try await app.expectConsistency()
+      try await app.database.execute("DELETE FROM notification_queue")
+    }
+  }
+
+  @Test func `whoever is withdrawn hears of it and no longer sees the event`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(3, around: ana)
+      let id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
+      for guest in guests.dropLast() { try await guest.answer("going", to: id) }
+      try await app.takeNotifications()
+      let hers = try await ana.refreshLists()
+      var theirs: [[App.Collection: String]] = []
+      for guest in guests { theirs.append(try await guest.refreshLists()) }
+      let withdrawn = try await ana.withdraw(guests[0], from: id)
+      #expect(withdrawn.json["counts"]["going"].int == 1 && withdrawn.json["counts"]["waitlisted"].int == 0)
+      #expect(try await ana.stale(hers) == [.events])
+      for (guest, stamps) in zip(guests, theirs) { #expect(try await guest.stale(stamps) == [.events, .invitations]) }
+      let told = try await app.takeNotifications()
+      #expect(told.count == 2)
+      #expect(told.contains { $0 == ("event-cancelled", guests[0]) && $0.payload["eventId"].string == id })
+      #expect(told.contains { $0 == ("waitlist-promoted", guests[1]) })
+      #expect(try await guests[0].send("GET", "events/\(id)").problem == "event-not-found")
+      #expect(try await guests[0].send("GET", "events/\(id)/invitations").problem == "event-not-found")
+      #expect(try await guests[0].answer("going", to: id, expecting: 404).problem == "event-not-found")
+      for path in ["events", "invitations"] { #expect(try await guests[0].get(path)["items"].array.isEmpty) }
+
+      let stale = try await guests[1].stale {
+        #expect(try await ana.withdraw(guests[0], from: id).json == withdrawn.json)
+        let nobody = try await ana.send("DELETE", "events/\(id)/invitations/\(User.ID.new())")
+        #expect(nobody.json == withdrawn.json)
+      }
+      #expect(stale == [])
+      try await ana.invite([guests[0]], to: id)
+      #expect(try await guests[0].get("events/\(id)")["myStatus"].string == "invited")
+      #expect(try await app.takeNotifications().map { $0 == ("event-invited", guests[0]) } == [true])
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `guests withdraw nobody, not even themselves`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(2, around: ana)
+      let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
+      try await app.takeNotifications()
+      for guest in guests {
+        #expect(try await guests[0].withdraw(guest, from: id, expecting: 403).problem == "not-the-creator")
+      }
+      let me = try await guests[0].send("DELETE", "events/\(id)/invitations/me")
+      #expect(me.status == 405 && me.header("Allow") == "PUT")
+      #expect(try await ana.send("DELETE", "events/\(id)/invitations/nobody").problem == "user-not-found")
+      try await app.database.execute("UPDATE events SET archived_at = now()")
+      #expect(try await ana.withdraw(guests[0], from: id, expecting: 409).problem == "event-archived")
+      #expect(try await ana.get("events/\(id)")["counts"]["invited"].int == 2)
+    }
+  }
+}

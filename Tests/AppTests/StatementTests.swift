@@ -1,0 +1,67 @@
+import Postgres
+import Testing
+
+@testable import App
+
+/// How many statements a call costs: never more for more items.
+@Suite struct StatementTests {
+  /// With BEGIN and COMMIT.
+  private static let expected = [
+    "making an event": 11, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
+    "inviting": 11, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 13,
+    "withdrawing": 12, "cancelling": 7, "archiving": 5,
+  ]
+
+  @Test func `calls to events cost the same number of statements, whatever the number of guests`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      for size in [1, 40] {
+        let counts = try await Self.measure(size, app, log)
+        #expect(counts == Self.expected, "\(size)")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  /// - Parameter size: how many guests, events and people in line there are.
+  private static func measure(_ size: Int, _ app: TestApp, _ log: StatementLog) async throws -> [String: Int] {
+    let ana = try await app.signUp("ana\(size)")
+    // One more than are in line, who has the place.
+    let guests = try await app.crowd(size + 2, around: ana, named: "guest\(size)-")
+    let others = try await app.crowd(size, around: ana, named: "other\(size)-")
+    for number in 0..<size { try await ana.createEvent("Other \(number)", inviting: guests) }
+    try await app.database.execute("UPDATE events SET archived_at = now()")
+    for number in 0..<size { try await ana.createEvent("Another \(number)", inviting: guests) }
+    var counts: [String: Int] = [:]
+    func count(_ name: String, _ action: () async throws -> Void) async throws {
+      log.take()
+      try await action()
+      counts[name] = log.take().count
+    }
+    var id = ""
+    try await count("making an event") {
+      id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
+    }
+    try await count("one event") { _ = try await guests[0].get("events/\(id)") }
+    try await count("live events") { _ = try await guests[0].get("events") }
+    try await count("past events") { _ = try await guests[0].get("events?when=past") }
+    try await count("invitations") { _ = try await guests[0].get("invitations") }
+    try await count("the guest list") { _ = try await guests[0].get("events/\(id)/invitations?limit=100") }
+    try await count("inviting") { try await ana.invite(others, to: id) }
+    try await count("answering") { try await guests[0].answer("going", to: id) }
+    for guest in guests[2...] { try await guest.answer("going", to: id) }
+    try await count("waiting") { try await guests[1].answer("going", to: id) }
+    try await count("editing") { try await ana.edit(id, #"{"title": "Dinner"}"#) }
+    try await count("giving a place up") { try await guests[0].answer("declined", to: id) }
+    try await count("withdrawing") { try await ana.withdraw(guests[2], from: id) }
+    try await ana.edit(id, #"{"title": "Lunch"}"#)
+    for guest in others { try await guest.answer("going", to: id) }
+    try await count("more places") { try await ana.edit(id, #"{"capacity": null}"#) }
+    try await count("cancelling") { try await ana.cancelEvent(id) }
+    try await app.database.execute("UPDATE events SET live_until = now() - interval '1 day' WHERE archived_at IS NULL")
+    try await count("archiving") {
+      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
+    }
+    return counts
+  }
+}

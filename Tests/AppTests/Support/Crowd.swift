@@ -1,0 +1,132 @@
+import Foundation
+import Logging
+import Postgres
+import Synchronization
+import Testing
+
+@testable import App
+
+extension TestApp {
+  /// Friends of somebody, made by SQL: hundreds of people would take long to register.
+  ///
+  /// - Parameter prefix: of their usernames, which end in numbers from 1.
+  func crowd(_ count: Int, around host: Phone, named prefix: String = "guest") async throws -> [Phone] {
+    let ids = (0..<count).map { _ in User.ID.new() }
+    try await database.batch(
+      """
+      INSERT INTO users (id, username, display_name)
+      SELECT id, \(prefix) || place, 'Guest ' || place FROM unnest(\(ids)) WITH ORDINALITY AS added (id, place)
+      """,
+      """
+      INSERT INTO collection_stamps (user_id, collection, stamp)
+      SELECT added.id, collection, clock_timestamp()
+      FROM unnest(\(ids)) AS added (id), unnest(enum_range(NULL::collection)) AS collection
+      """,
+      """
+      INSERT INTO friendships (user_a, user_b)
+      SELECT least(id, \(host.userID)), greatest(id, \(host.userID)) FROM unnest(\(ids)) AS added (id)
+      """)
+    var phones: [Phone] = []
+    for (place, id) in ids.enumerated() {
+      let token = try await dependencies.accessTokens.sign(user: id, session: .new())
+      phones.append(Phone(self, "\(prefix)\(place + 1)", id: id, accessToken: token))
+    }
+    return phones
+  }
+}
+
+extension Phone {
+  @discardableResult
+  func cancelEvent(
+    _ event: String, headers: [(String, String)] = [], expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("DELETE", "events/\(event)", headers: headers)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func invite(
+    _ guests: [Phone], to event: String, expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
+    let answer = try await send("POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  @discardableResult
+  func withdraw(
+    _ guest: Phone, from event: String, expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    let answer = try await send("DELETE", "events/\(event)/invitations/\(guest.id)")
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  /// All items of a list, page by page.
+  ///
+  /// - Parameter meanwhile: what happens between the pages.
+  func pages(
+    of path: String, limit: Int, meanwhile: (_ page: Int) async throws -> Void = { _ in }
+  ) async throws -> [JSON] {
+    var items: [JSON] = []
+    var cursor: String?
+    var number = 0
+    repeat {
+      let separator = path.contains("?") ? "&" : "?"
+      let page = try await get("\(path)\(separator)limit=\(limit)" + (cursor.map { "&cursor=\($0)" } ?? ""))
+      items += page["items"].array
+      cursor = page["nextCursor"].string
+      number += 1
+      try await meanwhile(number)
+    } while cursor != nil
+    return items
+  }
+}
+
+/// Keeps the statements that the service sends, without their parameters.
+final class StatementLog: Sendable {
+  private let kept = Mutex<[String]>([])
+
+  var logger: Logger {
+    var logger = Logger(label: "statements") { _ in StatementHandler(log: self) }
+    logger.logLevel = .debug
+    return logger
+  }
+
+  fileprivate func add(_ statement: String) {
+    // The ended sessions are read all the time.
+    if statement.contains("FROM sessions WHERE ended_at >") { return }
+    kept.withLock { $0.append(statement) }
+  }
+
+  /// Those since it was last asked.
+  @discardableResult
+  func take() -> [String] {
+    kept.withLock { kept in
+      let taken = kept
+      kept = []
+      return taken
+    }
+  }
+}
+
+private struct StatementHandler: LogHandler {
+  let log: StatementLog
+  var metadata = Logger.Metadata()
+  var logLevel = Logger.Level.debug
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    guard case .array(let texts) = event.metadata?["statements"] else { return }
+    for text in texts { log.add("\(text)") }
+  }
+}

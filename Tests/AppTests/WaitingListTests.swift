@@ -1,0 +1,195 @@
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Places and the waiting list, with many at once.
+@Suite struct WaitingListTests {
+  /// Who waits for a place, longest first.
+  private func line(_ event: String, in app: TestApp) async throws -> [String] {
+    let rows = try await app.database.rows(
+      """
+      SELECT user_id, answered_at FROM invitations
+      WHERE event_id = \(Event.ID(event)) AND status = 'waitlisted'
+      ORDER BY answered_at
+      """)
+    let times = Set(try rows.map { try $0["answered_at"] as Timestamp })
+    #expect(times.count == rows.count, "a place in the line is one person's")
+    return try rows.map { (try $0["user_id"] as User.ID).description }
+  }
+
+  private func answer(_ status: String, by guests: [Phone], to event: String) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for guest in guests { group.addTask { _ = try await guest.answer(status, to: event) } }
+      try await group.waitForAll()
+    }
+  }
+
+  private func promoted(in app: TestApp) async throws -> [String] {
+    try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }.map(\.recipient)
+  }
+
+  @Test func `400 ask at once for 50 places, and those who wait move up in the order of asking`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(400, around: ana)
+      let id = try await ana.createEvent(inviting: guests, capacity: 50)["id"].string ?? ""
+      try await app.takeNotifications()
+      try await app.withConnections(128) { try await answer("going", by: guests, to: id) }
+
+      let counts = try await ana.get("events/\(id)")["counts"]
+      #expect(counts["going"].int == 50 && counts["waitlisted"].int == 350)
+      try await app.expectConsistency()
+      let waiting = try await line(id, in: app)
+      #expect(waiting.count == 350)
+      // The host hears of the answers as they came: nobody waits before the places are given, and then each behind the
+      // one before.
+      let told = try await app.takeNotifications()
+      #expect(told.count == 400)
+      #expect(told.allSatisfy { $0.type == "invitation-answered" && $0.recipient == ana.id })
+      #expect(told.prefix(50).allSatisfy { $0.payload["status"].string == "going" })
+      #expect(told.dropFirst(50).allSatisfy { $0.payload["status"].string == "waitlisted" })
+      #expect(told.dropFirst(50).compactMap { $0.payload["userId"].string } == waiting)
+
+      try await ana.edit(id, #"{"capacity": 60}"#)
+      #expect(Set(try await promoted(in: app)) == Set(waiting[..<10]))
+      // Twenty give their places up at once, and twenty others ask again or leave the line.
+      let places = guests.filter { !waiting.contains($0.id) }
+      let leaving = guests.filter { waiting[300..<310].contains($0.id) }
+      let patient = guests.filter { waiting[340...].contains($0.id) }
+      try await app.withConnections(64) {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask { try await answer("declined", by: Array(places.prefix(20)), to: id) }
+          group.addTask { try await answer("maybe", by: leaving, to: id) }
+          group.addTask { try await answer("going", by: patient, to: id) }
+          try await group.waitForAll()
+        }
+      }
+      // One after the other.
+      #expect(try await promoted(in: app) == Array(waiting[10..<30]))
+      #expect(try await line(id, in: app) == Array(waiting[30..<300] + waiting[310...]))
+      try await ana.edit(id, #"{"capacity": null}"#)
+      #expect(try await promoted(in: app).count == 310)
+      #expect(try await ana.get("events/\(id)")["counts"]["waitlisted"].int == 0)
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `whoever asks later waits longer, even if the clock was set back, and asking again keeps the place`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(5, around: ana)
+      let id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
+      try await guests[0].answer("going", to: id)
+      try await guests[1].answer("going", to: id)
+      try await app.database.execute(
+        "UPDATE invitations SET answered_at = now() + interval '1 hour' WHERE user_id = \(guests[1].userID)")
+      for guest in guests[2...] { try await guest.answer("going", to: id) }
+      let ids = guests.map(\.id)
+      #expect(try await line(id, in: app) == Array(ids[1...]))
+      // Asking again changes nothing; leaving the line and coming back does.
+      #expect(try await guests[2].stale { try await guests[2].answer("going", to: id) } == [])
+      try await guests[3].answer("maybe", to: id)
+      #expect(try await guests[3].answer("going", to: id).json["myStatus"].string == "waitlisted")
+      #expect(try await line(id, in: app) == [ids[1], ids[2], ids[4], ids[3]])
+      try await app.takeNotifications()
+      var order: [String] = []
+      for place in [0, 1, 2, 4] {
+        try await guests[place].answer("declined", to: id)
+        order += try await promoted(in: app)
+      }
+      #expect(order == [ids[1], ids[2], ids[4], ids[3]])
+    }
+  }
+
+  @Test func `a place goes to one who waits, whoever gives it up and however`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(8, around: ana)
+      let id = try await ana.createEvent(inviting: guests, capacity: 3)["id"].string ?? ""
+      for guest in guests.prefix(7) { try await guest.answer("going", to: id) }
+      try await app.takeNotifications()
+      try await guests[0].answer("declined", to: id)
+      #expect(try await promoted(in: app) == [guests[3].id])
+      try await guests[1].answer("maybe", to: id)
+      #expect(try await promoted(in: app) == [guests[4].id])
+      try await ana.withdraw(guests[2], from: id)
+      #expect(try await promoted(in: app) == [guests[5].id])
+      // Whoever only waited, or had not answered, frees no place; nor does a smaller number of them.
+      try await ana.withdraw(guests[7], from: id)
+      try await ana.edit(id, #"{"capacity": 2}"#)
+      try await guests[3].answer("declined", to: id)
+      #expect(try await promoted(in: app) == [])
+      try await ana.edit(id, #"{"capacity": 3}"#)
+      #expect(try await promoted(in: app) == [guests[6].id])
+      try await app.expectConsistency()
+    }
+  }
+
+  /// Guests answer, and the host invites, withdraws and changes the number of places, all at random and at once.
+  @Test func `whatever happens at once, the counts are right and no place is given twice`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(12, around: ana)
+      for seed: UInt64 in 1...3 {
+        let id = try await ana.createEvent(inviting: Array(guests.prefix(8)), capacity: 3)["id"].string ?? ""
+        let event = try #require(Event.ID(id))
+        try await app.withConnections(24) {
+          try await withThrowingTaskGroup(of: Void.self) { group in
+            for (place, guest) in guests.enumerated() {
+              group.addTask {
+                var random = SeededRandom(seed: seed * 1000 + UInt64(place))
+                for _ in 0..<15 {
+                  let status = ["going", "going", "maybe", "declined"].randomElement(using: &random) ?? "going"
+                  let answer = try await guest.send(
+                    "PUT", "events/\(id)/invitations/me", #"{"status": "\#(status)"}"#)
+                  // Perhaps not invited at this moment.
+                  #expect([200, 404].contains(answer.status), "\(answer.body)")
+                }
+              }
+            }
+            for hand in 0..<2 {
+              group.addTask {
+                var random = SeededRandom(seed: seed * 1000 + 500 + UInt64(hand))
+                for _ in 0..<15 {
+                  let picked = guests.shuffled(using: &random).prefix(2)
+                  switch Int.random(in: 0..<3, using: &random) {
+                  case 0: try await ana.invite(Array(picked), to: id)
+                  case 1: try await ana.withdraw(picked[0], from: id)
+                  default: try await ana.edit(id, #"{"capacity": \#(Int.random(in: 2...5, using: &random))}"#)
+                  }
+                }
+              }
+            }
+            group.addTask {
+              for _ in 0..<40 {
+                // At no moment does anybody see other counts, or more people than there have ever been places.
+                let wrong: Int? = try await app.value(
+                  """
+                  SELECT count(*) FROM events
+                  WHERE id = \(event) AND (
+                    going_count > 5
+                    OR going_count <> (SELECT count(*) FROM invitations WHERE event_id = \(event) AND status = 'going')
+                    OR waitlisted_count > 0 AND going_count < capacity
+                  )
+                  """)
+                #expect(wrong == 0)
+              }
+            }
+            try await group.waitForAll()
+          }
+        }
+        try await app.expectCounts()
+        _ = try await line(id, in: app)
+        #expect(app.dependencies.eventQueue.isIdle)
+      }
+      let deadlocks: Int? = try await app.value(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+      #expect(deadlocks == 0)
+      try await app.takeNotifications()
+    }
+  }
+}
