@@ -41,6 +41,8 @@ public struct MusterConfiguration: Sendable {
   public var mailWebhook: MailWebhook?
   /// `MUSTER_WEBHOOK_ALLOW_PRIVATE` (`off`): `on` lets webhooks be plain http.
   public var allowsPrivateWebhooks: Bool
+  /// Statements that take longer are logged. No variable: it is for tests, which count statements by it.
+  var slowStatement = Duration.seconds(1)
 
   /// A variable that is missing or malformed: one line that names it.
   public struct Problem: Error, CustomStringConvertible {
@@ -105,6 +107,7 @@ public struct MusterConfiguration: Sendable {
     var database = Database.Configuration(url: databaseURL)
     database.applicationName = name
     database.isBehindPooler = isBehindPooler
+    database.slowStatement = slowStatement
     database.logger = logger
     return database
   }

@@ -40,11 +40,13 @@ struct TestApp: Sendable {
   /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
-    sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (TestApp) async throws -> Void
+    slowStatement: Duration? = nil, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     try await withDatabase { databaseURL in
       var configuration = try await MusterConfiguration.load(
         environment: Self.environment(databaseURL).merging(environment) { $1 }, file: nil)
+      if let slowStatement { configuration.slowStatement = slowStatement }
       if let pooled = try await TestCluster.pooled(databaseURL) {
         configuration.databaseURL = pooled
         configuration.isBehindPooler = true
