@@ -20,6 +20,7 @@ public struct Dependencies: Sendable {
   private let outgoing: Outgoing
   let logsAllRequests: Bool
   let mailWebhook: MailWebhook?
+  let publicURL: PublicURL
   public let logger: Logger
 
   public init(_ configuration: MusterConfiguration, name: String, logger: Logger) async throws {
@@ -46,6 +47,7 @@ public struct Dependencies: Sendable {
     }
     logsAllRequests = configuration.logsAllRequests
     mailWebhook = configuration.mailWebhook
+    publicURL = PublicURL(configuration.publicURL)
     self.logger = logger
   }
 

@@ -106,6 +106,7 @@ private struct Line: CustomStringConvertible {
     GET    /health/live                    none         200    200     200   200
     GET    /health/ready                   none         200    200     200   200
     GET    /openapi.yaml                   none         200    200     200   200
+    GET    /pictures/{key}                 none         200    200     200   200
     POST   auth/register                   none         201    201     201   201
     POST   auth/login                      none         200    200     200   200
     POST   auth/refresh                    none         200    200     200   200
@@ -124,6 +125,11 @@ private struct Line: CustomStringConvertible {
     PATCH  users/me                        needed       200    200     200   200
     DELETE users/me                        needed       204    204     204   204
     GET    users/me/export                 needed       200    200     200   200
+    PUT    users/me/picture                needed       200    200     200   200
+    DELETE users/me/picture                needed       204    204     204   204
+    GET    users                           needed       200    200     200   200
+    GET    users/recommended               needed       200    200     200   200
+    GET    users/{id}                      needed       200    200     200   200
     GET    friends                         needed       200    200     200   200
     GET    friend-requests                 needed       200    200     200   200
     POST   friend-requests                 needed       201    409     409   422 409:already-friends 422:invalid-fields
@@ -207,12 +213,13 @@ private struct Cast: Sendable {
       let answer = try await owner.send("PUT", "blocks/\(blocked.id)")
       #expect((200..<300).contains(answer.status), "\(answer.body)")
     }
+    let picture = try await owner.show(Sample.png())
     let (open, ended) = (try await owner.signInAgain(), try await owner.signInAgain())
     return Cast(
       app: app, people: people, owner: owner,
       things: [
         "events": event, "friend-requests": request, "sessions": try open.session.description,
-        "validate": owner.id,
+        "validate": owner.id, "users": owner.id, "pictures": String(picture.suffix(24)),
       ],
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
   }
@@ -248,6 +255,7 @@ private struct Cast: Sendable {
       path += "/" + named
       last = segment
     }
+    if line.name == "GET users" { path += "?query=owner" }
     let body = try await body(of: line, by: person, naming: unknown ?? owner.id)
     let answer = try await app.send(line.method, path, body: body, token: token)
     if line.method == "GET" {
@@ -275,6 +283,7 @@ private struct Cast: Sendable {
       return #"{"idToken": "made-up", "nonce": "made-up"}"#
     case "POST auth/password": return #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
     case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
+    case "PUT users/me/picture": return Sample.webpText
     case "DELETE users/me": return #"{"password": "\#(password)"}"#
     case "POST friend-requests": return #"{"receiverId": "\#(id)"}"#
     case "POST events":

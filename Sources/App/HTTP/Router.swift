@@ -18,7 +18,7 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
     middleware:
       Envelope(
         logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
-        trustedProxies: dependencies.trustedProxies))
+        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
@@ -32,6 +32,7 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   sessions.addSignedIn(to: signedIn)
   PasswordRoutes(dependencies).add(to: signedIn, open: open)
   providers.addLinks(to: signedIn)
+  PictureRoutes(dependencies).add(to: signedIn, root: router)
   UserRoutes(dependencies).add(to: signedIn)
   AccountRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
@@ -54,8 +55,11 @@ public func makeService(
   var logger = dependencies.logger
   logger.logLevel = max(logger.logLevel, .notice)
   let server = makeServer(
-    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits,
-    logger: logger, onServerRunning: onListening)
+    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits, logger: logger
+  ) { port in
+    dependencies.publicURL.listens(on: host, port: port)
+    await onListening(port)
+  }
   return RESTService(
     server: server, endedSessions: dependencies.endedSessions, identityProviders: dependencies.identityProviders)
 }

@@ -44,7 +44,7 @@ extension User {
     for collection in Collection.allCases { change.touch(collection, of: id) }
     try await cancelComingEvents(of: id, in: change)
     try await leaveGuestLists(id, in: change)
-    // With it go friendships, requests, identities, stamps and mail tokens.
+    // With it go the picture, friendships, requests, identities, stamps and mail tokens.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
