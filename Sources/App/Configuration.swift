@@ -39,6 +39,8 @@ public struct MusterConfiguration: Sendable {
   /// `MUSTER_MAIL_WEBHOOK`: where mails are posted, signed with `MUSTER_MAIL_WEBHOOK_SECRET` (`whsec_` and base64).
   /// Without one they wait in the queue.
   public var mailWebhook: MailWebhook?
+  /// `MUSTER_PUBLIC_URL` (where `serve` listens): where clients find the service, for the URLs of pictures.
+  public var publicURL: String?
   /// `MUSTER_WEBHOOK_ALLOW_PRIVATE` (`off`): `on` lets webhooks be plain http.
   public var allowsPrivateWebhooks: Bool
 
@@ -95,6 +97,7 @@ public struct MusterConfiguration: Sendable {
         ["failures": false, "all": true][$0]
       },
       mailWebhook: try variables.mailWebhook(allowsPlainHTTP: allowsPrivateWebhooks),
+      publicURL: try variables.publicURL(),
       allowsPrivateWebhooks: allowsPrivateWebhooks)
   }
 
@@ -166,6 +169,15 @@ private struct Variables {
         description: "MUSTER_MAIL_WEBHOOK_SECRET is not set: MUSTER_MAIL_WEBHOOK needs it")
     }
     return MailWebhook(url: address, secret: secret)
+  }
+
+  func publicURL() throws -> String? {
+    guard let text = string("MUSTER_PUBLIC_URL") else { return nil }
+    guard let url = PublicURL.normalized(text) else {
+      let form = "an http or https URL without a query, like https://api.example.com"
+      throw MusterConfiguration.Problem(description: "MUSTER_PUBLIC_URL must be \(form), and is \"\(text)\"")
+    }
+    return url
   }
 
   func url(_ name: String, _ fallback: String) throws -> String {

@@ -21,6 +21,7 @@ public struct Dependencies: Sendable {
   private let outgoing: Outgoing
   let logsAllRequests: Bool
   let mailWebhook: MailWebhook?
+  let publicURL: PublicURL
   public let logger: Logger
 
   /// - Parameter endedSessionsAge: for how long a copy of the ended sessions is believed. Longer only where a machine is
@@ -51,6 +52,7 @@ public struct Dependencies: Sendable {
     }
     logsAllRequests = configuration.logsAllRequests
     mailWebhook = configuration.mailWebhook
+    publicURL = PublicURL(configuration.publicURL)
     self.logger = logger
   }
 

@@ -26,6 +26,7 @@ struct Muster: AsyncParsableCommand {
         MUSTER_TRUSTED_CERTIFICATES  a PEM file of certificates to trust besides the system's (none)
         MUSTER_PGBOUNCER             on where DATABASE_URL leads through PgBouncer in transaction mode (off)
         MUSTER_LOG_REQUESTS          failures or all (failures)
+        MUSTER_PUBLIC_URL            where clients find the service, for the URLs of pictures (where serve listens)
         MUSTER_MAIL_WEBHOOK          where mails are posted to be sent; without it they wait in the queue
         MUSTER_MAIL_WEBHOOK_SECRET   what signs them: whsec_ and 24 to 64 bytes in base64
         MUSTER_WEBHOOK_ALLOW_PRIVATE on lets webhooks be plain http (off)

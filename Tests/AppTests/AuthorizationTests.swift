@@ -88,6 +88,7 @@ private struct Line: CustomStringConvertible {
     GET    /health/live                    none         200    200     200     200   200
     GET    /health/ready                   none         200    200     200     200   200
     GET    /openapi.yaml                   none         200    200     200     200   200
+    GET    /pictures/{key}                 none         200    200     200     200   200
     POST   auth/register                   none         201    201     201     201   201
     POST   auth/login                      none         200    200     200     200   200
     POST   auth/refresh                    none         200    200     200     200   200
@@ -106,6 +107,11 @@ private struct Line: CustomStringConvertible {
     PATCH  users/me                        needed       200    200     200     200   200
     DELETE users/me                        needed       204    204     204     204   204
     GET    users/me/export                 needed       200    200     200     200   200
+    PUT    users/me/picture                needed       200    200     200     200   200
+    DELETE users/me/picture                needed       204    204     204     204   204
+    GET    users                           needed       200    200     200     200   200
+    GET    users/recommended               needed       200    200     200     200   200
+    GET    users/{id}                      needed       200    200     200     404   200 404:user-not-found
     GET    friends                         needed       200    200     200     200   200
     DELETE friends/{userId}                needed       204    204     204     404   204 404:user-not-found
     GET    blocks                          needed       200    200     200     200   200
@@ -199,6 +205,7 @@ private struct Cast: Sendable {
     let request = try await asker.sendFriendRequest(to: owner)
     let sentRequest = try await owner.sendFriendRequest(to: asked)
     try await owner.block(blocked)
+    let picture = try await owner.show(Sample.png())
     let (open, ended) = (try await owner.signInAgain(), try await owner.signInAgain())
     return Cast(
       app: app, people: people, owner: owner,
@@ -206,6 +213,7 @@ private struct Cast: Sendable {
         "events": event, "friend-requests": request, "sessions": try open.session.description,
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
         "invitations": try #require(people[.invitee]).id,
+        "users": owner.id, "pictures": String(picture.suffix(24)),
       ],
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
   }
@@ -243,6 +251,7 @@ private struct Cast: Sendable {
       path += "/" + named
       last = segment
     }
+    if line.name == "GET users" { path += "?query=owner" }
     let body = try await body(of: line, by: person, naming: unknown ?? owner.id)
     let answer = try await app.send(line.method, path, body: body, token: token)
     if line.method == "GET" {
@@ -272,6 +281,7 @@ private struct Cast: Sendable {
       return #"{"idToken": "made-up", "nonce": "made-up", "currentPassword": "\#(password)"}"#
     case "POST auth/password": return #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
     case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
+    case "PUT users/me/picture": return Sample.webpText
     case "DELETE users/me": return #"{"password": "\#(password)"}"#
     case "POST friend-requests": return #"{"receiverId": "\#(id)"}"#
     case "POST events":

@@ -29,7 +29,7 @@ import Testing
       "[".repeated(60_000),
     ]
     try await Scene.play { scene in
-      for call in scene.calls where call.body != nil {
+      for call in scene.calls where call.takesJSON {
         for body in malformed {
           try await scene.send(call, body: body)
             .expectProblem(400, "malformed-body", "\(call) with \(body.prefix(80))")
@@ -47,7 +47,7 @@ import Testing
   @Test func `every field that breaks a rule is named`() async throws {
     try await Scene.play { scene in
       for call in scene.calls {
-        #expect(call.body == nil || !call.wrong.isEmpty, "\(call)")
+        #expect(!call.takesJSON || !call.wrong.isEmpty, "\(call)")
         for (body, fields) in call.wrong {
           let answer = try await scene.send(call, body: body)
           answer.expectProblem(422, "invalid-fields", "\(call) with \(body)")
@@ -63,7 +63,7 @@ import Testing
         "a".repeated(16) + "!", "Europe/" + "a".repeated(16) + "!", "a-".repeated(9) + "!", "a_a".repeated(6) + "/",
         "a@" + ".".repeated(60) + "@", "a@" + "a.".repeated(60) + " ",
       ]
-      for call in scene.calls where call.body != nil {
+      for call in scene.calls where call.takesJSON {
         for text in texts {
           let fields = ["username", "email", "login", "refreshToken", "startTime", "timeZone", "title", "status"]
           let body = fields.map { "\"\($0)\": \"\(text)\"" }.joined(separator: ",")
@@ -77,7 +77,7 @@ import Testing
 
   @Test func `a body of more than 64 KiB is refused, whether or not its length is told`() async throws {
     try await Scene.play { scene in
-      for call in scene.calls where call.body != nil {
+      for call in scene.calls where call.takesJSON {
         for length in [65_537, 300_000] {
           let body = [UInt8](repeating: 0x20, count: length)
           try await scene.app.sendRaw(call.method, call.path, body: body, token: call.token)
@@ -116,7 +116,7 @@ import Testing
 
   @Test func `a body must be declared as JSON, if it is declared`() async throws {
     try await Scene.play { scene in
-      for call in scene.calls where call.body != nil {
+      for call in scene.calls where call.takesJSON {
         for type in [
           "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", "*/*", "",
         ] {
@@ -154,6 +154,7 @@ import Testing
             answer.status == 404 && answer.withoutRequestID == unknown.withoutRequestID,
             "\(call) with \(id.prefix(80)): \(answer.body)")
         }
+        if call.isForAll { continue }
         let foreign = try await scene.send(call, token: eve.accessToken)
         #expect(
           foreign.status == 404 && foreign.withoutRequestID == unknown.withoutRequestID,
@@ -504,6 +505,8 @@ private struct Scene: Sendable {
   /// Ends her session, and has another.
   let gina: Phone
   let ginasOther: Session.ID
+  /// The last part of the URL of Dev's picture.
+  let picture: String
   /// Mailed to Ben, and to Cleo.
   let verifyToken: String
   let resetToken: String
@@ -532,7 +535,8 @@ private struct Scene: Sendable {
       try await body(
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: finn,
-          hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther, verifyToken: verifyToken,
+          hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther,
+          picture: String(try await dev.show(Sample.ascii(Sample.webpText)).suffix(24)), verifyToken: verifyToken,
           resetToken: resetToken,
           newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
@@ -584,6 +588,11 @@ private struct Scene: Sendable {
           (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
         ]),
       Call("GET", "/api/v1/users/me/export", by: ana),
+      Call("PUT", "/api/v1/users/me/picture", by: ana, picture: Sample.webpText),
+      Call("DELETE", "/api/v1/users/me/picture", by: ana),
+      Call("GET", "/api/v1/users", by: ana, query: "?query=ben"),
+      Call("GET", "/api/v1/users/recommended", by: ana),
+      Call("GET", "/api/v1/users/{id}", by: ana, id: ben.id, isForAll: true),
       Call(
         "DELETE", "/api/v1/users/me", by: hugo, body: #"{"password": "correct horse hugo"}"#,
         wrong: [
@@ -667,6 +676,7 @@ private struct Scene: Sendable {
   private var openCalls: [Call] {
     [
       Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
+      Call("GET", "/pictures/{key}", id: picture),
       Call(
         "POST", "/api/v1/auth/register",
         body:
@@ -814,19 +824,26 @@ private struct Call: Sendable, CustomStringConvertible {
   let isList: Bool
   let body: String?
   let bodyIsOptional: Bool
+  /// Rather than a picture, or nothing.
+  let takesJSON: Bool
+  /// Whether everybody gets the same of the thing that the path names.
+  let isForAll: Bool
   /// With the fields that must be named.
   let wrong: [(body: String, fields: Set<String>)]
 
   init(
-    _ method: String, _ template: String, by caller: Phone? = nil, id: String = "", isList: Bool = false,
-    body: String? = nil, bodyIsOptional: Bool = false, wrong: [(body: String, fields: Set<String>)] = []
+    _ method: String, _ template: String, by caller: Phone? = nil, id: String = "", query: String = "",
+    isList: Bool = false, isForAll: Bool = false, body: String? = nil, picture: String? = nil,
+    bodyIsOptional: Bool = false, wrong: [(body: String, fields: Set<String>)] = []
   ) {
     self.method = method
     self.template = template
     token = caller?.accessToken
-    path = Self.path(template, id)
+    path = Self.path(template, id) + query
     self.isList = isList
-    self.body = body
+    self.isForAll = isForAll
+    self.body = body ?? picture
+    takesJSON = body != nil
     self.bodyIsOptional = bodyIsOptional
     self.wrong = wrong
   }
@@ -843,7 +860,7 @@ private struct Call: Sendable, CustomStringConvertible {
   }
 
   func matches(_ path: String) -> Bool {
-    let (mine, its) = (template.split(separator: "/"), path.split(separator: "/"))
+    let (mine, its) = (template.split(separator: "/"), path.prefix { $0 != "?" }.split(separator: "/"))
     return mine.count == its.count && zip(mine, its).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
   }
 }

@@ -90,7 +90,8 @@ import Testing
       let sections = Export.Section.all + [.profile]
       #expect(tables == Set(sections.map(\.table) + Export.tablesLeftOut.keys))
       for section in sections {
-        let known = section.owners + section.values + section.times + section.people + section.withheld
+        let known =
+          section.owners + section.values + section.times + section.people + section.binaries + section.withheld
         #expect(columns[section.view ?? section.table] == Set(known), "\(section.name)")
       }
     }

@@ -129,6 +129,13 @@ struct List<Item: Sendable>: Sendable {
     try List(rows: try await database.rows(query.select(page)), query.list, page, stamp: nil, item: item)
   }
 
+  /// A list in an order that the next moment may change, such as a search's: it has one page, and no stamp.
+  init(onlyPage items: [Item]) {
+    self.items = items
+    next = nil
+    stamp = nil
+  }
+
   private init(
     rows: Rows, _ name: ListName, _ page: Page, stamp: Timestamp?, item: (Row) throws -> Item
   ) throws {

@@ -48,6 +48,9 @@ public struct Context: RequestContext {
 struct SignedIn: RouterMiddleware {
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
+  /// In bytes; and what is said of larger ones.
+  var maximumBody = Request.maximumBody
+  var tooLarge = AppError.bodyTooLarge
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -60,7 +63,7 @@ struct SignedIn: RouterMiddleware {
     try endedSessions.check(caller.session)
     if request.hasBody {
       // It may trickle in for a minute: who is signed out meanwhile does nothing any more.
-      request.body = RequestBody(buffer: try await request.wholeBody())
+      request.body = RequestBody(buffer: try await request.bytes(upTo: maximumBody, else: tooLarge))
       try endedSessions.check(caller.session)
     }
     context.caller = caller
@@ -75,28 +78,26 @@ extension Request {
     headers[.contentLength].map { $0 != "0" } ?? (headers[.transferEncoding] != nil)
   }
 
-  /// The body, refused unread when it is known to be too large.
-  fileprivate func wholeBody() async throws -> ByteBuffer {
-    if let length = headers[.contentLength].flatMap({ Int($0) }), length > Self.maximumBody {
-      throw AppError.bodyTooLarge
-    }
-    do {
-      return try await body.collect(upTo: Self.maximumBody)
-    } catch is NIOTooManyBytesError {
-      throw AppError.bodyTooLarge
-    }
-  }
-
   /// The body as JSON. Refused when it is declared as something else, and before any decoding when it is not JSON as we
   /// take it. Nil without a body.
   func json() async throws -> JSON? {
-    let buffer = try await wholeBody()
+    let buffer = try await bytes(upTo: Self.maximumBody, else: .bodyTooLarge)
     guard buffer.readableBytes > 0 else { return nil }
     if let type = headers[.contentType], !Self.isJSON(type) { throw AppError.notJSON }
     do throws(JSON.Malformed) {
       return try JSON(parsing: buffer.readableBytesView)
     } catch {
       throw AppError(.malformed, "malformed-body", error.message)
+    }
+  }
+
+  /// The body as it is. Refused unread when it says that it is too large, and otherwise once it turns out to be.
+  func bytes(upTo limit: Int, else refusal: AppError) async throws -> ByteBuffer {
+    if let length = headers[.contentLength].flatMap({ Int($0) }), length > limit { throw refusal }
+    do {
+      return try await body.collect(upTo: limit)
+    } catch is NIOTooManyBytesError {
+      throw refusal
     }
   }
 
@@ -147,6 +148,29 @@ struct QueryFields {
       if page.cursor == nil { errors.append(.foreignCursor) }
     }
     return page
+  }
+
+  /// `?limit=` of a list that has one page and no cursor.
+  mutating func onlyPage() -> Int {
+    let asked = page()
+    if asked.cursor != nil { errors.append(.foreignCursor) }
+    return asked.limit
+  }
+
+  /// Text by the rule that fields of a body have: see ``Fields/Rule/text(_:)``.
+  mutating func text(_ name: String, _ length: ClosedRange<Int>) -> String {
+    guard let value = parameters[Substring(name)] else {
+      errors.append(FieldError(field: name, message: "is required"))
+      return ""
+    }
+    do {
+      let text = try Fields.Rule<String>.text(length).read(.string(String(value)))
+      if !text.utf8.contains(0) { return text }
+      errors.append(FieldError(field: name, message: "must not contain U+0000"))
+    } catch {
+      errors += error.errors.map { FieldError(field: name, message: $0.message) }
+    }
+    return ""
   }
 
   /// One of a few words; nil if it is absent.

@@ -13,6 +13,7 @@ struct Envelope: RouterMiddleware {
   let logsAllRequests: Bool
   let allowedMethods: AllowedMethods
   let trustedProxies: TrustedProxies
+  let publicURL: PublicURL
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -29,7 +30,7 @@ struct Envelope: RouterMiddleware {
     var response: Response
     var cause: (any Error)?
     do {
-      response = try await next(request, context)
+      response = try await PublicURL.$base.withValue(publicURL.text) { try await next(request, context) }
     } catch let error where error is HTTPParserError || error is IOError {
       // The client broke off or sent what is not HTTP: the connection deals with it.
       throw error

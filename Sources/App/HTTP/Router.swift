@@ -18,7 +18,7 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
     middleware:
       Envelope(
         logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
-        trustedProxies: dependencies.trustedProxies))
+        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
@@ -27,8 +27,8 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   sessions.add(to: open)
   providers.add(to: open)
 
-  let signedIn = open.group().add(
-    middleware: SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions))
+  var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
+  let signedIn = open.group().add(middleware: onlySignedIn)
   sessions.addSignedIn(to: signedIn)
   PasswordRoutes(dependencies).add(to: signedIn, open: open)
   providers.addLinks(to: signedIn)
@@ -39,6 +39,9 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   EventRoutes(dependencies).add(to: signedIn)
   InvitationRoutes(dependencies).add(to: signedIn)
   CacheRoutes(dependencies).add(to: signedIn)
+  onlySignedIn.maximumBody = Picture.maximumLength
+  onlySignedIn.tooLarge = .pictureTooLarge
+  PictureRoutes(dependencies).add(to: open.group().add(middleware: onlySignedIn), root: router)
   return router
 }
 
@@ -55,8 +58,11 @@ public func makeService(
   var logger = dependencies.logger
   logger.logLevel = max(logger.logLevel, .notice)
   let server = makeServer(
-    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits,
-    logger: logger, onServerRunning: onListening)
+    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits, logger: logger
+  ) { port in
+    dependencies.publicURL.listens(on: host, port: port)
+    await onListening(port)
+  }
   return RESTService(
     server: server, endedSessions: dependencies.endedSessions, identityProviders: dependencies.identityProviders)
 }

@@ -39,17 +39,10 @@ struct AccountRoutes {
     let keys = dependencies.refreshTokenKeys
     let edited = try await database.change { change in
       try await User.edit(me, edit, by: session, keys: keys, in: change)
-      guard var user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
-      user.stamp = nil
+      guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
     }
-    // The stamp is written last of all, so only a read after the commit has it. Failing, it must not say that nothing
-    // was changed.
-    do {
-      return .profile(try await User.find(me, in: database) ?? edited)
-    } catch is PostgresError {
-      return .profile(edited)
-    }
+    return .profile(try await edited.afterCommit(in: database))
   }
 
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {

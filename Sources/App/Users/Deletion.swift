@@ -59,7 +59,7 @@ extension User {
     for collection in Collection.allCases { change.touch(collection, of: id) }
     try await cancelComingEvents(of: id, in: change)
     try await Invitation.leave(where: "i.user_id = \(id)", in: change)
-    // With it go friendships, requests, blocks and stamps.
+    // With it go the picture, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 

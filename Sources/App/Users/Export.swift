@@ -78,6 +78,8 @@ struct Export: Sendable {
     var people: [String] = []
     /// Whether rows are shown whose people the person does not see. An account that is gone leaves none behind either.
     var showsHidden = false
+    /// Shown in base64.
+    var binaries: [String] = []
     /// Further members of each item, in SQL.
     var more = ""
     /// The columns that are not: secrets, and what only our machinery understands.
@@ -125,6 +127,8 @@ struct Export: Sendable {
         )
         """
       }
+      // PostgreSQL breaks base64 into lines.
+      members += binaries.map { "'\(Self.camelCase($0))', replace(encode(t.\($0), 'base64'), chr(10), '')" }
       if !more.isEmpty { members.append(more) }
       return members.joined(separator: ", ")
     }
@@ -144,9 +148,12 @@ extension Export.Section {
     name: "profile", table: "users", owners: ["id"],
     values: ["id", "username", "display_name", "bio", "picture_url", "email"],
     times: ["email_verified_at", "created_at", "updated_at"],
-    more: "'hasPassword', t.password_hash IS NOT NULL", withheld: ["password_hash"])
+    more: "'hasPassword', t.password_hash IS NOT NULL", withheld: ["password_hash", "search_name"])
 
   static let all = [
+    Self(
+      name: "pictures", table: "pictures", owners: ["user_id"], key: .text("key"), values: ["key", "type"],
+      times: ["created_at"], binaries: ["bytes"], withheld: ["digest"]),
     Self(
       name: "identities", table: "identities", owners: ["user_id"], key: .text("provider"),
       values: ["provider", "subject"], times: ["created_at"], withheld: ["sealed_grant"]),

@@ -26,14 +26,7 @@ extension User {
     let (username, name) = (edit.username.applied(to: oldUsername), edit.displayName.applied(to: oldName))
     let bio = edit.bio.applied(to: oldBio)
     let isRenamed = (username, name) != (oldUsername, oldName)
-    if isRenamed {
-      try await change.rows(
-        """
-        SELECT id FROM events WHERE creator_id = \(id) AND archived_at IS NULL
-        ORDER BY id
-        FOR NO KEY UPDATE
-        """)
-    }
+    if isRenamed { try await change.lockEvents(thatShow: id) }
     if isRenamed || bio != oldBio {
       do {
         try await change.rows(
@@ -89,6 +82,17 @@ extension User {
 }
 
 extension Change {
+  /// Locks the live events that somebody hosts, whose looks are about to change: nobody is invited to them meanwhile. The
+  /// person is locked before.
+  func lockEvents(thatShow host: User.ID) async throws {
+    try await rows(
+      """
+      SELECT id FROM events WHERE creator_id = \(host) AND archived_at IS NULL
+      ORDER BY id
+      FOR NO KEY UPDATE
+      """)
+  }
+
   /// Touches every list that shows how this person looks: friends' lists, those of whoever has blocked them, pending
   /// requests on both sides, since each shows both, and the live events that they host, for everybody invited. The
   /// person and these events are locked.

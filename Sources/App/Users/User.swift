@@ -8,6 +8,7 @@ public struct User: Sendable {
   let username: String
   let displayName: String
   let bio: String?
+  /// Relative to ``PublicURL``, which makes it whole in an answer.
   let pictureURL: String?
   /// Nil if its owner never told one: who signs in with Apple or Google need not.
   let email: String?
@@ -81,11 +82,26 @@ public struct User: Sendable {
   }
 }
 
+extension User {
+  /// The account after the change that it was read in was committed: the stamp is written last of all, so only a read
+  /// after the commit has it. Failing, it must not say that nothing was changed.
+  func afterCommit(in database: Database) async throws -> User {
+    var changed = self
+    changed.stamp = nil
+    do {
+      return try await User.find(id, in: database) ?? changed
+    } catch is PostgresError {
+      return changed
+    }
+  }
+}
+
 /// Somebody in a list: what everybody may see who sees the person at all.
 struct Person: Sendable {
   let id: User.ID
   let username: String
   let displayName: String
+  /// As in ``User/pictureURL``.
   let pictureURL: String?
 
   /// The columns that `init(row:prefix:)` reads, for a row of `users` under an alias; each named with the prefix.

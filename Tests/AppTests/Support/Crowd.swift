@@ -1,7 +1,5 @@
 import Foundation
-import Logging
 import Postgres
-import Synchronization
 import Testing
 
 @testable import App
@@ -85,48 +83,5 @@ extension Phone {
       try await meanwhile(number)
     } while cursor != nil
     return items
-  }
-}
-
-/// Keeps the statements that the service sends, without their parameters.
-final class StatementLog: Sendable {
-  private let kept = Mutex<[String]>([])
-
-  var logger: Logger {
-    var logger = Logger(label: "statements") { _ in StatementHandler(log: self) }
-    logger.logLevel = .debug
-    return logger
-  }
-
-  fileprivate func add(_ statement: String) {
-    // The ended sessions are read all the time.
-    if statement.contains("FROM sessions WHERE ended_at >") { return }
-    kept.withLock { $0.append(statement) }
-  }
-
-  /// Those since it was last asked.
-  @discardableResult
-  func take() -> [String] {
-    kept.withLock { kept in
-      let taken = kept
-      kept = []
-      return taken
-    }
-  }
-}
-
-private struct StatementHandler: LogHandler {
-  let log: StatementLog
-  var metadata = Logger.Metadata()
-  var logLevel = Logger.Level.debug
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) {
-    guard case .array(let texts) = event.metadata?["statements"] else { return }
-    for text in texts { log.add("\(text)") }
   }
 }

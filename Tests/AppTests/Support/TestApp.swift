@@ -39,7 +39,8 @@ struct TestApp: Sendable {
   /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
-    sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (TestApp) async throws -> Void
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     try await withDatabase { databaseURL in
       var configuration = try await MusterConfiguration.load(

@@ -1,0 +1,118 @@
+import Crypto
+import Foundation
+import HummingbirdCore
+import NIOCore
+import Postgres
+
+/// Somebody's picture. Who it is of, its bytes and what they are live in one table behind these few verbs, so that they
+/// can move to an object store without anybody noticing.
+struct Picture: Sendable {
+  static let maximumLength = 2 << 20
+
+  let format: PictureFormat
+  private let bytes: Data
+
+  /// - Throws: ``AppError/notAPicture`` unless the bytes are a picture of a kind that we take.
+  init(_ buffer: ByteBuffer) throws {
+    let bytes = Array(buffer.readableBytesView)
+    guard let format = PictureFormat(of: bytes) else { throw AppError.notAPicture }
+    self.format = format
+    self.bytes = Data(bytes)
+  }
+
+  /// Makes it somebody's picture in place of the one before, whose URL leads nowhere from then on. The picture that they
+  /// have already changes nothing.
+  ///
+  /// - Throws: ``AppError/sessionEnded`` without an account.
+  func put(of user: User.ID, in change: Change) async throws {
+    // As for a new name: who befriends or invites this person at the moment waits, or is seen below.
+    guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
+    let digest = Data(SHA256.hash(data: bytes))
+    let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
+    guard present != digest else { return }
+    try await change.lockEvents(thatShow: user)
+    let key = Self.freshKey()
+    let url = "/pictures/\(key)"
+    try await change.pipeline(
+      """
+      INSERT INTO pictures (user_id, key, type, digest, bytes)
+      VALUES (\(user), \(key), \(format), \(digest), \(bytes))
+      ON CONFLICT (user_id) DO UPDATE
+      SET key = excluded.key, type = excluded.type, digest = excluded.digest, bytes = excluded.bytes,
+        created_at = now()
+      """,
+      "UPDATE users SET picture_url = \(url), updated_at = clock_timestamp() WHERE id = \(user)")
+    change.touchWhoSees(user)
+  }
+
+  /// Takes somebody's picture away. Without one this changes nothing.
+  ///
+  /// - Throws: ``AppError/sessionEnded`` without an account.
+  static func remove(of user: User.ID, in change: Change) async throws {
+    guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
+    guard try await change.first("SELECT 1 FROM pictures WHERE user_id = \(user)") != nil else { return }
+    try await change.lockEvents(thatShow: user)
+    try await change.pipeline(
+      "DELETE FROM pictures WHERE user_id = \(user)",
+      "UPDATE users SET picture_url = NULL, updated_at = clock_timestamp() WHERE id = \(user)")
+    change.touchWhoSees(user)
+  }
+
+  /// 144 random bits.
+  private static func freshKey() -> String {
+    var random = SystemRandomNumberGenerator()
+    return Data((0..<18).map { _ in UInt8.random(in: .min ... .max, using: &random) }).base64URL
+  }
+}
+
+/// A stored picture, and its beginning.
+struct StoredPicture: Sendable {
+  let key: String
+  let type: String
+  let length: Int
+  let beginning: Data
+
+  /// A picture is read in parts of so many bytes, so that it neither holds up the reads of others nor waits in memory,
+  /// whole, for a slow client. Most are one part.
+  private static let partLength = 128 << 10
+
+  /// - Throws: ``AppError/pictureNotFound``: there is none of this key, or not any more.
+  static func find(_ key: String, in database: Database) async throws -> StoredPicture {
+    // Nothing else is a key, and not all else has a form in PostgreSQL.
+    guard key.utf8.count == 24, Data(base64URL: key) != nil else { throw AppError.pictureNotFound }
+    let row = try await database.first(
+      """
+      SELECT type, octet_length(bytes) AS length, substring(bytes FROM 1 FOR \(Int32(partLength))) AS part
+      FROM pictures WHERE key = \(key)
+      """)
+    guard let row else { throw AppError.pictureNotFound }
+    return StoredPicture(key: key, type: try row["type"], length: try row["length"], beginning: try row["part"])
+  }
+
+  /// Sends all of it, as fast as the client takes it.
+  ///
+  /// - Throws: ``AppError/pictureNotFound`` if it was replaced meanwhile.
+  func write(to writer: inout any ResponseBodyWriter, from database: Database) async throws {
+    try await writer.write(ByteBuffer(bytes: beginning))
+    var place = beginning.count
+    while place < length {
+      let part: Data? = try await database.value(
+        """
+        SELECT substring(bytes FROM \(Int32(place + 1)) FOR \(Int32(Self.partLength)))
+        FROM pictures WHERE key = \(key)
+        """)
+      guard let part, !part.isEmpty else { throw AppError.pictureNotFound }
+      place += part.count
+      try await writer.write(ByteBuffer(bytes: part))
+    }
+    try await writer.finish(nil)
+  }
+}
+
+extension AppError {
+  static let pictureNotFound = AppError(.notFound, "picture-not-found", "There is no such picture, or not any more.")
+  static let pictureTooLarge = AppError(.tooLarge, "body-too-large", "A picture has at most 2 MiB.")
+  static let notAPicture = AppError(
+    .unsupportedMediaType, "unsupported-media-type",
+    "The body must be a picture: JPEG, PNG, WebP or HEIC, of at most 16384 by 16384 and 64 million pixels.")
+}

@@ -1,0 +1,386 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct PictureTests {
+  @Test(arguments: ["image/png", "image/jpeg", "image/webp", "image/heic"])
+  func `a picture is served as what it is, whatever it was called`(_ type: String) async throws {
+    let files: [String: [UInt8]] = [
+      "image/png": Sample.png(), "image/jpeg": Sample.jpeg(), "image/webp": Sample.ascii(Sample.webpText),
+      "image/heic": Sample.heic(),
+    ]
+    let file = try #require(files[type])
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let profile = try await ana.putPicture(file, type: "text/html")
+      let url = try #require(profile.json["pictureUrl"].string)
+      #expect(url.hasPrefix("\(app.url)/pictures/"))
+      // The stamp is the one that the profile has from now on.
+      let me = try await ana.get("users/me")
+      #expect(me == profile.json)
+
+      let answer = try await app.fetch(url)
+      #expect(answer.status == 200)
+      #expect(answer.bytes == file)
+      #expect(answer.header("Content-Type") == type)
+      #expect(answer.header("Cache-Control") == "public, max-age=31536000, immutable")
+      #expect(answer.header("X-Content-Type-Options") == "nosniff")
+      #expect(answer.header("Content-Security-Policy") == "default-src 'none'; sandbox")
+      let head = try await app.fetch(url, method: "HEAD")
+      #expect(head.status == 200)
+      #expect(head.bytes.isEmpty)
+      for name in ["Content-Type", "Content-Length", "Cache-Control", "ETag", "X-Content-Type-Options"] {
+        #expect(head.header(name) == answer.header(name), "\(name)")
+      }
+      let tag = try #require(answer.header("ETag"))
+      let again = try await app.fetch(url, headers: [("If-None-Match", tag)])
+      #expect(again.status == 304)
+      #expect(again.header("ETag") == tag)
+      #expect(again.header("Cache-Control") == answer.header("Cache-Control"))
+    }
+  }
+
+  @Test func `a picture of 2 MiB comes back whole, one byte more is refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let largest = Sample.png(length: 2 << 20)
+      #expect(largest.count == 2 << 20)
+      let url = try await ana.show(largest)
+      let answer = try await app.fetch(url)
+      #expect(answer.bytes == largest)
+      #expect(answer.header("Content-Length") == "2097152")
+      let refused = try await ana.putPicture(largest + [0], expecting: 413)
+      #expect(refused.problem == "body-too-large")
+      let me = try await ana.get("users/me")
+      #expect(me["pictureUrl"].string == url)
+    }
+  }
+
+  @Test func `a picture that is too large is refused before it is read, told or not`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let head = """
+        PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r\n
+        """
+      let announced = try await RawConnection(to: app)
+      try await announced.send(head + "Content-Length: 2097153\r\n\r\n")
+      let first = try await announced.answer()
+      #expect(first.status == 413 && first.problem == "body-too-large")
+      let chunked = try await RawConnection(to: app)
+      try await chunked.send(head + "Transfer-Encoding: chunked\r\n\r\n")
+      async let sent = chunked.send("10000\r\n" + String(repeating: "x", count: 65_536) + "\r\n", times: 40)
+      let second = try await chunked.answer()
+      #expect(second.status == 413 && second.problem == "body-too-large")
+      _ = try? await sent
+      let stored: Int? = try await app.value("SELECT count(*) FROM pictures")
+      #expect(stored == 0)
+    }
+  }
+
+  @Test func `a picture that trickles in is cut`() async throws {
+    var limits = ConnectionLimits()
+    limits.bodyGrace = 1
+    try await TestApp.run(limits: limits) { app in
+      let ana = try await app.signUp("ana")
+      let connection = try await RawConnection(to: app)
+      try await connection.send(
+        """
+        PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r
+        Content-Length: 2000000\r\n\r\n
+        """)
+      async let sent = connection.send("x", times: 400, pause: 0.05)
+      let text = try await connection.rest(within: 15)
+      #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 4"), "\(text)")
+      let count = try await sent
+      #expect(count < 400)
+    }
+  }
+
+  private static let notPictures: [(what: String, bytes: [UInt8])] = [
+    ("nothing", []), ("text", Sample.ascii("ana.png")),
+    ("HTML", Sample.ascii("<!DOCTYPE html><script>alert(1)</script>")),
+    ("SVG", Sample.ascii(#"<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>"#)),
+    ("HTML before a picture", Sample.join(Sample.ascii("<html>"), Sample.png())),
+    ("GIF", Sample.ascii("GIF89a\u{1}\0\u{1}\0\0\0\0;")),
+    ("a signature alone", Array(Sample.png().prefix(8))),
+    ("a PNG cut in its header", Array(Sample.png().prefix(28))),
+    ("a PNG without width", Sample.png(width: 0)),
+    ("a PNG for a wall", Sample.png(width: 16_384, height: 16_384)),
+    ("a PNG beyond all", Sample.png(width: .max, height: .max)),
+    ("a JPEG cut", Array(Sample.jpeg().prefix(20))),
+    ("a JPEG without height", Sample.jpeg(height: 0)),
+    ("a JPEG for a wall", Sample.jpeg(width: 65_535, height: 65_535)),
+    ("a JPEG without a frame", [0xff, 0xd8, 0xff, 0xe0, 0, 2, 0xff, 0xd9]),
+    ("a JPEG whose segments have no end", [0xff, 0xd8, 0xff, 0xe0, 0, 0, 0xff, 0xe0, 0, 0]),
+    ("HTML after a JPEG's first bytes", Sample.join([0xff, 0xd8, 0xff], Sample.ascii("<html><script>"))),
+    ("a WAV", Sample.ascii("RIFF\u{12}\0\0\0WAVEfmt \u{5}\0\0\0/\0\0\0\0\0")),
+    ("a WebP cut", Array(Sample.webpText.utf8.prefix(22))),
+    ("a film", Sample.heic(brands: ["mp42", "isom", "mp42"])),
+    ("an AVIF", Sample.heic(brands: ["avif", "mif1", "avif"])),
+    ("a HEIC beyond all", Sample.heic(width: .max, height: .max)),
+    ("a HEIC that is empty", Sample.join(Sample.box("ftyp", Sample.ascii("heic\0\0\0\0heic")), Sample.box("meta", []))),
+    ("a box of no size", Sample.ascii("\0\0\0\0ftyp")),
+    ("a box that goes on for ever", Sample.join([255, 255, 255, 255], Sample.ascii("ftyp"))),
+    (
+      "a box of a negative size",
+      Sample.join([0, 0, 0, 1], Sample.ascii("ftyp"), [255, 255, 255, 255, 255, 255, 255, 255])
+    ),
+  ]
+
+  @Test func `what is no picture is refused, whatever it claims`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (what, bytes) in Self.notPictures {
+        for type in ["image/png", "image/jpeg", "image/heic"] {
+          let answer = try await ana.putPicture(bytes, type: type, expecting: 415)
+          #expect(answer.problem == "unsupported-media-type", "\(what)")
+        }
+      }
+      let me = try await ana.get("users/me")
+      #expect(me["pictureUrl"] == .null)
+    }
+  }
+
+  @Test func `every kind of WebP is known`() throws {
+    for bytes in [Sample.ascii(Sample.webpText), Sample.lossyWebP, Sample.extendedWebP] {
+      #expect(PictureFormat(of: bytes) == .webp)
+    }
+  }
+
+  @Test func `no part of a picture makes the judge stumble`() throws {
+    for file in [Sample.png(), Sample.jpeg(), Sample.heic(), Sample.lossyWebP] {
+      for length in 0...file.count {
+        _ = PictureFormat(of: Array(file.prefix(length)))
+        // Lengths and sizes that are made up.
+        for byte: UInt8 in [0, 1, 0x7f, 0x80, 0xff] {
+          var changed = file
+          for place in max(0, length - 4)..<length { changed[place] = byte }
+          _ = PictureFormat(of: changed)
+        }
+      }
+    }
+  }
+
+  @Test func `what is something else besides is served as a picture only`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let script = "*/=1;alert(1)/*<script>alert(1)</script>"
+      for (file, type) in [
+        (Sample.jpeg(comment: script), "image/jpeg"), (Sample.join(Sample.png(), Sample.ascii(script)), "image/png"),
+      ] {
+        let url = try await ana.show(file)
+        let answer = try await app.fetch(url, headers: [("Accept", "text/html")])
+        #expect(answer.header("Content-Type") == type)
+        #expect(answer.header("X-Content-Type-Options") == "nosniff")
+        #expect(answer.bytes == file)
+      }
+    }
+  }
+
+  @Test func `the URL of a picture that was replaced, removed or erased leads nowhere`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var urls: [String] = []
+      for number in 0..<3 {
+        let url = try await ana.show(Sample.png(number))
+        for old in urls {
+          let answer = try await app.fetch(old)
+          #expect(answer.status == 404)
+          #expect(answer.header("Cache-Control") == nil)
+        }
+        urls.append(url)
+      }
+      #expect(Set(urls).count == 3)
+      try await ana.removePicture()
+      try await ana.removePicture()
+      let me = try await ana.get("users/me")
+      #expect(me["pictureUrl"] == .null)
+      urls.append(try await ana.show(Sample.png(2)))
+      // The same bytes have another URL after they were removed.
+      #expect(Set(urls).count == 4)
+      let export = try await ana.get("users/me/export")
+      #expect(export["pictures"].array.count == 1)
+      let bytes = export["pictures"][0]["bytes"].string.flatMap { Data(base64Encoded: $0) }
+      #expect(bytes.map { Array($0) } == Sample.png(2))
+      #expect(export["pictures"][0]["type"].string == "image/png")
+      try await ana.deleteAccount()
+      for url in urls {
+        let answer = try await app.fetch(url)
+        #expect(answer.status == 404)
+      }
+      let left: Int? = try await app.value("SELECT count(*) FROM pictures")
+      #expect(left == 0)
+    }
+  }
+
+  @Test func `a made-up URL leads nowhere, and tells nothing`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let url = try await ana.show(Sample.png())
+      let key = String(url.suffix(24))
+      for made in [
+        "x", ana.id, "ana.png", "%00", "%2e%2e", "%ff", key + "x", String(key.dropLast()), String(key.reversed()),
+        String(repeating: "A", count: 24), String(repeating: "%00", count: 24), String(repeating: "a", count: 4000),
+      ] {
+        let answer = try await app.sendRaw("GET", "/pictures/\(made)")
+        #expect(answer.status == 404, "\(made.prefix(40))")
+        #expect(answer.problem == "picture-not-found", "\(made.prefix(40))")
+      }
+    }
+  }
+
+  @Test func `a new picture reaches everybody whose lists show it, and nobody else`() async throws {
+    try await TestApp.run { app in
+      let people = try await Neighbours.gather(in: app)
+      let ana = people.ana
+      let everybody: [String: Set<App.Collection>] = [
+        "ana": [.profile, .friendRequests, .sentFriendRequests, .events], "ben": [.friends],
+        "cleo": [.friendRequests], "dev": [.sentFriendRequests], "emre": [.events, .invitations],
+      ]
+      let all = people.others + [ana]
+      let put = try await people.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
+      #expect(put == everybody)
+      let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
+      let shown = [
+        try await people.ben.get("friends")["items"][1]["user"]["pictureUrl"].string,
+        try await people.cleo.get("friend-requests")["items"][0]["sender"]["pictureUrl"].string,
+        try await people.emre.get("events")["items"][0]["creator"]["pictureUrl"].string,
+      ]
+      #expect(shown == [url, url, url])
+      let same = try await people.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
+      #expect(same == [:])
+      let other = try await people.stale(among: all) { _ = try await ana.putPicture(Sample.png(2)) }
+      #expect(other == everybody)
+      let removed = try await people.stale(among: all) { try await ana.removePicture() }
+      #expect(removed == everybody)
+      let again = try await people.stale(among: all) { try await ana.removePicture() }
+      #expect(again == [:])
+    }
+  }
+
+  @Test func `the URL begins with what the service is configured to be called`() async throws {
+    for (configured, base) in [
+      ("https://api.example.com", "https://api.example.com"),
+      ("https://example.com/muster/", "https://example.com/muster"),
+    ] {
+      try await TestApp.run(["MUSTER_PUBLIC_URL": configured]) { app in
+        let ana = try await app.signUp("ana")
+        let url = try await ana.show(Sample.png())
+        #expect(url.hasPrefix("\(base)/pictures/"))
+        let login = try await app.send(
+          "POST", "auth/login", body: #"{"login": "ana", "password": "\#(ana.password)"}"#, headers: [("Host", "evil")])
+        #expect(login.json["user"]["pictureUrl"].string == url)
+      }
+    }
+    for wrong in ["example.com", "ftp://example.com", "https://", "https://a.example/?x=1", "https://a b.example"] {
+      await #expect(throws: MusterConfiguration.Problem.self, "\(wrong)") {
+        _ = try await MusterConfiguration.load(
+          environment: TestApp.environment("postgresql://localhost/muster").merging(["MUSTER_PUBLIC_URL": wrong]) {
+            $1
+          }, file: nil)
+      }
+    }
+  }
+
+  @Test func `where a service listens is where clients find it`() {
+    for (host, url) in [
+      ("127.0.0.1", "http://127.0.0.1:80"), ("0.0.0.0", "http://localhost:80"), ("::", "http://localhost:80"),
+      ("::1", "http://[::1]:80"),
+    ] {
+      let publicURL = PublicURL(nil)
+      publicURL.listens(on: host, port: 80)
+      #expect(publicURL.text == url)
+    }
+  }
+}
+
+/// Many at once, on one picture.
+@Suite struct PictureRaceTests {
+  @Test func `of many pictures at once one stays, and only its URL leads anywhere`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for round in 0..<5 {
+        let urls = try await withThrowingTaskGroup(of: String.self) { group in
+          for number in 0..<12 {
+            group.addTask { try await ana.show(Sample.png(round * 100 + number)) }
+          }
+          return try await group.reduce(into: [String]()) { $0.append($1) }
+        }
+        let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
+        var alive: Set<String> = []
+        for candidate in Set(urls) {
+          let answer = try await app.fetch(candidate)
+          if answer.status == 200 { alive.insert(candidate) }
+        }
+        #expect(alive == [url])
+      }
+    }
+  }
+
+  @Test func `of the same picture many times at once there is one URL`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<12 {
+          group.addTask { _ = try await ana.putPicture(Sample.png(7)) }
+        }
+        try await group.waitForAll()
+      }
+      let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
+      let again = try await ana.show(Sample.png(7))
+      #expect(again == url)
+    }
+  }
+
+  @Test func `whether it was put or removed last, profile and picture agree`() async throws {
+    try await TestApp.run { app in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<20 {
+          group.addTask {
+            let (ana, ben) = (try await app.signUp("ana\(round)"), try await app.signUp("ben\(round)"))
+            let request = try await ana.sendFriendRequest(to: ben)
+            try await ben.accept(request)
+            try await ben.expectNoStaleCopyCalledFresh(of: "friends") {
+              async let put: Answer = ana.putPicture(Sample.png(round))
+              async let other: Answer = ana.putPicture(Sample.jpeg())
+              try await ana.removePicture()
+              _ = try await (put, other)
+            }
+            let url = try await ana.get("users/me")["pictureUrl"].string
+            let seen = try await ben.get("friends")["items"][0]["user"]["pictureUrl"].string
+            #expect(seen == url)
+            let stored: Int? = try await app.value("SELECT count(*) FROM pictures WHERE user_id = \(ana.userID)")
+            #expect(stored == (url == nil ? 0 : 1))
+            if let url {
+              let answer = try await app.fetch(url)
+              #expect(answer.status == 200)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an account that is deleted meanwhile leaves no picture behind`() async throws {
+    try await TestApp.run { app in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<16 {
+          group.addTask {
+            let ana = try await app.signUp("ana\(round)")
+            async let deleted: Answer = ana.deleteAccount()
+            let put = try await ana.send("PUT", "users/me/picture", Sample.webpText)
+            _ = try await deleted
+            #expect([200, 401].contains(put.status), "\(put.body)")
+          }
+        }
+        try await group.waitForAll()
+      }
+      let left: Int? = try await app.value("SELECT count(*) FROM pictures")
+      #expect(left == 0)
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct RecommendationTests {
+  /// Ana's friends are Ben and Cleo; Dev is a friend of both, Emre of Cleo.
+  private func circle(_ app: TestApp) async throws -> [Phone] {
+    var phones: [Phone] = []
+    for name in ["ana", "ben", "cleo", "dev", "emre"] { phones.append(try await app.signUp(name)) }
+    for (one, other) in [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (1, 2)] {
+      try await app.befriend(phones[one], phones[other])
+    }
+    return phones
+  }
+
+  private func recommended(_ phone: Phone, _ query: String = "") async throws -> [String] {
+    try await phone.get("users/recommended\(query)")["items"].array.map {
+      "\($0["user"]["username"].string ?? "") \($0["mutualFriendCount"].int ?? -1)"
+    }
+  }
+
+  @Test func `friends of friends are recommended, those with the most mutual friends first`() async throws {
+    try await TestApp.run { app in
+      let phones = try await circle(app)
+      let (anas, bens, devs) = (
+        try await recommended(phones[0]), try await recommended(phones[1]), try await recommended(phones[3])
+      )
+      #expect(anas == ["dev 2", "emre 1"])
+      #expect(bens == ["emre 1"])
+      #expect(devs == ["ana 2", "emre 1"])
+      let first = try await recommended(phones[0], "?limit=1")
+      #expect(first == ["dev 2"])
+      let list = try await phones[0].send("GET", "users/recommended")
+      #expect(list.json.keys == ["items", "nextCursor", "timestamp"])
+      #expect(list.json["nextCursor"] == .null && list.json["timestamp"] == .null)
+      #expect(list.json["items"][0]["user"].keys == ["id", "username", "displayName", "pictureUrl"])
+      let stranger = try await app.signUp("finn")
+      let none = try await recommended(stranger)
+      #expect(none == [])
+    }
+  }
+
+  @Test func `whoever has asked or was asked is not, until that is declined`() async throws {
+    try await TestApp.run { app in
+      let phones = try await circle(app)
+      let (ana, dev, emre) = (phones[0], phones[3], phones[4])
+      let sent = try await ana.sendFriendRequest(to: dev)
+      let received = try await emre.sendFriendRequest(to: ana)
+      for phone in [ana, dev, emre] {
+        let names = try await recommended(phone).map { String($0.prefix { $0 != " " }) }
+        #expect(!names.contains(phone.username))
+        if phone.id == ana.id { #expect(names == []) } else { #expect(!names.contains("ana")) }
+      }
+      try await dev.decline(sent)
+      try await ana.decline(received)
+      let again = try await recommended(ana)
+      #expect(again == ["dev 2", "emre 1"])
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a limit or cursor that cannot be is refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (query, fields) in [
+        ("limit=0", ["limit"]), ("limit=x&cursor=x", ["limit", "cursor"]), ("cursor=", ["cursor"]),
+      ] {
+        let answer = try await ana.send("GET", "users/recommended?\(query)")
+        #expect(answer.status == 422)
+        #expect(answer.badFields == fields, "\(query)")
+      }
+    }
+  }
+
+  @Test func `more people mean no more statements`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await app.plantUsers(1, named: "Clara")
+      let paths = ["users?query=clara", "users/recommended", "users/\(ben.id)"]
+      // Whatever happens once only, such as the opening of connections.
+      for path in paths { _ = try await ana.get(path) }
+      var few: [[String]] = []
+      for path in paths { few.append(try await log.statements { _ = try await ana.get(path) }) }
+      try await app.plantFriends(200, of: ben)
+      for (path, statements) in zip(paths, few) {
+        var count = 0
+        let many = try await log.statements { count = try await ana.get(path)["items"].array.count }
+        #expect(many == statements, "\(path)")
+        #expect(many.count == 1, "\(path): \(many)")
+        if path != paths[2] { #expect(count == 50, "\(path)") }
+      }
+    }
+  }
+}
+
+@Suite struct PublicProfileTests {
+  @Test func `a profile shows what everybody may know, and how the two stand`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await ben.editProfile(#"{"bio": "Climbs."}"#)
+      let url = try await ben.show(Sample.png())
+      let profile = try await ana.get("users/\(ben.id.uppercased())")
+      #expect(
+        profile.keys == ["id", "username", "displayName", "bio", "pictureUrl", "friendship", "mutualFriendCount"])
+      #expect(profile["id"].string == ben.id)
+      #expect(profile["username"].string == "ben")
+      #expect(profile["displayName"].string == "Ben")
+      #expect(profile["bio"].string == "Climbs.")
+      #expect(profile["pictureUrl"].string == url)
+      #expect(profile["friendship"].string == "none")
+      #expect(profile["mutualFriendCount"].int == 0)
+
+      func stand() async throws -> [String?] {
+        [
+          try await ana.get("users/\(ben.id)")["friendship"].string,
+          try await ben.get("users/\(ana.id)")["friendship"].string,
+        ]
+      }
+      let declined = try await ana.sendFriendRequest(to: ben)
+      let asked = try await stand()
+      #expect(asked == ["requested", "requesting"])
+      try await ben.decline(declined)
+      let apart = try await stand()
+      #expect(apart == ["none", "none"])
+      try await ana.accept(try await ben.sendFriendRequest(to: ana))
+      let together = try await stand()
+      #expect(together == ["friends", "friends"])
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `mutual friends are counted, and oneself is nobody's friend`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      for name in ["cleo", "dev"] {
+        let phone = try await app.signUp(name)
+        try await app.befriend(phone, ana)
+        try await app.befriend(ben, phone)
+      }
+      try await app.befriend(ben, try await app.signUp("emre"))
+      let (bens, anas) = (try await ana.get("users/\(ben.id)"), try await ben.get("users/\(ana.id)"))
+      #expect(bens["mutualFriendCount"].int == 2)
+      #expect(anas["mutualFriendCount"].int == 2)
+      let own = try await ana.get("users/\(ana.id)")
+      #expect(own["friendship"].string == "none")
+      #expect(own["mutualFriendCount"].int == 0)
+    }
+  }
+
+  @Test func `of nobody, and of whoever is gone, there is none`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await ben.deleteAccount()
+      for id in [ben.id, User.ID.new().description, "x", "%00", "ben", ana.id + "0"] {
+        let answer = try await app.sendRaw("GET", "/api/v1/users/\(id)", token: ana.accessToken)
+        #expect(answer.status == 404, "\(id)")
+        #expect(answer.problem == "user-not-found", "\(id)")
+      }
+    }
+  }
+}
+
+extension TestApp {
+  /// People who are somebody's friends.
+  fileprivate func plantFriends(_ count: Int, of friend: Phone) async throws {
+    try await database.execute(
+      """
+      WITH planted AS (
+        INSERT INTO users (id, username, display_name)
+        SELECT uuid_v7(), 'friend.' || number, 'Clara' FROM generate_series(1, \(count)) AS number
+        RETURNING id
+      )
+      INSERT INTO friendships (user_a, user_b)
+      SELECT least(id, \(friend.userID)), greatest(id, \(friend.userID)) FROM planted
+      """)
+  }
+}

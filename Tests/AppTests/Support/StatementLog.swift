@@ -1,0 +1,54 @@
+import Logging
+import Synchronization
+
+@testable import App
+
+/// Keeps the statements that the service sends, without their parameters.
+final class StatementLog: Sendable {
+  private let kept = Mutex<[String]>([])
+
+  var logger: Logger {
+    var logger = Logger(label: "statements") { _ in StatementHandler(log: self) }
+    logger.logLevel = .debug
+    return logger
+  }
+
+  fileprivate func add(_ statement: String) {
+    // The ended sessions are read all the time.
+    if statement.contains("ended_at IS NOT NULL AND rotated_at >") { return }
+    kept.withLock { $0.append(statement) }
+  }
+
+  /// Those since it was last asked.
+  @discardableResult
+  func take() -> [String] {
+    kept.withLock { kept in
+      let taken = kept
+      kept = []
+      return taken
+    }
+  }
+
+  /// Those sent while `action` runs.
+  func statements(during action: () async throws -> Void) async rethrows -> [String] {
+    take()
+    try await action()
+    return take()
+  }
+}
+
+private struct StatementHandler: LogHandler {
+  let log: StatementLog
+  var metadata = Logger.Metadata()
+  var logLevel = Logger.Level.debug
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    guard case .array(let texts) = event.metadata?["statements"] else { return }
+    for text in texts { log.add("\(text)") }
+  }
+}
