@@ -18,10 +18,10 @@ struct Serve: AsyncParsableCommand {
     let logger = makeLogger()
     let configuration = try await MusterConfiguration.load()
     try await checkSchema(of: configuration.databaseURL, logger: logger)
+    let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
     if configuration.publicURL == nil {
       logger.warning("MUSTER_PUBLIC_URL is not set: the URLs of pictures lead to where this process listens")
     }
-    let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }

@@ -10,22 +10,27 @@ struct Block: Sendable {
     since = try row["since"]
   }
 
-  /// Newest first: the one list that shows people who are hidden, and only to whoever hid them. Who has blocked the user
-  /// in turn is as good as gone, here too.
+  /// Newest first: the one list that shows people who are hidden, and only to whoever hid them. Who had blocked the user
+  /// before is as good as gone, here too.
   static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Block> {
     try await List.read(
       .blocks, of: user, page: page,
       query: Keyset(
         list: .blocks, columns: "\(Person.columns("u")), b.created_at AS since",
-        source: "blocks AS b JOIN users AS u ON u.id = b.blocked_id WHERE b.blocker_id = \(user) AND \(isOneSided)",
+        source: "blocks AS b JOIN users AS u ON u.id = b.blocked_id WHERE b.blocker_id = \(user) AND \(isFirst)",
         time: "b.created_at", id: "b.blocked_id", order: .descending),
       in: database, item: Block.init(row:))
   }
 }
 
-/// Of `blocks AS b`: the other has not blocked in turn.
-private let isOneSided: SQL =
-  "NOT EXISTS (SELECT 1 FROM blocks AS back WHERE back.blocker_id = b.blocked_id AND back.blocked_id = b.blocker_id)"
+/// Of `blocks AS b`: the other had not blocked before.
+private let isFirst: SQL = """
+  NOT EXISTS (
+    SELECT 1 FROM blocks AS back
+    WHERE back.blocker_id = b.blocked_id AND back.blocked_id = b.blocker_id
+      AND (back.created_at, back.blocker_id) < (b.created_at, b.blocker_id)
+  )
+  """
 
 extension User {
   /// Whether a user sees somebody, as a condition: neither has blocked the other. Everything that shows people to
@@ -53,7 +58,7 @@ extension User {
       // Who edits or answers one of these is waited for: what that puts into the queue is then seen below.
       """
       SELECT id FROM events
-      WHERE id IN (\(events(between: pair))) AND archived_at IS NULL AND status = 'scheduled'
+      WHERE id IN (\(events(between: pair))) AND \(Event.isComing)
       ORDER BY id
       FOR NO KEY UPDATE
       """)
@@ -82,7 +87,7 @@ extension User {
     if !coming.isEmpty {
       try await Invitation.leave(where: "i.event_id = ANY(\(coming)) AND i.user_id = ANY(\(pair))", in: change)
     }
-    change.touchBlocks(between: pair)
+    change.touch(.blocks, of: blocker)
     change.touchHosts(between: pair)
   }
 
@@ -96,7 +101,9 @@ extension User {
       "DELETE FROM blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)")
     guard lifted.affected == 1 else { return }
     change.touch(.blocks, of: blocker)
-    change.touchBlocks(between: [blocker, other])
+    // Theirs on the user shows from now on.
+    change.touch(
+      .blocks, ofUsersIn: "SELECT blocker_id FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)")
     change.touchHosts(between: [blocker, other])
   }
 
@@ -136,12 +143,6 @@ extension Change {
     let found = try await lock(user, other, for: strength)
     guard found.contains(user) else { throw AppError.sessionEnded }
     guard found.contains(other) else { throw AppError.userNotFound }
-  }
-
-  /// Touches the lists of blocks that show one of two people to the other, or do so no longer. The two are locked.
-  fileprivate func touchBlocks(between pair: [User.ID]) {
-    touch(
-      .blocks, ofUsersIn: "SELECT blocker_id FROM blocks WHERE blocker_id = ANY(\(pair)) AND blocked_id = ANY(\(pair))")
   }
 
   /// Touches the lists with events of one of two people to which the other is still invited, since they show the host

@@ -192,6 +192,9 @@ struct Model {
       return answer
     }
     requests[request].status = "cancelled"
+    // Nobody is told of what is no more.
+    let told = "requestId=\(requests[request].id)"
+    queue.removeAll { $0.others == [told] }
     return Self.done
   }
 

@@ -21,7 +21,10 @@ extension Model {
   }
 
   func blockList(of person: Int) -> [String] {
-    blocks.filter { $0.by == person }.map { name($0.of) }.sorted()
+    blocks.enumerated().filter { index, block in
+      // Whoever had blocked before is as good as gone.
+      block.by == person && !blocks[..<index].contains(Block(by: block.of, of: person))
+    }.map { name($0.element.of) }.sorted()
   }
 
   /// The live ones by start, or the archive, latest first.
