@@ -16,7 +16,7 @@ import Testing
   /// A violation names its seed: set `MUSTER_MODEL_SEED` to it to see it again.
   private static let seeds: [UInt64] = {
     if let seed = environment["MUSTER_MODEL_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-    return Array(0..<(isLong ? 60 : 3))
+    return Array(0..<(isLong ? 60 : 4))
   }()
   private static let atOnce = 3
 

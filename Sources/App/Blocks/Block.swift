@@ -44,7 +44,7 @@ extension User {
   }
 
   /// Hides two people from each other, at the wish of one, and ends what is between them: friendship, pending requests,
-  /// invitations of one to coming events of the other. Nobody is told, and nobody hears of what was still to be told.
+  /// invitations of one to live events of the other, which could still tell one of the other. Nobody is told, and nobody hears of what was still to be told.
   /// Repeating it changes nothing. It makes no difference whether the other has blocked the one before.
   ///
   /// - Throws: ``AppError/userNotFound`` without such a user.
@@ -58,7 +58,7 @@ extension User {
       // Who edits or answers one of these is waited for: what that puts into the queue is then seen below.
       """
       SELECT id FROM events
-      WHERE id IN (\(events(between: pair))) AND \(Event.isComing)
+      WHERE id IN (\(events(between: pair))) AND archived_at IS NULL AND status = 'scheduled'
       ORDER BY id
       FOR NO KEY UPDATE
       """)

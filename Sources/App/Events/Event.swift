@@ -106,10 +106,6 @@ public struct Event: Sendable {
     """
   }
 
-  /// Of `events`: neither cancelled nor over. One is live for a day after its end.
-  static let isComing: SQL =
-    "status = 'scheduled' AND archived_at IS NULL AND live_until > clock_timestamp() + interval '24 hours'"
-
   // MARK: Reading
 
   /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else

@@ -106,7 +106,7 @@ struct Invitation: Sendable {
       """)
     change.touch(.events, of: creator)
     change.touch(.events, .invitations, of: guest)
-    change.notify(guest, .invitationWithdrawn(event, title))
+    if status != .declined { change.notify(guest, .invitationWithdrawn(event, title)) }
     // One guest fewer may be what brings the counts into the others' lists.
     if total - 1 <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
     if status == .going { try await promoteWaiting(to: event, titled: title, in: change) }

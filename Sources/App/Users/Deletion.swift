@@ -65,11 +65,13 @@ extension User {
 
   /// Cancels what a person was still going to host. Their events are locked by the caller, and touched.
   private static func cancelComingEvents(of host: ID, in change: Change) async throws {
+    // An event is live for a day after its end.
     let cancelled = try await change.rows(
       """
       UPDATE events
       SET status = 'cancelled', version = version + 1, updated_at = clock_timestamp()
-      WHERE creator_id = \(host) AND \(Event.isComing)
+      WHERE creator_id = \(host) AND status = 'scheduled' AND archived_at IS NULL
+        AND live_until > clock_timestamp() + interval '24 hours'
       RETURNING id, title
       """)
     for row in cancelled {

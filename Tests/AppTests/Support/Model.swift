@@ -221,7 +221,7 @@ struct Model {
   /// - Parameter wasDone: whether the service did it. That is left open towards somebody who has blocked the person:
   ///   they do not exist for the person, who may all the same want to be rid of them.
   mutating func block(_ other: Int, by person: Int, wasDone: Bool) -> Set<Int> {
-    if people[other].isGone { return [404] }
+    if people[other].isGone { return Self.done }
     if blocks.contains(Block(by: person, of: other)) { return Self.done }
     if isHidden(other, from: person) {
       if wasDone { blocks.append(Block(by: person, of: other)) }
@@ -238,7 +238,7 @@ struct Model {
       }
     }
     // What is cancelled does not come, and no longer changes.
-    for event in events.indices where !events[event].isClosed && !events[event].plan.isOver {
+    for event in events.indices where !events[event].isClosed {
       if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event) }
       if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event) }
     }

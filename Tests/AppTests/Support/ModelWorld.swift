@@ -52,7 +52,8 @@ struct ModelWorld {
       case .invite: 8
       case .withdraw: 5
       case .unblock, .editProfile: 4
-      case .decline, .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .deliver: 3
+      case .decline: 6
+      case .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .deliver: 3
       case .deleteAccount: 2
       }
     }
