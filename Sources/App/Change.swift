@@ -25,7 +25,7 @@ public final class Change: Querying {
   private struct Hearers {
     var touched: Set<Touch> = []
     var touchedSets: [(collection: Collection, users: SQL)] = []
-    var notices: [(recipients: Recipients, notice: Notice)] = []
+    var notices: [(recipient: User.ID?, notice: Notice)] = []
     var mails: [Mail] = []
     var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
@@ -34,11 +34,6 @@ public final class Change: Querying {
   private struct Touch: Hashable {
     let user: User.ID
     let collection: Collection
-  }
-
-  private enum Recipients {
-    case one(User.ID)
-    case set(SQL)
   }
 
   fileprivate init(_ transaction: Transaction) {
@@ -67,12 +62,12 @@ public final class Change: Querying {
 
   /// Puts a notification into the recipient's queue.
   func notify(_ recipient: User.ID, _ notice: Notice) {
-    hearers.withLock { $0.notices.append((.one(recipient), notice)) }
+    hearers.withLock { $0.notices.append((recipient, notice)) }
   }
 
-  /// - Parameter users: a query of one column of user ids.
-  func notify(usersIn users: SQL, _ notice: Notice) {
-    hearers.withLock { $0.notices.append((.set(users), notice)) }
+  /// Puts a notification about an event into the queue of everybody who is invited to it and has not declined.
+  func notifyGuests(_ notice: Notice) {
+    hearers.withLock { $0.notices.append((nil, notice)) }
   }
 
   /// Puts a mail into the queue.
@@ -95,23 +90,34 @@ public final class Change: Querying {
   fileprivate func finish() {
     let hearers = hearers.withLock { $0 }
     if !hearers.touched.isEmpty || !hearers.touchedSets.isEmpty { transaction.atCommit(Self.stamping(hearers)) }
-    for (recipients, notice) in hearers.notices {
-      let users: SQL =
-        switch recipients {
-        case .one(let user): "SELECT \(user) AS user_id"
-        case .set(let users): users
-        }
-      transaction.atCommit(
-        """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-        SELECT \(notice.type), user_id, \(notice.subject), \(notice.payload)
-        FROM (\(users)) AS recipients (user_id)
-        ORDER BY user_id
-        """)
-    }
+    if !hearers.notices.isEmpty { transaction.atCommit(Self.notifying(hearers.notices)) }
     for mail in hearers.mails { transaction.atCommit(mail.enqueueing) }
     for grant in hearers.revocations { transaction.atCommit(grant.enqueueing) }
     for erasure in hearers.erasures { transaction.atCommit(erasure) }
+  }
+
+  /// One statement for any number. What is about one subject is delivered in the order in which it is inserted.
+  private static func notifying(_ notices: [(recipient: User.ID?, notice: Notice)]) -> SQL {
+    """
+    WITH notices AS (
+      SELECT type, subject_id, payload::jsonb, recipient_id, is_for_guests, place
+      FROM unnest(
+        \(notices.map(\.notice.type)), \(notices.map(\.notice.subject)), \(notices.map(\.notice.payload.text)),
+        \(notices.map { $0.recipient?.rawValue ?? $0.notice.subject }), \(notices.map { $0.recipient == nil })
+      ) WITH ORDINALITY AS n (type, subject_id, payload, recipient_id, is_for_guests, place)
+    )
+    INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+    SELECT type, recipient_id, subject_id, payload
+    FROM (
+      SELECT type, recipient_id, subject_id, payload, place FROM notices WHERE NOT is_for_guests
+      UNION ALL
+      SELECT n.type, i.user_id, n.subject_id, n.payload, n.place
+      FROM notices AS n
+      JOIN invitations AS i ON i.event_id = n.subject_id AND i.status <> 'declined'
+      WHERE n.is_for_guests
+    ) AS queued
+    ORDER BY place, recipient_id
+    """
   }
 
   /// Locks all rows in one order, so that no two changes wait for each other crosswise. A row's stamp is made while its

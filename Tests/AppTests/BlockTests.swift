@@ -193,7 +193,14 @@ import Testing
         try await stale { try await cleo.block(dev) } == [
           "cleo": [.blocks, .friendRequests], "dev": [.sentFriendRequests],
         ])
-      #expect(try await stale { try await dev.block(cleo) } == ["dev": [.blocks]])
+      // A block in return shows no change, as one of nobody.
+      #expect(try await stale { try await dev.block(cleo) } == [:])
+      let file = try await dev.get("users/me/export")
+      #expect(file["blocks"].array.isEmpty)
+      #expect(try await stale { try await cleo.editProfile(#"{"displayName": "C."}"#) }["dev"] == nil)
+      #expect(try await stale { try await dev.unblock(cleo) } == [:])
+      try await dev.block(cleo)
+      #expect(try await stale { try await cleo.unblock(dev) } == ["cleo": [.blocks], "dev": [.blocks]])
       try await app.takeNotifications()
     }
   }

@@ -17,20 +17,11 @@ struct Block: Sendable {
       .blocks, of: user, page: page,
       query: Keyset(
         list: .blocks, columns: "\(Person.columns("u")), b.created_at AS since",
-        source: "blocks AS b JOIN users AS u ON u.id = b.blocked_id WHERE b.blocker_id = \(user) AND \(isFirst)",
+        source: "shown_blocks AS b JOIN users AS u ON u.id = b.blocked_id WHERE b.blocker_id = \(user)",
         time: "b.created_at", id: "b.blocked_id", order: .descending),
       in: database, item: Block.init(row:))
   }
 }
-
-/// Of `blocks AS b`: the other had not blocked before.
-private let isFirst: SQL = """
-  NOT EXISTS (
-    SELECT 1 FROM blocks AS back
-    WHERE back.blocker_id = b.blocked_id AND back.blocked_id = b.blocker_id
-      AND (back.created_at, back.blocker_id) < (b.created_at, b.blocker_id)
-  )
-  """
 
 extension User {
   /// Whether a user sees somebody, as a condition: neither has blocked the other. Everything that shows people to
@@ -44,8 +35,9 @@ extension User {
   }
 
   /// Hides two people from each other, at the wish of one, and ends what is between them: friendship, pending requests,
-  /// invitations of one to live events of the other, which could still tell one of the other. Nobody is told, and nobody hears of what was still to be told.
-  /// Repeating it changes nothing. It makes no difference whether the other has blocked the one before.
+  /// invitations of one to live events of the other, which could still tell one of the other. Nobody is told, and nobody
+  /// hears of what was still to be told. Repeating it changes nothing. Nor does it show any change to somebody whom the
+  /// other has blocked before, which would tell them.
   ///
   /// - Throws: ``AppError/userNotFound`` without such a user.
   static func block(_ other: ID, by blocker: ID, in change: Change) async throws {
@@ -54,7 +46,18 @@ extension User {
     try await change.lockBoth(blocker, other, for: .update)
     let pair = [blocker, other]
     let answers = try await change.pipeline(
-      "INSERT INTO blocks (blocker_id, blocked_id) VALUES (\(blocker), \(other)) ON CONFLICT DO NOTHING",
+      "SELECT 1 FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)",
+      // Later than one in the other direction, whatever the clock says.
+      """
+      INSERT INTO blocks (blocker_id, blocked_id, created_at)
+      SELECT \(blocker), \(other), greatest(
+        clock_timestamp(),
+        (
+          SELECT created_at + interval '1 microsecond' FROM blocks
+          WHERE blocker_id = \(other) AND blocked_id = \(blocker)
+        ))
+      ON CONFLICT DO NOTHING
+      """,
       // Who edits or answers one of these is waited for: what that puts into the queue is then seen below.
       """
       SELECT id FROM events
@@ -62,8 +65,8 @@ extension User {
       ORDER BY id
       FOR NO KEY UPDATE
       """)
-    guard answers[0].affected == 1 else { return }
-    let coming: [Event.ID] = try answers[1].map { try $0["id"] }
+    guard answers[0].isEmpty, answers[1].affected == 1 else { return }
+    let live: [Event.ID] = try answers[2].map { try $0["id"] }
     let ended = try await change.pipeline(
       """
       DELETE FROM friendships
@@ -84,8 +87,8 @@ extension User {
       change.touch(.sentFriendRequests, of: sender)
       change.touch(.friendRequests, of: receiver)
     }
-    if !coming.isEmpty {
-      try await Invitation.leave(where: "i.event_id = ANY(\(coming)) AND i.user_id = ANY(\(pair))", in: change)
+    if !live.isEmpty {
+      try await Invitation.leave(where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", in: change)
     }
     change.touch(.blocks, of: blocker)
     change.touchHosts(between: pair)
@@ -97,14 +100,19 @@ extension User {
   /// - Throws: ``AppError/userNotFound`` without such a user.
   static func unblock(_ other: ID, by blocker: ID, in change: Change) async throws {
     try await change.lockBoth(blocker, other, for: .update)
-    let lifted = try await change.rows(
-      "DELETE FROM blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)")
-    guard lifted.affected == 1 else { return }
+    let answers = try await change.pipeline(
+      "SELECT blocker_id FROM shown_blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)",
+      "DELETE FROM blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)",
+      "SELECT 1 FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)")
+    // One that did not show shows no change when it is lifted.
+    guard !answers[0].isEmpty else { return }
     change.touch(.blocks, of: blocker)
-    // Theirs on the user shows from now on.
-    change.touch(
-      .blocks, ofUsersIn: "SELECT blocker_id FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)")
-    change.touchHosts(between: [blocker, other])
+    if answers[2].isEmpty {
+      change.touchHosts(between: [blocker, other])
+    } else {
+      // Theirs shows from now on, and the two stay hidden from each other.
+      change.touch(.blocks, of: other)
+    }
   }
 
   /// A query of the events that one of two people hosts and the other is invited to. Nobody is invited to their own.

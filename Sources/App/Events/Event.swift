@@ -215,10 +215,8 @@ public struct Event: Sendable {
       """)
     change.touch(.events, of: creator)
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
-    change.notify(
-      usersIn: "SELECT user_id FROM invitations WHERE event_id = \(id) AND status <> 'declined'",
-      .eventUpdated(id, new.title, changes: differences))
-    if new.capacity != old.capacity { try await Invitation.promoteWaiting(to: id, titled: new.title, in: change) }
+    change.notifyGuests(.eventUpdated(id, new.title, changes: differences))
+    if new.capacity != old.capacity { try await Invitation.promoteWaiting(at: [id], in: change) }
   }
 
   /// Cancels an event that is still to be, for good: it stays readable, and nothing of it changes any more. Everybody
@@ -238,9 +236,7 @@ public struct Event: Sendable {
       """)
     change.touch(.events, of: creator)
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
-    change.notify(
-      usersIn: "SELECT user_id FROM invitations WHERE event_id = \(id) AND status <> 'declined'",
-      .eventCancelled(id, try row["title"]))
+    change.notifyGuests(.eventCancelled(id, try row["title"]))
   }
 
   /// Invites friends to an event that its creator may still change, all or none. Who is invited already stays as they

@@ -40,7 +40,7 @@ struct EventRoutes {
     let me = try context.user
     let (plan, guests) = try await request.read { fields in
       let plan = Event.Plan(
-        title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)),
+        title: fields.required("title", .line(1...200)), note: fields.optional("note", .text(0...2000)),
         startTime: fields.required("startTime", .time), endTime: fields.optional("endTime", .time),
         timeZone: fields.required("timeZone", .timeZone), location: fields.optional("location", .location),
         capacity: fields.optional("capacity", .capacity))
@@ -75,7 +75,7 @@ struct EventRoutes {
     let version = request.ifMatch()
     let edit = try await request.read { fields in
       PlanEdit(
-        title: fields.edit("title", .text(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
+        title: fields.edit("title", .line(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
         startTime: fields.edit("startTime", .time), endTime: fields.clearableEdit("endTime", .time),
         timeZone: fields.edit("timeZone", .timeZone), location: fields.clearableEdit("location", .location),
         capacity: fields.clearableEdit("capacity", .capacity))
@@ -172,7 +172,7 @@ extension Fields.Rule where Value == Event.Location {
   fileprivate static var location: Self {
     object(Event.Location(name: "", latitude: nil, longitude: nil)) { fields in
       let location = Event.Location(
-        name: fields.required("name", .text(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
+        name: fields.required("name", .line(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
         longitude: fields.optional("longitude", .number(-180...180)))
       if (location.latitude == nil) != (location.longitude == nil) {
         fields.note(location.latitude == nil ? "latitude" : "longitude", "is required beside the other coordinate")

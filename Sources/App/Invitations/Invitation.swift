@@ -56,9 +56,11 @@ struct Invitation: Sendable {
     guard !guests.isEmpty else { return }
     let rows = try await change.rows(
       """
-      SELECT friend_id AS id, false AS is_invited FROM friends WHERE user_id = \(host) AND friend_id = ANY(\(guests))
+      SELECT friend_id AS id, false AS is_invited FROM friends
+      WHERE user_id = \(host) AND friend_id = ANY(\(guests)) AND \(User.visible("friend_id", to: host))
       UNION ALL
-      SELECT user_id, true FROM invitations WHERE event_id = \(event) AND user_id = ANY(\(guests))
+      SELECT user_id, true FROM invitations
+      WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND \(User.visible("user_id", to: host))
       """)
     let known = Set<User.ID>(try rows.map { try $0["id"] })
     let strangers = guests.enumerated().filter { !known.contains($0.element) }
@@ -84,7 +86,8 @@ struct Invitation: Sendable {
     } else {
       change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(new))")
     }
-    change.notify(usersIn: "SELECT unnest(\(new))", .eventInvited(event, title, by: try Person(row: hostRow)))
+    let notice = Notice.eventInvited(event, title, by: try Person(row: hostRow))
+    for guest in new { change.notify(guest, notice) }
   }
 
   /// Takes back an invitation to an event that its creator may still change; a place that becomes free goes to whoever
@@ -94,7 +97,11 @@ struct Invitation: Sendable {
   ) async throws {
     let row = try await Event.lock(event, by: creator, in: change)
     let status: Status? = try await change.value(
-      "SELECT status FROM invitations WHERE event_id = \(event) AND user_id = \(guest)")
+      // One whom the host does not see is not there.
+      """
+      SELECT status FROM invitations
+      WHERE event_id = \(event) AND user_id = \(guest) AND \(User.visible("user_id", to: creator))
+      """)
     guard let status else { return }
     try Event.checkIsOpen(row)
     let (title, total): (String, Int) = (try row["title"], try row["total"])
@@ -109,7 +116,7 @@ struct Invitation: Sendable {
     if status != .declined { change.notify(guest, .invitationWithdrawn(event, title)) }
     // One guest fewer may be what brings the counts into the others' lists.
     if total - 1 <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
-    if status == .going { try await promoteWaiting(to: event, titled: title, in: change) }
+    if status == .going { try await promoteWaiting(at: [event], in: change) }
   }
 
   /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.
@@ -161,40 +168,59 @@ struct Invitation: Sendable {
     }
     change.touch(.events, .invitations, of: guest)
     if try eventRow["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
-    if old == .going, waiting > 0 { try await promoteWaiting(to: event, titled: title, in: change) }
+    if old == .going, waiting > 0 { try await promoteWaiting(at: [event], in: change) }
   }
 
-  /// Gives free places to those who wait longest. The event is locked by the caller.
-  static func promoteWaiting(to event: Event.ID, titled title: String, in change: Change) async throws {
+  /// Gives the free places of events to those who wait longest. The events are locked by the caller.
+  static func promoteWaiting(at events: [Event.ID], in change: Change) async throws {
     let promoted = try await change.rows(
       """
-      UPDATE invitations SET status = 'going'
-      WHERE event_id = \(event) AND user_id IN (
-        SELECT user_id FROM invitations
-        WHERE event_id = \(event) AND status = 'waitlisted'
-        ORDER BY answered_at, user_id
-        LIMIT (SELECT greatest(coalesce(capacity, waitlisted_count + going_count) - going_count, 0)
-          FROM events WHERE id = \(event))
-      )
-      RETURNING user_id
+      UPDATE invitations AS i SET status = 'going'
+      FROM (
+        SELECT event_id, user_id, row_number() OVER (PARTITION BY event_id ORDER BY answered_at, user_id) AS place
+        FROM invitations
+        WHERE event_id = ANY(\(events)) AND status = 'waitlisted'
+      ) AS line
+      JOIN events AS e ON e.id = line.event_id
+      WHERE i.event_id = line.event_id AND i.user_id = line.user_id
+        AND (e.capacity IS NULL OR line.place <= e.capacity - e.going_count)
+      RETURNING i.event_id, i.user_id
       """)
     guard !promoted.isEmpty else { return }
-    let guests: [User.ID] = try promoted.map { try $0["user_id"] }
-    let counts = try await change.first(
-      """
-      UPDATE events
-      SET waitlisted_count = waitlisted_count - \(guests.count), going_count = going_count + \(guests.count)
-      WHERE id = \(event)
-      RETURNING creator_id, invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
-      """)
-    guard let counts else { throw AppError.eventNotFound }
-    if let creator: User.ID = try counts["creator_id"] { change.touch(.events, of: creator) }
-    if try counts["total"] <= Event.maximumCounted {
-      touchEveryList(showing: event, in: change)
-    } else {
-      change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(guests))")
+    let guests = try promoted.map { row -> (event: Event.ID, user: User.ID) in (try row["event_id"], try row["user_id"])
     }
-    change.notify(usersIn: "SELECT unnest(\(guests))", .waitlistPromoted(event, title))
+    let moved = try await change.rows(
+      """
+      UPDATE events AS e
+      SET waitlisted_count = e.waitlisted_count - promoted.count, going_count = e.going_count + promoted.count
+      FROM (
+        SELECT event_id, count(*)::integer AS count FROM unnest(\(guests.map(\.event))) AS event_id GROUP BY event_id
+      ) AS promoted
+      WHERE e.id = promoted.event_id
+      RETURNING e.id, e.title
+      """)
+    let titles = try Dictionary(
+      uniqueKeysWithValues: moved.map { row -> (Event.ID, String) in (try row["id"], try row["title"]) })
+    for guest in guests {
+      change.touch(.events, .invitations, of: guest.user)
+      change.notify(guest.user, .waitlistPromoted(guest.event, titles[guest.event] ?? ""))
+    }
+    touchWhoSeesCounts(of: events, in: change)
+  }
+
+  /// Touches the lists that show how many guests events have: their creators', and everybody's while there are few.
+  static func touchWhoSeesCounts(of events: [Event.ID], in change: Change) {
+    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(events))")
+    change.touch(
+      .events, .invitations,
+      ofUsersIn: """
+        SELECT i.user_id
+        FROM events AS e
+        JOIN invitations AS i ON i.event_id = e.id
+        WHERE e.id = ANY(\(events))
+          AND e.invited_count + e.going_count + e.maybe_count + e.declined_count + e.waitlisted_count
+            <= \(Event.maximumCounted)
+        """)
   }
 
   private static func touchEveryList(showing event: Event.ID, in change: Change) {

@@ -19,7 +19,7 @@ extension Invitation {
         waitlisted_count = e.waitlisted_count - (gone.status = 'waitlisted')::integer
       FROM gone
       WHERE e.id = gone.event_id
-      RETURNING e.id, e.title, gone.user_id, e.archived_at IS NULL AS is_live,
+      RETURNING e.id, gone.user_id, e.archived_at IS NULL AS is_live,
         gone.status = 'going' AND e.status = 'scheduled' AND e.archived_at IS NULL AND e.waitlisted_count > 0
           AS frees_place
       """)
@@ -27,20 +27,9 @@ extension Invitation {
     let ids: [Event.ID] = try live.map { try $0["id"] }
     guard !ids.isEmpty else { return }
     for row in live { change.touch(.events, .invitations, of: try row["user_id"]) }
-    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
     // One guest fewer may be what brings the counts back into the lists.
-    change.touch(
-      .events, .invitations,
-      ofUsersIn: """
-        SELECT i.user_id
-        FROM events AS e
-        JOIN invitations AS i ON i.event_id = e.id
-        WHERE e.id = ANY(\(ids))
-          AND e.invited_count + e.going_count + e.maybe_count + e.declined_count + e.waitlisted_count
-            <= \(Event.maximumCounted)
-        """)
-    for row in try left.filter({ try $0["frees_place"] }) {
-      try await promoteWaiting(to: try row["id"], titled: try row["title"], in: change)
-    }
+    touchWhoSeesCounts(of: ids, in: change)
+    let freed: [Event.ID] = try left.filter { try $0["frees_place"] }.map { try $0["id"] }
+    if !freed.isEmpty { try await promoteWaiting(at: freed, in: change) }
   }
 }

@@ -79,6 +79,10 @@ public struct DemoSeed: Sendable {
       for event in events { try await plant(event, now: now, in: change) }
       let ids = people.map(\.id)
       for collection in Collection.allCases { change.touch(collection, ofUsersIn: "SELECT unnest(\(ids))") }
+      // Others whom the cast has invited.
+      change.touch(
+        .events, .invitations,
+        ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(events.map(\.id)))")
     }
   }
 
@@ -157,6 +161,12 @@ public struct DemoSeed: Sendable {
       ON CONFLICT (id) DO UPDATE
       SET start_time = excluded.start_time, end_time = excluded.end_time, live_until = excluded.live_until,
         archived_at = excluded.archived_at
+      """)
+    // It may have been over when its host blocked a guest, who stayed.
+    try await change.rows(
+      """
+      DELETE FROM invitations
+      WHERE event_id = \(event.id) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(creator))
       """)
     for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
       let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: 86_400)

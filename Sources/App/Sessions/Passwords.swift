@@ -42,10 +42,13 @@ public final class Passwords: Sendable {
 
   private let cost: Cost
   private let threads: HashingThreads
+  /// Checked where there is nothing to check against, by the same steps.
+  private let decoy: String
 
   public init(cost: Cost) {
     self.cost = cost
     threads = HashingThreads(expecting: cost.seconds)
+    decoy = Self.text(cost, salt: Array(repeating: 0, count: 16), key: Array(repeating: 0, count: 32))
   }
 
   /// Throws what ``hash(_:)`` and ``verify(_:against:)`` would if too many wait already: for whoever has other work to
@@ -59,7 +62,11 @@ public final class Passwords: Sendable {
     // From the generator that keys are made by.
     let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
     let key = try await derive(password, salt: salt, cost)
-    return "$scrypt$\(cost.text)$\(Data(salt).base64EncodedString())$\(Data(key).base64EncodedString())"
+    return Self.text(cost, salt: salt, key: key)
+  }
+
+  private static func text(_ cost: Cost, salt: [UInt8], key: [UInt8]) -> String {
+    "$scrypt$\(cost.text)$\(Data(salt).base64EncodedString())$\(Data(key).base64EncodedString())"
   }
 
   /// Whether a stored hash was made at a lower cost than this process's.
@@ -71,16 +78,13 @@ public final class Passwords: Sendable {
   /// Refusing takes the same time whether there is something to compare with or not (`stored` is nil where there is no
   /// account, or none with a password), as long as no stored hash has a higher cost than this process's.
   func verify(_ password: String, against stored: String?) async throws -> Bool {
-    let parts = stored?.split(separator: "$") ?? []
+    let parts = (stored ?? decoy).split(separator: "$")
     guard parts.count == 4, parts[0] == "scrypt", let cost = Cost(parts[1]),
       let salt = Data(base64Encoded: String(parts[2])), let expected = Data(base64Encoded: String(parts[3]))
-    else {
-      _ = try await derive(password, salt: Array(repeating: 0, count: 16), cost)
-      return false
-    }
+    else { return try await verify(password, against: decoy) }
     let key = try await derive(password, salt: Array(salt), cost)
     // Compares in constant time.
-    if SymmetricKey(data: key) == SymmetricKey(data: expected) { return true }
+    if SymmetricKey(data: key) == SymmetricKey(data: expected) { return stored != nil }
     // What a hash from a cheaper time saved: a 2^n and all powers from it on make the next.
     if cost.r == self.cost.r, cost.p == self.cost.p, cost.logN < self.cost.logN {
       for logN in cost.logN..<self.cost.logN {

@@ -76,9 +76,7 @@ extension User {
       """)
     for row in cancelled {
       let event: Event.ID = try row["id"]
-      change.notify(
-        usersIn: "SELECT user_id FROM invitations WHERE event_id = \(event) AND status <> 'declined'",
-        .eventCancelled(event, try row["title"]))
+      change.notifyGuests(.eventCancelled(event, try row["title"]))
     }
   }
 }

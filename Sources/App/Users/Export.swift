@@ -167,7 +167,8 @@ extension Export.Section {
       name: "friendRequests", table: "friend_requests", owners: ["sender_id", "receiver_id"], values: ["id", "status"],
       times: ["created_at", "closed_at"], people: ["sender_id", "receiver_id"]),
     Self(
-      name: "blocks", table: "blocks", owners: ["blocker_id"], key: .uuid("blocked_id"), times: ["created_at"],
+      name: "blocks", table: "blocks", view: "shown_blocks", owners: ["blocker_id"], key: .uuid("blocked_id"),
+      times: ["created_at"],
       people: ["blocked_id"], showsHidden: true),
     Self(
       name: "events", table: "events", owners: ["creator_id"],

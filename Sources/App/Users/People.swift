@@ -1,8 +1,9 @@
 import Postgres
 
 extension Person {
-  /// Whoever is less like it is not meant: one typo leaves so much, at any place of a word of three letters.
-  private static let leastLikeness = 0.25
+  /// Whoever is less like it is not meant: one typo, or two letters that have changed places, leave so much of a word of
+  /// four letters.
+  private static let leastLikeness = 0.2
 
   /// People whose username or display name has a part like `query`: without regard to case, accents or some typos,
   /// friends first, then by likeness. The reader is not among them.

@@ -93,13 +93,13 @@ extension Change {
       """)
   }
 
-  /// Touches every list that shows how this person looks: friends' lists, those of whoever has blocked them, pending
-  /// requests on both sides, since each shows both, and the live events that they host, for everybody invited. The
-  /// person and these events are locked.
+  /// Touches every list that shows how this person looks, and no other, which would tell of a block: friends' lists, those
+  /// of whoever has blocked them, pending requests on both sides, since each shows both, and the live events that they
+  /// host, for everybody invited. The person and these events are locked.
   func touchWhoSees(_ person: User.ID) {
     touch(.profile, of: person)
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
-    touch(.blocks, ofUsersIn: "SELECT blocker_id FROM blocks WHERE blocked_id = \(person)")
+    touch(.blocks, ofUsersIn: "SELECT blocker_id FROM shown_blocks WHERE blocked_id = \(person)")
     let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
     touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending)")
     touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")
@@ -107,6 +107,9 @@ extension Change {
     touch(.events, ofUsersIn: "SELECT e.creator_id FROM events AS e WHERE \(hosted)")
     touch(
       .events, .invitations,
-      ofUsersIn: "SELECT i.user_id FROM events AS e JOIN invitations AS i ON i.event_id = e.id WHERE \(hosted)")
+      ofUsersIn: """
+        SELECT i.user_id FROM events AS e JOIN invitations AS i ON i.event_id = e.id
+        WHERE \(hosted) AND \(User.visible("i.user_id", to: person))
+        """)
   }
 }
