@@ -54,17 +54,20 @@ public final class Database: Querying {
   private let reactor: Reactor
   private let lanes: [Lane]
   private let pool: Pool
+  /// Of its own, so that no number of slow reads keeps writes waiting.
+  private let slowPool: Pool
   private let closed = Atomic(false)
 
   /// Opens no connection yet; the first statement does.
   public init(_ configuration: Configuration) throws {
     self.configuration = configuration
     let observer = Observer(logger: configuration.logger, slow: configuration.slowStatement)
-    let lanesAndPool = Lock<(lanes: [Lane], pool: Pool)?>(nil)
+    let all = Lock<(lanes: [Lane], pool: Pool, slowPool: Pool)?>(nil)
     let reactor = try Reactor { now in
-      guard let (lanes, pool) = lanesAndPool.withLock({ $0 }) else { return }
+      guard let (lanes, pool, slowPool) = all.withLock({ $0 }) else { return }
       for lane in lanes { lane.expire(at: now) }
       observer.note(pool.tick(at: now))
+      _ = slowPool.tick(at: now)
     }
     let connecting = configuration.connecting
     // Behind a pooler, a session's names are other callers' names.
@@ -76,20 +79,21 @@ public final class Database: Querying {
         }
       }
     }
-    let pool = Pool(
-      size: configuration.connections, waitTimeout: configuration.waitTimeout,
-      maximumWaiting: configuration.maximumWaiting
-    ) {
-      try await connecting.open(.exclusive) {
-        try Connection($0, for: .exclusive, naming: naming, observer: observer, reactor: reactor)
+    func makePool(_ size: Int) -> Pool {
+      Pool(size: size, waitTimeout: configuration.waitTimeout, maximumWaiting: configuration.maximumWaiting) {
+        try await connecting.open(.exclusive) {
+          try Connection($0, for: .exclusive, naming: naming, observer: observer, reactor: reactor)
+        }
       }
     }
-    lanesAndPool.withLock { $0 = (lanes, pool) }
+    let (pool, slowPool) = (makePool(configuration.connections), makePool(max(1, configuration.connections / 4)))
+    all.withLock { $0 = (lanes, pool, slowPool) }
     self.observer = observer
     self.connecting = connecting
     self.reactor = reactor
     self.lanes = lanes
     self.pool = pool
+    self.slowPool = slowPool
   }
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
@@ -107,6 +111,7 @@ public final class Database: Querying {
     closed.store(true, ordering: .relaxed)
     for lane in lanes { lane.close() }
     pool.close()
+    slowPool.close()
     reactor.stop()
   }
 
@@ -152,7 +157,8 @@ public final class Database: Querying {
     return try await connection.submit(statements, timeout: configuration.batchTimeout).value()
   }
 
-  /// Reads that take long: each batch has a connection of its own, so that it holds up no lane of short ones.
+  /// Reads that take long: each batch has a connection of its own, so that it holds up no lane of short ones. Besides
+  /// those for transactions there are a quarter as many for these; more of them wait.
   public var slow: SlowReads { SlowReads(database: self) }
 
   /// Runs one statement that writes, committed when it returns. Cancelling the task stops it unless COMMIT was sent.
@@ -170,7 +176,7 @@ public final class Database: Querying {
   /// task, and ends by its deadline at the latest.
   @discardableResult
   public func batch(_ statements: SQL...) async throws -> [Rows] {
-    try await repeated(true) { $0.atCommit(statements) }.last
+    try await repeated(true, on: pool) { $0.atCommit(statements) }.last
   }
 
   /// Runs `body` in a transaction on a connection of its own and commits when it returns; any error rolls back.
@@ -185,11 +191,15 @@ public final class Database: Querying {
   public func transaction<Value: Sendable>(
     repeating: Bool = false, _ body: (Transaction) async throws -> Value
   ) async throws -> Value {
-    try await repeated(repeating, body).value
+    try await repeated(repeating, on: pool, body).value
+  }
+
+  fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
+    try await repeated(true, on: slowPool) { try await $0.send(statements) }.value
   }
 
   private func repeated<Value: Sendable>(
-    _ isRepeatable: Bool, _ body: (Transaction) async throws -> Value
+    _ isRepeatable: Bool, on pool: Pool, _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, last: [Rows]) {
     if let current = Transaction.current, current.database == ObjectIdentifier(self), !current.isEnded {
       throw PostgresError(.misuse, "a transaction cannot be begun inside another's body")
@@ -197,7 +207,7 @@ public final class Database: Querying {
     var attempt = 1
     while true {
       do {
-        return try await once(body)
+        return try await once(on: pool, body)
       } catch let error as PostgresError where isRepeatable && error.isWorthRepeating && attempt < 5 {
         try await Task.sleep(for: .milliseconds(5 * attempt) * Double.random(in: 0.5...1.5))
         attempt += 1
@@ -206,7 +216,7 @@ public final class Database: Querying {
   }
 
   private func once<Value: Sendable>(
-    _ body: (Transaction) async throws -> Value
+    on pool: Pool, _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, last: [Rows]) {
     let start = ContinuousClock.now
     let connection = try await pool.acquire()
@@ -218,12 +228,14 @@ public final class Database: Querying {
       pool.release(connection)
       return (value, last)
     } catch {
-      await end(transaction, on: connection, after: error)
+      await end(transaction, on: connection, of: pool, after: error)
       throw error
     }
   }
 
-  private func end(_ transaction: Transaction, on connection: Connection, after error: any Error) async {
+  private func end(
+    _ transaction: Transaction, on connection: Connection, of pool: Pool, after error: any Error
+  ) async {
     let failure = error as? PostgresError
     if failure?.kind == .unknownOutcome || failure?.sqlState == "25006" {
       // A COMMIT may still be under way: hung up on, but never cancelled. Or the server became a standby: whoever takes
@@ -232,7 +244,7 @@ public final class Database: Querying {
       pool.release(connection)
     } else if connection.depth.load(ordering: .relaxed) > 0 {
       // The caller gave up on a statement that the server is still busy with. Whoever gave up does not wait.
-      Task.detached { [pool] in
+      Task.detached {
         await transaction.abandon()
         pool.release(connection)
       }
@@ -248,7 +260,7 @@ public struct SlowReads: Querying {
   let database: Database
 
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    try await database.transaction(repeating: true) { try await $0.send(statements) }
+    try await database.readSlowly(statements)
   }
 }
 

@@ -284,14 +284,29 @@ public struct Event: Sendable {
   }
 
   /// Moves events that ended a day ago from the live lists to the archive: a write like any other, so that no list
-  /// changes by the clock alone.
+  /// changes by the clock alone. No more at once than some 10,000 guests see: their stamps are one statement, which must
+  /// end in time.
   ///
   /// - Returns: how many.
   static func archive(endedBefore now: Timestamp, atMost limit: Int, in change: Change) async throws -> Int {
     let rows = try await change.rows(
       """
-      SELECT id FROM events WHERE archived_at IS NULL AND live_until <= \(now)
-      ORDER BY live_until LIMIT \(limit)
+      SELECT id FROM events
+      WHERE archived_at IS NULL AND id IN (
+        SELECT id
+        FROM (
+          SELECT id, sum(guests) OVER (ORDER BY live_until, id) - guests AS before
+          FROM (
+            SELECT id, live_until,
+              invited_count + going_count + maybe_count + declined_count + waitlisted_count AS guests
+            FROM events
+            WHERE archived_at IS NULL AND live_until <= \(now)
+            ORDER BY live_until, id
+            LIMIT \(limit)
+          ) AS due
+        ) AS counted
+        WHERE before < 10000
+      )
       FOR NO KEY UPDATE SKIP LOCKED
       """)
     let ids: [ID] = try rows.map { try $0["id"] }

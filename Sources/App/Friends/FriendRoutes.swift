@@ -28,7 +28,7 @@ struct FriendRoutes {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
     try await database.change { try await Friend.end(with: other, by: me, in: $0) }
-    return Response(status: .noContent)
+    return .done
   }
 
   @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {

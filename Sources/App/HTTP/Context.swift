@@ -62,8 +62,10 @@ struct SignedIn: RouterMiddleware {
     let caller = try await accessTokens.verify(String(parts[1]))
     try endedSessions.check(caller.session)
     if request.hasBody {
-      // It may trickle in for a minute: who is signed out meanwhile does nothing any more.
+      // It may trickle in for minutes: who is signed out meanwhile does nothing any more, nor does a token that has
+      // expired, whose session's end may be forgotten.
       request.body = RequestBody(buffer: try await request.bytes(upTo: maximumBody, else: tooLarge))
+      _ = try await accessTokens.verify(String(parts[1]))
       try endedSessions.check(caller.session)
     }
     context.caller = caller

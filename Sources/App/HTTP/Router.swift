@@ -41,7 +41,8 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   CacheRoutes(dependencies).add(to: signedIn)
   onlySignedIn.maximumBody = Picture.maximumLength
   onlySignedIn.tooLarge = .pictureTooLarge
-  PictureRoutes(dependencies).add(to: open.group().add(middleware: onlySignedIn), root: router)
+  PictureRoutes(dependencies).add(
+    to: open.group().add(middleware: Uploads()).add(middleware: onlySignedIn), root: router)
   return router
 }
 

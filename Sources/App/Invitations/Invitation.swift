@@ -104,19 +104,8 @@ struct Invitation: Sendable {
       """)
     guard let status else { return }
     try Event.checkIsOpen(row)
-    let (title, total): (String, Int) = (try row["title"], try row["total"])
-    try await change.pipeline(
-      "DELETE FROM invitations WHERE event_id = \(event) AND user_id = \(guest)",
-      """
-      UPDATE events SET \(unescaped: status.rawValue)_count = \(unescaped: status.rawValue)_count - 1
-      WHERE id = \(event)
-      """)
-    change.touch(.events, of: creator)
-    change.touch(.events, .invitations, of: guest)
-    if status != .declined { change.notify(guest, .invitationWithdrawn(event, title)) }
-    // One guest fewer may be what brings the counts into the others' lists.
-    if total - 1 <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
-    if status == .going { try await promoteWaiting(at: [event], in: change) }
+    try await leave(where: "i.event_id = \(event) AND i.user_id = \(guest)", in: change)
+    if status != .declined { change.notify(guest, .invitationWithdrawn(event, try row["title"])) }
   }
 
   /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.
@@ -177,13 +166,17 @@ struct Invitation: Sendable {
       """
       UPDATE invitations AS i SET status = 'going'
       FROM (
-        SELECT event_id, user_id, row_number() OVER (PARTITION BY event_id ORDER BY answered_at, user_id) AS place
-        FROM invitations
-        WHERE event_id = ANY(\(events)) AND status = 'waitlisted'
-      ) AS line
-      JOIN events AS e ON e.id = line.event_id
-      WHERE i.event_id = line.event_id AND i.user_id = line.user_id
-        AND (e.capacity IS NULL OR line.place <= e.capacity - e.going_count)
+        SELECT e.id AS event_id, first.user_id
+        FROM events AS e
+        CROSS JOIN LATERAL (
+          SELECT user_id FROM invitations
+          WHERE event_id = e.id AND status = 'waitlisted'
+          ORDER BY answered_at, user_id
+          LIMIT greatest(coalesce(e.capacity - e.going_count, e.waitlisted_count), 0)
+        ) AS first
+        WHERE e.id = ANY(\(events))
+      ) AS promoted
+      WHERE i.event_id = promoted.event_id AND i.user_id = promoted.user_id
       RETURNING i.event_id, i.user_id
       """)
     guard !promoted.isEmpty else { return }

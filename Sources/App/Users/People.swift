@@ -15,7 +15,8 @@ extension Person {
   ) async throws -> [Person] {
     // The order of strangers is the index's, which then reads as many as are wanted; its operand must be a value for
     // that, so it is a subquery and no join. Of equally like parts, those of the likest whole names come first.
-    let rows = try await database.slow.rows(
+    let answers = try await database.slow.send([
+      "SELECT set_config('pg_trgm.word_similarity_threshold', \(String(leastLikeness)), true)",
       """
       WITH wanted AS MATERIALIZED (
         SELECT folded(\(query)) AS name
@@ -35,7 +36,9 @@ extension Person {
           SELECT u.id, false, word_similarity((SELECT name FROM wanted), u.search_name),
             similarity((SELECT name FROM wanted), u.search_name)
           FROM users AS u
-          WHERE u.id <> \(reader) AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
+          -- Or a query that nobody is like, such as letters with spaces between, would go through all of the index.
+          WHERE u.search_name %> (SELECT name FROM wanted) AND u.id <> \(reader)
+            AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
           ORDER BY u.search_name <->> (SELECT name FROM wanted), u.search_name <-> (SELECT name FROM wanted)
           LIMIT \(limit)
         )
@@ -48,8 +51,9 @@ extension Person {
       WHERE r.likeness >= \(leastLikeness) AND r.likeness >= r.best / 2
       ORDER BY r.is_friend DESC, r.likeness DESC, r.whole_likeness DESC, r.id
       LIMIT \(limit)
-      """)
-    return try rows.map { try Person(row: $0) }
+      """,
+    ])
+    return try answers[1].map { try Person(row: $0) }
   }
 }
 

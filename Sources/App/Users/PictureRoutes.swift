@@ -3,6 +3,27 @@ import Hummingbird
 import HummingbirdCore
 import NIOCore
 import Postgres
+import Synchronization
+
+/// Holds only so many pictures in memory at once that are on their way in.
+struct Uploads: RouterMiddleware {
+  private final class UnderWay: Sendable {
+    let count = Atomic(0)
+  }
+
+  private static let maximum = 8
+  private let underWay = UnderWay()
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    guard request.method == .put else { return try await next(request, context) }
+    let count = underWay.count.add(1, ordering: .relaxed).newValue
+    defer { underWay.count.subtract(1, ordering: .relaxed) }
+    guard count <= Self.maximum else { throw AppError.tooManyUploads }
+    return try await next(request, context)
+  }
+}
 
 /// Putting one's picture, and showing everybody's.
 struct PictureRoutes {
@@ -34,7 +55,7 @@ struct PictureRoutes {
   @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     try await database.change { try await Picture.remove(of: me, in: $0) }
-    return Response(status: .noContent)
+    return .done
   }
 
   /// To whoever has its URL, without a token: what shows images sends none.
@@ -54,4 +75,9 @@ struct PictureRoutes {
         try await picture.write(to: &writer, from: database)
       })
   }
+}
+
+extension AppError {
+  static let tooManyUploads = AppError(
+    .unavailable, "busy", "Too many pictures are being sent just now.", retryAfter: 2)
 }

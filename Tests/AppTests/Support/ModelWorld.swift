@@ -16,33 +16,6 @@ struct ModelWorld {
     case create, edit, cancelEvent, archive, invite, withdraw, answer
     case editProfile, deleteAccount, deliver
 
-    /// Those whose routes the service does not have yet. To be emptied as they come.
-    static let off: Set<Verb> = []
-
-    static var on: [Verb] { allCases.filter { !off.contains($0) } }
-
-    /// Nil for what no client calls.
-    var route: String? {
-      switch self {
-      case .send: "POST /api/v1/friend-requests"
-      case .accept: "POST /api/v1/friend-requests/{id}/accept"
-      case .decline: "POST /api/v1/friend-requests/{id}/decline"
-      case .cancelRequest: "DELETE /api/v1/friend-requests/{id}"
-      case .unfriend: "DELETE /api/v1/friends/{userId}"
-      case .block: "PUT /api/v1/blocks/{userId}"
-      case .unblock: "DELETE /api/v1/blocks/{userId}"
-      case .create: "POST /api/v1/events"
-      case .edit: "PATCH /api/v1/events/{id}"
-      case .cancelEvent: "DELETE /api/v1/events/{id}"
-      case .invite: "POST /api/v1/events/{id}/invitations"
-      case .withdraw: "DELETE /api/v1/events/{id}/invitations/{userId}"
-      case .answer: "PUT /api/v1/events/{id}/invitations/me"
-      case .editProfile: "PATCH /api/v1/users/me"
-      case .deleteAccount: "DELETE /api/v1/users/me"
-      case .archive, .deliver: nil
-      }
-    }
-
     /// How often it is chosen, compared with the others.
     fileprivate var weight: Int {
       switch self {
@@ -106,7 +79,7 @@ struct ModelWorld {
 
   /// - Throws: ``Violation``, with all that led to it.
   mutating func run(steps: Int) async throws {
-    let verbs = Verb.on.flatMap { Array(repeating: $0, count: $0.weight) }
+    let verbs = Verb.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
     for _ in 0..<steps {
       let verb = verbs[roll(0..<verbs.count)]
       let event = try await perform(verb)
@@ -383,10 +356,8 @@ struct ModelWorld {
       list("friend-requests?direction=sent&limit=100", .requests, model.requestList(of: person, sent: true)),
       list("events?limit=100", .events, model.eventList(of: person, archived: false)),
       list("invitations?limit=100", .invitations, model.invitationList(of: person)),
+      list("blocks?limit=100", .blocks, model.blockList(of: person)),
     ]
-    if !Verb.off.contains(.block) {
-      readings.append(list("blocks?limit=100", .blocks, model.blockList(of: person)))
-    }
     // The archive is no collection.
     let archive = model.eventList(of: person, archived: true)
     readings.append(
@@ -394,11 +365,9 @@ struct ModelWorld {
     for event in events {
       let (path, view) = ("events/\(model.events[event].id)", model.view(of: event, for: person))
       readings.append(Reading(person: person, path: path, listing: .event, expected: view))
-      if !Verb.off.contains(.invite) {
-        let guests = model.guestList(of: event, for: person)
-        readings.append(
-          Reading(person: person, path: "\(path)/invitations?limit=100", listing: .guests, expected: guests))
-      }
+      let guests = model.guestList(of: event, for: person)
+      readings.append(
+        Reading(person: person, path: "\(path)/invitations?limit=100", listing: .guests, expected: guests))
     }
     return readings
   }
