@@ -169,15 +169,7 @@ import Testing
       let (ana, ben, cleo) = (people.ana, people.ben, people.cleo)
       let dev = try await app.signUp("dev")
       func stale(_ action: () async throws -> Void) async throws -> [String: Set<App.Collection>] {
-        var before: [(Phone, [App.Collection: String])] = []
-        for phone in [ana, ben, cleo, dev] { before.append((phone, try await phone.refreshLists())) }
-        try await action()
-        var stale: [String: Set<App.Collection>] = [:]
-        for (phone, stamps) in before {
-          let collections = try await phone.stale(stamps)
-          if !collections.isEmpty { stale[phone.username] = collections }
-        }
-        return stale
+        try await app.stale(among: [ana, ben, cleo, dev], after: action)
       }
       #expect(
         try await stale { try await ana.block(ben) } == [

@@ -30,7 +30,7 @@ import Testing
   @Test func `everybody whose lists showed them hears of it, and nobody else`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(in: app)
-      let stale = try await people.stale(among: people.others) { try await people.ana.deleteAccount() }
+      let stale = try await app.stale(among: people.others) { try await people.ana.deleteAccount() }
       #expect(
         stale == [
           // His event has a guest less, and so has its other guest's copy.

@@ -240,7 +240,7 @@ import Testing
         "cleo": [.friendRequests], "dev": [.sentFriendRequests], "emre": [.events, .invitations],
       ]
       let all = people.others + [ana]
-      let put = try await people.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
+      let put = try await app.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
       #expect(put == everybody)
       let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
       let shown = [
@@ -249,13 +249,13 @@ import Testing
         try await people.emre.get("events")["items"][0]["creator"]["pictureUrl"].string,
       ]
       #expect(shown == [url, url, url])
-      let same = try await people.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
+      let same = try await app.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
       #expect(same == [:])
-      let other = try await people.stale(among: all) { _ = try await ana.putPicture(Sample.png(2)) }
+      let other = try await app.stale(among: all) { _ = try await ana.putPicture(Sample.png(2)) }
       #expect(other == everybody)
-      let removed = try await people.stale(among: all) { try await ana.removePicture() }
+      let removed = try await app.stale(among: all) { try await ana.removePicture() }
       #expect(removed == everybody)
-      let again = try await people.stale(among: all) { try await ana.removePicture() }
+      let again = try await app.stale(among: all) { try await ana.removePicture() }
       #expect(again == [:])
     }
   }

@@ -64,7 +64,7 @@ import Testing
         "cleo": [.friendRequests], "dev": [.sentFriendRequests], "emre": [.events, .invitations],
       ]
       for body in [#"{"username": "anita"}"#, #"{"displayName": "Anita"}"#] {
-        let stale = try await people.stale(among: people.others + [ana]) { try await ana.editProfile(body) }
+        let stale = try await app.stale(among: people.others + [ana]) { try await ana.editProfile(body) }
         #expect(stale == everybody, "\(body)")
       }
       #expect(try await people.ben.get("friends")["items"][1]["user"]["displayName"].string == "Anita")
@@ -74,7 +74,7 @@ import Testing
         try await people.dev.get("friend-requests?direction=sent")["items"][0]["receiver"]["username"].string
           == "anita")
       #expect(try await people.emre.get("events")["items"][0]["creator"]["displayName"].string == "Anita")
-      let stale = try await people.stale(among: people.others + [ana]) {
+      let stale = try await app.stale(among: people.others + [ana]) {
         try await ana.editProfile(#"{"bio": "Climbs."}"#)
       }
       #expect(stale == ["ana": [.profile]])

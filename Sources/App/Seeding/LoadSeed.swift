@@ -53,16 +53,18 @@ public struct LoadSeed: Sendable {
   /// Lines of `userId eventId accessToken`, for load generators.
   public func tokens(_ dependencies: Dependencies) async throws -> String {
     var lines = ""
-    for index in 0..<min(Self.tokenLines, users) {
+    var count = 0
+    for index in 0..<users where count < Self.tokenLines {
       let number = (index * 7919 + 11) % users
       let user = userID(number)
+      // One that may still be edited.
+      let own = (0..<Self.eventsEach).map { number * Self.eventsEach + $0 }
+      guard let open = own.first(where: { event($0).plan.liveUntil > start }) else { continue }
+      count += 1
       let session = try await dependencies.database.change {
         try await Session.start(for: user, device: "load", keys: dependencies.refreshTokenKeys, in: $0)
       }
       let token = try await dependencies.accessTokens.sign(user: user, session: session.session)
-      // One that may still be edited, if there is any.
-      let own = (0..<Self.eventsEach).map { number * Self.eventsEach + $0 }
-      let open = own.first { event($0).plan.liveUntil > start } ?? own[0]
       lines += "\(user) \(eventID(open)) \(token)\n"
     }
     return lines

@@ -39,9 +39,7 @@ extension Phone {
     _ event: String, headers: [(String, String)] = [], expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("DELETE", "events/\(event)", headers: headers)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("DELETE", "events/\(event)", headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
@@ -50,9 +48,9 @@ extension Phone {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
     let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
-    let answer = try await send("POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    return try await perform(
+      "POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#, expecting: status,
+      sourceLocation: sourceLocation)
   }
 
   @discardableResult
@@ -60,9 +58,8 @@ extension Phone {
     _ guest: Phone, from event: String, expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("DELETE", "events/\(event)/invitations/\(guest.id)")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform(
+      "DELETE", "events/\(event)/invitations/\(guest.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   /// All items of a list, page by page.

@@ -48,21 +48,6 @@ struct Neighbours: Sendable {
       app: app, ana: ana, ben: ben, cleo: phones[1], dev: phones[2], emre: emre, finn: phones[4], gil: gil, hugo: hugo,
       anasEvent: anasEvent, bensEvent: bensEvent)
   }
-
-  /// What `action` makes stale, by username; who is not in it has nothing stale.
-  func stale(
-    among phones: [Phone], after action: () async throws -> Void
-  ) async throws -> [String: Set<App.Collection>] {
-    var before: [(Phone, [App.Collection: String])] = []
-    for phone in phones { before.append((phone, try await phone.refreshLists())) }
-    try await action()
-    var stale: [String: Set<App.Collection>] = [:]
-    for (phone, stamps) in before {
-      let collections = try await phone.stale(stamps)
-      if !collections.isEmpty { stale[phone.username] = collections }
-    }
-    return stale
-  }
 }
 
 extension Phone {
@@ -70,18 +55,15 @@ extension Phone {
   func editProfile(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("PATCH", "users/me", body)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("PATCH", "users/me", body, expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func deleteAccount(
     expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("DELETE", "users/me", #"{"password": "\#(password)"}"#)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform(
+      "DELETE", "users/me", #"{"password": "\#(password)"}"#, expecting: status, sourceLocation: sourceLocation)
   }
 
   /// Reads a list again and again while `action` runs, and once afterwards: every copy that carries the stamp of the
@@ -102,6 +84,21 @@ extension Phone {
 }
 
 extension TestApp {
+  /// What `action` makes stale, by username; who is not in it has nothing stale.
+  func stale(
+    among phones: [Phone], after action: () async throws -> Void
+  ) async throws -> [String: Set<App.Collection>] {
+    var before: [(Phone, [App.Collection: String])] = []
+    for phone in phones { before.append((phone, try await phone.refreshLists())) }
+    try await action()
+    var stale: [String: Set<App.Collection>] = [:]
+    for (phone, stamps) in before {
+      let collections = try await phone.stale(stamps)
+      if !collections.isEmpty { stale[phone.username] = collections }
+    }
+    return stale
+  }
+
   /// Every event's counts are what counting gives, and nobody waits beside a free place.
   func expectCounts(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let wrong: Int? = try await value(

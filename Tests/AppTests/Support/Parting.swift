@@ -8,36 +8,28 @@ extension Phone {
   func cancel(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("DELETE", "friend-requests/\(request)")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("DELETE", "friend-requests/\(request)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func unfriend(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("DELETE", "friends/\(other.id)")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("DELETE", "friends/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func block(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("PUT", "blocks/\(other.id)")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("PUT", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func unblock(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("DELETE", "blocks/\(other.id)")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("DELETE", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   /// The usernames of whom this person has blocked, newest first.

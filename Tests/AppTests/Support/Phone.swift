@@ -37,6 +37,17 @@ final class Phone: Sendable {
     try await app.send(method, path, body: body, headers: headers, token: accessToken)
   }
 
+  /// Sends what must be answered with a status.
+  @discardableResult
+  func perform(
+    _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = [], expecting status: Int,
+    sourceLocation: SourceLocation
+  ) async throws -> Answer {
+    let answer = try await send(method, path, body, headers: headers)
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
   /// GETs something that must be there.
   func get(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> JSON {
     let answer = try await send("GET", path)
@@ -85,18 +96,14 @@ final class Phone: Sendable {
   func accept(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("POST", "friend-requests/\(request)/accept")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("POST", "friend-requests/\(request)/accept", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func decline(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("POST", "friend-requests/\(request)/decline")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform("POST", "friend-requests/\(request)/decline", expecting: status, sourceLocation: sourceLocation)
   }
 
   // MARK: Events
@@ -123,9 +130,9 @@ final class Phone: Sendable {
   func answer(
     _ status: String, to event: String, expecting code: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"}"#)
-    #expect(answer.status == code, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform(
+      "PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"}"#, expecting: code,
+      sourceLocation: sourceLocation)
   }
 
   @discardableResult
@@ -133,9 +140,8 @@ final class Phone: Sendable {
     _ event: String, _ body: String, headers: [(String, String)] = [], expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    let answer = try await send("PATCH", "events/\(event)", body, headers: headers)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    try await perform(
+      "PATCH", "events/\(event)", body, headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
   // MARK: Caching
