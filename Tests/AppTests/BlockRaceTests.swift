@@ -24,7 +24,9 @@ import Testing
             let status = try await action(app, party)
             let blocked = try await block
             #expect(blocking.contains(blocked) && expected.contains(status), "\(blocked), \(status)")
-            guard blocked == 204, alone else { return }
+            guard blocked == 204 else { return }
+            #expect(try await party.ana.stale(anas).contains(.friends))
+            guard alone else { return }
             #expect(try await party.ana.stale(anas).isSuperset(of: [.friends, .events, .invitations]))
             #expect(try await party.cleo.stale(cleos).isSuperset(of: [.events, .invitations]))
           }

@@ -202,6 +202,7 @@ private struct Stage: Sendable {
     let named = try await set(script.start)
     let start = try await standing(named)
     let stamps = try await self.stamps()
+    let shown = try await shownBlocks()
     let statuses = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
       for (index, act) in script.acts.enumerated() {
         group.addTask { (index, try await perform(act, naming: named)) }
@@ -216,7 +217,7 @@ private struct Stage: Sendable {
       let friends = try await phone.get("friends")["items"].array.count
       #expect(friends == (end.areFriends ? 1 : 0), "\(script)")
     }
-    try await checkStamps(since: stamps, from: start, to: end, script)
+    try await checkStamps(since: stamps, from: start, to: end, blocksShown: shown, script)
   }
 
   /// - Returns: the request that the acts name, or the id of none.
@@ -280,20 +281,25 @@ private struct Stage: Sendable {
     ]
   }
 
+  /// Whose list of blocks shows the other: of two blocks that is the first one alone.
+  private func shownBlocks() async throws -> Set<Side> {
+    let rows = try await app.database.rows("SELECT blocker_id FROM shown_blocks WHERE blocker_id = ANY(\(pair))")
+    return Set(try rows.map { side(try $0["blocker_id"]) })
+  }
+
   /// Whatever the lists show otherwise at the end has moved its stamp.
   private func checkStamps(
-    since before: [Side: [App.Collection: Timestamp]], from start: Standing, to end: Standing, _ script: Script
+    since before: [Side: [App.Collection: Timestamp]], from start: Standing, to end: Standing,
+    blocksShown shownBefore: Set<Side>, _ script: Script
   ) async throws {
-    let after = try await stamps()
+    let (after, shownAfter) = (try await stamps(), try await shownBlocks())
     func expectMoved(_ collection: App.Collection, of side: Side) {
       let (old, new) = (before[side]?[collection], after[side]?[collection])
       #expect(old != new, "\(script): \(collection) of \(side)")
     }
     for side in Side.allCases {
       if start.areFriends != end.areFriends { expectMoved(.friends, of: side) }
-      // Who had blocked before does not show in the other's list: of two blocks, nobody knows here which came first.
-      let isOnlyTheirs = start.blocks.union(end.blocks).count == 1
-      if isOnlyTheirs, start.blocks.contains(side) != end.blocks.contains(side) { expectMoved(.blocks, of: side) }
+      if shownBefore.contains(side) != shownAfter.contains(side) { expectMoved(.blocks, of: side) }
       let (sent, gotten) = (
         [start, end].map { $0.requests.filter { $0.status == "pending" && $0.sender == side } },
         [start, end].map { $0.requests.filter { $0.status == "pending" && $0.sender != side } }
