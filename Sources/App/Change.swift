@@ -44,6 +44,11 @@ public final class Change: Querying {
     try await transaction.send(statements)
   }
 
+  /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, and costs no round trip.
+  func write(_ statement: SQL) {
+    transaction.write(statement)
+  }
+
   /// These collections' GET answers differently for these users from this commit on.
   func touch(_ collections: Collection..., of users: User.ID...) {
     hearers.withLock { hearers in
@@ -179,6 +184,17 @@ extension Database {
       let value = try await body(change)
       change.finish()
       return value
+    }
+  }
+
+  /// The same for a verb whose result is then read as the change leaves it, in the round trip of COMMIT.
+  ///
+  /// - Returns: the rows of `reading`.
+  func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
+    try await transaction(repeating: true, endingWith: reading) { transaction in
+      let change = Change(transaction)
+      try await body(change)
+      change.finish()
     }
   }
 }

@@ -20,8 +20,8 @@ final class Connection: Sendable {
   /// What libpq has been asked and has yet to answer.
   private struct Batch {
     enum Step {
-      case prepare(Preparation)
-      case query(Preparation)
+      case prepare(Preparation, Prepared)
+      case query(Preparation, Prepared?)
     }
     let steps: [Step]
     let reply: Reply<[Rows]>
@@ -38,16 +38,32 @@ final class Connection: Sendable {
   private struct Preparation: Hashable {
     let text: String
     let types: [UInt32]
+
+    /// Texts are long, and of a length that few others have.
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(text.utf8.count)
+      hasher.combine(types.count)
+    }
+  }
+
+  private final class Prepared {
+    let name: String
+    /// What its columns are called, once it has answered. They never change: the server refuses a statement whose would.
+    var columns: [String]?
+
+    init(name: String) {
+      self.name = name
+    }
   }
 
   private struct State {
     /// nil once the connection is closed.
     var pg: OpaquePointer?
     var batches: Deque<Batch> = []
-    /// To its name, confirmed by the server.
-    var prepared: [Preparation: String] = [:]
+    /// Confirmed by the server.
+    var prepared: [Preparation: Prepared] = [:]
     /// Asked for and not confirmed: the next caller with the same text sends it unnamed rather than trust it.
-    var preparing: [Preparation: String] = [:]
+    var preparing: Set<Preparation> = []
     var names = 0
     /// When the server last gave a sign of life.
     var lastAnswer = ContinuousClock.now
@@ -198,19 +214,19 @@ final class Connection: Sendable {
 
   private func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool {
     let key = Preparation(text: sql.text, types: sql.parameters.map(\.type))
-    var name = state.prepared[key]
+    var prepared = state.prepared[key]
     let count = Int32(key.types.count)
-    if naming == .always, name == nil, state.preparing[key] == nil, state.prepared.count < Self.maximumPrepared {
+    if naming == .always, prepared == nil, !state.preparing.contains(key), state.prepared.count < Self.maximumPrepared {
       state.names += 1
-      let new = "s\(state.names)"
-      guard PQsendPrepare(pg, new, key.text, count, key.types) == 1 else { return false }
-      state.preparing[key] = new
-      steps.append(.prepare(key))
-      name = new
+      let new = Prepared(name: "s\(state.names)")
+      guard PQsendPrepare(pg, new.name, key.text, count, key.types) == 1 else { return false }
+      state.preparing.insert(key)
+      steps.append(.prepare(key, new))
+      prepared = new
     }
-    steps.append(.query(key))
+    steps.append(.query(key, prepared))
     return sql.withPointers { values, lengths, formats in
-      if let name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
+      if let name = prepared?.name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
       return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
     }
   }
@@ -273,7 +289,7 @@ final class Connection: Sendable {
             batch.error
             ?? PostgresError(.unknownOutcome, "committed here, and perhaps not on the standby", mayHaveRun: true)
         }
-        let texts = batch.steps.lazy.compactMap { if case .query(let key) = $0 { key.text } else { nil } }
+        let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
         observer.finished(texts, after: state.lastAnswer - batch.sent)
         depth.wrappingSubtract(1, ordering: .relaxed)
         finished.append((batch.reply, batch.error.map { .failure($0) } ?? .success(batch.rows)))
@@ -303,14 +319,19 @@ final class Connection: Sendable {
     }
     let step = state.batches[0].steps[position]
     let status = PQresultStatus(result)
-    if case .prepare(let key) = step {
-      let name = state.preparing.removeValue(forKey: key)
-      if status == PGRES_COMMAND_OK { state.prepared[key] = name }
+    if case .prepare(let key, let prepared) = step {
+      state.preparing.remove(key)
+      if status == PGRES_COMMAND_OK { state.prepared[key] = prepared }
     }
     switch status {
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
-      let handle = ResultHandle(result)
-      if case .query = step { state.batches[0].rows.append(Rows(handle)) }
+      guard case .query(_, let prepared) = step else {
+        PQclear(result)
+        break
+      }
+      let handle = ResultHandle(result, names: prepared?.columns)
+      prepared?.columns = handle.names
+      state.batches[0].rows.append(Rows(handle))
     case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
       PQclear(result)
       state.batches[0].error = PostgresError(.misuse, "COPY has no place among pipelined statements")
@@ -321,7 +342,7 @@ final class Connection: Sendable {
       let error = PostgresError(result: result)
       PQclear(result)
       guard error.sqlState != nil else { return false }
-      if case .query(let key) = step, error.isStalePlan { state.prepared[key] = nil }
+      if case .query(let key, _) = step, error.isStalePlan { state.prepared[key] = nil }
       state.batches[0].error = state.batches[0].error ?? error
     }
     return true

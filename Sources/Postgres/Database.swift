@@ -194,6 +194,20 @@ public final class Database: Querying {
     try await repeated(repeating, on: pool, body).value
   }
 
+  /// The same for a body that ends with a look at what it has done.
+  ///
+  /// - Parameter last: a statement that travels with COMMIT, after those given to ``Transaction/atCommit(_:)``.
+  /// - Returns: its rows.
+  public func transaction(
+    repeating: Bool = false, endingWith last: SQL, _ body: (Transaction) async throws -> Void
+  ) async throws -> Rows {
+    let answers = try await repeated(repeating, on: pool) { transaction in
+      try await body(transaction)
+      transaction.atCommit(last)
+    }.last
+    return answers[answers.count - 1]
+  }
+
   fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
     try await repeated(true, on: slowPool) { try await $0.send(statements) }.value
   }

@@ -60,9 +60,9 @@ public protocol SQLValue: Sendable {
 
 extension SQLCell {
   /// The bytes when the cell is not NULL and of one of these types.
-  func bytes(of types: SQLType...) throws -> UnsafeRawBufferPointer {
+  func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
     guard let bytes else { throw CellMismatch.null }
-    guard types.contains(where: { $0.oid == type }) else { throw CellMismatch.type }
+    guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }
     return bytes
   }
 }
@@ -121,7 +121,7 @@ extension FixedWidthInteger where Self: SQLValue {
   }
 
   public init(cell: SQLCell) throws {
-    let bytes = try cell.bytes(of: .int2, .int4, .int8)
+    let bytes = try cell.bytes(of: .int8, .int4, .int2)
     let wide =
       switch cell.type {
       case SQLType.int2.oid: Int64(try bytes.integer(Int16.self))

@@ -11,6 +11,8 @@ public final class Transaction: Querying {
 
   private struct State {
     var phase = Phase.fresh
+    /// Waiting for a statement to travel with.
+    var written: [SQL] = []
     var last: [SQL] = []
   }
 
@@ -36,13 +38,12 @@ public final class Transaction: Querying {
     // Refused before BEGIN is taken for sent.
     if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
     // Sent under the lock, which never waits: of two statements at once, none can overtake BEGIN or follow COMMIT.
-    let (reply, isFirst) = try state.withLock { state in
+    let (reply, count) = try state.withLock { state in
       switch state.phase {
-      case .fresh:
-        state.phase = .begun
-        return (connection.submit(["BEGIN"] + statements, timeout: timeout), true)
-      case .begun:
-        return (connection.submit(statements, timeout: timeout), false)
+      case .fresh, .begun:
+        let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
+        (state.phase, state.written) = (.begun, [])
+        return (connection.submit(before + statements, timeout: timeout), before.count)
       case .uncertain:
         throw Self.uncertain
       case .ended:
@@ -50,8 +51,7 @@ public final class Transaction: Querying {
       }
     }
     do {
-      let answers = try await reply.value()
-      return isFirst ? Array(answers.dropFirst()) : answers
+      return Array(try await reply.value().dropFirst(count))
     } catch var error as PostgresError {
       if error.kind == .timeout { giveUp() }
       // What was not committed has no effect, however it ended.
@@ -71,6 +71,11 @@ public final class Transaction: Querying {
     state.withLock { if $0.phase == .begun { $0.phase = .uncertain } }
   }
 
+  /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, whose call throws its error.
+  public func write(_ statement: SQL) {
+    state.withLock { $0.written.append(statement) }
+  }
+
   /// Statements to run last, in the round trip of COMMIT. Their errors roll everything back.
   public func atCommit(_ statements: SQL...) {
     atCommit(statements)
@@ -84,13 +89,13 @@ public final class Transaction: Querying {
   func commit() async throws -> [Rows] {
     let (reply, count) = try state.withLock { state -> (Reply<[Rows]>?, Int) in
       guard state.phase != .uncertain else { throw Self.uncertain }
-      if state.phase == .fresh, state.last.isEmpty {
+      if state.phase == .fresh, state.written.isEmpty, state.last.isEmpty {
         state.phase = .ended
         return (nil, 0)
       }
-      let begin: [SQL] = state.phase == .fresh ? ["BEGIN"] : []
+      let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
       state.phase = .ended
-      return (connection.submit(begin + state.last + ["COMMIT"], timeout: timeout), state.last.count)
+      return (connection.submit(before + state.last + ["COMMIT"], timeout: timeout), state.last.count)
     }
     guard let reply else { return [] }
     let answers: [Rows]

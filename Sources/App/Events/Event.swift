@@ -108,37 +108,6 @@ public struct Event: Sendable {
 
   // MARK: Reading
 
-  /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else
-  /// learns that it exists.
-  static func find(
-    _ id: ID, for user: User.ID, in database: some Querying
-  ) async throws -> (event: Event, participants: [Guest]) {
-    // One statement: counts and participants are of one snapshot. Of thousands of guests, only those shown are looked up
-    // among the users.
-    let rows = try await database.rows(
-      """
-      SELECT \(columns), guest.*
-      FROM \(visible(to: user))
-      LEFT JOIN LATERAL (
-        SELECT \(Guest.columns), i.rank, i.invited_at
-        FROM (
-          SELECT v.user_id, v.status, v.invited_at, v.answered_at,
-            array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
-          FROM (\(Guest.visible(at: "e.id", to: user))) AS v
-          ORDER BY rank, v.invited_at, v.user_id
-          LIMIT \(participantsShown)
-        ) AS i
-        JOIN users AS u ON u.id = i.user_id
-      ) AS guest ON true
-      WHERE e.id = \(id)
-      ORDER BY guest.rank, guest.invited_at, guest.guest_id
-      """)
-    guard let row = rows.first else { throw AppError.eventNotFound }
-    // An event without guests is one row with nothing in their columns.
-    let guests = try rows.filter { try ($0["guest_id"] as User.ID?) != nil }
-    return (try Event(row: row), try guests.map(Guest.init(row:)))
-  }
-
   /// Whether somebody may see an event, as a condition in SQL: its creator and those invited may.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
     """
@@ -166,13 +135,13 @@ public struct Event: Sendable {
 
   /// Makes an event and invites friends to it, all or none.
   static func create(
-    _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, id: ID = .new(), in change: Change
-  ) async throws -> ID {
+    _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
+  ) async throws {
     // The host's name enters the guests' lists, and theirs the guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
-    try await change.rows(
+    change.write(
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
@@ -187,7 +156,6 @@ public struct Event: Sendable {
     change.touch(.events, of: creator)
     try await Invitation.invite(
       guests, named: "inviteeIds", to: id, titled: plan.title, beside: 0, by: creator, in: change)
-    return id
   }
 
   /// Changes an event that the creator may still change; an unchanged plan changes nothing.
@@ -204,7 +172,7 @@ public struct Event: Sendable {
     let new = try edit(old)
     let differences = new.differences(from: old)
     guard !differences.isEmpty else { return }
-    try await change.rows(
+    change.write(
       """
       UPDATE events
       SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
@@ -229,7 +197,7 @@ public struct Event: Sendable {
     if try row["status"] == Status.cancelled { return }
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
-    try await change.rows(
+    change.write(
       """
       UPDATE events SET status = 'cancelled', version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
@@ -315,6 +283,48 @@ public struct Event: Sendable {
     change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count
+  }
+}
+
+extension Event {
+  /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else
+  /// learns that it exists.
+  struct Detail: Sendable {
+    let event: Event
+    let participants: [Guest]
+
+    /// One statement: counts and participants are of one snapshot. Of thousands of guests, only those shown are looked up
+    /// among the users.
+    static func query(_ id: ID, for user: User.ID) -> SQL {
+      """
+      SELECT \(Event.columns), guest.*
+      FROM \(Event.visible(to: user))
+      LEFT JOIN LATERAL (
+        SELECT \(Guest.columns), i.rank, i.invited_at
+        FROM (
+          SELECT v.user_id, v.status, v.invited_at, v.answered_at,
+            array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
+          FROM (\(Guest.visible(at: "e.id", to: user))) AS v
+          ORDER BY rank, v.invited_at, v.user_id
+          LIMIT \(Event.participantsShown)
+        ) AS i
+        JOIN users AS u ON u.id = i.user_id
+      ) AS guest ON true
+      WHERE e.id = \(id)
+      ORDER BY guest.rank, guest.invited_at, guest.guest_id
+      """
+    }
+
+    init(rows: Rows) throws {
+      guard let row = rows.first else { throw AppError.eventNotFound }
+      event = try Event(row: row)
+      // An event without guests is one row with nothing in their columns.
+      participants = try rows.filter { try ($0["guest_id"] as User.ID?) != nil }.map(Guest.init(row:))
+    }
+  }
+
+  static func find(_ id: ID, for user: User.ID, in database: some Querying) async throws -> Detail {
+    try Detail(rows: try await database.rows(Detail.query(id, for: user)))
   }
 }
 

@@ -86,10 +86,14 @@ final class EventQueue: Sendable {
 
 extension Dependencies {
   /// Runs and commits a verb on one event, which waits for its turn before it takes a connection.
-  func change<Value: Sendable>(
-    of event: Event.ID, _ body: (Change) async throws -> Value
-  ) async throws -> Value {
-    try await eventQueue.turn(at: event) { try await database.change(body) }
+  ///
+  /// - Returns: the event as the verb leaves it, for who did it.
+  func change(
+    _ event: Event.ID, by user: User.ID, _ body: (Change) async throws -> Void
+  ) async throws -> Event.Detail {
+    try await eventQueue.turn(at: event) {
+      try Event.Detail(rows: try await database.change(thenReading: Event.Detail.query(event, for: user), body))
+    }
   }
 }
 

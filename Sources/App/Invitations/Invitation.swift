@@ -74,11 +74,10 @@ struct Invitation: Sendable {
     guard total + new.count <= maximumGuests else {
       throw AppError.invalid(field, "must not bring the event beyond \(maximumGuests) guests")
     }
-    let answers = try await change.pipeline(
-      "INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id",
-      "UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)",
-      "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
-    guard let hostRow = answers[2].first else { throw AppError.userNotFound }
+    change.write("INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id")
+    change.write("UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)")
+    guard let hostRow = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
+    else { throw AppError.userNotFound }
     change.touch(.events, of: host)
     if total <= Event.maximumCounted {
       // The lists of those invited before show other counts, or none from now on.
@@ -140,11 +139,12 @@ struct Invitation: Sendable {
         WHERE event_id = \(event) AND status = 'waitlisted'
       ))
       """
-    try await change.pipeline(
+    change.write(
       """
       UPDATE invitations SET status = \(new), answered_at = \(time)
       WHERE event_id = \(event) AND user_id = \(guest)
-      """,
+      """)
+    change.write(
       """
       UPDATE events
       SET \(unescaped: old.rawValue)_count = \(unescaped: old.rawValue)_count - 1,
