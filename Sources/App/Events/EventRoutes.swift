@@ -81,7 +81,7 @@ struct EventRoutes {
         capacity: fields.clearableEdit("capacity", .capacity))
     }
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
           let new = edit.applied(to: old)
           guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
@@ -96,7 +96,7 @@ struct EventRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let version = request.ifMatch()
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.cancel(id, by: me, ifVersion: version, in: change)
         return try await Event.find(id, for: me, in: change)
       })
