@@ -216,7 +216,10 @@ public struct Event: Sendable {
     change.touch(.events, of: creator)
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
     change.notifyGuests(.eventUpdated(id, new.title, changes: differences))
-    if new.capacity != old.capacity { try await Invitation.promoteWaiting(at: [id], in: change) }
+    // Nobody was promoted while it was over; put off, it is not over any more.
+    if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
+      try await Invitation.promoteWaiting(at: [id], in: change)
+    }
   }
 
   /// Cancels an event that is still to be, for good: it stays readable, and nothing of it changes any more. Everybody

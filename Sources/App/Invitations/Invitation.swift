@@ -160,7 +160,8 @@ struct Invitation: Sendable {
     if old == .going, waiting > 0 { try await promoteWaiting(at: [event], in: change) }
   }
 
-  /// Gives the free places of events to those who wait longest. The events are locked by the caller.
+  /// Gives the free places of events to those who wait longest. Into an event that is over nobody is promoted: they would
+  /// be told after the fact that they are going. The events are locked by the caller.
   static func promoteWaiting(at events: [Event.ID], in change: Change) async throws {
     let promoted = try await change.rows(
       """
@@ -174,7 +175,8 @@ struct Invitation: Sendable {
           ORDER BY answered_at, user_id
           LIMIT greatest(coalesce(e.capacity - e.going_count, e.waitlisted_count), 0)
         ) AS first
-        WHERE e.id = ANY(\(events))
+        -- An event is live for a day after its end.
+        WHERE e.id = ANY(\(events)) AND e.live_until > clock_timestamp() + interval '24 hours'
       ) AS promoted
       WHERE i.event_id = promoted.event_id AND i.user_id = promoted.user_id
       RETURNING i.event_id, i.user_id
