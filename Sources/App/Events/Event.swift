@@ -93,6 +93,9 @@ public struct Event: Sendable {
     \(Person.columns("c", prefix: "creator_"))
     """
 
+  /// How many are invited, of columns of `events`.
+  static let total: SQL = "(invited_count + going_count + maybe_count + declined_count + waitlisted_count)"
+
   /// The events that a user has created or is invited to.
   static func visible(to user: User.ID) -> SQL {
     """
@@ -263,8 +266,7 @@ public struct Event: Sendable {
     let row = try await change.first(
       """
       SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, version, archived_at IS NOT NULL AS is_archived,
-        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+        status, version, archived_at IS NOT NULL AS is_archived, \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)
@@ -300,8 +302,7 @@ public struct Event: Sendable {
         FROM (
           SELECT id, sum(guests) OVER (ORDER BY live_until, id) - guests AS before
           FROM (
-            SELECT id, live_until,
-              invited_count + going_count + maybe_count + declined_count + waitlisted_count AS guests
+            SELECT id, live_until, \(total) AS guests
             FROM events
             WHERE archived_at IS NULL AND live_until <= \(now)
             ORDER BY live_until, id

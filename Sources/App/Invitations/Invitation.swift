@@ -82,7 +82,7 @@ struct Invitation: Sendable {
     change.touch(.events, of: host)
     if total <= Event.maximumCounted {
       // The lists of those invited before show other counts, or none from now on.
-      touchEveryList(showing: event, in: change)
+      change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
     } else {
       change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(new))")
     }
@@ -114,8 +114,7 @@ struct Invitation: Sendable {
     // The event's row orders all answers to it: no place is counted twice.
     let rows = try await change.pipeline(
       """
-      SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived,
-        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+      SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """,
@@ -151,12 +150,9 @@ struct Invitation: Sendable {
         \(unescaped: new.rawValue)_count = \(unescaped: new.rawValue)_count + 1
       WHERE id = \(event)
       """)
-    if let creator {
-      change.touch(.events, of: creator)
-      change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new))
-    }
+    if let creator { change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new)) }
     change.touch(.events, .invitations, of: guest)
-    if try eventRow["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
+    touchWhoSeesCounts(of: [event], in: change)
     if old == .going, waiting > 0 { try await promoteWaiting(at: [event], in: change) }
   }
 
@@ -212,14 +208,8 @@ struct Invitation: Sendable {
         SELECT i.user_id
         FROM events AS e
         JOIN invitations AS i ON i.event_id = e.id
-        WHERE e.id = ANY(\(events))
-          AND e.invited_count + e.going_count + e.maybe_count + e.declined_count + e.waitlisted_count
-            <= \(Event.maximumCounted)
+        WHERE e.id = ANY(\(events)) AND \(Event.total) <= \(Event.maximumCounted)
         """)
-  }
-
-  private static func touchEveryList(showing event: Event.ID, in change: Change) {
-    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
   }
 }
 
