@@ -142,6 +142,13 @@ public struct Event: Sendable {
     return (try Event(row: row), try guests.map(Guest.init(row:)))
   }
 
+  /// An event without its participants, for the same readers.
+  static func find(withoutGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
+    let row = try await database.first("SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)")
+    guard let row else { throw AppError.eventNotFound }
+    return try Event(row: row)
+  }
+
   /// Whether somebody may see an event, as a condition in SQL: its creator and those invited may.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
     """

@@ -66,7 +66,7 @@ struct EventRoutes {
 
   @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    return .calendar(try await Event.find(id, for: try context.user, in: database).event)
+    return .calendar(try await Event.find(withoutGuests: id, for: try context.user, in: database))
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
