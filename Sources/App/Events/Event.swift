@@ -93,6 +93,9 @@ public struct Event: Sendable {
     \(Person.columns("c", prefix: "creator_"))
     """
 
+  /// How many are invited, of columns of `events`.
+  static let total: SQL = "(invited_count + going_count + maybe_count + declined_count + waitlisted_count)"
+
   /// The events that a user has created or is invited to.
   static func visible(to user: User.ID) -> SQL {
     """
@@ -107,6 +110,13 @@ public struct Event: Sendable {
   }
 
   // MARK: Reading
+
+  /// An event without its participants, for the same readers.
+  static func find(withoutGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
+    let row = try await database.first("SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)")
+    guard let row else { throw AppError.eventNotFound }
+    return try Event(row: row)
+  }
 
   /// Whether somebody may see an event, as a condition in SQL: its creator and those invited may.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
@@ -184,7 +194,10 @@ public struct Event: Sendable {
     change.touch(.events, of: creator)
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
     change.notifyGuests(.eventUpdated(id, new.title, changes: differences))
-    if new.capacity != old.capacity { try await Invitation.promoteWaiting(at: [id], in: change) }
+    // Nobody was promoted while it was over; put off, it is not over any more.
+    if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
+      try await Invitation.promoteWaiting(at: [id], in: change)
+    }
   }
 
   /// Cancels an event that is still to be, for good: it stays readable, and nothing of it changes any more. Everybody
@@ -228,8 +241,7 @@ public struct Event: Sendable {
     let row = try await change.first(
       """
       SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, version, archived_at IS NOT NULL AS is_archived,
-        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+        status, version, archived_at IS NOT NULL AS is_archived, \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)
@@ -265,8 +277,7 @@ public struct Event: Sendable {
         FROM (
           SELECT id, sum(guests) OVER (ORDER BY live_until, id) - guests AS before
           FROM (
-            SELECT id, live_until,
-              invited_count + going_count + maybe_count + declined_count + waitlisted_count AS guests
+            SELECT id, live_until, \(total) AS guests
             FROM events
             WHERE archived_at IS NULL AND live_until <= \(now)
             ORDER BY live_until, id

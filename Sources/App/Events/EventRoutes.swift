@@ -66,7 +66,7 @@ struct EventRoutes {
 
   @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    return .calendar(try await Event.find(id, for: try context.user, in: database).event)
+    return .calendar(try await Event.find(withoutGuests: id, for: try context.user, in: database))
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
@@ -81,7 +81,7 @@ struct EventRoutes {
         capacity: fields.clearableEdit("capacity", .capacity))
     }
     return .event(
-      try await dependencies.change(id, by: me) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
           let new = edit.applied(to: old)
           guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
@@ -95,7 +95,7 @@ struct EventRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let version = request.ifMatch()
     return .event(
-      try await dependencies.change(id, by: me) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.cancel(id, by: me, ifVersion: version, in: change)
       })
   }

@@ -31,7 +31,7 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
     return .event(
-      try await dependencies.change(id, by: me) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Invitation.answer(status, to: id, by: me, in: change)
       })
   }
@@ -49,7 +49,7 @@ struct InvitationRoutes {
       $0.required("userIds", .list(of: .id(), atMost: Invitation.maximumBatch))
     }
     return .event(
-      try await dependencies.change(id, by: me) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.invite(guests, to: id, by: me, in: change)
       })
   }
@@ -59,7 +59,7 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: User.ID = try context.id("userId", else: .userNotFound)
     return .event(
-      try await dependencies.change(id, by: me) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Invitation.withdraw(from: guest, to: id, by: me, in: change)
       })
   }

@@ -367,7 +367,7 @@ struct Model {
   }
 
   private mutating func promote(to event: Int) {
-    if events[event].isClosed { return }
+    if events[event].isClosed || events[event].plan.isOver { return }
     while places(of: event).map({ $0 > 0 }) ?? true {
       var first: Int?
       for index in invitations.indices where invitations[index].event == event {
