@@ -48,7 +48,9 @@ public final class Database: Querying {
     }
   }
 
-  private let configuration: Configuration
+  let configuration: Configuration
+  /// Channels of which a hint was sent in the last moments, and whether another is wanted: see ``notify(_:)``.
+  let hints = Lock<[String: Bool]>([:])
   private let observer: Observer
   private let connecting: Connecting
   private let reactor: Reactor
