@@ -11,7 +11,7 @@ public struct Rows: RandomAccessCollection, Sendable {
   public var startIndex: Int { 0 }
   public var endIndex: Int { result.count }
 
-  /// - Precondition: the index is one of ``indices``, as in any collection.
+  /// - Precondition: the index is one of `indices`, as in any collection.
   public subscript(index: Int) -> Row {
     precondition(index >= 0 && index < result.count, "row \(index) of \(result.count)")
     return Row(result: result, index: index)
