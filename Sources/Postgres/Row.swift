@@ -12,6 +12,7 @@ public struct Rows: RandomAccessCollection, Sendable {
   public var startIndex: Int { 0 }
   public var endIndex: Int { result.count }
 
+  /// - Precondition: the index is one of `indices`, as in any collection.
   public subscript(index: Int) -> Row {
     precondition(index >= 0 && index < result.count, "row \(index) of \(result.count)")
     return Row(result: result, index: index)
@@ -85,6 +86,8 @@ public struct Row: Sendable {
       case .null: "is NULL"
       case .type: "has the type with oid \(cell(column).type)"
       case .malformed: "holds a value that does not fit"
+      case .nullElement: "has NULL among its elements"
+      case .dimensions: "is an array of several dimensions"
       }
     return PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(wanted)")
   }

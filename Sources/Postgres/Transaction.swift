@@ -19,21 +19,23 @@ public final class Transaction: Querying {
   /// The one whose body the task is in.
   @TaskLocal static var current: Transaction?
   /// The database that it was begun on.
-  let database: ObjectIdentifier
+  let database: Database
   private let connection: Connection
-  private let timeout: Duration
   private let state = Lock(State())
 
-  init(_ connection: Connection, of database: Database, timeout: Duration) {
+  init(_ connection: Connection, of database: Database) {
     self.connection = connection
-    self.database = ObjectIdentifier(database)
-    self.timeout = timeout
+    self.database = database
   }
 
   var isEnded: Bool {
     state.withLock { $0.phase == .ended }
   }
 
+  /// Sends the statements in one round trip, the transaction's first with BEGIN, and returns what each answered.
+  ///
+  /// - Throws: ``PostgresError``, the first among them, or `CancellationError`. Only a savepoint lets the transaction go on
+  ///   after an error of the server's, and nothing after the end of a wait.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     // Refused before BEGIN is taken for sent.
     if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
@@ -43,6 +45,7 @@ public final class Transaction: Querying {
       case .fresh, .begun:
         let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
         (state.phase, state.written) = (.begun, [])
+        let timeout = database.configuration.timeout(of: before.count + statements.count)
         return (connection.submit(before + statements, timeout: timeout), before.count)
       case .uncertain:
         throw Self.uncertain
@@ -95,6 +98,7 @@ public final class Transaction: Querying {
       }
       let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
       state.phase = .ended
+      let timeout = database.configuration.timeout(of: before.count + state.last.count + 1)
       return (connection.submit(before + state.last + ["COMMIT"], timeout: timeout), state.last.count)
     }
     guard let reply else { return [] }
@@ -121,6 +125,7 @@ public final class Transaction: Querying {
     // A COMMIT whose batch failed leaves the transaction open in failed state, so an ended one is rolled back too.
     guard phase != .fresh, connection.isOpen, !connection.isIdle else { return }
     do {
+      let timeout = database.configuration.timeout(of: 1)
       _ = try await connection.submit(["ROLLBACK"], timeout: timeout).uncancellableValue()
     } catch {
       connection.close()
@@ -128,10 +133,13 @@ public final class Transaction: Querying {
   }
 
   /// Stops the statement that nobody waits for, then rolls back. A server that does not react in time is hung up on.
+  ///
+  /// The connection's next owner is safe from the request: it is through, and a round trip came after it, or there is no
+  /// next owner.
   func abandon() async {
     state.withLock { $0.phase = .ended }
     guard await connection.cancelRunning(within: .seconds(2)) else {
-      connection.close()
+      connection.close(isFailure: true)
       return
     }
     do {
