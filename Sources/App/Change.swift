@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Synchronization
 
@@ -25,7 +26,7 @@ public final class Change: Querying {
   private struct Hearers {
     var touched: Set<Touch> = []
     var touchedSets: [(collection: Collection, users: SQL)] = []
-    var notices: [(recipient: User.ID?, notice: Notice)] = []
+    var notices: [(audience: Audience, notice: Notice)] = []
     var mails: [Mail] = []
     var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
@@ -34,6 +35,15 @@ public final class Change: Querying {
   private struct Touch: Hashable {
     let user: User.ID
     let collection: Collection
+  }
+
+  /// Who is told.
+  fileprivate enum Audience {
+    case one(User.ID)
+    /// Everybody invited to the event that it is about who has not declined.
+    case guests
+    /// Everybody who is going to it, and who hosts it.
+    case goers
   }
 
   fileprivate init(_ transaction: Transaction) {
@@ -65,14 +75,19 @@ public final class Change: Querying {
     hearers.withLock { $0.touchedSets += collections.map { ($0, users) } }
   }
 
-  /// Puts a notification into the recipient's queue.
+  /// Puts a notification into the recipient's inbox and into the queue.
   func notify(_ recipient: User.ID, _ notice: Notice) {
-    hearers.withLock { $0.notices.append((recipient, notice)) }
+    hearers.withLock { $0.notices.append((.one(recipient), notice)) }
   }
 
-  /// Puts a notification about an event into the queue of everybody who is invited to it and has not declined.
+  /// The same, for everybody who is invited to the event that it is about and has not declined.
   func notifyGuests(_ notice: Notice) {
-    hearers.withLock { $0.notices.append((nil, notice)) }
+    hearers.withLock { $0.notices.append((.guests, notice)) }
+  }
+
+  /// The same, for everybody who is going to the event that it is about, and its host.
+  func notifyGoers(_ notice: Notice) {
+    hearers.withLock { $0.notices.append((.goers, notice)) }
   }
 
   /// Puts a mail into the queue.
@@ -92,61 +107,122 @@ public final class Change: Querying {
     hearers.withLock { $0.erasures.append(rows) }
   }
 
-  fileprivate func finish() {
+  /// - Returns: whether a worker has something to do now.
+  fileprivate func finish() -> Bool {
     let hearers = hearers.withLock { $0 }
-    if !hearers.touched.isEmpty || !hearers.touchedSets.isEmpty { transaction.atCommit(Self.stamping(hearers)) }
-    if !hearers.notices.isEmpty { transaction.atCommit(Self.notifying(hearers.notices)) }
+    if let statement = Self.telling(hearers) { transaction.atCommit(statement) }
     for mail in hearers.mails { transaction.atCommit(mail.enqueueing) }
     for grant in hearers.revocations { transaction.atCommit(grant.enqueueing) }
     for erasure in hearers.erasures { transaction.atCommit(erasure) }
+    return !hearers.notices.isEmpty || !hearers.mails.isEmpty || !hearers.revocations.isEmpty
   }
 
-  /// One statement for any number. What is about one subject is delivered in the order in which it is inserted.
-  private static func notifying(_ notices: [(recipient: User.ID?, notice: Notice)]) -> SQL {
-    """
-    WITH notices AS (
-      SELECT type, subject_id, payload::jsonb, recipient_id, is_for_guests, place
-      FROM unnest(
-        \(notices.map(\.notice.type)), \(notices.map(\.notice.subject)), \(notices.map(\.notice.payload.text)),
-        \(notices.map { $0.recipient?.rawValue ?? $0.notice.subject }), \(notices.map { $0.recipient == nil })
-      ) WITH ORDINALITY AS n (type, subject_id, payload, recipient_id, is_for_guests, place)
-    )
-    INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-    SELECT type, recipient_id, subject_id, payload
-    FROM (
-      SELECT type, recipient_id, subject_id, payload, place FROM notices WHERE NOT is_for_guests
-      UNION ALL
-      SELECT n.type, i.user_id, n.subject_id, n.payload, n.place
-      FROM notices AS n
-      JOIN invitations AS i ON i.event_id = n.subject_id AND i.status <> 'declined'
-      WHERE n.is_for_guests
-    ) AS queued
-    ORDER BY place, recipient_id
-    """
+  /// Stamps, inbox and queue: one statement for any number of them.
+  private static func telling(_ hearers: Hearers) -> SQL? {
+    guard !hearers.touched.isEmpty || !hearers.touchedSets.isEmpty || !hearers.notices.isEmpty else { return nil }
+    var touched: SQL = """
+      SELECT user_id, collection, 0 AS notices
+      FROM unnest(\(hearers.touched.map(\.user)), \(hearers.touched.map(\.collection))) AS one (user_id, collection)
+      """
+    for (collection, users) in hearers.touchedSets {
+      touched += "\nUNION ALL SELECT user_id, \(collection), 0 FROM (\(users)) AS touched_users (user_id)"
+    }
+    guard !hearers.notices.isEmpty else { return "WITH \(locking(touched))\n\(stamping)" }
+    touched += "\nUNION ALL SELECT recipient_id, \(Collection.notifications), 1 FROM told"
+    // What is about one subject is delivered in the order in which it is inserted into the queue.
+    return """
+      WITH \(told(hearers.notices)),
+      \(locking(touched)),
+      stamped AS (
+        \(stamping)
+        RETURNING s.user_id, s.collection, s.stamp, locked.notices
+      ),
+      filed AS (
+        INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, payload)
+        SELECT told.recipient_id, s.stamp - (s.notices - told.nth) * interval '1 microsecond', told.id, told.type,
+          told.subject_id, told.payload
+        FROM told
+        JOIN stamped AS s ON s.user_id = told.recipient_id AND s.collection = 'notifications'
+      )
+      INSERT INTO notification_queue (notification_id, type, recipient_id, subject_id, payload)
+      SELECT id, type, recipient_id, subject_id, payload
+      FROM told
+      ORDER BY place, recipient_id
+      """
+  }
+
+  /// Each notice for each of its recipients, and as which of the change's for that recipient.
+  private static func told(_ notices: [(audience: Audience, notice: Notice)]) -> SQL {
+    let audiences = notices.map { $0.audience.name }
+    let recipients = notices.map { $0.audience.recipient ?? $0.notice.subject }
+    return """
+      notices AS (
+        SELECT type, subject_id, payload::jsonb, audience, recipient_id, place
+        FROM unnest(
+          \(notices.map(\.notice.type)), \(notices.map(\.notice.subject)), \(notices.map(\.notice.payload.text)),
+          \(audiences), \(recipients)
+        ) WITH ORDINALITY AS n (type, subject_id, payload, audience, recipient_id, place)
+      ),
+      told AS MATERIALIZED (
+        SELECT uuid_v7() AS id, type, subject_id, payload, recipient_id, place,
+          row_number() OVER (PARTITION BY recipient_id ORDER BY place) AS nth
+        FROM (
+          SELECT type, subject_id, payload, recipient_id, place FROM notices WHERE audience = 'one'
+          UNION ALL
+          SELECT n.type, n.subject_id, n.payload, i.user_id, n.place
+          FROM notices AS n
+          JOIN invitations AS i ON i.event_id = n.subject_id
+          WHERE n.audience = 'guests' AND i.status <> 'declined' OR n.audience = 'goers' AND i.status = 'going'
+          UNION ALL
+          SELECT n.type, n.subject_id, n.payload, e.creator_id, n.place
+          FROM notices AS n
+          JOIN events AS e ON e.id = n.subject_id
+          WHERE n.audience = 'goers' AND e.creator_id IS NOT NULL
+        ) AS each
+      )
+      """
   }
 
   /// Locks all rows in one order, so that no two changes wait for each other crosswise. A row's stamp is made while its
   /// lock is held: the stamps of a collection rise in the order of the commits, and never repeat.
-  private static func stamping(_ hearers: Hearers) -> SQL {
-    var pairs: SQL = """
-      SELECT * FROM unnest(\(hearers.touched.map(\.user)), \(hearers.touched.map(\.collection)))
-      """
-    for (collection, users) in hearers.touchedSets {
-      pairs += "\nUNION SELECT user_id, \(collection) FROM (\(users)) AS touched_users (user_id)"
+  private static func locking(_ touched: SQL) -> SQL {
+    """
+    locked AS MATERIALIZED (
+      SELECT s.user_id, s.collection, touched.notices
+      FROM (
+        SELECT user_id, collection, sum(notices) AS notices
+        FROM (
+          \(touched)
+        ) AS any_order
+        GROUP BY user_id, collection
+      ) AS touched
+      JOIN collection_stamps AS s ON s.user_id = touched.user_id AND s.collection = touched.collection::collection
+      ORDER BY s.user_id, s.collection
+      FOR NO KEY UPDATE OF s
+    )
+    """
+  }
+
+  /// An inbox's stamp leaves room for a moment of its own for each notification.
+  private static let stamping: SQL = """
+    UPDATE collection_stamps AS s
+    SET stamp = greatest(clock_timestamp(), s.stamp + greatest(locked.notices, 1) * interval '1 microsecond')
+    FROM locked
+    WHERE s.user_id = locked.user_id AND s.collection = locked.collection
+    """
+}
+
+extension Change.Audience {
+  fileprivate var name: String {
+    switch self {
+    case .one: "one"
+    case .guests: "guests"
+    case .goers: "goers"
     }
-    return """
-      WITH locked AS MATERIALIZED (
-        SELECT s.user_id, s.collection
-        FROM (\(pairs)) AS touched (user_id, collection)
-        JOIN collection_stamps AS s ON s.user_id = touched.user_id AND s.collection = touched.collection::collection
-        ORDER BY s.user_id, s.collection
-        FOR NO KEY UPDATE OF s
-      )
-      UPDATE collection_stamps AS s
-      SET stamp = greatest(clock_timestamp(), s.stamp + interval '1 microsecond')
-      FROM locked
-      WHERE s.user_id = locked.user_id AND s.collection = locked.collection
-      """
+  }
+
+  fileprivate var recipient: UUID? {
+    if case .one(let user) = self { user.rawValue } else { nil }
   }
 }
 
@@ -179,12 +255,13 @@ extension Database {
   /// Repeated from the start when PostgreSQL made it the victim of a deadlock: `body` must do nothing but talk to the
   /// database.
   func change<Value: Sendable>(_ body: (Change) async throws -> Value) async throws -> Value {
-    try await transaction(repeating: true) { transaction in
+    let (value, wakesWorkers) = try await transaction(repeating: true) { transaction in
       let change = Change(transaction)
       let value = try await body(change)
-      change.finish()
-      return value
+      return (value, change.finish())
     }
+    if wakesWorkers { notify(NotificationQueue.channel) }
+    return value
   }
 
   /// The same for a verb whose result is then read as the change leaves it, in the round trip of COMMIT.

@@ -134,7 +134,7 @@ extension User {
         SELECT q.id
         FROM notification_queue AS q
         JOIN unnest(\(readers), \(others)) AS pair (reader_id, other_id) ON pair.reader_id = q.recipient_id
-        WHERE q.payload->>'userId' = pair.other_id::text
+        WHERE q.actor_id = pair.other_id
           OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = q.subject_id AND e.creator_id = pair.other_id)
         ORDER BY q.id
         FOR UPDATE OF q

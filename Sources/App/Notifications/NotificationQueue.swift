@@ -3,6 +3,9 @@ import Postgres
 
 /// The rows of changes that somebody has yet to hear of.
 enum NotificationQueue {
+  /// On which a process that has put something into the queue, or into an inbox, says so.
+  static let channel = "muster_queue"
+
   /// A row that a worker has claimed.
   struct Item: Sendable {
     let id: Int64
@@ -111,9 +114,4 @@ enum NotificationQueue {
     )
     """
   }
-}
-
-/// Why something could not be delivered, for the log: without any token or address.
-struct DeliveryFailure: Error, CustomStringConvertible {
-  let description: String
 }

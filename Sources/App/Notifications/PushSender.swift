@@ -1,20 +1,44 @@
 import Logging
 import Postgres
 
-/// The way out of the process: brings one notification to its recipient's device.
+/// The way out of the process: brings one notification to one device.
 public protocol PushSender: Sendable {
-  /// - Throws: any error; the notification is then tried again later.
-  func send(_ push: Push) async throws
+  /// - Throws: ``DeliveryFailure``, which says what to do about it; any other error passes by itself.
+  func send(_ push: Push, to device: Device) async throws
 }
 
 /// A notification on its way to a device.
 public struct Push: Sendable {
-  /// The same at every attempt.
+  /// The same at every attempt, in the inbox and in the stream.
   public let id: String
   public let type: String
+  /// What it is about: what is shown of the same subject before may be replaced.
+  public let subject: String
   public let recipient: String
   /// JSON: `type`, `message` and ids.
   public let payload: String
+  public let createdAt: Timestamp
+}
+
+/// Why something could not be delivered, for the log: without any token or address.
+public struct DeliveryFailure: Error, CustomStringConvertible {
+  /// What helps.
+  public enum Remedy: Sendable, Equatable {
+    /// Another attempt, not before this many seconds if the other side has said so.
+    case later(seconds: Int?)
+    /// Nothing: the other side will never take it.
+    case none
+    /// The device is no more: to forget it.
+    case forgettingTheDevice
+  }
+
+  public let description: String
+  public let remedy: Remedy
+
+  public init(description: String, remedy: Remedy = .later(seconds: nil)) {
+    self.description = description
+    self.remedy = remedy
+  }
 }
 
 /// Writes notifications to the log: the channel for development.
@@ -25,7 +49,7 @@ public struct LogSender: PushSender {
     self.logger = logger
   }
 
-  public func send(_ push: Push) async throws {
+  public func send(_ push: Push, to device: Device) async throws {
     logger.info(
       "notification",
       metadata: ["id": "\(push.id)", "type": "\(push.type)", "to": "\(push.recipient)", "payload": "\(push.payload)"])

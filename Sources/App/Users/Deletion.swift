@@ -34,7 +34,7 @@ extension User {
       """
       WITH theirs AS MATERIALIZED (
         SELECT id FROM notification_queue
-        WHERE recipient_id = \(id) OR subject_id = \(id) OR payload->>'userId' = \(id)::text
+        WHERE recipient_id = \(id) OR actor_id = \(id)
         ORDER BY id
         FOR UPDATE
       )
