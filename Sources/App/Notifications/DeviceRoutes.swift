@@ -49,11 +49,13 @@ struct DeviceRoutes {
       if !fields.hasError(in: "token"), let objection = self.objection(to: token, of: platform) {
         fields.note("token", objection)
       }
-      if platform != .ios {
-        if environment != nil { fields.note("environment", "is for ios only") }
-        if topic != nil { fields.note("topic", "is for ios only") }
+      let particular: [(name: String, isGiven: Bool, platform: Device.Platform)] = [
+        ("environment", environment != nil, .ios), ("topic", topic != nil, .ios),
+        ("rotateSecret", rotatesSecret, .webhook),
+      ]
+      for (name, isGiven, owner) in particular where isGiven && platform != owner && !fields.hasError(in: name) {
+        fields.note(name, "is for \(owner.rawValue) only")
       }
-      if platform != .webhook, rotatesSecret { fields.note("rotateSecret", "is for webhooks only") }
     }
     return Device.Registration(
       platform: platform,

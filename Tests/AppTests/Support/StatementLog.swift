@@ -16,6 +16,8 @@ final class StatementLog: Sendable {
   fileprivate func add(_ statement: String) {
     // The ended sessions are read all the time.
     if statement.contains("ended_at IS NOT NULL AND rotated_at >") { return }
+    // What wakes the workers comes some time after the commit.
+    if statement.uppercased().contains("NOTIFY ") || statement.contains("pg_notify") { return }
     kept.withLock { $0.append(statement) }
   }
 
