@@ -48,6 +48,7 @@ import Testing
     (.webhook, "https://hooks.example.com/#part", false), (.webhook, "https://localhost/x", false),
     (.webhook, "https://a.localhost", false), (.webhook, "https://127.0.0.1", false),
     (.webhook, "https://127.1", false),
+    (.webhook, "https://127.0.0.%31/", false),
     (.webhook, "https://2130706433", false), (.webhook, "https://0x7f000001", false),
     (.webhook, "https://10.1.2.3", false),
     (.webhook, "https://169.254.169.254/latest", false), (.webhook, "https://[::1]/", false),

@@ -10,6 +10,7 @@ enum WebhookAddress {
   /// - Parameter allowsPrivate: takes plain http and private addresses, too.
   static func objection(to text: String, allowsPrivate: Bool) -> String? {
     guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), let host = url.host(), !host.isEmpty,
+      !host.contains("%"),
       scheme == "https" || scheme == "http" && allowsPrivate
     else { return "must be \(allowsPrivate ? "an https or http URL" : "an https URL")" }
     guard url.user() == nil, url.password() == nil, url.fragment() == nil else {
