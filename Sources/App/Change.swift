@@ -257,8 +257,7 @@ extension Database {
   func change<Value: Sendable>(_ body: (Change) async throws -> Value) async throws -> Value {
     let (value, wakesWorkers) = try await transaction(repeating: true) { transaction in
       let change = Change(transaction)
-      let value = try await body(change)
-      return (value, change.finish())
+      return (try await body(change), change.finish())
     }
     if wakesWorkers { notify(NotificationQueue.channel) }
     return value
@@ -268,10 +267,12 @@ extension Database {
   ///
   /// - Returns: the rows of `reading`.
   func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
-    try await transaction(repeating: true, endingWith: reading) { transaction in
+    let (wakesWorkers, rows) = try await transaction(repeating: true, endingWith: reading) { transaction in
       let change = Change(transaction)
       try await body(change)
-      change.finish()
+      return change.finish()
     }
+    if wakesWorkers { notify(NotificationQueue.channel) }
+    return rows
   }
 }

@@ -22,6 +22,7 @@ public struct Dependencies: Sendable {
   let logsAllRequests: Bool
   let mailWebhook: MailWebhook?
   let publicURL: PublicURL
+  let allowsPrivateWebhooks: Bool
   public let logger: Logger
 
   /// - Parameter endedSessionsAge: for how long a copy of the ended sessions is believed. Longer only where a machine is
@@ -53,6 +54,7 @@ public struct Dependencies: Sendable {
     logsAllRequests = configuration.logsAllRequests
     mailWebhook = configuration.mailWebhook
     publicURL = PublicURL(configuration.publicURL)
+    allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
     self.logger = logger
   }
 

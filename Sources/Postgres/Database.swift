@@ -209,15 +209,16 @@ public final class Database: Querying {
   /// The same for a body that ends with a look at what it has done.
   ///
   /// - Parameter last: a statement that travels with COMMIT, after those given to ``Transaction/atCommit(_:)``.
-  /// - Returns: its rows.
-  public func transaction(
-    repeating: Bool = false, endingWith last: SQL, _ body: (Transaction) async throws -> Void
-  ) async throws -> Rows {
-    let answers = try await repeated(repeating, on: pool) { transaction in
-      try await body(transaction)
+  /// - Returns: what the body returned, and the rows of the last statement.
+  public func transaction<Value: Sendable>(
+    repeating: Bool = false, endingWith last: SQL, _ body: (Transaction) async throws -> Value
+  ) async throws -> (Value, Rows) {
+    let (value, answers) = try await repeated(repeating, on: pool) { transaction in
+      let value = try await body(transaction)
       transaction.atCommit(last)
-    }.last
-    return answers[answers.count - 1]
+      return value
+    }
+    return (value, answers[answers.count - 1])
   }
 
   fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {

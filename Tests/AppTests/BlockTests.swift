@@ -135,7 +135,7 @@ import Testing
       // Back again.
       let hidden = try await ana.refreshLists()
       try await ben.unblock(ana)
-      #expect(try await ana.stale(hidden) == [.events, .invitations])
+      #expect(try await ana.stale(hidden) == [.events, .invitations, .notifications])
       for event in [people.past, people.cancelled] {
         #expect(try await ana.get("events/\(event)")["creator"]["username"].string == "ben")
       }
@@ -173,17 +173,22 @@ import Testing
       }
       #expect(
         try await stale { try await ana.block(ben) } == [
-          "ana": [.blocks, .friends, .events, .invitations], "ben": [.friends, .events, .invitations],
-          "cleo": [.events, .invitations],
+          "ana": [.blocks, .friends, .events, .invitations, .notifications],
+          "ben": [.friends, .events, .invitations, .notifications],
+          // She is promoted.
+          "cleo": [.events, .invitations, .notifications],
         ])
       #expect(try await stale { try await ana.block(ben) } == [:])
-      // The cancelled event of his has a host again, and none.
-      #expect(try await stale { try await ana.unblock(ben) } == ["ana": [.blocks, .events, .invitations]])
+      // The cancelled event of his has a host again, and what each was told of the other is back.
+      #expect(
+        try await stale { try await ana.unblock(ben) } == [
+          "ana": [.blocks, .events, .invitations, .notifications], "ben": [.notifications],
+        ])
       #expect(try await stale { try await ana.unblock(ben) } == [:])
       try await dev.sendFriendRequest(to: cleo)
       #expect(
         try await stale { try await cleo.block(dev) } == [
-          "cleo": [.blocks, .friendRequests], "dev": [.sentFriendRequests],
+          "cleo": [.blocks, .friendRequests, .notifications], "dev": [.sentFriendRequests],
         ])
       // A block in return shows no change, as one of nobody.
       #expect(try await stale { try await dev.block(cleo) } == [:])

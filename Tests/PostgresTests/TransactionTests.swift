@@ -147,7 +147,7 @@ struct TransactionTests {
   func written() async throws {
     let setUp = "CREATE TABLE log (step bigserial, text text UNIQUE)"
     try await withDatabase(setUp) { database, server in
-      let last = try await database.transaction(
+      let (_, last) = try await database.transaction(
         endingWith: "SELECT string_agg(text, ' ' ORDER BY step) AS all FROM log"
       ) {
         transaction in

@@ -58,7 +58,7 @@ struct Cursor: Sendable, Equatable {
 enum ListName: UInt8, Sendable {
   case friends = 1
   case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions
-  case guests, blocks
+  case guests, blocks, inbox, devices
 }
 
 /// A list's items in the order of a time and, within it, of an id: pages then neither skip nor repeat an item that

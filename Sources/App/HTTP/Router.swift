@@ -39,6 +39,8 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   EventRoutes(dependencies).add(to: signedIn)
   InvitationRoutes(dependencies).add(to: signedIn)
   CacheRoutes(dependencies).add(to: signedIn)
+  InboxRoutes(dependencies).add(to: signedIn)
+  DeviceRoutes(dependencies).add(to: signedIn)
   onlySignedIn.maximumBody = Picture.maximumLength
   onlySignedIn.tooLarge = .pictureTooLarge
   PictureRoutes(dependencies).add(

@@ -178,8 +178,10 @@ struct Invitation: Sendable {
       RETURNING i.event_id, i.user_id
       """)
     guard !promoted.isEmpty else { return }
-    let guests = try promoted.map { row -> (event: Event.ID, user: User.ID) in (try row["event_id"], try row["user_id"])
-    }
+    // Who is promoted at several events hears of them in one order.
+    let guests = try promoted.map { row -> (event: Event.ID, user: User.ID) in
+      (try row["event_id"], try row["user_id"])
+    }.sorted { ($0.event, $0.user) < ($1.event, $1.user) }
     let moved = try await change.rows(
       """
       UPDATE events AS e

@@ -19,6 +19,11 @@ public struct WebhookSecret: Sendable {
     key = SymmetricKey(data: bytes)
   }
 
+  /// A new one, as its receiver is told it.
+  static func fresh() -> String {
+    "whsec_" + SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }.base64EncodedString()
+  }
+
   /// The headers that go with a body.
   ///
   /// - Parameters:

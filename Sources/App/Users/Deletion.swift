@@ -59,7 +59,7 @@ extension User {
     for collection in Collection.allCases { change.touch(collection, of: id) }
     try await cancelComingEvents(of: id, in: change)
     try await Invitation.leave(where: "i.user_id = \(id)", in: change)
-    // With it go the picture, friendships, requests, blocks and stamps.
+    // With it go the picture, friendships, requests, blocks, what is muted, and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
@@ -74,10 +74,9 @@ extension User {
         AND live_until > clock_timestamp() + interval '24 hours'
       RETURNING id, title
       """)
-    for row in cancelled {
-      let event: Event.ID = try row["id"]
-      change.notifyGuests(.eventCancelled(event, try row["title"]))
-    }
+    let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
+    // A guest of several hears of them in one order, whatever that of the rows.
+    for event in events.sorted(by: { $0.id < $1.id }) { change.notifyGuests(.eventCancelled(event.id, event.title)) }
   }
 }
 
