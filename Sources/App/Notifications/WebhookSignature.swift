@@ -50,7 +50,7 @@ extension WebhookSecret {
   /// refresh tokens' keys. Before the box stands that key's id, readable.
   static func opened(_ sealed: Data, keys: SigningKeys) throws -> WebhookSecret {
     let bytes = Array(sealed)
-    guard let size = bytes.first, bytes.count > Int(size),
+    guard let size = bytes.first, size > 0, bytes.count > Int(size),
       let kid = String(validating: bytes[1...Int(size)], as: UTF8.self)
     else { throw DeliveryFailure(description: "the webhook's secret is no sealed one", remedy: .none) }
     guard let key = keys.derived(kid: kid, label: label) else {
