@@ -196,6 +196,13 @@ private struct Variables {
     }
   }
 
+  /// A URL that paths are appended to.
+  func base(_ name: String, _ fallback: String) throws -> String {
+    var text = try url(name, fallback)
+    while text.hasSuffix("/") { text.removeLast() }
+    return text
+  }
+
   func provider(_ name: String, keys: String) throws -> IdentityProvider.Settings {
     let clientIDs = (string("MUSTER_\(name)_CLIENT_IDS") ?? "").split(separator: ",")
       .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
@@ -211,8 +218,8 @@ private struct Variables {
   }
 
   func apns() throws -> APNsSender.Settings? {
-    let production = try url("MUSTER_APNS_URL", "https://api.push.apple.com")
-    let sandbox = try url("MUSTER_APNS_SANDBOX_URL", "https://api.sandbox.push.apple.com")
+    let production = try base("MUSTER_APNS_URL", "https://api.push.apple.com")
+    let sandbox = try base("MUSTER_APNS_SANDBOX_URL", "https://api.sandbox.push.apple.com")
     guard let apple = try appleKey("APNS") else { return nil }
     return APNsSender.Settings(
       teamID: apple.teamID, keyID: apple.keyID, key: apple.key, topic: string("MUSTER_APNS_TOPIC"), url: production,
@@ -220,9 +227,9 @@ private struct Variables {
   }
 
   func fcm() throws -> FCMSender.Settings? {
-    let address = try url("MUSTER_FCM_URL", "https://fcm.googleapis.com")
+    let address = try base("MUSTER_FCM_URL", "https://fcm.googleapis.com")
     guard let given = string("MUSTER_FCM_SERVICE_ACCOUNT") else { return nil }
-    let text = given.hasPrefix("{") ? given : try? String(contentsOfFile: given, encoding: .utf8)
+    let text = given.hasPrefix("{") ? given : (try? String(contentsOfFile: given, encoding: .utf8))
     // Not quoted: it is a secret.
     guard let text, let settings = FCMSender.Settings(serviceAccount: text, url: address) else {
       let form = "the JSON of a service account's key, or the path of a file with it"

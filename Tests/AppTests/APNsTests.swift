@@ -276,7 +276,7 @@ import Testing
       }
       let hopeless = Push.ofEdit(changes: [(field: String(repeating: "x", count: 5000), word: "x")])
       let refused = try await failure { try await sender.send(hopeless, to: .iOS()) }
-      #expect(refused.remedy == .none)
+      #expect(refused.remedy == DeliveryFailure.Remedy.none)
       #expect(server.received.count == 6)
     }
   }

@@ -17,7 +17,7 @@ struct WebhookSender: PushSender {
     }
     // The one before may be sealed with a key that is no longer configured: the current one is enough.
     let previous = device.sealedSecrets.dropFirst().compactMap { try? WebhookSecret.opened($0, keys: keys) }
-    let secrets = [try WebhookSecret.opened(current, keys: keys)] + previous
+    let secrets = try [WebhookSecret.opened(current, keys: keys)] + previous
     var json = JSONWriter()
     json.object {
       $0.member("type", push.type)
