@@ -206,8 +206,8 @@ import Testing
           try await writer.finish(nil)
         })
     }) { scene in
+      defer { latch.open() }
       try await scene.send()
-      latch.open()
       #expect(scene.sink.deliveries.count == 1)
     }
   }
@@ -218,13 +218,13 @@ import Testing
       await latch.wait()
       return Response(status: .ok)
     }) { scene in
+      defer { latch.open() }
       var sender = scene.sender
       sender.deadline = .milliseconds(300)
       let device = Device.webhook(
         "http://\(scene.sink.address)/", sealedSecrets: [try Self.seal(scene.sink.secret, scene.keys)])
       let patient = sender
       await #expect(throws: HTTPClientError.deadlineExceeded) { try await patient.send(.ofEdit(), to: device) }
-      latch.open()
     }
   }
 
