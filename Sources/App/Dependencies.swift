@@ -18,9 +18,14 @@ public struct Dependencies: Sendable {
   let appleGrants: AppleGrants?
   /// For what is asked of others.
   let httpClient: HTTPClient
-  private let outgoing: Outgoing
+  let outgoing: Outgoing
   let logsAllRequests: Bool
   let mailWebhook: MailWebhook?
+  let allowsPrivateWebhooks: Bool
+  /// Nil unless Apple's key for pushes is configured.
+  let apns: APNsSender.Settings?
+  /// Nil unless Google's service account is configured.
+  let fcm: FCMSender.Settings?
   let publicURL: PublicURL
   let allowsPrivateWebhooks: Bool
   public let logger: Logger
@@ -53,6 +58,9 @@ public struct Dependencies: Sendable {
     }
     logsAllRequests = configuration.logsAllRequests
     mailWebhook = configuration.mailWebhook
+    allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
+    apns = configuration.apns
+    fcm = configuration.fcm
     publicURL = PublicURL(configuration.publicURL)
     allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
     self.logger = logger

@@ -47,8 +47,10 @@ struct Worker: AsyncParsableCommand {
     let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
     let mailer = dependencies.webhookMailer
     if mailer == nil { logger.warning("MUSTER_MAIL_WEBHOOK is not set: mails wait in the queue") }
+    let channels = Channels(dependencies)
+    for gap in channels.gaps { logger.warning("\(gap)") }
     let worker = NotificationWorker(
-      dependencies, sender: LogSender(logger: logger), mailer: mailer ?? NoMailer(), concurrency: concurrency)
+      dependencies, sender: channels, mailer: mailer ?? NoMailer(), concurrency: concurrency)
     if once {
       try await worker.runOnce()
     } else {

@@ -30,9 +30,43 @@ public struct WebhookSecret: Sendable {
   ///   - id: the same at every attempt, by which the receiver knows a repeated one.
   ///   - now: of this attempt.
   func headers(id: String, body: ByteBuffer, now: Timestamp = .now()) -> [(name: String, value: String)] {
+    Self.headers(id: id, body: body, signedWith: [self], now: now)
+  }
+
+  /// - Parameter secrets: several while the receiver goes over from one to another: it is to know either signature.
+  static func headers(
+    id: String, body: ByteBuffer, signedWith secrets: [WebhookSecret], now: Timestamp = .now()
+  ) -> [(name: String, value: String)] {
     let seconds = String(now.microseconds / 1_000_000)
     let signed = Data("\(id).\(seconds).".utf8) + body.readableBytesView
-    let signature = Data(HMAC<SHA256>.authenticationCode(for: signed, using: key)).base64EncodedString()
-    return [("webhook-id", id), ("webhook-timestamp", seconds), ("webhook-signature", "v1,\(signature)")]
+    let signatures = secrets.map { secret in
+      "v1," + Data(HMAC<SHA256>.authenticationCode(for: signed, using: secret.key)).base64EncodedString()
+    }
+    return [
+      ("webhook-id", id), ("webhook-timestamp", seconds), ("webhook-signature", signatures.joined(separator: " ")),
+    ]
+  }
+}
+
+extension WebhookSecret {
+  private static let label = "muster webhook secret"
+
+  /// Opens the box in which the database has it: the text of the secret, sealed with a key that is made from one of the
+  /// refresh tokens' keys. Before the box stands that key's id, readable.
+  static func opened(_ sealed: Data, keys: SigningKeys) throws -> WebhookSecret {
+    let bytes = Array(sealed)
+    guard let size = bytes.first, size > 0, bytes.count > Int(size),
+      let kid = String(validating: bytes[1...Int(size)], as: UTF8.self)
+    else { throw DeliveryFailure(description: "the webhook's secret is no sealed one", remedy: .none) }
+    guard let key = keys.derived(kid: kid, label: label) else {
+      throw DeliveryFailure(description: "it is sealed with the refresh token key \(kid), which is not configured")
+    }
+    let start = 1 + Int(size)
+    let box = try AES.GCM.SealedBox(combined: bytes[start...])
+    let text = String(decoding: try AES.GCM.open(box, using: key, authenticating: bytes[..<start]), as: UTF8.self)
+    guard let secret = WebhookSecret(text) else {
+      throw DeliveryFailure(description: "the webhook's secret is malformed", remedy: .none)
+    }
+    return secret
   }
 }
