@@ -5,6 +5,8 @@ import Postgres
 /// All that a route or the worker can reach.
 public struct Dependencies: Sendable {
   public let database: Database
+  /// Not through a pooler, whose sessions are not one's own.
+  let canListen: Bool
   let eventQueue = EventQueue()
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
@@ -33,6 +35,7 @@ public struct Dependencies: Sendable {
     self.outgoing = outgoing
     httpClient = outgoing.client
     database = try Database(configuration.database(name, logger: logger))
+    canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try EndedSessions(
       configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
