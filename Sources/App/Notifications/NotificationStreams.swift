@@ -212,11 +212,9 @@ final class NotificationStreams: Service {
       await attempt(&isFailing) {
         let streams = all
         guard !streams.isEmpty else { return }
+        let sessions = Array(Set(streams.map(\.session)))
         let rows = try await database.rows(
-          """
-          SELECT held.id FROM unnest(\(Array(Set(streams.map(\.session))))) AS held (id)
-          WHERE NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = held.id AND s.ended_at IS NULL)
-          """)
+          "SELECT id FROM sessions WHERE id = ANY(\(sessions)) AND ended_at IS NOT NULL")
         let ended = Set(try rows.map { try $0[0] as Session.ID })
         for stream in streams where ended.contains(stream.session) { stream.end() }
       }
