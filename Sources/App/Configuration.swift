@@ -43,6 +43,8 @@ public struct MusterConfiguration: Sendable {
   public var publicURL: String?
   /// `MUSTER_WEBHOOK_ALLOW_PRIVATE` (`off`): `on` lets webhooks be plain http.
   public var allowsPrivateWebhooks: Bool
+  /// `MUSTER_METRICS_LISTEN` (`127.0.0.1:9464`, of a worker `127.0.0.1:9465`): where `/metrics` is served, or `off`.
+  public var metrics: MetricsListening
 
   /// A variable that is missing or malformed: one line that names it.
   public struct Problem: Error, CustomStringConvertible {
@@ -98,7 +100,10 @@ public struct MusterConfiguration: Sendable {
       },
       mailWebhook: try variables.mailWebhook(allowsPlainHTTP: allowsPrivateWebhooks),
       publicURL: try variables.publicURL(),
-      allowsPrivateWebhooks: allowsPrivateWebhooks)
+      allowsPrivateWebhooks: allowsPrivateWebhooks,
+      metrics: try variables.parsed("MUSTER_METRICS_LISTEN", .byDefault, "host:port, like 127.0.0.1:9464, or off") {
+        MetricsListening($0)
+      })
   }
 
   /// How this process uses the database.

@@ -22,6 +22,8 @@ public struct Dependencies: Sendable {
   let httpClient: HTTPClient
   private let outgoing: Outgoing
   let logsAllRequests: Bool
+  let metrics = MetricsRegistry()
+  let metricsListening: MetricsListening
   let mailWebhook: MailWebhook?
   let publicURL: PublicURL
   public let logger: Logger
@@ -34,12 +36,14 @@ public struct Dependencies: Sendable {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
-    database = try Database(configuration.database(name, logger: logger))
+    database = try metrics.measuring { try Database(configuration.database(name, logger: logger)) }
     canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
-    endedSessions = try EndedSessions(
-      configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
-      maximumAge: endedSessionsAge, logger: logger)
+    endedSessions = try metrics.measuring {
+      try EndedSessions(
+        configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
+        maximumAge: endedSessionsAge, logger: logger)
+    }
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
@@ -54,6 +58,7 @@ public struct Dependencies: Sendable {
       AppleGrants(settings: $0, client: outgoing.client, keys: configuration.refreshTokenKeys)
     }
     logsAllRequests = configuration.logsAllRequests
+    metricsListening = configuration.metrics
     mailWebhook = configuration.mailWebhook
     publicURL = PublicURL(configuration.publicURL)
     self.logger = logger

@@ -30,6 +30,7 @@ struct Muster: AsyncParsableCommand {
         MUSTER_MAIL_WEBHOOK          where mails are posted to be sent; without it they wait in the queue
         MUSTER_MAIL_WEBHOOK_SECRET   what signs them: whsec_ and 24 to 64 bytes in base64
         MUSTER_WEBHOOK_ALLOW_PRIVATE on lets webhooks be plain http (off)
+        MUSTER_METRICS_LISTEN        where /metrics is, or off (127.0.0.1:9464, a worker's 127.0.0.1:9465)
       """,
     subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
 

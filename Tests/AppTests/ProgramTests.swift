@@ -156,7 +156,8 @@ import Testing
         ("MUSTER_MAIL_WEBHOOK_SECRET", "whsec_c2hvcnQ="),
         ("MUSTER_GOOGLE_KEYS_URL", "http://127.0.0.1/keys"),
         ("MUSTER_APPLE_REVOKE_URL", "nonsense"), ("MUSTER_APPLE_KEY_ID", "KEY"), ("MUSTER_APPLE_PRIVATE_KEY", "s3cret"),
-        ("MUSTER_TRUSTED_CERTIFICATES", "/nonexistent"),
+        ("MUSTER_TRUSTED_CERTIFICATES", "/nonexistent"), ("MUSTER_METRICS_LISTEN", "9464"),
+        ("MUSTER_METRICS_LISTEN", "127.0.0.1:99999"), ("MUSTER_METRICS_LISTEN", "::1:9464"),
       ] {
         let program = try await run("serve", "--port", "0", environment: good.merging([name: value]) { $1 })
         #expect(try await program.exitStatus() != 0, "\(name)=\(value)")

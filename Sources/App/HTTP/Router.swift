@@ -9,21 +9,24 @@ import ServiceLifecycle
 func makeRouter(_ dependencies: Dependencies, streams: NotificationStreams? = nil) -> Router<Context> {
   let streams = streams ?? NotificationStreams(dependencies)
   // The routes are known only once they are added, and the middleware for all must be there before.
-  let routes = buildRoutes(dependencies, streams, allowed: AllowedMethods([])).routes.map {
-    (path: $0.path.description, method: $0.method.rawValue)
+  let none = RequestMetrics([], in: dependencies.metrics)
+  let routes = buildRoutes(dependencies, streams, allowed: AllowedMethods([]), requests: none).routes.map {
+    (path: $0.path.description, method: $0.method)
   }
-  return buildRoutes(dependencies, streams, allowed: AllowedMethods(routes))
+  return buildRoutes(
+    dependencies, streams, allowed: AllowedMethods(routes.map { (path: $0.path, method: $0.method.rawValue) }),
+    requests: RequestMetrics(routes, in: dependencies.metrics))
 }
 
 private func buildRoutes(
-  _ dependencies: Dependencies, _ streams: NotificationStreams, allowed: AllowedMethods
+  _ dependencies: Dependencies, _ streams: NotificationStreams, allowed: AllowedMethods, requests: RequestMetrics
 ) -> Router<Context> {
   let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
   router.add(
     middleware:
       Envelope(
         logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
-        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL))
+        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, requests: requests))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
@@ -65,6 +68,7 @@ public func makeService(
   var logger = dependencies.logger
   logger.logLevel = max(logger.logLevel, .notice)
   let streams = NotificationStreams(dependencies, limits: limits)
+  dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
   let server = makeServer(
     responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
     logger: logger

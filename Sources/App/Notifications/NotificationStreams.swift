@@ -196,7 +196,9 @@ final class NotificationStreams: Service {
       let streams = all
       for stream in streams { stream.ping(idleSince: now - .seconds(limits.streamHeartbeat)) }
       if now >= nextLook, !streams.isEmpty {
-        nextLook = now + (state.withLock { $0.isListening } ? .seconds(1) : .milliseconds(100))
+        let isListening = state.withLock { $0.isListening }
+        let pause: Duration = isListening ? .seconds(1) : .milliseconds(100)
+        nextLook = now + pause
         wakeUps.add.yield()
       }
       // Ends early only by cancellation, which ends the loop.
@@ -324,7 +326,8 @@ final class NotificationStreams: Service {
       WHERE s.user_id = \(user) AND s.collection = \(Collection.notifications)::collection
       ORDER BY item.place
       """)
-    guard let stamp: Timestamp = try rows.first?["stamp"] else { return nil }
+    guard let first = rows.first else { return nil }
+    let stamp: Timestamp = try first["stamp"]
     let events = try rows.compactMap(event)
     guard let last = events.last, events.count == Self.pageLength else { return Page(events: events, end: stamp) }
     return Page(events: events, end: last.place)

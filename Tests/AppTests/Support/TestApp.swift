@@ -31,6 +31,8 @@ struct TestApp: Sendable {
     [
       "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+      // Many processes at once.
+      "MUSTER_METRICS_LISTEN": "off",
       // No test asks the real ones, whatever it configures.
       "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
     ]
