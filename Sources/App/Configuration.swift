@@ -50,6 +50,8 @@ public struct MusterConfiguration: Sendable {
   /// `MUSTER_FCM_SERVICE_ACCOUNT` (none): the JSON of a service account's key, or the path of a file with it.
   /// `MUSTER_FCM_URL` (`https://fcm.googleapis.com`).
   var fcm: FCMSender.Settings?
+  /// `MUSTER_METRICS_LISTEN` (`127.0.0.1:9464`, of a worker `127.0.0.1:9465`): where `/metrics` is served, or `off`.
+  public var metrics: MetricsListening
 
   /// A variable that is missing or malformed: one line that names it.
   public struct Problem: Error, CustomStringConvertible {
@@ -107,7 +109,10 @@ public struct MusterConfiguration: Sendable {
       publicURL: try variables.publicURL(),
       allowsPrivateWebhooks: allowsPrivateWebhooks,
       apns: try variables.apns(),
-      fcm: try variables.fcm())
+      fcm: try variables.fcm(),
+      metrics: try variables.parsed("MUSTER_METRICS_LISTEN", .byDefault, "host:port, like 127.0.0.1:9464, or off") {
+        MetricsListening($0)
+      })
   }
 
   /// How this process uses the database.

@@ -5,6 +5,8 @@ import Postgres
 /// All that a route or the worker can reach.
 public struct Dependencies: Sendable {
   public let database: Database
+  /// Not through a pooler, whose sessions are not one's own.
+  let canListen: Bool
   let eventQueue = EventQueue()
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
@@ -20,6 +22,8 @@ public struct Dependencies: Sendable {
   let httpClient: HTTPClient
   let outgoing: Outgoing
   let logsAllRequests: Bool
+  let metrics = MetricsRegistry()
+  let metricsListening: MetricsListening
   let mailWebhook: MailWebhook?
   let allowsPrivateWebhooks: Bool
   /// Nil unless Apple's key for pushes is configured.
@@ -38,11 +42,14 @@ public struct Dependencies: Sendable {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
-    database = try Database(configuration.database(name, logger: logger))
+    database = try metrics.measuring { try Database(configuration.database(name, logger: logger)) }
+    canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
-    endedSessions = try EndedSessions(
-      configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
-      maximumAge: endedSessionsAge, logger: logger)
+    endedSessions = try metrics.measuring {
+      try EndedSessions(
+        configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
+        maximumAge: endedSessionsAge, logger: logger)
+    }
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
@@ -57,6 +64,7 @@ public struct Dependencies: Sendable {
       AppleGrants(settings: $0, client: outgoing.client, keys: configuration.refreshTokenKeys)
     }
     logsAllRequests = configuration.logsAllRequests
+    metricsListening = configuration.metrics
     mailWebhook = configuration.mailWebhook
     allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
     apns = configuration.apns

@@ -77,6 +77,7 @@ private struct DevelopmentService: Service {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await service.run() }
       group.addTask { try await worker.run() }
+      if let metrics = makeMetricsService(dependencies, port: 9464) { group.addTask { try await metrics.run() } }
       // Whichever ends first, by order or by a failure, takes the other along.
       do {
         try await group.next()

@@ -36,6 +36,7 @@ struct Muster: AsyncParsableCommand {
         MUSTER_FCM_SERVICE_ACCOUNT   Google's key, to push to Android devices: JSON, or a file with it (none)
         MUSTER_APNS_URL, MUSTER_APNS_SANDBOX_URL, MUSTER_FCM_URL
                                      where the push services are (Apple's, Google's)
+        MUSTER_METRICS_LISTEN        where /metrics is, or off (127.0.0.1:9464, a worker's 127.0.0.1:9465)
       """,
     subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
 

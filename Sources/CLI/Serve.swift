@@ -25,7 +25,9 @@ struct Serve: AsyncParsableCommand {
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
-    try await run([service], logger: logger)
+    // Services are stopped from the last to the first: metrics tell of the stopping, too.
+    let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
+    try await run(metrics + [service], logger: logger)
     await dependencies.close()
   }
 }
@@ -55,7 +57,8 @@ struct Worker: AsyncParsableCommand {
       try await worker.runOnce()
     } else {
       logger.info("working")
-      try await run([worker], logger: logger)
+      let metrics = makeMetricsService(dependencies, port: 9465).map { [$0] } ?? []
+      try await run(metrics + [worker], logger: logger)
     }
     await dependencies.close()
   }

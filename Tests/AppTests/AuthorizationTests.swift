@@ -133,6 +133,7 @@ private struct Line: CustomStringConvertible {
     GET    events/{id}/calendar.ics        needed       404    404     200     404   200 404:event-not-found
     PUT    events/{id}/invitations/me      needed       404    404     200     404   409 404:event-not-found 409:own-event
     GET    invitations                     needed       200    200     200     200   200
+    GET    notifications/stream            needed       200    200     200     200   200
     POST   cache/validate/{userId}         needed       403    403     403     403   200 403:not-yours
     GET    notifications                   needed       200    200     200     200   200
     POST   notifications/read              needed       200    200     200     200   200

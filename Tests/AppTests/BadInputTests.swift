@@ -593,6 +593,7 @@ private struct Scene: Sendable {
           (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
         ]),
       Call("GET", "/api/v1/users/me/export", by: ana),
+      Call("GET", "/api/v1/notifications/stream", by: ana),
       Call("PUT", "/api/v1/users/me/picture", by: ana, picture: Sample.webpText),
       Call("DELETE", "/api/v1/users/me/picture", by: ana),
       Call("GET", "/api/v1/users", by: ana, query: "?query=ben"),

@@ -161,6 +161,8 @@ import Testing
         ("MUSTER_APNS_SANDBOX_URL", "http://api.example"), ("MUSTER_FCM_URL", "http://fcm.example"),
         ("MUSTER_FCM_SERVICE_ACCOUNT", "/nonexistent/s3cret.json"),
         ("MUSTER_FCM_SERVICE_ACCOUNT", #"{"project_id": "muster", "private_key": "s3cret"}"#),
+        ("MUSTER_METRICS_LISTEN", "9464"),
+        ("MUSTER_METRICS_LISTEN", "127.0.0.1:99999"), ("MUSTER_METRICS_LISTEN", "::1:9464"),
       ] {
         let program = try await run("serve", "--port", "0", environment: good.merging([name: value]) { $1 })
         #expect(try await program.exitStatus() != 0, "\(name)=\(value)")

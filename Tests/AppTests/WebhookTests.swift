@@ -21,18 +21,9 @@ import Testing
     let sender: WebhookSender
 
     func send(_ push: Push = .ofEdit(), secrets: [String]? = nil) async throws {
-      let sealed = try (secrets ?? [sink.secret]).map { try WebhookTests.seal($0, keys) }
+      let sealed = try (secrets ?? [sink.secret]).map { try WebhookSecret.sealed($0, keys: keys) }
       try await sender.send(push, to: .webhook("http://\(sink.address)/hook?who=ana", sealedSecrets: sealed))
     }
-  }
-
-  /// As the database has it.
-  static func seal(_ secret: String, _ keys: SigningKeys) throws -> Data {
-    let kid = keys.signing.kid
-    let key = try #require(keys.derived(kid: kid, label: "muster webhook secret"))
-    let head = Data([UInt8(kid.utf8.count)]) + Data(kid.utf8)
-    let box = try AES.GCM.seal(Data(secret.utf8), using: key, authenticating: head)
-    return head + Data(box.nonce) + box.ciphertext + box.tag
   }
 
   private static func secret() -> String {
@@ -95,7 +86,7 @@ import Testing
   @Test func `a secret opens only with its own key, and as it was sealed`() async throws {
     let keys = try SigningKeys(SigningKeys.generate())
     let others = try SigningKeys(SigningKeys.generate())
-    let sealed = try Self.seal(Self.secret(), keys)
+    let sealed = try WebhookSecret.sealed(Self.secret(), keys: keys)
     #expect(throws: Never.self) { try WebhookSecret.opened(sealed, keys: keys) }
     let unknown = try await failure { _ = try WebhookSecret.opened(sealed, keys: others) }
     #expect(unknown.description.contains(keys.signing.kid))
@@ -112,7 +103,7 @@ import Testing
     }
     // A rotated key takes the previous secret along, but not the current one.
     try await run { scene in
-      let current = try Self.seal(scene.sink.secret, scene.keys)
+      let current = try WebhookSecret.sealed(scene.sink.secret, keys: scene.keys)
       let url = "http://\(scene.sink.address)/"
       try await scene.sender.send(.ofEdit(), to: .webhook(url, sealedSecrets: [current, sealed]))
       let delivery = try #require(scene.sink.deliveries.first)
@@ -222,7 +213,7 @@ import Testing
       var sender = scene.sender
       sender.deadline = .milliseconds(300)
       let device = Device.webhook(
-        "http://\(scene.sink.address)/", sealedSecrets: [try Self.seal(scene.sink.secret, scene.keys)])
+        "http://\(scene.sink.address)/", sealedSecrets: [try WebhookSecret.sealed(scene.sink.secret, keys: scene.keys)])
       let patient = sender
       await #expect(throws: HTTPClientError.deadlineExceeded) { try await patient.send(.ofEdit(), to: device) }
     }
@@ -270,7 +261,7 @@ import Testing
       let keys = try SigningKeys(SigningKeys.generate())
       let sender = WebhookSender(keys: keys, clients: WebhookClients(outgoing, allowsPrivate: false))
       func refusal(_ url: String) async throws -> DeliveryFailure {
-        let device = Device.webhook(url, sealedSecrets: [try Self.seal(Self.secret(), keys)])
+        let device = Device.webhook(url, sealedSecrets: [try WebhookSecret.sealed(Self.secret(), keys: keys)])
         return try await failure { try await sender.send(.ofEdit(), to: device) }
       }
       for host in [
@@ -319,7 +310,7 @@ import Testing
       let keys = try SigningKeys(SigningKeys.generate())
       let names = Names([["127.0.0.1"], ["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], [], ["127.0.0.1"]])
       let sender = WebhookSender(keys: keys, clients: names.clients(outgoing), deadline: .seconds(5))
-      let sealed = try Self.seal(Self.secret(), keys)
+      let sealed = try WebhookSecret.sealed(Self.secret(), keys: keys)
       // No other name server knows it: whoever looked it up again would find nothing.
       let name = "\(IdentityServer.certifiedName):\(server.port)"
       let device = Device.webhook("https://\(name)/hook?who=ana", sealedSecrets: [sealed])

@@ -29,8 +29,8 @@ public struct NotificationWorker: Service {
   public init(_ dependencies: Dependencies, sender: any PushSender, mailer: any MailSender, concurrency: Int) {
     database = dependencies.database
     keys = dependencies.refreshTokenKeys
-    self.sender = sender
-    self.mailer = mailer
+    self.sender = MeasuredSender(sender, in: dependencies.metrics)
+    self.mailer = MeasuredMailer(mailer, in: dependencies.metrics)
     appleGrants = dependencies.appleGrants
     self.concurrency = max(1, concurrency)
     logger = dependencies.logger

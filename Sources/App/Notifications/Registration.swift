@@ -42,7 +42,6 @@ extension Device {
   static let maximum = 20
   /// For how many seconds a webhook's deliveries are signed with the secret before, too, once it is exchanged.
   static let secretOverlap = 86_400
-  private static let secretLabel = "muster webhook secret"
 
   /// Those of sessions that go on.
   private static func live(of user: User.ID) -> SQL {
@@ -72,7 +71,7 @@ extension Device {
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     try await Session.check(session, in: change)
     let secret = new.platform == .webhook ? WebhookSecret.fresh() : nil
-    let sealed = try secret.map { try Sealed($0, label: secretLabel, keys: keys).bytes }
+    let sealed = try secret.map { try WebhookSecret.sealed($0, keys: keys) }
     let rotates = new.rotatesSecret
     while true {
       let id = ID.new()
@@ -143,16 +142,6 @@ extension Device {
     )
     SELECT id FROM gone
     """
-  }
-
-  /// What a webhook's deliveries are signed with, the current one first.
-  func secrets(openedWith keys: SigningKeys) throws -> [WebhookSecret] {
-    try sealedSecrets.map { bytes in
-      guard let box = Sealed(bytes: bytes),
-        let secret = WebhookSecret(try box.opened(label: Self.secretLabel, keys: keys))
-      else { throw DeliveryFailure(description: "the webhook's secret cannot be read") }
-      return secret
-    }
   }
 }
 

@@ -51,20 +51,16 @@ public struct WebhookSecret: Sendable {
 extension WebhookSecret {
   private static let label = "muster webhook secret"
 
-  /// Opens the box in which the database has it: the text of the secret, sealed with a key that is made from one of the
-  /// refresh tokens' keys. Before the box stands that key's id, readable.
+  /// As the database has it: in a box that it cannot open.
+  static func sealed(_ text: String, keys: SigningKeys) throws -> Data {
+    try Sealed(text, label: label, keys: keys).bytes
+  }
+
   static func opened(_ sealed: Data, keys: SigningKeys) throws -> WebhookSecret {
-    let bytes = Array(sealed)
-    guard let size = bytes.first, size > 0, bytes.count > Int(size),
-      let kid = String(validating: bytes[1...Int(size)], as: UTF8.self)
-    else { throw DeliveryFailure(description: "the webhook's secret is no sealed one", remedy: .none) }
-    guard let key = keys.derived(kid: kid, label: label) else {
-      throw DeliveryFailure(description: "it is sealed with the refresh token key \(kid), which is not configured")
+    guard let box = Sealed(bytes: sealed) else {
+      throw DeliveryFailure(description: "the webhook's secret is no sealed one", remedy: .none)
     }
-    let start = 1 + Int(size)
-    let box = try AES.GCM.SealedBox(combined: bytes[start...])
-    let text = String(decoding: try AES.GCM.open(box, using: key, authenticating: bytes[..<start]), as: UTF8.self)
-    guard let secret = WebhookSecret(text) else {
+    guard let secret = WebhookSecret(try box.opened(label: label, keys: keys)) else {
       throw DeliveryFailure(description: "the webhook's secret is malformed", remedy: .none)
     }
     return secret
