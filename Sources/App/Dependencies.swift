@@ -6,6 +6,8 @@ import Postgres
 public struct Dependencies: Sendable {
   public let database: Database
   let eventQueue = EventQueue()
+  /// Whether nobody can LISTEN.
+  let isBehindPooler: Bool
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
   let refreshTokenKeys: SigningKeys
@@ -33,6 +35,7 @@ public struct Dependencies: Sendable {
     self.outgoing = outgoing
     httpClient = outgoing.client
     database = try Database(configuration.database(name, logger: logger))
+    isBehindPooler = configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try EndedSessions(
       configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,

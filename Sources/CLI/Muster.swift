@@ -31,7 +31,7 @@ struct Muster: AsyncParsableCommand {
         MUSTER_MAIL_WEBHOOK_SECRET   what signs them: whsec_ and 24 to 64 bytes in base64
         MUSTER_WEBHOOK_ALLOW_PRIVATE on lets webhooks be plain http (off)
       """,
-    subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Keys.self])
+    subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Keys.self])
 
   /// Every failure is one line on stderr.
   static func main() async {
