@@ -31,7 +31,7 @@ import Testing
             ])
           #expect(server.received.first?.header("apns-topic") == "com.example.muster")
           #expect(server.received.first?.header("apns-id") == push.id)
-          let sealed = try WebhookTests.seal(sink.secret, app.dependencies.refreshTokenKeys)
+          let sealed = try WebhookSecret.sealed(sink.secret, keys: app.dependencies.refreshTokenKeys)
           try await channels.send(push, to: .webhook("http://\(sink.address)/", sealedSecrets: [sealed]))
           #expect(sink.deliveries.map(\.id) == [push.id])
           // Nothing of it was logged: the log is for devices of that platform.
@@ -63,8 +63,8 @@ import Testing
       #expect(try await worker.exitStatus() == 0)
       for gap in channels.gaps { #expect(worker.standardError.contains(gap)) }
       // In the configuration of this test, webhooks of this machine are not allowed.
-      let sealed = try WebhookTests.seal(
-        "whsec_" + Data(count: 24).base64EncodedString(), app.dependencies.refreshTokenKeys)
+      let sealed = try WebhookSecret.sealed(
+        "whsec_" + Data(count: 24).base64EncodedString(), keys: app.dependencies.refreshTokenKeys)
       let refused = try await failure {
         try await channels.send(.ofEdit(), to: .webhook("https://localhost/", sealedSecrets: [sealed]))
       }

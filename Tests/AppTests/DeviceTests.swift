@@ -375,15 +375,14 @@ extension TestApp {
     let row = try #require(
       try await database.first(
         """
-        SELECT id, token, sealed_secret,
+        SELECT sealed_secret,
           CASE WHEN previous_secret_until > now() THEN sealed_previous_secret END AS sealed_previous_secret
         FROM devices WHERE platform = 'webhook'
         """))
     let sealed: [Data?] = [try row["sealed_secret"], try row["sealed_previous_secret"]]
-    let device = Device(
-      id: try row["id"], platform: .webhook, token: try row["token"], environment: nil, topic: nil,
-      sealedSecrets: sealed.compactMap(\.self))
-    return try device.secrets(openedWith: dependencies.refreshTokenKeys).map(\.signature)
+    return try sealed.compactMap(\.self).map {
+      try WebhookSecret.opened($0, keys: dependencies.refreshTokenKeys).signature
+    }
   }
 }
 

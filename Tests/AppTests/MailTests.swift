@@ -12,7 +12,7 @@ import Testing
 
 @Suite struct MailTests {
   private struct NoPushes: PushSender {
-    func send(_ push: Push) async throws {}
+    func send(_ push: Push, to device: Device) async throws {}
   }
 
   private func worker(_ app: TestApp, _ mailer: (any MailSender)? = nil) -> NotificationWorker {

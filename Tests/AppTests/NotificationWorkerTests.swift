@@ -1,98 +1,81 @@
 import Foundation
-import Logging
 import Postgres
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import App
 
-/// Keeps what it was asked to send; fails where told to.
-private final class Recorder: PushSender {
-  let sent = Mutex<[Push]>([])
-  let refuses: @Sendable (Push) -> Bool
-  /// Whether what is begun waits.
-  let isHeld = Mutex(false)
-  let begun = Mutex(0)
-
-  init(refusing: @escaping @Sendable (Push) -> Bool = { _ in false }) {
-    refuses = refusing
-  }
-
-  func send(_ push: Push) async throws {
-    begun.withLock { $0 += 1 }
-    while isHeld.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(20)) }
-    if refuses(push) { throw AppError(.unavailable, "down", "down") }
-    sent.withLock { $0.append(push) }
-  }
-
-  var count: Int { sent.withLock { $0.count } }
-}
-
 @Suite struct NotificationWorkerTests {
-  private func worker(_ app: TestApp, _ sender: any PushSender) -> NotificationWorker {
-    NotificationWorker(app.dependencies, sender: sender, mailer: NoMailer(), concurrency: 4)
-  }
-
-  /// Puts rows into the queue: as many subjects, `each` rows for each, in order.
-  private func enqueue(_ app: TestApp, subjects: Int, each: Int = 1) async throws {
-    for round in 0..<each {
-      try await app.database.execute(
-        """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-        SELECT 'test', md5('r' || n)::uuid, md5('s' || n)::uuid, jsonb_build_object('round', \(round), 'n', n)
-        FROM generate_series(1, \(subjects)) AS n
-        """)
-    }
-  }
-
   @Test func `what is due is delivered and forgotten`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await ben.addDevice("bens")
       let request = try await ana.sendFriendRequest(to: ben)
       let recorder = Recorder()
-      try await worker(app, recorder).runOnce()
-      let push = try #require(recorder.sent.withLock { $0.first })
-      #expect(push.type == "friend-request")
-      #expect(push.recipient == ben.id)
-      let payload = try JSON(parsing: push.payload.utf8)
-      #expect(payload["requestId"].string == request)
-      #expect(payload["message"].string == "Ana wants to be friends.")
-      #expect(recorder.count == 1)
+      try await app.worker(recorder).runOnce()
+      let told = try #require(recorder.told.first)
+      #expect(recorder.told.count == 1)
+      #expect(told.token == "bens")
+      #expect(told.push.type == "friend-request")
+      #expect(told.push.recipient == ben.id)
+      #expect(told.push.subject == ana.id)
+      #expect(told.payload["requestId"].string == request)
+      #expect(told.payload["message"].string == "Ana wants to be friends.")
+      // The same as in the inbox.
+      let filed: UUID? = try await app.value("SELECT id FROM notifications")
+      #expect(filed?.uuidString.lowercased() == told.push.id)
+      #expect(try await app.takeNotifications().isEmpty)
+    }
+  }
+
+  @Test func `what is for somebody without a device is done with, unless somebody wants to know`() async throws {
+    try await TestApp.run { app in
+      try await app.enqueue(rounds: 0..<2, to: 1)
+      let (recorder, unheard) = (Recorder(), Recorder())
+      try await app.worker(recorder).runOnce()
+      #expect(try await app.countQueue() == 0)
+      try await app.enqueue(rounds: 2..<4, to: 1)
+      try await NotificationWorker(
+        app.dependencies, sender: recorder, unheard: unheard, mailer: NoMailer(), concurrency: 4
+      ).runOnce()
+      #expect(recorder.told.isEmpty)
+      #expect(unheard.told.map { $0.payload["round"].int } == [2, 3])
     }
   }
 
   @Test func `a failed delivery is tried again later, and blocks nothing but what comes after it`() async throws {
     try await TestApp.run { app in
-      try await enqueue(app, subjects: 2, each: 2)
-      let recorder = Recorder { $0.payload.contains(#""n": 1"#) }
-      let failing = worker(app, recorder)
-      // The first rows of both subjects, then the second one of the subject that does not fail.
-      for _ in 0..<2 { _ = try await failing.step() }
-      #expect(recorder.count == 2)
+      try await app.gatherReaders(2)
+      try await app.enqueue(rounds: 0..<2, to: 2)
+      let recorder = Recorder { _, device in if device.token == "1-1" { throw DeliveryFailure.down } }
+      _ = try await app.worker(recorder).step()
+      #expect(recorder.rounds("2-1") == [0, 1])
+      #expect(recorder.told.count == 2)
       let rows = try await app.database.rows(
-        "SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease FROM notification_queue ORDER BY id"
-      )
+        """
+        SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease
+        FROM notification_queue ORDER BY id
+        """)
       #expect(rows.count == 2)
       #expect(try rows[0]["attempts"] == 1)
       #expect(try rows[0]["waits"] == true)
       #expect(try rows[0]["lease"] == UUID?.none)
-      #expect(try (rows[0]["last_error"] as String?)?.isEmpty == false)
+      #expect(try rows[0]["last_error"] == "down")
       #expect(try rows[1]["attempts"] == 0)
-      try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+      try await app.hurry()
       let healthy = Recorder()
-      try await worker(app, healthy).runOnce()
-      let rounds = try healthy.sent.withLock { $0 }.map { try JSON(parsing: $0.payload.utf8)["round"].int }
-      #expect(rounds == [0, 1])
+      try await app.worker(healthy).runOnce()
+      #expect(healthy.rounds("1-1") == [0, 1])
     }
   }
 
   @Test func `the wait between attempts doubles`() async throws {
     try await TestApp.run { app in
-      try await enqueue(app, subjects: 1)
-      let recorder = Recorder { _ in true }
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let recorder = Recorder { _, _ in throw DeliveryFailure.down }
       for attempt in 0..<6 {
-        _ = try await worker(app, recorder).step()
+        _ = try await app.worker(recorder).step()
         let wait: Double = try #require(
           try await app.value("SELECT extract(epoch FROM due_at - created_at)::float8 FROM notification_queue"))
         let expected = pow(2, Double(attempt))
@@ -100,58 +83,81 @@ private final class Recorder: PushSender {
         #expect((expected * 0.8...expected * 1.2 + 2).contains(wait), "attempt \(attempt): \(wait)")
         try await app.database.execute("UPDATE notification_queue SET due_at = now(), created_at = now()")
       }
+      for attempts in [12, 40, 2000] {
+        #expect((2400...3600).contains(Delivery.delay(after: attempts, notBefore: nil)))
+      }
+      #expect(Delivery.delay(after: 0, notBefore: 90) >= 90)
       try await app.takeNotifications()
     }
   }
 
   @Test func `several workers deliver everything once and each subject in order`() async throws {
     try await TestApp.run { app in
-      try await enqueue(app, subjects: 150, each: 4)
+      try await app.gatherReaders(150)
+      try await app.enqueue(rounds: 0..<4, to: 150)
       let recorder = Recorder()
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<4 { group.addTask { try await worker(app, recorder).runOnce() } }
+        for _ in 0..<4 { group.addTask { try await app.worker(recorder).runOnce() } }
         try await group.waitForAll()
       }
       // A worker stops when nothing is claimable, even if another still holds rows before it.
-      try await worker(app, recorder).runOnce()
-      let pushes = try recorder.sent.withLock { $0 }.map { try JSON(parsing: $0.payload.utf8) }
-      #expect(pushes.count == 600)
-      #expect(Set(recorder.sent.withLock { $0.map(\.id) }).count == 600)
-      for subject in 1...150 {
-        #expect(pushes.filter { $0["n"].int == subject }.map { $0["round"].int } == [0, 1, 2, 3])
-      }
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.told.count == 600)
+      #expect(Set(recorder.told.map(\.push.id)).count == 600)
+      for reader in 1...150 { #expect(recorder.rounds("\(reader)-1") == [0, 1, 2, 3]) }
     }
   }
 
   @Test func `a claim runs out, and its holder can no longer acknowledge`() async throws {
     try await TestApp.run { app in
-      try await enqueue(app, subjects: 1)
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
       let (dead, alive) = (UUID(), UUID())
-      let held = try await NotificationQueue.claim(atMost: 10, lease: dead, seconds: 60, in: app.database)
+      func claim(_ lease: UUID) async throws -> [NotificationQueue.Item] {
+        try await NotificationQueue.claim(atMost: 10, lease: lease, in: app.database).flatMap { $0 }
+      }
+      let held = try await claim(dead)
       #expect(held.count == 1)
-      #expect(try await NotificationQueue.claim(atMost: 10, lease: alive, seconds: 60, in: app.database).isEmpty)
+      #expect(try await claim(alive).isEmpty)
       try await app.database.execute("UPDATE notification_queue SET leased_until = now() - interval '1 second'")
-      let taken = try await NotificationQueue.claim(atMost: 10, lease: alive, seconds: 60, in: app.database)
+      let taken = try await claim(alive)
       #expect(taken.map(\.id) == held.map(\.id))
       #expect(taken[0].attempts == 0)
-      try await NotificationQueue.finish(held.map(\.id), lease: dead, in: app.database)
-      try await NotificationQueue.retry(held[0], because: "late", lease: dead, in: app.database)
-      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(alive)") == 1)
-      try await NotificationQueue.finish(taken.map(\.id), lease: alive, in: app.database)
+      func rows(_ lease: UUID) -> [NotificationQueue.Held] { held.map { .init(id: $0.id, lease: lease) } }
+      let device = Device.ID.new()
+      var finished = Receipts()
+      finished.finish(rows(dead))
+      finished.retry(held[0].id, for: device, nil, after: 0, because: "late")
+      finished.bury(held[0].id, for: device, nil, because: "late")
+      try await finished.write(in: app.database)
+      var others = Receipts()
+      others.retry(rows(dead)[0], nil, after: 0, because: "late")
+      others.release(rows(dead))
+      try await others.write(in: app.database)
+      #expect(try await NotificationQueue.renew(rows(dead), in: app.database).isEmpty)
+      #expect(
+        try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(alive) AND attempts = 0") == 1)
+      #expect(try await app.countQueue() == 1)
+      #expect(try await app.countDead() == 0)
+      #expect(try await NotificationQueue.renew(rows(alive), in: app.database) == Set(held.map(\.id)))
+      var last = Receipts()
+      last.finish(rows(alive))
+      try await last.write(in: app.database)
+      #expect(try await app.countQueue() == 0)
     }
   }
 
-  @Test func `what a killed worker held is taken over`() async throws {
+  @Test func `what a killed worker held is taken over, and that is no failed attempt`() async throws {
     try await TestApp.run { app in
-      try await enqueue(app, subjects: 5)
-      _ = try await NotificationQueue.claim(atMost: 3, lease: UUID(), seconds: 1, in: app.database)
+      try await app.gatherReaders(5)
+      try await app.enqueue(rounds: 0..<2, to: 5)
+      let held = try await NotificationQueue.claim(atMost: 3, lease: UUID(), in: app.database)
+      #expect(held.map(\.count) == [2, 2, 2])
       let recorder = Recorder()
-      let running = Task { try await worker(app, recorder).run() }
-      try await eventually {
-        let left: Int? = try await app.value("SELECT count(*) FROM notification_queue")
-        return left == 0
-      }
-      #expect(recorder.count == 5)
+      let running = Task { try await app.worker(recorder).run() }
+      try await eventually(within: .seconds(15)) { try await app.countQueue() == 0 }
+      #expect(recorder.told.count == 10)
+      for reader in 1...5 { #expect(recorder.rounds("\(reader)-1") == [0, 1]) }
       running.cancel()
       try await running.value
     }
@@ -159,38 +165,21 @@ private final class Recorder: PushSender {
 
   @Test func `what another worker has taken over meanwhile is not begun`() async throws {
     try await TestApp.run { app in
-      try await enqueue(app, subjects: 3)
+      try await app.gatherReaders(3)
+      try await app.enqueue(rounds: 0..<1, to: 3)
       let slow = Recorder()
-      slow.isHeld.withLock { $0 = true }
-      let worker = NotificationWorker(app.dependencies, sender: slow, mailer: NoMailer(), concurrency: 1)
-      let step = Task { try await worker.step() }
-      try await eventually { slow.begun.withLock { $0 } == 1 }
+      slow.hold()
+      let step = Task { try await app.worker(slow, concurrency: 1).step() }
+      try await eventually { slow.begun == 1 }
       let other = UUID()
       try await app.database.execute(
         "UPDATE notification_queue SET lease = \(other) WHERE id > (SELECT min(id) FROM notification_queue)")
-      try await app.database.execute("CREATE SEQUENCE renewals")
-      try await app.database.execute(
-        """
-        CREATE FUNCTION count_renewal() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-          PERFORM nextval('renewals');
-          RETURN NULL;
-        END
-        $$
-        """)
-      try await app.database.execute(
-        """
-        CREATE TRIGGER renewals AFTER UPDATE ON notification_queue
-        FOR EACH STATEMENT EXECUTE FUNCTION count_renewal()
-        """)
+      try await app.countRenewals()
       // Once there is a second renewal, the worker knows what the first has told.
-      try await eventually {
-        let renewals: Int? = try await app.value("SELECT last_value FROM renewals")
-        return renewals.map { $0 >= 2 } ?? false
-      }
-      slow.isHeld.withLock { $0 = false }
+      try await eventually { try await app.renewals() >= 2 }
+      slow.letGo()
       _ = try await step.value
-      #expect(slow.count == 1)
+      #expect(slow.told.count == 1)
       #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(other)") == 2)
       #expect(try await app.takeNotifications().count == 2)
     }
@@ -227,10 +216,10 @@ private final class Recorder: PushSender {
         """)
       try await app.database.execute(
         "CREATE TRIGGER refuse BEFORE DELETE ON mail_tokens FOR EACH ROW EXECUTE FUNCTION refuse()")
-      try await worker(app, Recorder()).runOnce()
+      try await app.worker(Recorder()).runOnce()
       #expect(try await left(app) == [1, 0, 0])
       try await app.database.execute("DROP TRIGGER refuse ON mail_tokens")
-      try await worker(app, Recorder()).runOnce()
+      try await app.worker(Recorder()).runOnce()
       #expect(try await left(app) == [0, 0, 0])
     }
   }
@@ -240,7 +229,7 @@ private final class Recorder: PushSender {
       try await expire(app)
       let told = Task {
         while !Task.isCancelled { await Task.yield() }
-        await worker(app, Recorder()).keepHouse()
+        await app.worker(Recorder()).keepHouse()
       }
       told.cancel()
       await told.value
@@ -251,13 +240,14 @@ private final class Recorder: PushSender {
   @Test func `housekeeping holds up no notification`() async throws {
     try await TestApp.run { app in
       try await expire(app)
-      try await enqueue(app, subjects: 1)
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
       let recorder = Recorder()
       let holder = try Database(Database.Configuration(url: app.databaseURL))
       defer { holder.close() }
       let running = try await holder.transaction { transaction -> Task<Void, any Error> in
         try await transaction.rows("LOCK TABLE retired_usernames IN ACCESS EXCLUSIVE MODE")
-        let running = Task { try await worker(app, recorder).run() }
+        let running = Task { try await app.worker(recorder).run() }
         try await app.waitForLocks(1)
         try await eventually {
           let waiting: Int? = try await app.value("SELECT count(*) FROM notification_queue")
@@ -267,7 +257,7 @@ private final class Recorder: PushSender {
         return running
       }
       try await running.value
-      #expect(recorder.count == 1)
+      #expect(recorder.told.count == 1)
     }
   }
 
@@ -276,7 +266,7 @@ private final class Recorder: PushSender {
       let ana = try await app.signUp("ana")
       _ = try await ana.createEvent("Old", startTime: "2020-01-01T10:00:00Z", endTime: nil)
       _ = try await ana.createEvent("New")
-      #expect(try await ana.stale { try await worker(app, Recorder()).runOnce() } == [.events])
+      #expect(try await ana.stale { try await app.worker(Recorder()).runOnce() } == [.events])
       #expect(try await ana.get("events")["items"].array.map { $0["title"].string } == ["New"])
     }
   }

@@ -80,7 +80,14 @@ extension User {
         AND greatest(sender_id, receiver_id) = greatest(\(blocker), \(other))
       RETURNING sender_id, receiver_id
       """,
-      forgetting(between: blocker, and: other))
+      // A worker that is waited for may have put others in the place of a row, and of these it may yet have made dead
+      // letters.
+      forgettingQueued(between: blocker, and: other), forgettingQueued(between: blocker, and: other),
+      """
+      DELETE FROM dead_letters WHERE id IN (
+        SELECT d.id FROM dead_letters AS d \(about(blocker, other, "d"))
+      )
+      """)
     if ended[0].affected > 0 { change.touch(.friends, of: blocker, other) }
     for request in ended[1] {
       let (sender, receiver): (ID, ID) = (try request["sender_id"], try request["receiver_id"])
@@ -127,18 +134,23 @@ extension User {
 
   /// Deletes what waits in the queue to tell one of two people about the other, or about the other's events. In the
   /// order in which the worker deletes what it has delivered, so that the two do not wait for each other crosswise.
-  private static func forgetting(between one: ID, and other: ID) -> SQL {
+  private static func forgettingQueued(between one: ID, and other: ID) -> SQL {
+    """
+    DELETE FROM notification_queue WHERE id IN (
+      SELECT q.id FROM notification_queue AS q \(about(one, other, "q"))
+      ORDER BY q.id
+      FOR UPDATE OF q
+    )
+    """
+  }
+
+  /// Of a table with what one of two people is to be told of the other.
+  private static func about(_ one: ID, _ other: ID, _ table: SQL) -> SQL {
     let (readers, others) = ([one, other], [other, one])
     return """
-      DELETE FROM notification_queue WHERE id IN (
-        SELECT q.id
-        FROM notification_queue AS q
-        JOIN unnest(\(readers), \(others)) AS pair (reader_id, other_id) ON pair.reader_id = q.recipient_id
-        WHERE q.actor_id = pair.other_id
-          OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = q.subject_id AND e.creator_id = pair.other_id)
-        ORDER BY q.id
-        FOR UPDATE OF q
-      )
+      JOIN unnest(\(readers), \(others)) AS pair (reader_id, other_id) ON pair.reader_id = \(table).recipient_id
+      WHERE \(table).actor_id = pair.other_id
+        OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = \(table).subject_id AND e.creator_id = pair.other_id)
       """
   }
 }

@@ -28,17 +28,25 @@ public struct Event: Sendable {
     /// A day after its end, when it leaves the live lists. Without an end it counts six hours.
     var liveUntil: Timestamp { (endTime ?? startTime.adding(seconds: 6 * 3600)).adding(seconds: 86_400) }
 
-    /// The parts in which another plan differs: the API's names, and words for people.
+    /// An hour before the start, when who is going is reminded of it; nil if that has passed.
+    func remindAt(now: Timestamp = .now()) -> Timestamp? {
+      let time = startTime.adding(seconds: -3600)
+      return time > now ? time : nil
+    }
+
+    /// Its parts: the API's names, and words for people.
+    static let parts: [(field: String, word: String)] = [
+      ("title", "the title"), ("note", "the note"), ("startTime", "the time"), ("endTime", "the end"),
+      ("timeZone", "the time zone"), ("location", "the place"), ("capacity", "the number of places"),
+    ]
+
+    /// The parts in which another plan differs.
     func differences(from old: Plan) -> [(field: String, word: String)] {
-      var found: [(String, String)] = []
-      if title != old.title { found.append(("title", "the title")) }
-      if note != old.note { found.append(("note", "the note")) }
-      if startTime != old.startTime { found.append(("startTime", "the time")) }
-      if endTime != old.endTime { found.append(("endTime", "the end")) }
-      if timeZone != old.timeZone { found.append(("timeZone", "the time zone")) }
-      if location != old.location { found.append(("location", "the place")) }
-      if capacity != old.capacity { found.append(("capacity", "the number of places")) }
-      return found
+      let differs = [
+        title != old.title, note != old.note, startTime != old.startTime, endTime != old.endTime,
+        timeZone != old.timeZone, location != old.location, capacity != old.capacity,
+      ]
+      return zip(Self.parts, differs).filter { $0.1 }.map { $0.0 }
     }
   }
 
@@ -155,12 +163,12 @@ public struct Event: Sendable {
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        live_until
+        live_until, remind_at
       )
       VALUES (
         \(id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(plan.location?.name), \(plan.location?.latitude), \(plan.location?.longitude), \(plan.capacity.map(Int32.init)),
-        \(plan.liveUntil)
+        \(plan.liveUntil), \(plan.remindAt())
       )
       """)
     change.touch(.events, of: creator)
@@ -182,13 +190,15 @@ public struct Event: Sendable {
     let new = try edit(old)
     let differences = new.differences(from: old)
     guard !differences.isEmpty else { return }
+    // Of a start that has not moved nobody is reminded twice.
+    let remindAt: SQL = new.startTime == old.startTime ? "remind_at" : "\(new.remindAt())"
     change.write(
       """
       UPDATE events
       SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
         time_zone = \(new.timeZone), location_name = \(new.location?.name), latitude = \(new.location?.latitude),
         longitude = \(new.location?.longitude), capacity = \(new.capacity.map(Int32.init)),
-        live_until = \(new.liveUntil), version = version + 1, updated_at = clock_timestamp()
+        live_until = \(new.liveUntil), remind_at = \(remindAt), version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
     change.touch(.events, of: creator)
@@ -212,7 +222,8 @@ public struct Event: Sendable {
     if let version, try row["version"] != version { throw AppError.lostUpdate }
     change.write(
       """
-      UPDATE events SET status = 'cancelled', version = version + 1, updated_at = clock_timestamp()
+      UPDATE events
+      SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
     change.touch(.events, of: creator)
@@ -261,6 +272,30 @@ public struct Event: Sendable {
   private static func refusal(_ id: ID, for user: User.ID, in change: Change) async throws -> AppError {
     let invited = try await change.first("SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)")
     return invited == nil ? AppError.eventNotFound : AppError.notTheCreator
+  }
+
+  /// Reminds who is going, and the host, of the event that is due for it the longest: of one that is still to come.
+  /// Whoever is changing one at this moment is not waited for.
+  ///
+  /// - Returns: false if there is none.
+  static func remindOfNext(in change: Change) async throws -> Bool {
+    let row = try await change.first(
+      """
+      SELECT id, title, start_time,
+        status = 'scheduled' AND archived_at IS NULL AND start_time > clock_timestamp() AS is_to_come
+      FROM events
+      WHERE remind_at <= now()
+      ORDER BY remind_at, id
+      LIMIT 1
+      FOR NO KEY UPDATE SKIP LOCKED
+      """)
+    guard let row else { return false }
+    let id: ID = try row["id"]
+    try await change.rows("UPDATE events SET remind_at = NULL WHERE id = \(id)")
+    if try row["is_to_come"] {
+      change.notifyGoers(.eventReminder(id, try row["title"], start: try row["start_time"]))
+    }
+    return true
   }
 
   /// Moves events that ended a day ago from the live lists to the archive: a write like any other, so that no list

@@ -97,10 +97,46 @@ struct Notice: Sendable {
       [("eventId", event)])
   }
 
+  /// - Parameter start: of the event, which is to come.
+  static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp, now: Timestamp = .now()) -> Notice {
+    // Told late, it does not tell of an hour.
+    let time = start < now.adding(seconds: 50 * 60) ? "soon" : "in an hour"
+    return Notice("event-reminder", about: event.rawValue, "“\(title)” starts \(time).", [("eventId", event)])
+  }
+
   static func sessionRevoked(_ session: Session.ID) -> Notice {
     Notice(
       .sessionRevoked, about: session.rawValue,
       "One of your sessions was ended, because a copy of its token was used. Change your password if it was not you.",
       [("sessionId", session)])
+  }
+}
+
+extension Notice {
+  static let eventUpdate = "event-updated"
+
+  /// Several updates of one event, oldest first, as one: what has changed by any of them, told as the newest tells it.
+  ///
+  /// - Returns: nil if one of them is not as this release writes it.
+  static func merged(_ updates: [JSONDocument]) -> JSONDocument? {
+    let words = Dictionary(uniqueKeysWithValues: Event.Plan.parts.map { ($0.field, $0.word) })
+    var changes: [(field: String, word: String)] = []
+    var newest: [String: JSON] = [:]
+    for update in updates {
+      guard case .object(let members)? = try? JSON(parsing: update.text.utf8),
+        case .array(let fields)? = members["changes"]
+      else { return nil }
+      newest = members
+      for case .string(let field) in fields where !changes.contains(where: { $0.field == field }) {
+        guard let word = words[field] else { return nil }
+        changes.append((field, word))
+      }
+    }
+    // Nothing that stands behind a title looks like this, but a title may.
+    guard case .string(let message)? = newest["message"], case .string(let event)? = newest["eventId"],
+      let id = Event.ID(event), let end = message.range(of: "” has changed: ", options: .backwards),
+      message.first == "“"
+    else { return nil }
+    return eventUpdated(id, String(message[..<end.lowerBound].dropFirst()), changes: changes).payload
   }
 }

@@ -23,18 +23,10 @@ enum WebhookAddress {
   /// Whether a host is, by its looks, of this machine or its network.
   private static func isPrivate(_ host: String) -> Bool {
     let name = host.lowercased().trimmingCharacters(in: CharacterSet(charactersIn: "[]."))
-    if let address = IPAddress(name) { return privateNetworks.contains(address) }
+    if let address = IPAddress(name) { return !address.isPublic }
     let last = name.split(separator: ".").last ?? ""
     // Systems read 127.1, 2130706433 and 0x7f000001 as addresses, too; and none of the Internet's names ends so.
     return name == "localhost" || last == "localhost" || last.allSatisfy(\.isNumber) || last.hasPrefix("0x")
       || name.contains(":")
   }
-
-  private static let privateNetworks =
-    TrustedProxies(
-      [
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-        "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "::/128", "::1/128", "64:ff9b::/96", "fc00::/7", "fe80::/10",
-        "ff00::/8",
-      ].joined(separator: ",")) ?? TrustedProxies()
 }

@@ -145,21 +145,23 @@ public struct DemoSeed: Sendable {
       title: event.title, note: event.note, startTime: start,
       endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone)
     let archivedAt = plan.liveUntil <= Timestamp(now) ? plan.liveUntil : nil
+    let remindAt = event.status == Event.Status.cancelled.rawValue ? nil : plan.remindAt(now: Timestamp(now))
     let invitedAt = Timestamp(now).adding(seconds: min(event.day, 0) * 86_400 - 14 * 86_400)
     try await change.rows(
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, live_until, archived_at, created_at, updated_at
+        status, live_until, remind_at, archived_at, created_at, updated_at
       )
       VALUES (
         \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
-        \(event.capacity.map(Int32.init)), \(event.status ?? "scheduled"), \(plan.liveUntil), \(archivedAt),
-        \(invitedAt), \(invitedAt)
+        \(event.capacity.map(Int32.init)), \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt),
+        \(archivedAt), \(invitedAt), \(invitedAt)
       )
       ON CONFLICT (id) DO UPDATE
       SET start_time = excluded.start_time, end_time = excluded.end_time, live_until = excluded.live_until,
+        remind_at = CASE WHEN events.status = 'scheduled' THEN excluded.remind_at END,
         archived_at = excluded.archived_at
       """)
     // It may have been over when its host blocked a guest, who stayed.

@@ -120,8 +120,8 @@ public struct LoadSeed: Sendable {
       into: "events",
       columns: """
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        live_until, archived_at, invited_count, going_count, maybe_count, declined_count, waitlisted_count, created_at,
-        updated_at
+        live_until, remind_at, archived_at, invited_count, going_count, maybe_count, declined_count, waitlisted_count,
+        created_at, updated_at
         """
     ) { rows in
       for number in 0..<total {
@@ -131,8 +131,9 @@ public struct LoadSeed: Sendable {
         try rows.append(
           eventID(number).rawValue, userID(number / Self.eventsEach).rawValue, plan.title, plan.note, plan.startTime,
           plan.endTime, plan.timeZone, plan.location?.name, plan.location?.latitude, plan.location?.longitude,
-          plan.capacity.map(Int32.init), plan.liveUntil, plan.liveUntil <= start ? plan.liveUntil : nil,
-          count(.invited), count(.going), count(.maybe), count(.declined), count(.waitlisted), made.created,
+          plan.capacity.map(Int32.init), plan.liveUntil, plan.remindAt(now: start),
+          plan.liveUntil <= start ? plan.liveUntil : nil, count(.invited), count(.going), count(.maybe),
+          count(.declined), count(.waitlisted), made.created,
           made.created)
         if number % 10_000 == 0 { progress("events", Double(number) / Double(total)) }
       }

@@ -6,7 +6,7 @@ extension User {
   /// - Their coming events are cancelled, and everybody invited who has not declined is told. They and the past ones
   ///   stay, without a creator.
   /// - They are off every guest list; whoever waited longest for their place has it.
-  /// - Nothing in the queue is for them any more, or names them.
+  /// - Nothing in the queue, among the dead letters or in an inbox is for them any more, or names them.
   /// - The username stays free of others for 30 days.
   ///
   /// - Throws: ``AppError/sessionEnded`` without an account.
@@ -29,17 +29,11 @@ extension User {
     try await Session.endAll(of: id, in: change)
     try await change.pipeline(
       "UPDATE sessions SET device = NULL WHERE user_id = \(id)",
-      // After the sessions: a stolen token's notification is written under the lock of its session. In the order in which
-      // workers lock what they hold.
-      """
-      WITH theirs AS MATERIALIZED (
-        SELECT id FROM notification_queue
-        WHERE recipient_id = \(id) OR actor_id = \(id)
-        ORDER BY id
-        FOR UPDATE
-      )
-      DELETE FROM notification_queue AS q USING theirs WHERE q.id = theirs.id
-      """,
+      // After the sessions: a stolen token's notification is written under the lock of its session. A worker that is
+      // waited for may have put others in the place of a row, one for each device; and of these it may yet have made
+      // dead letters.
+      forgettingQueued(about: id), forgettingQueued(about: id),
+      "DELETE FROM dead_letters WHERE recipient_id = \(id) OR actor_id = \(id)",
       // What is deleted at the end, after the stamps, must be ours by then: a token may be being forgotten, and two who
       // go may have asked each other.
       "DELETE FROM mail_tokens WHERE user_id = \(id)",
@@ -57,10 +51,27 @@ extension User {
     change.touchWhoSees(id)
     // All of theirs too, although they go: so they are locked in the same order as everybody's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
+    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE actor_id = \(id)")
     try await cancelComingEvents(of: id, in: change)
     try await Invitation.leave(where: "i.user_id = \(id)", in: change)
-    // With it go the picture, friendships, requests, blocks, what is muted, and stamps.
+    // Under the inboxes' stamps, as what is in them was filed, and is marked as read.
+    change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
+    change.erase("DELETE FROM notifications WHERE actor_id = \(id)")
+    // With it go the picture, devices, what is muted, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
+  }
+
+  /// Deletes what waits for a person, or names them: in the order in which workers lock what they hold.
+  private static func forgettingQueued(about id: ID) -> SQL {
+    """
+    WITH theirs AS MATERIALIZED (
+      SELECT id FROM notification_queue
+      WHERE recipient_id = \(id) OR actor_id = \(id)
+      ORDER BY id
+      FOR UPDATE
+    )
+    DELETE FROM notification_queue AS q USING theirs WHERE q.id = theirs.id
+    """
   }
 
   /// Cancels what a person was still going to host. Their events are locked by the caller, and touched.
@@ -69,7 +80,7 @@ extension User {
     let cancelled = try await change.rows(
       """
       UPDATE events
-      SET status = 'cancelled', version = version + 1, updated_at = clock_timestamp()
+      SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
       WHERE creator_id = \(host) AND status = 'scheduled' AND archived_at IS NULL
         AND live_until > clock_timestamp() + interval '24 hours'
       RETURNING id, title

@@ -186,8 +186,12 @@ extension Export.Section {
       more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
     Self(
       name: "notifications", table: "notification_queue", owners: ["recipient_id"], key: .bigint("id"),
-      values: ["notification_id", "type", "subject_id", "payload", "attempts"], times: ["created_at", "due_at"],
-      withheld: ["id", "last_error", "leased_until", "lease"]),
+      values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
+      times: ["created_at", "due_at"], withheld: ["id", "actor_id", "last_error", "leased_until", "lease"]),
+    Self(
+      name: "deadLetters", table: "dead_letters", owners: ["recipient_id"], key: .bigint("id"),
+      values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
+      times: ["created_at", "died_at"], withheld: ["id", "actor_id", "last_error"]),
     Self(
       name: "inbox", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
       values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "read_at"], people: ["actor_id"]),

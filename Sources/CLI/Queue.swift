@@ -1,0 +1,129 @@
+import App
+import ArgumentParser
+import Foundation
+import Postgres
+
+struct Queue: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Look into the queue of notifications and mails, and its dead letters.",
+    subcommands: [Stats.self, List.self, Retry.self, Purge.self])
+
+  fileprivate static func withDatabase(_ body: (Database) async throws -> Void) async throws {
+    let configuration = try await MusterConfiguration.loadForTools()
+    let database = try Database(configuration.database("muster queue", logger: makeLogger()))
+    defer { database.close() }
+    try await body(database)
+  }
+
+  fileprivate static func printJSON(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+  }
+
+  struct Stats: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Count what is due, waits for a later attempt, is in flight, and was given up.")
+
+    @Flag(help: "For scripts.")
+    var json = false
+
+    func run() async throws {
+      try await withDatabase { database in
+        let stats = try await QueueStats.read(in: database)
+        if json { return try printJSON(stats) }
+        for (name, counts) in [("all", stats.total)]
+          + stats.types.map({ ($0.key, $0.value) }).sorted(by: { $0.0 < $1.0 })
+        {
+          print(
+            name.padding(toLength: 24, withPad: " ", startingAt: 0),
+            "due \(counts.due)  waiting \(counts.waiting)  in flight \(counts.inFlight)  dead \(counts.dead)")
+        }
+        if let age = stats.oldestDueSeconds { print("oldest due: \(Int(age)) s ago") }
+      }
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List rows: number, time, type, recipient, device, attempts and the last error.")
+
+    @Flag(help: "Dead letters, the latest first.")
+    var dead = false
+
+    @Option(help: "Only of this type, like event-updated or mail-verify-email.")
+    var type: String?
+
+    @Option(help: "At most so many.")
+    var limit = 100
+
+    @Flag(help: "For scripts.")
+    var json = false
+
+    func validate() throws {
+      guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000") }
+    }
+
+    func run() async throws {
+      try await withDatabase { database in
+        let rows = try await QueueRow.list(dead: dead, ofType: type, atMost: limit, in: database)
+        if json { return try printJSON(rows) }
+        for row in rows {
+          let device = row.device.map { "device \($0)  " } ?? ""
+          let error = row.lastError.map { "  \($0)" } ?? ""
+          print("\(row.id)  \(row.time)  \(row.type)  for \(row.recipient)  \(device)attempts \(row.attempts)\(error)")
+        }
+      }
+    }
+  }
+
+  struct Retry: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Put dead letters back into the queue, due now.")
+
+    @Argument(help: "Their numbers, as `list --dead` shows them.")
+    var ids: [Int64] = []
+
+    @Flag(help: "All of them.")
+    var all = false
+
+    @Option(help: "With --all: only of this type.")
+    var type: String?
+
+    func validate() throws {
+      guard ids.isEmpty == all else { throw ValidationError("Name the dead letters to retry, or say --all.") }
+      guard all || type == nil else { throw ValidationError("--type goes with --all.") }
+    }
+
+    func run() async throws {
+      try await withDatabase { database in
+        let count = try await DeadLetter.retry(all ? nil : ids, ofType: type, in: database)
+        print("retried \(count)")
+      }
+    }
+  }
+
+  struct Purge: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Delete dead letters for good.")
+
+    @Flag(help: "Must be said: nothing else is deleted by hand.")
+    var dead = false
+
+    @Option(help: "Only those given up so many days ago.")
+    var olderThan = 0
+
+    func validate() throws {
+      guard dead else { throw ValidationError("Say --dead: only dead letters can be purged.") }
+      guard (0...36_500).contains(olderThan) else { throw ValidationError("--older-than must be from 0 to 36500") }
+    }
+
+    func run() async throws {
+      try await withDatabase { database in
+        var count = 0
+        while case let purged = try await DeadLetter.purge(olderThan: olderThan, in: database), purged > 0 {
+          count += purged
+        }
+        print("purged \(count)")
+      }
+    }
+  }
+}

@@ -1,0 +1,258 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+@Suite struct DeadLetterTests {
+  /// Has what is in the queue given up.
+  private func refuseAll(_ app: TestApp) async throws {
+    try await app.worker(Recorder { _, _ in throw DeliveryFailure.refused }).runOnce()
+  }
+
+  @Test func `dead letters are put back as if never tried, and delivered to the device that they are for`() async throws
+  {
+    try await TestApp.run { app in
+      try await app.gatherReaders(2, devices: 2)
+      try await app.enqueue(rounds: 0..<2, to: 2)
+      try await refuseAll(app)
+      #expect(try await app.countDead() == 8)
+      #expect(try await app.countQueue() == 0)
+      let one: Int64 = try #require(try await app.value("SELECT min(id) FROM dead_letters"))
+      #expect(try await DeadLetter.retry([one, 4711], in: app.database) == 1)
+      #expect(try await DeadLetter.retry(ofType: "other", in: app.database) == 0)
+      #expect(try await app.value("SELECT max(attempts) FROM notification_queue WHERE last_error IS NULL") == 0)
+      #expect(try await DeadLetter.retry(ofType: "test", in: app.database) == 7)
+      #expect(try await app.countDead() == 0)
+      let recorder = Recorder()
+      try await app.worker(recorder).runOnce()
+      for token in ["1-1", "1-2", "2-1", "2-2"] {
+        #expect(Set(recorder.rounds(token)) == [0, 1], "\(token)")
+        #expect(recorder.rounds(token).count == 2)
+      }
+      #expect(try await DeadLetter.retry(in: app.database) == 0)
+    }
+  }
+
+  @Test func `many are put back, and none of those that are given up again meanwhile`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.database.execute(
+        """
+        INSERT INTO dead_letters (
+          id, notification_id, type, recipient_id, subject_id, payload, created_at, attempts
+        )
+        SELECT n, uuid_v7(), 'test', md5('r1')::uuid, uuid_v7(), '{"round": 1}', now(), 1
+        FROM generate_series(1, 1203) AS n
+        """)
+      let refusing = Task { try await app.worker(Recorder { _, _ in throw DeliveryFailure.refused }).run() }
+      #expect(try await DeadLetter.retry(in: app.database) == 1203)
+      try await eventually(within: .seconds(30)) { try await app.countQueue() == 0 }
+      refusing.cancel()
+      try await refusing.value
+      #expect(try await app.countDead() == 1203)
+    }
+  }
+
+  @Test func `they are forgotten after 30 days, and inboxes emptied after 90, which their stamps tell`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await app.gatherReaders(2)
+      try await app.enqueue(rounds: 0..<1, to: 2)
+      try await refuseAll(app)
+      try await app.database.execute(
+        "UPDATE dead_letters SET died_at = now() - interval '29 days 23 hours' WHERE recipient_id = md5('r1')::uuid")
+      try await app.database.execute(
+        "UPDATE dead_letters SET died_at = now() - interval '30 days 1 hour' WHERE recipient_id = md5('r2')::uuid")
+      // Ben was asked, Ana heard that he accepted.
+      #expect(try await app.value("SELECT count(*) FROM notifications") == 2)
+      try await app.database.execute(
+        """
+        UPDATE notifications SET filed_at = now() - make_interval(days => CASE recipient_id WHEN \(ana.userID) THEN 89 ELSE 91 END)
+        """)
+      func stamp(_ phone: Phone) async throws -> Timestamp? {
+        try await app.value(
+          "SELECT stamp FROM collection_stamps WHERE user_id = \(phone.userID) AND collection = 'notifications'")
+      }
+      let before = (ana: try await stamp(ana), ben: try await stamp(ben))
+      await app.worker(Recorder()).keepHouse()
+      #expect(try await app.countDead() == 1)
+      let left: User.ID? = try await app.value("SELECT recipient_id FROM notifications")
+      #expect(left == ana.userID)
+      let after = (ana: try await stamp(ana), ben: try await stamp(ben))
+      #expect(after.ana == before.ana)
+      #expect(after.ben != before.ben)
+    }
+  }
+
+  // MARK: People who go, and who are hidden
+
+  @Test func `with an account go its dead letters and inbox, and what names it elsewhere`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      for (phone, token) in [(ana, "anas"), (ben, "bens")] { try await phone.addDevice(token) }
+      let event = try await ana.createEvent("Picnic", inviting: [ben])["id"].string ?? ""
+      try await ben.answer("going", to: event)
+      try await refuseAll(app)
+      #expect(try await app.countDead() == 2)
+      func stamp() async throws -> Timestamp? {
+        try await app.value(
+          "SELECT stamp FROM collection_stamps WHERE user_id = \(ana.userID) AND collection = 'notifications'")
+      }
+      let before = try await stamp()
+      try await ben.deleteAccount()
+      #expect(try await app.countDead() == 0)
+      let named: Int? = try await app.value(
+        "SELECT count(*) FROM notifications WHERE recipient_id = \(ben.userID) OR actor_id = \(ben.userID)")
+      #expect(named == 0)
+      #expect(try await app.value("SELECT count(*) FROM devices") == 1)
+      #expect(try await stamp() != before)
+    }
+  }
+
+  @Test func `a block takes the dead letters of the two, and no other`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await app.befriend(ben, cleo)
+      for (phone, token) in [(ana, "anas"), (ben, "bens"), (cleo, "cleos")] { try await phone.addDevice(token) }
+      let event = try await ben.createEvent("Picnic", inviting: [ana, cleo])["id"].string ?? ""
+      try await ana.answer("maybe", to: event)
+      try await cleo.answer("going", to: event)
+      try await refuseAll(app)
+      #expect(try await app.countDead() == 4)
+      try await ana.block(ben)
+      let left = try await app.database.rows("SELECT recipient_id, actor_id FROM dead_letters ORDER BY id")
+      #expect(left.count == 2)
+      for row in left {
+        let people: [User.ID?] = [try row["recipient_id"], try row["actor_id"]]
+        #expect(!people.contains(ana.userID))
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an account that goes while its notifications fail leaves nothing behind`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let cleo = try await app.signUp("cleo")
+      for round in 0..<8 {
+        let ana = try await app.signUp("ana\(round)")
+        for device in 0..<3 { try await ana.addDevice("\(round)-\(device)") }
+        try await app.befriend(ana, cleo)
+        for number in 0..<4 { try await cleo.createEvent("Event \(number)", inviting: [ana]) }
+        let recorder = Recorder { _, device in throw device.token.hasSuffix("2") ? DeliveryFailure.refused : .down }
+        let workers = (0..<2).map { _ in Task { try await app.worker(recorder).run() } }
+        if round.isMultiple(of: 2) { try await eventually { recorder.begun > 0 } }
+        try await ana.deleteAccount()
+        for worker in workers {
+          worker.cancel()
+          try await worker.value
+        }
+        for table in ["notification_queue", "dead_letters"] {
+          let left: Int? = try await app.value(
+            """
+            SELECT count(*) FROM \(unescaped: table)
+            WHERE type NOT LIKE 'mail-%' AND (recipient_id = \(ana.userID) OR actor_id = \(ana.userID))
+            """)
+          #expect(left == 0, "\(table) in round \(round)")
+        }
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `the export has what waits, and what was given up`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await ana.addDevice("anas")
+      try await ben.createEvent("Given up", inviting: [ana])
+      try await refuseAll(app)
+      try await ben.createEvent("Waiting", inviting: [ana])
+      let export = try await ana.get("users/me/export")
+      func messages(_ section: String) -> [String?] { export[section].array.map { $0["payload"]["message"].string } }
+      #expect(messages("deadLetters") == ["Ben invited you to “Given up”."])
+      #expect(messages("notifications").contains("Ben invited you to “Waiting”."))
+      #expect(export["deadLetters"][0]["diedAt"].string?.hasSuffix("Z") == true)
+      try await app.takeNotifications()
+    }
+  }
+}
+
+/// `muster queue` as a process.
+@Suite struct QueueCommandTests {
+  private func queue(_ app: TestApp, _ arguments: String...) async throws -> Program {
+    let program = try Program(
+      Program.path("muster"), ["queue"] + arguments, environment: ["DATABASE_URL": app.databaseURL], in: "/tmp")
+    _ = try await program.exitStatus()
+    return program
+  }
+
+  @Test func `an operator counts, looks, retries and purges`() async throws {
+    try await TestApp.run { app in
+      _ = try await app.signUp("ana")
+      try await app.gatherReaders(3)
+      try await app.enqueue(rounds: 0..<3, to: 3)
+      let recorder = Recorder { push, device in
+        if device.token == "1-1" { throw DeliveryFailure.refused }
+        if device.token == "2-1" { throw DeliveryFailure.down }
+      }
+      _ = try await app.worker(recorder).step()
+      try await app.database.execute(
+        "UPDATE notification_queue SET due_at = now() + interval '1 hour' WHERE attempts > 0")
+      try await app.enqueue(rounds: 3..<4, to: 3)
+      try await app.database.execute(
+        """
+        UPDATE notification_queue SET lease = uuid_v7(), leased_until = now() + interval '1 hour'
+        WHERE recipient_id = md5('r3')::uuid
+        """)
+      try await app.database.execute(
+        "UPDATE notification_queue SET due_at = now() - interval '90 seconds' WHERE recipient_id = md5('r1')::uuid")
+
+      let stats = try await queue(app, "stats", "--json")
+      #expect(try await stats.exitStatus() == 0, "\(stats.standardError)")
+      let json = try JSON(parsing: stats.standardOutput.utf8)
+      // Due: one for each of the first two readers. Waiting: what was tried, and two rows behind it.
+      let tests = json["types"]["test"]
+      #expect([tests["due"].int, tests["waiting"].int, tests["inFlight"].int, tests["dead"].int] == [2, 3, 1, 3])
+      #expect(json["types"]["mail-verify-email"]["due"].int == 1)
+      #expect(json["total"]["due"].int == 3)
+      let figures = try await QueueStats.read(in: app.database)
+      #expect((90..<300).contains(figures.oldestDueSeconds ?? 0))
+      let text = try await queue(app, "stats").standardOutput
+      #expect(text.contains("in flight 1") && text.contains("oldest due: "))
+
+      let waiting = try await queue(app, "list", "--type", "test", "--json").standardOutput
+      let rows = try JSON(parsing: waiting.utf8).array
+      #expect(rows.count == 6)
+      #expect(rows.compactMap { $0["lastError"].string } == ["down"])
+      let all = try await queue(app, "list").standardOutput
+      #expect(all.split(separator: "\n").count == 7)
+      #expect(!all.contains("@") && !all.contains("2-1 "))
+      #expect(try await queue(app, "list", "--limit", "2").standardOutput.split(separator: "\n").count == 2)
+
+      let dead = try await queue(app, "list", "--dead").standardOutput.split(separator: "\n").map(String.init)
+      #expect(dead.count == 3 && dead.allSatisfy { $0.contains("refused") && $0.contains("attempts 1") })
+      let number = try #require(dead[0].split(separator: " ").first.map(String.init))
+      #expect(try await queue(app, "retry", number).standardOutput == "retried 1\n")
+      #expect(try await app.countDead() == 2)
+      #expect(try await queue(app, "purge", "--dead", "--older-than", "1").standardOutput == "purged 0\n")
+      #expect(try await queue(app, "retry", "--all", "--type", "other").standardOutput == "retried 0\n")
+      try await app.database.execute(
+        "UPDATE dead_letters SET died_at = now() - interval '2 days' WHERE id = (SELECT min(id) FROM dead_letters)")
+      #expect(try await queue(app, "purge", "--dead", "--older-than", "1").standardOutput == "purged 1\n")
+      #expect(try await queue(app, "retry", "--all").standardOutput == "retried 1\n")
+      #expect(try await app.countDead() == 0)
+      #expect(try await queue(app, "purge", "--dead").standardOutput == "purged 0\n")
+      for wrong in [
+        ["retry"], ["retry", "--all", "1"], ["retry", "1", "--type", "test"], ["purge"], ["list", "--limit", "0"],
+      ] {
+        let program = try Program(
+          Program.path("muster"), ["queue"] + wrong, environment: ["DATABASE_URL": app.databaseURL], in: "/tmp")
+        #expect(try await program.exitStatus() == 64, "\(wrong)")
+      }
+      try await app.takeNotifications()
+      try await app.takeMails()
+    }
+  }
+}

@@ -1,0 +1,428 @@
+import Foundation
+import Postgres
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+@Suite struct DeliveryTests {
+  // MARK: Devices
+
+  @Test func `a device that fails neither blocks nor repeats another, and gets everything in its order`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1, devices: 2)
+      let isDown = Switch(true)
+      let recorder = Recorder { _, device in if device.token == "1-2", isDown.isOn { throw DeliveryFailure.down } }
+      try await app.enqueue(rounds: 0..<2, to: 1)
+      _ = try await app.worker(recorder).step()
+      // It will be long until the next attempt, however slow this machine is.
+      try await app.database.execute(
+        "UPDATE notification_queue SET due_at = now() + interval '1 hour' WHERE attempts > 0")
+      // What comes now goes to the one device, and for the other behind what it still waits for.
+      try await app.enqueue(rounds: 2..<4, to: 1)
+      _ = try await app.worker(recorder).step()
+      #expect(recorder.rounds("1-1") == [0, 1, 2, 3])
+      #expect(recorder.rounds("1-2") == [])
+      // It was tried once only.
+      #expect(recorder.begun == 5)
+      let rows = try await app.database.rows(
+        "SELECT (payload->>'round')::bigint AS round, attempts FROM notification_queue ORDER BY id")
+      #expect(try rows.map { try $0["round"] as Int } == [0, 1, 2, 3])
+      #expect(try rows.map { try $0["attempts"] as Int } == [1, 0, 0, 0])
+      isDown.turn(false)
+      try await app.hurry()
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.rounds("1-1") == [0, 1, 2, 3])
+      #expect(recorder.rounds("1-2") == [0, 1, 2, 3])
+      #expect(Set(recorder.told.map(\.push.id)).count == 4)
+      #expect(try await app.countQueue() == 0)
+    }
+  }
+
+  @Test func `a device that its provider does not know is forgotten, and what waits for it`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(2, devices: 2)
+      try await app.enqueue(rounds: 0..<3, to: 2)
+      let recorder = Recorder { _, device in if device.token == "1-1" { throw DeliveryFailure.unknownDevice } }
+      try await app.worker(recorder).runOnce()
+      let left = try await app.database.rows("SELECT token FROM devices ORDER BY token")
+      #expect(try left.map { try $0[0] as String } == ["1-2", "2-1", "2-2"])
+      for token in ["1-2", "2-1", "2-2"] { #expect(recorder.rounds(token) == [0, 1, 2]) }
+      #expect(try await app.countQueue() == 0)
+      #expect(try await app.countDead() == 0)
+    }
+  }
+
+  @Test func `a device that has another token by then is kept, and told there`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<3, to: 1)
+      let recorder = Recorder { _, device in
+        guard device.token == "1-1" else { return }
+        try await app.database.execute("UPDATE devices SET token = 'new' WHERE id = \(device.id)")
+        throw DeliveryFailure.unknownDevice
+      }
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.rounds("new") == [0, 1, 2])
+      #expect(try await app.value("SELECT count(*) FROM devices") == 1)
+    }
+  }
+
+  @Test func `what is quiet, and who has logged out, is told nothing`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(3)
+      try await app.enqueue(rounds: 0..<2, to: 3)
+      try await app.database.execute(
+        "INSERT INTO muted_notifications (user_id, type) VALUES (md5('r1')::uuid, 'test'), (md5('r2')::uuid, 'other')")
+      try await app.database.execute("UPDATE sessions SET ended_at = now() WHERE id = md5('t3')::uuid")
+      let recorder = Recorder()
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.told.map(\.token) == ["2-1", "2-1"])
+      #expect(try await app.countQueue() == 0)
+      // Its device is forgotten.
+      #expect(try await app.value("SELECT count(*) FROM devices") == 2)
+    }
+  }
+
+  // MARK: Edits
+
+  @Test func `edits of one event that wait are told as one, as the newest tells it`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await ben.addDevice("bens")
+      let event = try await ana.createEvent("Picnic", inviting: [ben])["id"].string ?? ""
+      try await ana.edit(event, #"{"note": "Bring cake"}"#)
+      try await ana.edit(event, #"{"startTime": "2030-05-01T19:00:00Z", "note": "Bring bread"}"#)
+      try await ana.edit(event, #"{"title": "” has changed: “"}"#)
+      let newest: UUID? = try await app.value(
+        "SELECT id FROM notifications WHERE type = 'event-updated' ORDER BY filed_at DESC LIMIT 1")
+      let isDown = Switch(true)
+      let recorder = Recorder { push, _ in if isDown.isOn, push.type == "event-updated" { throw DeliveryFailure.down } }
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.told.map(\.push.type) == ["event-invited"])
+      // One edit more must not change what was tried.
+      try await ana.edit(event, #"{"capacity": 4}"#)
+      isDown.turn(false)
+      try await app.hurry()
+      try await app.worker(recorder).runOnce()
+      let told = recorder.told.dropFirst()
+      #expect(told.map(\.push.type) == ["event-updated", "event-updated"])
+      let merged = try #require(told.first)
+      #expect(merged.push.id == newest?.uuidString.lowercased())
+      #expect(merged.payload["changes"].array.map(\.string) == ["note", "startTime", "title"])
+      #expect(merged.payload["eventId"].string == event)
+      #expect(merged.payload["message"].string == "“” has changed: “” has changed: the note, the time, the title.")
+      #expect(told.last?.payload["changes"].array.map(\.string) == ["capacity"])
+      // The inbox has all of them.
+      #expect(try await app.value("SELECT count(*) FROM notifications WHERE type = 'event-updated'") == 4)
+    }
+  }
+
+  // MARK: Failures
+
+  @Test func `what is refused for good is a dead letter, and what comes after it is delivered`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1, devices: 2)
+      try await app.enqueue(rounds: 0..<3, to: 1)
+      let recorder = Recorder { push, device in
+        if device.token == "1-1", push.payload.contains(#""round": 1"#) { throw DeliveryFailure.refused }
+      }
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.rounds("1-1") == [0, 2])
+      #expect(recorder.rounds("1-2") == [0, 1, 2])
+      #expect(try await app.countQueue() == 0)
+      let dead = try #require(
+        try await app.database.first(
+          """
+          SELECT l.last_error, l.attempts, l.payload->>'round' AS round, d.token
+          FROM dead_letters AS l JOIN devices AS d ON d.id = l.device_id
+          """))
+      #expect(try dead["last_error"] == "refused")
+      #expect(try dead["attempts"] == 1)
+      #expect(try dead["round"] == "1")
+      #expect(try dead["token"] == "1-1")
+    }
+  }
+
+  @Test func `a push that fails for a day is given up, which the log tells without naming anybody`() async throws {
+    let log = CapturedLog()
+    try await TestApp.run(logger: log.logger(.warning)) { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let recorder = Recorder { _, _ in throw DeliveryFailure.down }
+      for hours in [0, 23, 25] {
+        try await app.database.execute(
+          "UPDATE notification_queue SET due_at = now(), created_at = now() - make_interval(hours => \(Int32(hours)))")
+        #expect(try await app.countDead() == 0)
+        _ = try await app.worker(recorder).step()
+      }
+      #expect(try await app.countDead() == 1)
+      #expect(try await app.countQueue() == 0)
+      #expect(try await app.value("SELECT attempts FROM dead_letters") == 3)
+      let line = try #require(log.lines.first { $0.message == "given up" })
+      #expect(line.level == .error)
+      let reader: UUID = try #require(try await app.value("SELECT id FROM users"))
+      for secret in [reader.uuidString, reader.uuidString.lowercased()] { #expect(!log.text.contains(secret)) }
+    }
+  }
+
+  @Test func `nobody is asked again before they want to be`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let recorder = Recorder { _, _ in
+        throw DeliveryFailure(description: "busy", remedy: .later(seconds: 300))
+      }
+      _ = try await app.worker(recorder).step()
+      let wait: Double = try #require(
+        try await app.value("SELECT extract(epoch FROM due_at - now())::float8 FROM notification_queue"))
+      #expect((290...340).contains(wait))
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: Side by side
+
+  @Test func `a slow send holds up no other, and few go to one device at once`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(20)
+      // Ten subjects of the first reader, and one of each other.
+      try await app.database.execute(
+        """
+        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+        SELECT 'test', md5('r1')::uuid, md5('x' || n)::uuid, '{"round": 0}' FROM generate_series(1, 10) AS n
+        """)
+      let (isHeld, underWay) = (Switch(true), Gauge())
+      let recorder = Recorder { _, device in
+        guard device.token == "1-1" else { return }
+        underWay.enter()
+        defer { underWay.leave() }
+        while isHeld.isOn { try await Task.sleep(for: .milliseconds(10)) }
+      }
+      let running = Task { try await app.worker(recorder, concurrency: 8).run() }
+      try await eventually { underWay.now == 4 }
+      for round in 0..<3 {
+        try await app.enqueue(rounds: round..<round + 1, to: 20)
+        try await eventually { (2...20).allSatisfy { recorder.rounds("\($0)-1") == (0...round).map(Optional.some) } }
+      }
+      #expect(underWay.most == 4)
+      isHeld.turn(false)
+      try await eventually { try await app.countQueue() == 0 }
+      #expect(underWay.most <= 4)
+      #expect(recorder.told.count == 20 * 3 + 10)
+      running.cancel()
+      try await running.value
+    }
+  }
+
+  @Test func `several workers, devices that fail at random, and claims that are lost: all arrive, in order`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (readers, rounds) = (30, 8)
+      try await app.gatherReaders(readers, devices: 2)
+      let recorder = Recorder { _, _ in
+        if Int.random(in: 0..<5) == 0 { throw DeliveryFailure.down }
+        if Int.random(in: 0..<3) == 0 { try await Task.sleep(for: .milliseconds(Int.random(in: 0..<10))) }
+      }
+      let workers = (0..<3).map { _ in Task { try await app.worker(recorder, concurrency: 6).run() } }
+      for round in 0..<rounds { try await app.enqueue(rounds: round..<round + 1, to: readers) }
+      try await eventually(within: .seconds(60)) {
+        try await app.hurry()
+        return try await app.countQueue() == 0
+      }
+      for worker in workers {
+        worker.cancel()
+        try await worker.value
+      }
+      // Once each, since no worker died.
+      for reader in 1...readers {
+        for device in 1...2 { #expect(recorder.rounds("\(reader)-\(device)") == (0..<rounds).map(Optional.some)) }
+      }
+      #expect(try await app.countDead() == 0)
+    }
+  }
+
+  @Test func `workers whose claims are taken from them lose nothing, and mix up no order`() async throws {
+    try await TestApp.run { app in
+      let (readers, rounds) = (20, 6)
+      try await app.gatherReaders(readers, devices: 2)
+      let recorder = Recorder { _, _ in
+        if Int.random(in: 0..<6) == 0 { throw DeliveryFailure.down }
+        try await Task.sleep(for: .milliseconds(Int.random(in: 0..<30)))
+      }
+      let workers = (0..<3).map { _ in Task { try await app.worker(recorder, concurrency: 6).run() } }
+      for round in 0..<rounds {
+        try await app.enqueue(rounds: round..<round + 1, to: readers)
+        // As if whoever holds them were dead.
+        try await app.database.execute(
+          """
+          UPDATE notification_queue SET lease = uuid_v7(), leased_until = now()
+          WHERE lease IS NOT NULL AND hashtext(lease::text) % 2 = 0
+          """)
+      }
+      try await eventually(within: .seconds(60)) {
+        try await app.hurry()
+        return try await app.countQueue() == 0
+      }
+      for worker in workers {
+        worker.cancel()
+        try await worker.value
+      }
+      for reader in 1...readers {
+        for device in 1...2 {
+          // What was under way may have come twice.
+          var firsts: [Int?] = []
+          for round in recorder.rounds("\(reader)-\(device)") where !firsts.contains(round) { firsts.append(round) }
+          #expect(firsts == (0..<rounds).map(Optional.some))
+        }
+      }
+    }
+  }
+
+  @Test func `who has lost a claim gives no device a row, and tells of no dead letter`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(2, devices: 2)
+      try await app.enqueue(rounds: 0..<2, to: 2)
+      let recorder = Recorder { push, device in
+        guard device.token.hasSuffix("-1") else { return }
+        throw push.payload.contains(#""n": 1"#) ? DeliveryFailure.down : DeliveryFailure.refused
+      }
+      recorder.hold()
+      let step = Task { try await app.worker(recorder, concurrency: 8).step() }
+      try await eventually { recorder.begun == 4 }
+      let other = UUID()
+      try await app.database.execute("UPDATE notification_queue SET lease = \(other), attempts = 7")
+      recorder.letGo()
+      _ = try await step.value
+      let rows = try await app.database.rows("SELECT lease, attempts, device_id FROM notification_queue")
+      #expect(rows.count == 4)
+      for row in rows {
+        #expect(try row["lease"] == other)
+        #expect(try row["attempts"] == 7)
+        #expect(try row["device_id"] == UUID?.none)
+      }
+      #expect(try await app.countDead() == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: The end
+
+  /// Runs a worker as the program does, until it is told to stop.
+  private func serve(_ worker: NotificationWorker, _ app: TestApp) -> (
+    group: ServiceGroup, running: Task<Void, any Error>
+  ) {
+    let group = ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: [.init(service: worker, successTerminationBehavior: .gracefullyShutdownGroup)],
+        logger: app.dependencies.logger))
+    return (group, Task { try await group.run() })
+  }
+
+  @Test func `asked to stop, it finishes what is under way and gives back the rest`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(20)
+      try await app.enqueue(rounds: 0..<3, to: 20)
+      let recorder = Recorder()
+      recorder.hold()
+      let (group, running) = serve(app.worker(recorder, concurrency: 4), app)
+      try await eventually { recorder.begun == 4 }
+      await group.triggerGracefulShutdown()
+      // Given back while the others are still being sent.
+      try await eventually {
+        let held: Int? = try await app.value("SELECT count(lease) FROM notification_queue")
+        // And what is behind them.
+        return held == 4 * 3
+      }
+      recorder.letGo()
+      try await running.value
+      #expect(recorder.begun == 4)
+      #expect(recorder.told.count == 4)
+      let row = try #require(
+        try await app.database.first(
+          "SELECT count(*) AS rows, count(lease) AS held, sum(attempts) AS attempts FROM notification_queue"))
+      #expect(try row["rows"] == 56)
+      #expect(try row["held"] == 0)
+      #expect(try row["attempts"] == 0)
+      let next = Recorder()
+      try await app.worker(next).runOnce()
+      #expect(next.told.count == 56)
+    }
+  }
+
+  @Test func `what does not end within some seconds is cut short, and given back`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(3, devices: 2)
+      try await app.enqueue(rounds: 0..<1, to: 3)
+      // One device of each is told, and the other takes for ever.
+      let recorder = Recorder { _, device in
+        while device.token.hasSuffix("-2") { try await Task.sleep(for: .seconds(60)) }
+      }
+      let (group, running) = serve(app.worker(recorder, concurrency: 6), app)
+      try await eventually { recorder.told.count == 3 && recorder.begun == 6 }
+      let start = ContinuousClock.now
+      await group.triggerGracefulShutdown()
+      try await running.value
+      #expect(ContinuousClock.now - start < .seconds(8))
+      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease IS NULL AND attempts = 0") == 3)
+      // And who was told is not told again.
+      let next = Recorder()
+      try await app.worker(next).runOnce()
+      #expect(next.told.map(\.token).sorted() == ["1-2", "2-2", "3-2"])
+    }
+  }
+
+  @Test func `a wake-up is heard, and nothing depends on it`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      let recorder = Recorder()
+      let running = Task { try await app.worker(recorder).run() }
+      for round in 0..<3 {
+        // Nobody says anything of it.
+        try await app.enqueue(rounds: round..<round + 1, to: 1)
+        try await eventually { recorder.told.count == round + 1 }
+      }
+      // With a due time long past, as of a change that took its time to commit.
+      try await app.database.execute(
+        """
+        INSERT INTO notification_queue (type, recipient_id, subject_id, payload, due_at)
+        VALUES ('test', md5('r1')::uuid, uuid_v7(), '{"round": 3}', now() - interval '1 hour')
+        """)
+      try await eventually { recorder.rounds("1-1") == [0, 1, 2, 3] }
+      running.cancel()
+      try await running.value
+    }
+  }
+}
+
+/// On or off, for closures of any thread.
+private final class Switch: Sendable {
+  private let state: Mutex<Bool>
+
+  init(_ isOn: Bool) {
+    state = Mutex(isOn)
+  }
+
+  var isOn: Bool { state.withLock { $0 } }
+  func turn(_ on: Bool) { state.withLock { $0 = on } }
+}
+
+/// How many are inside, and were at most.
+private final class Gauge: Sendable {
+  private let counts = Mutex((now: 0, most: 0))
+
+  var now: Int { counts.withLock { $0.now } }
+  var most: Int { counts.withLock { $0.most } }
+
+  func enter() {
+    counts.withLock { counts in
+      counts.now += 1
+      counts.most = max(counts.most, counts.now)
+    }
+  }
+
+  func leave() { counts.withLock { $0.now -= 1 } }
+}
