@@ -31,7 +31,6 @@ public struct Dependencies: Sendable {
   /// Nil unless Google's service account is configured.
   let fcm: FCMSender.Settings?
   let publicURL: PublicURL
-  let allowsPrivateWebhooks: Bool
   public let logger: Logger
 
   /// - Parameter endedSessionsAge: for how long a copy of the ended sessions is believed. Longer only where a machine is
@@ -70,7 +69,6 @@ public struct Dependencies: Sendable {
     apns = configuration.apns
     fcm = configuration.fcm
     publicURL = PublicURL(configuration.publicURL)
-    allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
     self.logger = logger
   }
 

@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Metrics
 import NIOCore
+import NIOHTTP1
 import Postgres
 import TestSupport
 import Testing
@@ -332,7 +333,8 @@ private struct Scrape {
             value.append(character)
             continue
           }
-          let escaped: Character = try #require(rest.popFirst(), "\(line)")
+          let next = rest.popFirst()
+          let escaped = try #require(next, "\(line)")
           value.append(escaped == "n" ? "\n" : escaped)
         }
         #expect(labels.updateValue(value, forKey: String(label)) == nil, "\(line)")

@@ -113,7 +113,7 @@ import Testing
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
       let (dead, alive) = (UUID(), UUID())
-      func claim(_ lease: UUID) async throws -> [NotificationQueue.Item] {
+      func claim(_ lease: UUID) async throws -> [App.NotificationQueue.Item] {
         try await NotificationQueue.claim(atMost: 10, lease: lease, in: app.database).flatMap { $0 }
       }
       let held = try await claim(dead)
@@ -123,7 +123,7 @@ import Testing
       let taken = try await claim(alive)
       #expect(taken.map(\.id) == held.map(\.id))
       #expect(taken[0].attempts == 0)
-      func rows(_ lease: UUID) -> [NotificationQueue.Held] { held.map { .init(id: $0.id, lease: lease) } }
+      func rows(_ lease: UUID) -> [App.NotificationQueue.Held] { held.map { .init(id: $0.id, lease: lease) } }
       let device = Device.ID.new()
       var finished = Receipts()
       finished.finish(rows(dead))

@@ -92,11 +92,8 @@ private struct MetricsService: Service {
   private func writeProcess(to text: inout MetricsText) {
     text.family("process_start_time_seconds", .gauge, "When the process began, in seconds since 1970.")
     text.sample("process_start_time_seconds", "", Double(metrics.startedAt.microseconds) / 1e6)
-    var used = timespec()
-    if clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0 {
-      text.family("process_cpu_seconds_total", .counter, "Processor time used.")
-      text.sample("process_cpu_seconds_total", "", Double(used.tv_sec) + Double(used.tv_nsec) / 1e9)
-    }
+    text.family("process_cpu_seconds_total", .counter, "Processor time used.")
+    text.sample("process_cpu_seconds_total", "", Double(clock()) / Double(CLOCKS_PER_SEC))
     // Linux only: pages, of which the second number counts those in memory.
     let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ")
     if let pages, pages.count > 1, let resident = Double(pages[1]) {

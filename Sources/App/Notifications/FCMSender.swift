@@ -12,7 +12,7 @@ struct FCMSender: PushSender {
     let project: String
     let email: String
     let keyID: String
-    let key: Insecure.RSA.PrivateKey
+    let key: JWTKit.Insecure.RSA.PrivateKey
     /// Where access tokens are had.
     let tokenURL: String
     let url: String
@@ -141,7 +141,7 @@ extension FCMSender.Settings {
     }
     guard let project = string("project_id"), project.wholeMatch(of: /[A-Za-z0-9.:-]{1,100}/) != nil,
       let email = string("client_email"), let keyID = string("private_key_id"), let pem = string("private_key"),
-      let key = try? Insecure.RSA.PrivateKey(pem: pem),
+      let key = try? JWTKit.Insecure.RSA.PrivateKey(pem: pem),
       let tokenURL = string("token_uri"), URL(string: tokenURL)?.scheme == "https"
     else { return nil }
     self.init(project: project, email: email, keyID: keyID, key: key, tokenURL: tokenURL, url: url)

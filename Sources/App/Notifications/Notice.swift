@@ -101,7 +101,7 @@ struct Notice: Sendable {
   static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp, now: Timestamp = .now()) -> Notice {
     // Told late, it does not tell of an hour.
     let time = start < now.adding(seconds: 50 * 60) ? "soon" : "in an hour"
-    return Notice("event-reminder", about: event.rawValue, "“\(title)” starts \(time).", [("eventId", event)])
+    return Notice(.eventReminder, about: event.rawValue, "“\(title)” starts \(time).", [("eventId", event)])
   }
 
   static func sessionRevoked(_ session: Session.ID) -> Notice {
@@ -113,8 +113,6 @@ struct Notice: Sendable {
 }
 
 extension Notice {
-  static let eventUpdate = "event-updated"
-
   /// Several updates of one event, oldest first, as one: what has changed by any of them, told as the newest tells it.
   ///
   /// - Returns: nil if one of them is not as this release writes it.

@@ -6,6 +6,7 @@ import NIOHTTP1
 import NIOHTTP2
 import NIOPosix
 import NIOSSL
+import Postgres
 import Synchronization
 import Testing
 
