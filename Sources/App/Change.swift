@@ -54,6 +54,11 @@ public final class Change: Querying {
     try await transaction.send(statements)
   }
 
+  /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, and costs no round trip.
+  func write(_ statement: SQL) {
+    transaction.write(statement)
+  }
+
   /// These collections' GET answers differently for these users from this commit on.
   func touch(_ collections: Collection..., of users: User.ID...) {
     hearers.withLock { hearers in
@@ -252,10 +257,22 @@ extension Database {
   func change<Value: Sendable>(_ body: (Change) async throws -> Value) async throws -> Value {
     let (value, wakesWorkers) = try await transaction(repeating: true) { transaction in
       let change = Change(transaction)
-      let value = try await body(change)
-      return (value, change.finish())
+      return (try await body(change), change.finish())
     }
     if wakesWorkers { notify(NotificationQueue.channel) }
     return value
+  }
+
+  /// The same for a verb whose result is then read as the change leaves it, in the round trip of COMMIT.
+  ///
+  /// - Returns: the rows of `reading`.
+  func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
+    let (wakesWorkers, rows) = try await transaction(repeating: true, endingWith: reading) { transaction in
+      let change = Change(transaction)
+      try await body(change)
+      return change.finish()
+    }
+    if wakesWorkers { notify(NotificationQueue.channel) }
+    return rows
   }
 }

@@ -41,8 +41,17 @@ public struct MusterConfiguration: Sendable {
   public var mailWebhook: MailWebhook?
   /// `MUSTER_PUBLIC_URL` (where `serve` listens): where clients find the service, for the URLs of pictures.
   public var publicURL: String?
-  /// `MUSTER_WEBHOOK_ALLOW_PRIVATE` (`off`): `on` lets webhooks be plain http.
+  /// `MUSTER_WEBHOOK_ALLOW_PRIVATE` (`off`): `on` lets webhooks be plain http, and have private addresses.
   public var allowsPrivateWebhooks: Bool
+  /// `MUSTER_APNS_TEAM_ID`, `MUSTER_APNS_KEY_ID`, `MUSTER_APNS_PRIVATE_KEY` (PEM; `\n` may stand for a line's end): all
+  /// three or none. `MUSTER_APNS_TOPIC` (none): the app's id, for devices that name none. `MUSTER_APNS_URL`
+  /// (`https://api.push.apple.com`), `MUSTER_APNS_SANDBOX_URL` (`https://api.sandbox.push.apple.com`).
+  var apns: APNsSender.Settings?
+  /// `MUSTER_FCM_SERVICE_ACCOUNT` (none): the JSON of a service account's key, or the path of a file with it.
+  /// `MUSTER_FCM_URL` (`https://fcm.googleapis.com`).
+  var fcm: FCMSender.Settings?
+  /// `MUSTER_METRICS_LISTEN` (`127.0.0.1:9464`, of a worker `127.0.0.1:9465`): where `/metrics` is served, or `off`.
+  public var metrics: MetricsListening
 
   /// A variable that is missing or malformed: one line that names it.
   public struct Problem: Error, CustomStringConvertible {
@@ -98,7 +107,12 @@ public struct MusterConfiguration: Sendable {
       },
       mailWebhook: try variables.mailWebhook(allowsPlainHTTP: allowsPrivateWebhooks),
       publicURL: try variables.publicURL(),
-      allowsPrivateWebhooks: allowsPrivateWebhooks)
+      allowsPrivateWebhooks: allowsPrivateWebhooks,
+      apns: try variables.apns(),
+      fcm: try variables.fcm(),
+      metrics: try variables.parsed("MUSTER_METRICS_LISTEN", .byDefault, "host:port, like 127.0.0.1:9464, or off") {
+        MetricsListening($0)
+      })
   }
 
   /// How this process uses the database.
@@ -187,6 +201,13 @@ private struct Variables {
     }
   }
 
+  /// A URL that paths are appended to.
+  func base(_ name: String, _ fallback: String) throws -> String {
+    var text = try url(name, fallback)
+    while text.hasSuffix("/") { text.removeLast() }
+    return text
+  }
+
   func provider(_ name: String, keys: String) throws -> IdentityProvider.Settings {
     let clientIDs = (string("MUSTER_\(name)_CLIENT_IDS") ?? "").split(separator: ",")
       .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
@@ -194,17 +215,44 @@ private struct Variables {
   }
 
   func appleGrants() throws -> AppleGrants.Settings? {
-    let names = ["MUSTER_APPLE_TEAM_ID", "MUSTER_APPLE_KEY_ID", "MUSTER_APPLE_PRIVATE_KEY"]
     let tokenURL = try url("MUSTER_APPLE_TOKEN_URL", "https://appleid.apple.com/auth/token")
     let revokeURL = try url("MUSTER_APPLE_REVOKE_URL", "https://appleid.apple.com/auth/revoke")
+    guard let apple = try appleKey("APPLE") else { return nil }
+    return AppleGrants.Settings(
+      teamID: apple.teamID, keyID: apple.keyID, key: apple.key, tokenURL: tokenURL, revokeURL: revokeURL)
+  }
+
+  func apns() throws -> APNsSender.Settings? {
+    let production = try base("MUSTER_APNS_URL", "https://api.push.apple.com")
+    let sandbox = try base("MUSTER_APNS_SANDBOX_URL", "https://api.sandbox.push.apple.com")
+    guard let apple = try appleKey("APNS") else { return nil }
+    return APNsSender.Settings(
+      teamID: apple.teamID, keyID: apple.keyID, key: apple.key, topic: string("MUSTER_APNS_TOPIC"), url: production,
+      sandboxURL: sandbox)
+  }
+
+  func fcm() throws -> FCMSender.Settings? {
+    let address = try base("MUSTER_FCM_URL", "https://fcm.googleapis.com")
+    guard let given = string("MUSTER_FCM_SERVICE_ACCOUNT") else { return nil }
+    let text = given.hasPrefix("{") ? given : (try? String(contentsOfFile: given, encoding: .utf8))
+    // Not quoted: it is a secret.
+    guard let text, let settings = FCMSender.Settings(serviceAccount: text, url: address) else {
+      let form = "the JSON of a service account's key, or the path of a file with it"
+      throw MusterConfiguration.Problem(description: "MUSTER_FCM_SERVICE_ACCOUNT must be \(form), and is not")
+    }
+    return settings
+  }
+
+  /// A key that Apple has given to a team: all of its variables or none.
+  private func appleKey(_ use: String) throws -> (teamID: String, keyID: String, key: ES256PrivateKey)? {
+    let names = ["TEAM_ID", "KEY_ID", "PRIVATE_KEY"].map { "MUSTER_\(use)_\($0)" }
     guard names.contains(where: { string($0) != nil }) else { return nil }
     let values = try names.map { try required($0, hint: "set where one of \(names.joined(separator: ", ")) is") }
     // Not quoted: it is a secret.
     guard let key = try? ES256PrivateKey(pem: values[2].replacing("\\n", with: "\n")) else {
       throw MusterConfiguration.Problem(description: "\(names[2]) must be a P-256 key in PEM, and is not")
     }
-    return AppleGrants.Settings(
-      teamID: values[0], keyID: values[1], key: key, tokenURL: tokenURL, revokeURL: revokeURL)
+    return (teamID: values[0], keyID: values[1], key: key)
   }
 
   func parsed<Value>(_ name: String, _ fallback: Value, _ form: String, _ parse: (String) -> Value?) throws -> Value {

@@ -5,9 +5,9 @@ import Postgres
 /// All that a route or the worker can reach.
 public struct Dependencies: Sendable {
   public let database: Database
+  /// Not through a pooler, whose sessions are not one's own.
+  let canListen: Bool
   let eventQueue = EventQueue()
-  /// Whether nobody can LISTEN.
-  let isBehindPooler: Bool
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
   let refreshTokenKeys: SigningKeys
@@ -20,9 +20,16 @@ public struct Dependencies: Sendable {
   let appleGrants: AppleGrants?
   /// For what is asked of others.
   let httpClient: HTTPClient
-  private let outgoing: Outgoing
+  let outgoing: Outgoing
   let logsAllRequests: Bool
+  let metrics = MetricsRegistry()
+  let metricsListening: MetricsListening
   let mailWebhook: MailWebhook?
+  let allowsPrivateWebhooks: Bool
+  /// Nil unless Apple's key for pushes is configured.
+  let apns: APNsSender.Settings?
+  /// Nil unless Google's service account is configured.
+  let fcm: FCMSender.Settings?
   let publicURL: PublicURL
   public let logger: Logger
 
@@ -34,12 +41,14 @@ public struct Dependencies: Sendable {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
-    database = try Database(configuration.database(name, logger: logger))
-    isBehindPooler = configuration.isBehindPooler
+    database = try metrics.measuring { try Database(configuration.database(name, logger: logger)) }
+    canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
-    endedSessions = try EndedSessions(
-      configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
-      maximumAge: endedSessionsAge, logger: logger)
+    endedSessions = try metrics.measuring {
+      try EndedSessions(
+        configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
+        maximumAge: endedSessionsAge, logger: logger)
+    }
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
@@ -54,7 +63,11 @@ public struct Dependencies: Sendable {
       AppleGrants(settings: $0, client: outgoing.client, keys: configuration.refreshTokenKeys)
     }
     logsAllRequests = configuration.logsAllRequests
+    metricsListening = configuration.metrics
     mailWebhook = configuration.mailWebhook
+    allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
+    apns = configuration.apns
+    fcm = configuration.fcm
     publicURL = PublicURL(configuration.publicURL)
     self.logger = logger
   }

@@ -72,11 +72,12 @@ private struct DevelopmentService: Service {
     try await DemoSeed().plant(in: dependencies)
     let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0) }
     let worker = NotificationWorker(
-      dependencies, sender: LogSender(logger: logger), unheard: LogSender(logger: logger),
+      dependencies, sender: Channels(dependencies, printsPayloads: true), unheard: LogSender(logger: logger),
       mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await service.run() }
       group.addTask { try await worker.run() }
+      if let metrics = makeMetricsService(dependencies, port: 9464) { group.addTask { try await metrics.run() } }
       // Whichever ends first, by order or by a failure, takes the other along.
       do {
         try await group.next()

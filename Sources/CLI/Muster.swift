@@ -29,7 +29,14 @@ struct Muster: AsyncParsableCommand {
         MUSTER_PUBLIC_URL            where clients find the service, for the URLs of pictures (where serve listens)
         MUSTER_MAIL_WEBHOOK          where mails are posted to be sent; without it they wait in the queue
         MUSTER_MAIL_WEBHOOK_SECRET   what signs them: whsec_ and 24 to 64 bytes in base64
-        MUSTER_WEBHOOK_ALLOW_PRIVATE on lets webhooks be plain http (off)
+        MUSTER_WEBHOOK_ALLOW_PRIVATE on lets webhooks be plain http, and have private addresses (off)
+        MUSTER_APNS_TEAM_ID, MUSTER_APNS_KEY_ID, MUSTER_APNS_PRIVATE_KEY
+                                     Apple's key, to push to iOS devices (none)
+        MUSTER_APNS_TOPIC            the app's id, for devices that name none (none)
+        MUSTER_FCM_SERVICE_ACCOUNT   Google's key, to push to Android devices: JSON, or a file with it (none)
+        MUSTER_APNS_URL, MUSTER_APNS_SANDBOX_URL, MUSTER_FCM_URL
+                                     where the push services are (Apple's, Google's)
+        MUSTER_METRICS_LISTEN        where /metrics is, or off (127.0.0.1:9464, a worker's 127.0.0.1:9465)
       """,
     subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Keys.self])
 

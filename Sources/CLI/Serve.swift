@@ -25,7 +25,9 @@ struct Serve: AsyncParsableCommand {
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
-    try await run([service], logger: logger)
+    // Services are stopped from the last to the first: metrics tell of the stopping, too.
+    let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
+    try await run(metrics + [service], logger: logger)
     await dependencies.close()
   }
 }
@@ -47,13 +49,16 @@ struct Worker: AsyncParsableCommand {
     let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
     let mailer = dependencies.webhookMailer
     if mailer == nil { logger.warning("MUSTER_MAIL_WEBHOOK is not set: mails wait in the queue") }
+    let channels = Channels(dependencies)
+    for gap in channels.gaps { logger.warning("\(gap)") }
     let worker = NotificationWorker(
-      dependencies, sender: LogSender(logger: logger), mailer: mailer ?? NoMailer(), concurrency: concurrency)
+      dependencies, sender: channels, mailer: mailer ?? NoMailer(), concurrency: concurrency)
     if once {
       try await worker.runOnce()
     } else {
       logger.info("working")
-      try await run([worker], logger: logger)
+      let metrics = makeMetricsService(dependencies, port: 9465).map { [$0] } ?? []
+      try await run(metrics + [worker], logger: logger)
     }
     await dependencies.close()
   }

@@ -10,9 +10,12 @@ final class CancelHandle: @unchecked Sendable {
     self.pointer = pointer
   }
 
-  func cancel() {
+  /// Blocks until the server has taken the request, which it shows by hanging up.
+  ///
+  /// - Returns: false if the server could not be asked.
+  func cancel() -> Bool {
     var message: [CChar] = Array(repeating: 0, count: 256)
-    PQcancel(pointer, &message, Int32(message.count))
+    return PQcancel(pointer, &message, Int32(message.count)) == 1
   }
 
   deinit {

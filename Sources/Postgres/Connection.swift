@@ -9,24 +9,32 @@ import Synchronization
 /// The unit is the batch: one or more statements and one sync. A statement that fails skips the rest of its batch and
 /// nothing else.
 final class Connection: Sendable {
+  /// Who asked, and until when.
+  private struct Call {
+    let reply: Reply<[Rows]>
+    let sent: ContinuousClock.Instant
+    /// When the caller is told that there was no answer in time.
+    let deadline: ContinuousClock.Instant
+    /// When a server that lives has answered. Later than the deadline of a caller who has asked elsewhere before.
+    let limit: ContinuousClock.Instant
+    /// Of the parameters.
+    let bytes: Int
+  }
+
   /// What is yet to be sent.
   private struct Request {
     let statements: [SQL]
-    let reply: Reply<[Rows]>
-    let sent: ContinuousClock.Instant
-    let deadline: ContinuousClock.Instant
+    let call: Call
   }
 
   /// What libpq has been asked and has yet to answer.
   private struct Batch {
     enum Step {
-      case prepare(Preparation)
-      case query(Preparation)
+      case prepare(Preparation, Prepared)
+      case query(Preparation, Prepared?)
     }
     let steps: [Step]
-    let reply: Reply<[Rows]>
-    let sent: ContinuousClock.Instant
-    let deadline: ContinuousClock.Instant
+    let call: Call
     var position = 0
     var rows: [Rows] = []
     var error: PostgresError?
@@ -38,16 +46,32 @@ final class Connection: Sendable {
   private struct Preparation: Hashable {
     let text: String
     let types: [UInt32]
+
+    /// Texts are long, and of a length that few others have.
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(text.utf8.count)
+      hasher.combine(types.count)
+    }
+  }
+
+  private final class Prepared {
+    let name: String
+    /// What its columns are called, once it has answered. They never change: the server refuses a statement whose would.
+    var columns: [String]?
+
+    init(name: String) {
+      self.name = name
+    }
   }
 
   private struct State {
     /// nil once the connection is closed.
     var pg: OpaquePointer?
     var batches: Deque<Batch> = []
-    /// To its name, confirmed by the server.
-    var prepared: [Preparation: String] = [:]
+    /// Confirmed by the server.
+    var prepared: [Preparation: Prepared] = [:]
     /// Asked for and not confirmed: the next caller with the same text sends it unnamed rather than trust it.
-    var preparing: [Preparation: String] = [:]
+    var preparing: Set<Preparation> = []
     var names = 0
     /// When the server last gave a sign of life.
     var lastAnswer = ContinuousClock.now
@@ -57,9 +81,14 @@ final class Connection: Sendable {
   private typealias Finished = [(reply: Reply<[Rows]>, result: Result<[Rows], any Error>)]
 
   let socket: Int32
-  /// Batches sent and not answered.
+  /// The host and port that it leads to.
+  let server: String
+  /// Batches sent and not answered, and the bytes of their parameters.
   let depth = Atomic(0)
+  let bytes = Atomic(0)
   let wantsToWrite = Atomic(false)
+  /// Another connection to the same server has failed since this one last heard from it.
+  private let isDoubted = Atomic(false)
   private let isClosed = Atomic(false)
   private let isShared: Bool
   private let naming: Naming
@@ -100,6 +129,7 @@ final class Connection: Sendable {
       throw PostgresError(.cannotConnect, message)
     }
     socket = PQsocket(pg)
+    server = Connection.server(of: pg)
     cancelHandle = CancelHandle(cancel)
     self.reactor = reactor
     state = Lock(State(pg: pg))
@@ -118,6 +148,21 @@ final class Connection: Sendable {
     !isClosed.load(ordering: .acquiring)
   }
 
+  /// Open, and nothing says that its server is gone. An idle connection shows nothing itself when a host dies.
+  var isTrusted: Bool {
+    isOpen && !isDoubted.load(ordering: .relaxed)
+  }
+
+  func doubt() {
+    isDoubted.store(true, ordering: .relaxed)
+  }
+
+  private static func server(of pg: OpaquePointer) -> String {
+    let host = PQhost(pg).map { String(cString: $0) } ?? ""
+    let port = PQport(pg).map { String(cString: $0) } ?? ""
+    return "\(host):\(port)"
+  }
+
   /// Open, nothing under way, and no transaction left open: fit for the next owner.
   var isIdle: Bool {
     state.withLock { state in
@@ -133,17 +178,24 @@ final class Connection: Sendable {
   ///
   /// The reactor's thread does the sending: a caller that did it would hold the connection's lock during a system call,
   /// and where there are more threads than processors it is put aside just then, with everybody else behind it.
-  func submit(_ statements: [SQL], timeout: Duration) -> Reply<[Rows]> {
+  ///
+  /// - Parameters:
+  ///   - timeout: in which a server that lives has answered.
+  ///   - deadline: the caller's own, if it is sooner.
+  func submit(_ statements: [SQL], timeout: Duration, by deadline: ContinuousClock.Instant? = nil) -> Reply<[Rows]> {
     let reply = Reply<[Rows]>()
     if let problem = statements.lazy.compactMap(\.problem).first {
       reply.fulfil(.failure(problem))
       return reply
     }
     let now = ContinuousClock.now
-    let request = Request(statements: statements, reply: reply, sent: now, deadline: now + timeout)
+    let limit = now + timeout
+    let call = Call(
+      reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit, bytes: statements.parameterBytes)
     depth.wrappingAdd(1, ordering: .relaxed)
+    bytes.wrappingAdd(call.bytes, ordering: .relaxed)
     let isFirst = outbox.withLock { outbox in
-      outbox.append(request)
+      outbox.append(Request(statements: statements, call: call))
       return outbox.count == 1
     }
     if isFirst { reactor.send(self) }
@@ -164,17 +216,15 @@ final class Connection: Sendable {
         if requests.count > 1, state.pg != nil { holdBack(true) }
         for request in requests {
           guard let pg = state.pg else {
-            depth.wrappingSubtract(1, ordering: .relaxed)
             let why = state.failure?.message ?? "the connection is closed"
-            finished.append((request.reply, .failure(PostgresError(.connectionLost, why))))
+            finished.append((settle(request.call), .failure(PostgresError(.connectionLost, why))))
             continue
           }
           var steps: [Batch.Step] = []
           var isSent = true
           for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps) }
           isSent = isSent && PQpipelineSync(pg) == 1
-          state.batches.append(
-            Batch(steps: steps, reply: request.reply, sent: request.sent, deadline: request.deadline))
+          state.batches.append(Batch(steps: steps, call: request.call))
           if !isSent { finished += close(&state, Self.lost(pg)) }
         }
         if let pg = state.pg {
@@ -183,6 +233,13 @@ final class Connection: Sendable {
         }
         return finished
       })
+  }
+
+  /// What was asked is under way no longer.
+  private func settle(_ call: Call) -> Reply<[Rows]> {
+    depth.wrappingSubtract(1, ordering: .relaxed)
+    bytes.wrappingSubtract(call.bytes, ordering: .relaxed)
+    return call.reply
   }
 
   /// Without effect on a Unix socket, where sending is cheap.
@@ -198,19 +255,19 @@ final class Connection: Sendable {
 
   private func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool {
     let key = Preparation(text: sql.text, types: sql.parameters.map(\.type))
-    var name = state.prepared[key]
+    var prepared = state.prepared[key]
     let count = Int32(key.types.count)
-    if naming == .always, name == nil, state.preparing[key] == nil, state.prepared.count < Self.maximumPrepared {
+    if naming == .always, prepared == nil, !state.preparing.contains(key), state.prepared.count < Self.maximumPrepared {
       state.names += 1
-      let new = "s\(state.names)"
-      guard PQsendPrepare(pg, new, key.text, count, key.types) == 1 else { return false }
-      state.preparing[key] = new
-      steps.append(.prepare(key))
-      name = new
+      let new = Prepared(name: "s\(state.names)")
+      guard PQsendPrepare(pg, new.name, key.text, count, key.types) == 1 else { return false }
+      state.preparing.insert(key)
+      steps.append(.prepare(key, new))
+      prepared = new
     }
-    steps.append(.query(key))
+    steps.append(.query(key, prepared))
     return sql.withPointers { values, lengths, formats in
-      if let name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
+      if let name = prepared?.name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
       return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
     }
   }
@@ -247,9 +304,10 @@ final class Connection: Sendable {
         } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
           // Somebody's BEGIN would make one transaction of everybody's statements.
           let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
-          finished += close(&state, misuse)
-        } else if wantsToWrite.load(ordering: .relaxed) {
-          finished += flush(pg, &state)
+          finished += close(&state, misuse, isFailure: false)
+        } else {
+          isDoubted.store(false, ordering: .relaxed)
+          if wantsToWrite.load(ordering: .relaxed) { finished += flush(pg, &state) }
         }
         return finished
       })
@@ -273,10 +331,9 @@ final class Connection: Sendable {
             batch.error
             ?? PostgresError(.unknownOutcome, "committed here, and perhaps not on the standby", mayHaveRun: true)
         }
-        let texts = batch.steps.lazy.compactMap { if case .query(let key) = $0 { key.text } else { nil } }
-        observer.finished(texts, after: state.lastAnswer - batch.sent)
-        depth.wrappingSubtract(1, ordering: .relaxed)
-        finished.append((batch.reply, batch.error.map { .failure($0) } ?? .success(batch.rows)))
+        let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
+        observer.finished(texts, after: state.lastAnswer - batch.call.sent)
+        finished.append((settle(batch.call), batch.error.map { .failure($0) } ?? .success(batch.rows)))
       } else if !take(result, &state) {
         return (finished, true)
       }
@@ -303,14 +360,19 @@ final class Connection: Sendable {
     }
     let step = state.batches[0].steps[position]
     let status = PQresultStatus(result)
-    if case .prepare(let key) = step {
-      let name = state.preparing.removeValue(forKey: key)
-      if status == PGRES_COMMAND_OK { state.prepared[key] = name }
+    if case .prepare(let key, let prepared) = step {
+      state.preparing.remove(key)
+      if status == PGRES_COMMAND_OK { state.prepared[key] = prepared }
     }
     switch status {
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
-      let handle = ResultHandle(result)
-      if case .query = step { state.batches[0].rows.append(Rows(handle)) }
+      guard case .query(_, let prepared) = step else {
+        PQclear(result)
+        break
+      }
+      let handle = ResultHandle(result, names: prepared?.columns)
+      prepared?.columns = handle.names
+      state.batches[0].rows.append(Rows(handle))
     case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
       PQclear(result)
       state.batches[0].error = PostgresError(.misuse, "COPY has no place among pipelined statements")
@@ -321,7 +383,7 @@ final class Connection: Sendable {
       let error = PostgresError(result: result)
       PQclear(result)
       guard error.sqlState != nil else { return false }
-      if case .query(let key) = step, error.isStalePlan { state.prepared[key] = nil }
+      if case .query(let key, _) = step, error.isStalePlan { state.prepared[key] = nil }
       state.batches[0].error = state.batches[0].error ?? error
     }
     return true
@@ -329,27 +391,28 @@ final class Connection: Sendable {
 
   // MARK: Ending
 
-  func close() {
-    deliver(
-      state.withLock { close(&$0, PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)) })
+  /// - Parameter isFailure: because its server seems to be gone, or is no longer what it was.
+  func close(isFailure: Bool = false) {
+    let error = PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)
+    deliver(state.withLock { close(&$0, error, isFailure: isFailure) })
   }
 
-  private func close(_ state: inout State, _ error: PostgresError) -> Finished {
+  private func close(_ state: inout State, _ error: PostgresError, isFailure: Bool = true) -> Finished {
     guard let pg = state.pg else { return [] }
     state.pg = nil
     isClosed.store(true, ordering: .releasing)
     state.failure = error
     PQfinish(pg)
     reactor.remove(self)
+    if isFailure { reactor.doubtOthers(than: self) }
     observer.closed()
     hear?(nil)
     let finished = state.batches.map { batch -> Finished.Element in
       // The server may have said why before it hung up.
       var reason = batch.error ?? error
       reason.mayHaveRun = true
-      return (batch.reply, .failure(reason))
+      return (settle(batch.call), .failure(reason))
     }
-    depth.wrappingSubtract(state.batches.count, ordering: .relaxed)
     state.batches.removeAll()
     return finished
   }
@@ -370,29 +433,32 @@ final class Connection: Sendable {
       state.withLock { state -> Finished in
         guard let oldest = state.batches.first else { return [] }
         // Slow statements before it are no silence.
-        if max(oldest.deadline, state.lastAnswer) + Self.grace < now {
+        if max(oldest.call.limit, state.lastAnswer) + Self.grace < now {
           return close(&state, PostgresError(.connectionLost, "the server does not answer", mayHaveRun: true))
         }
         var finished: Finished = []
-        for index in state.batches.indices where state.batches[index].deadline < now && !state.batches[index].isExpired
-        {
+        var isSilent = false
+        for index in state.batches.indices where !state.batches[index].isExpired {
+          let call = state.batches[index].call
+          guard call.deadline < now else { continue }
           state.batches[index].isExpired = true
           let error = PostgresError(.timeout, "no answer within the statement's deadline", mayHaveRun: true)
-          finished.append((state.batches[index].reply, .failure(error)))
+          finished.append((call.reply, .failure(error)))
+          if call.limit < now, state.lastAnswer < call.sent { isSilent = true }
         }
+        // Known before the caller is told, who would find the next dead connection.
+        if isSilent { reactor.doubtOthers(than: self) }
         return finished
       })
   }
 
   /// Asks the server, over a connection of its own, to stop what this connection runs.
   ///
-  /// - Returns: whether the request is through. If not, it may still arrive later, and hit whatever runs then.
+  /// - Returns: whether the request is through: it hits nothing that is sent from now on. If not, it may still arrive
+  ///   later, and hit whatever runs then.
   func cancelRunning(within limit: Duration) async -> Bool {
     let reply = Reply<Bool>()
-    BlockingWork.run { [cancelHandle] in
-      cancelHandle.cancel()
-      reply.fulfil(.success(true))
-    }
+    BlockingWork.run { [cancelHandle] in reply.fulfil(.success(cancelHandle.cancel())) }
     let alarm = Task {
       try await Task.sleep(for: limit)
       reply.fulfil(.success(false))

@@ -10,6 +10,7 @@ import Synchronization
 ///
 /// Every wait has a deadline. Cancelling the calling task ends its wait at once.
 public final class Database: Querying {
+  /// Where the server is, how many connections there may be, and how long everything may take.
   public struct Configuration: Sendable {
     /// A libpq URI or `key=value` string. Several hosts are tried in order.
     public var url: String
@@ -23,12 +24,17 @@ public final class Database: Querying {
     public var connectTimeout = Duration.seconds(2)
     /// For a connection to become free.
     public var waitTimeout = Duration.seconds(5)
-    /// For one batch of statements: enforced by the server and, a second later, by this client.
+    /// For each statement, enforced by the server. This client gives up on an answer a second later: for statements
+    /// that travel together, as many times this and a second. That bounds a read as a whole, however often it is
+    /// repeated.
     public var statementTimeout = Duration.seconds(10)
     /// After which the server ends a session that left its transaction open.
     public var idleInTransactionTimeout = Duration.seconds(30)
     /// Callers waiting, for each lane and for the pool; beyond it they are turned away with `overloaded`.
     public var maximumWaiting = 1024
+    /// Bytes of the parameters of those who wait, for each lane and for the pool: while there are so many, further
+    /// callers are turned away with `overloaded`. What a transaction's body will send is not known before it runs.
+    public var maximumWaitingBytes = 64 << 20
     /// PgBouncer, or another pooler in transaction mode, stands between. Nothing of a session is relied upon then: no
     /// prepared statements, no settings (give the role its `statement_timeout` and
     /// `idle_in_transaction_session_timeout`), no guard against writes among reads, and no LISTEN.
@@ -38,6 +44,7 @@ public final class Database: Querying {
     /// Above it a batch of statements is logged.
     public var slowStatement = Duration.seconds(1)
 
+    /// - Parameter url: see ``url``. Nothing is checked yet.
     public init(url: String) {
       self.url = url
     }
@@ -48,7 +55,9 @@ public final class Database: Querying {
     }
   }
 
-  private let configuration: Configuration
+  let configuration: Configuration
+  /// Channels of which a hint was sent in the last moments, and whether another is wanted: see ``notify(_:)``.
+  let hints = Lock<[String: Bool]>([:])
   private let observer: Observer
   private let connecting: Connecting
   private let reactor: Reactor
@@ -73,14 +82,14 @@ public final class Database: Querying {
     // Behind a pooler, a session's names are other callers' names.
     let naming = configuration.isBehindPooler ? Connection.Naming.never : .always
     let lanes = (0..<configuration.lanes).map { _ in
-      Lane(waitTimeout: configuration.waitTimeout, maximumWaiting: configuration.maximumWaiting) {
+      Lane(configuration) {
         try await connecting.open(.shared) {
           try Connection($0, for: .shared, naming: naming, observer: observer, reactor: reactor)
         }
       }
     }
     func makePool(_ size: Int) -> Pool {
-      Pool(size: size, waitTimeout: configuration.waitTimeout, maximumWaiting: configuration.maximumWaiting) {
+      Pool(configuration, size: size) {
         try await connecting.open(.exclusive) {
           try Connection($0, for: .exclusive, naming: naming, observer: observer, reactor: reactor)
         }
@@ -120,18 +129,21 @@ public final class Database: Querying {
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     // Nothing can have been changed, so asking again is safe. All lanes may have broken at the same time.
-    let deadline = ContinuousClock.now + configuration.batchTimeout
+    let timeout = configuration.timeout(of: statements.count)
+    let deadline = ContinuousClock.now + timeout
     for _ in lanes {
       do {
-        return try await sendOnce(statements)
+        return try await sendOnce(statements, timeout: timeout, by: deadline)
       } catch let error as PostgresError where error.isWorthAskingAgain && .now < deadline {
         continue
       }
     }
-    return try await sendOnce(statements)
+    return try await sendOnce(statements, timeout: timeout, by: deadline)
   }
 
-  private func sendOnce(_ statements: [SQL]) async throws -> [Rows] {
+  private func sendOnce(
+    _ statements: [SQL], timeout: Duration, by deadline: ContinuousClock.Instant
+  ) async throws -> [Rows] {
     guard let first = lanes.first else {
       throw PostgresError(.misuse, "this database was configured without lanes for reads")
     }
@@ -150,11 +162,11 @@ public final class Database: Querying {
     if idlest != nil, !isAllOpen, depth > 0 {
       for lane in lanes { lane.openInBackground() }
     }
-    let connection = if let idlest { idlest } else { try await first.connection() }
-    guard connection.depth.load(ordering: .relaxed) < configuration.maximumWaiting else {
-      throw PostgresError(.overloaded, "too many statements are under way")
-    }
-    return try await connection.submit(statements, timeout: configuration.batchTimeout).value()
+    let connection = if let idlest { idlest } else { try await first.connection(for: statements, by: deadline) }
+    guard connection.depth.load(ordering: .relaxed) < configuration.maximumWaiting,
+      connection.bytes.load(ordering: .relaxed) < configuration.maximumWaitingBytes
+    else { throw PostgresError(.overloaded, "too many statements are under way") }
+    return try await connection.submit(statements, timeout: timeout, by: deadline).value()
   }
 
   /// Reads that take long: each batch has a connection of its own, so that it holds up no lane of short ones. Besides
@@ -166,7 +178,7 @@ public final class Database: Querying {
   /// - Throws: ``PostgresError``; `mayHaveRun` tells whether it may have taken effect all the same.
   @discardableResult
   public func execute(_ sql: SQL) async throws -> Rows {
-    try await transaction(repeating: true) { try await $0.rows(sql) }
+    try await repeated(true, on: pool, for: [sql]) { try await $0.rows(sql) }.value
   }
 
   /// Runs statements that are known beforehand as one transaction, in one round trip: a single one, too, is committed
@@ -176,7 +188,7 @@ public final class Database: Querying {
   /// task, and ends by its deadline at the latest.
   @discardableResult
   public func batch(_ statements: SQL...) async throws -> [Rows] {
-    try await repeated(true, on: pool) { $0.atCommit(statements) }.last
+    try await repeated(true, on: pool, for: statements) { $0.atCommit(statements) }.last
   }
 
   /// Runs `body` in a transaction on a connection of its own and commits when it returns; any error rolls back.
@@ -194,20 +206,36 @@ public final class Database: Querying {
     try await repeated(repeating, on: pool, body).value
   }
 
-  fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
-    try await repeated(true, on: slowPool) { try await $0.send(statements) }.value
+  /// The same for a body that ends with a look at what it has done.
+  ///
+  /// - Parameter last: a statement that travels with COMMIT, after those given to ``Transaction/atCommit(_:)``.
+  /// - Returns: what the body returned, and the rows of the last statement.
+  public func transaction<Value: Sendable>(
+    repeating: Bool = false, endingWith last: SQL, _ body: (Transaction) async throws -> Value
+  ) async throws -> (Value, Rows) {
+    let (value, answers) = try await repeated(repeating, on: pool) { transaction in
+      let value = try await body(transaction)
+      transaction.atCommit(last)
+      return value
+    }
+    return (value, answers[answers.count - 1])
   }
 
+  fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
+    try await repeated(true, on: slowPool, for: statements) { try await $0.send(statements) }.value
+  }
+
+  /// - Parameter statements: what the body is known to send.
   private func repeated<Value: Sendable>(
-    _ isRepeatable: Bool, on pool: Pool, _ body: (Transaction) async throws -> Value
+    _ isRepeatable: Bool, on pool: Pool, for statements: [SQL] = [], _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, last: [Rows]) {
-    if let current = Transaction.current, current.database == ObjectIdentifier(self), !current.isEnded {
+    if let current = Transaction.current, current.database === self, !current.isEnded {
       throw PostgresError(.misuse, "a transaction cannot be begun inside another's body")
     }
     var attempt = 1
     while true {
       do {
-        return try await once(on: pool, body)
+        return try await once(on: pool, for: statements, body)
       } catch let error as PostgresError where isRepeatable && error.isWorthRepeating && attempt < 5 {
         try await Task.sleep(for: .milliseconds(5 * attempt) * Double.random(in: 0.5...1.5))
         attempt += 1
@@ -216,12 +244,12 @@ public final class Database: Querying {
   }
 
   private func once<Value: Sendable>(
-    on pool: Pool, _ body: (Transaction) async throws -> Value
+    on pool: Pool, for statements: [SQL], _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, last: [Rows]) {
     let start = ContinuousClock.now
-    let connection = try await pool.acquire()
+    let connection = try await pool.acquire(for: statements)
     observer.waited(.now - start)
-    let transaction = Transaction(connection, of: self, timeout: configuration.batchTimeout)
+    let transaction = Transaction(connection, of: self)
     do {
       let value = try await Transaction.$current.withValue(transaction) { try await body(transaction) }
       let last = try await transaction.commit()
@@ -240,7 +268,7 @@ public final class Database: Querying {
     if failure?.kind == .unknownOutcome || failure?.sqlState == "25006" {
       // A COMMIT may still be under way: hung up on, but never cancelled. Or the server became a standby: whoever takes
       // its place is found by connecting anew.
-      connection.close()
+      connection.close(isFailure: true)
       pool.release(connection)
     } else if connection.depth.load(ordering: .relaxed) > 0 {
       // The caller gave up on a statement that the server is still busy with. Whoever gave up does not wait.
@@ -265,8 +293,12 @@ public struct SlowReads: Querying {
 }
 
 extension Database.Configuration {
-  /// The client's own deadline lies behind the server's, whose error says more.
-  var batchTimeout: Duration { statementTimeout + .seconds(1) }
+  /// For so many statements in one round trip: the server counts each by itself. The client's own deadline lies behind
+  /// the server's, whose error says more.
+  func timeout(of statements: Int) -> Duration {
+    // Multiplied only where it must be, which is slow for every single read.
+    (statements > 1 ? statementTimeout * statements : statementTimeout) + .seconds(1)
+  }
 
   fileprivate var connecting: Connecting {
     let session: [(name: String, value: String)] = [

@@ -1,3 +1,5 @@
+import Logging
+
 /// What a listener hears.
 public enum ListenerEvent: Sendable, Equatable {
   /// Somebody ran `NOTIFY channel, 'payload'` and committed.
@@ -48,5 +50,43 @@ extension Database {
     hear(.mayHaveMissed)
     for await event in events { hear(event) }
     throw PostgresError(.connectionLost, "the listening connection is lost")
+  }
+}
+
+extension Database {
+  /// Tells whoever listens to a channel that it is worth looking again: `NOTIFY channel`, soon, in no transaction of the
+  /// caller's.
+  ///
+  /// Only a hint, on which nothing may depend: it may be lost, also silently, or heard twice. Returns at once and never
+  /// fails. Many calls become few: the first is sent at once, and those within 50 ms after it as one when they are over.
+  /// It travels among the reads and waits for no transaction, so call it after the commit that there is to see. Works
+  /// through a pooler, too; hearing it does not. Does nothing once the database is closed, or without lanes.
+  ///
+  /// - Parameter channel: a name as in `NOTIFY`; at most 63 bytes.
+  public func notify(_ channel: String) {
+    guard !isClosed, hints.withLock({ $0.updateValue(true, forKey: channel) }) == nil else { return }
+    Task.detached { [self] in await sendHints(to: channel) }
+  }
+
+  /// Sends one now, and another after 50 ms if it is wanted by then, and so on.
+  private func sendHints(to channel: String) async {
+    while takeHint(to: channel) {
+      let next = ContinuousClock.now + .milliseconds(50)
+      do {
+        // Allowed in the lanes' read-only sessions, and not a statement that counts: heard twice, it does no harm.
+        _ = try await send(["SELECT pg_notify(\(channel), '')"])
+      } catch {
+        configuration.logger.debug("hint not sent", metadata: ["channel": "\(channel)", "error": "\(error)"])
+      }
+      try? await Task.sleep(until: next)
+    }
+  }
+
+  private func takeHint(to channel: String) -> Bool {
+    hints.withLock { hints in
+      let isWanted = hints[channel] == true && !isClosed
+      hints[channel] = isWanted ? false : nil
+      return isWanted
+    }
   }
 }

@@ -3,9 +3,9 @@ import Foundation
 /// A value behind a lock that is held for moments only.
 ///
 /// The standard library's `Mutex` would do, but ThreadSanitizer does not see through it, and reports races where there
-/// are none: with this one a clean report means something.
+/// are none: with this one a clean report means something. Hence of the package: the tests' helpers use it, too.
 // Sendable by hand: the value is reached only while the lock is held.
-final class Lock<Value>: @unchecked Sendable {
+package final class Lock<Value>: @unchecked Sendable {
   private final class Storage: ManagedBuffer<Value, pthread_mutex_t> {
     deinit {
       _ = withUnsafeMutablePointerToElements { pthread_mutex_destroy($0) }
@@ -14,7 +14,7 @@ final class Lock<Value>: @unchecked Sendable {
 
   private let storage: ManagedBuffer<Value, pthread_mutex_t>
 
-  init(_ value: sending Value) {
+  package init(_ value: sending Value) {
     storage = Storage.create(minimumCapacity: 1) { buffer in
       buffer.withUnsafeMutablePointerToElements { mutex in
         mutex.initialize(to: pthread_mutex_t())
@@ -24,7 +24,7 @@ final class Lock<Value>: @unchecked Sendable {
     }
   }
 
-  func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+  package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
     try storage.withUnsafeMutablePointers { value, mutex in
       pthread_mutex_lock(mutex)
       defer { pthread_mutex_unlock(mutex) }

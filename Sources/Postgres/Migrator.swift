@@ -53,22 +53,32 @@ public struct Migration: Sendable {
 public struct Migrator: Sendable {
   /// What a database and a program think of one migration.
   public struct Status: Sendable, Equatable {
+    /// How the program's file and the database's record of it compare.
     public enum State: String, Sendable {
-      case applied, pending
+      /// Applied, as the file says.
+      case applied
+      /// Not applied yet.
+      case pending
       /// Applied, but the program's file is another than the one that was applied.
       case edited
       /// Applied by a newer program; this one does not know it.
       case unknown
     }
+    /// See ``Migration/version``.
     public let version: String
+    /// See ``Migration/name``.
     public let name: String
+    /// How the two compare.
     public let state: State
+    /// Whether programs that do not know it must not run on a database where it is applied.
     public let isBreaking: Bool
+    /// nil if it is not applied.
     public let appliedAt: Timestamp?
   }
 
   /// A reason not to go on, fit for a person at a terminal.
   public struct Refusal: Error, CustomStringConvertible {
+    /// The reason, in English.
     public let description: String
   }
 
@@ -79,6 +89,11 @@ public struct Migrator: Sendable {
   /// How long one migration waits for another deploy's to end, in seconds.
   private static let patience = 600
 
+  /// Connects to nothing yet.
+  ///
+  /// - Parameters:
+  ///   - url: a libpq URI or `key=value` string, of a role that may change the schema; not through a pooler.
+  ///   - migrations: in any order.
   public init(url: String, migrations: [Migration]) {
     self.url = url
     self.migrations = migrations.sorted { $0.name < $1.name }

@@ -1,32 +1,71 @@
 import DequeModule
 
-/// A caller in a queue for a connection.
-private struct Waiter {
-  let reply: Reply<Connection>
-  let deadline: ContinuousClock.Instant
-}
+/// Callers who wait for a connection, in order: each with a deadline, and only so many, with so many bytes of parameters.
+private struct Queue {
+  private struct Waiter {
+    let reply: Reply<Connection>
+    let bytes: Int
+    let deadline: ContinuousClock.Instant
+  }
 
-extension Deque<Waiter> {
-  /// Lets a caller in, unless so many wait already. Those who gave up do not count.
-  fileprivate mutating func add(_ reply: Reply<Connection>, timeout: Duration, atMost limit: Int) throws {
-    if count >= limit { removeAll { $0.reply.isDone } }
-    guard count < limit else { throw PostgresError(.overloaded, "\(count) callers wait for a connection already") }
-    append(Waiter(reply: reply, deadline: .now + timeout))
+  private var waiters: Deque<Waiter> = []
+  private var bytes = 0
+  private let timeout: Duration
+  private let maximumCount: Int
+  private let maximumBytes: Int
+
+  init(_ configuration: Database.Configuration) {
+    timeout = configuration.waitTimeout
+    maximumCount = configuration.maximumWaiting
+    maximumBytes = configuration.maximumWaitingBytes
+  }
+
+  var count: Int { waiters.count }
+
+  private var isFull: Bool { count >= maximumCount || bytes >= maximumBytes }
+
+  /// Lets a caller in, unless too many wait already. Those who gave up do not count.
+  mutating func add(
+    _ reply: Reply<Connection>, for statements: [SQL], by deadline: ContinuousClock.Instant? = nil
+  ) throws {
+    if isFull { remove { $0.reply.isDone } }
+    guard !isFull else { throw PostgresError(.overloaded, "\(count) callers wait for a connection already") }
+    let latest = ContinuousClock.now + timeout
+    let waiter = Waiter(reply: reply, bytes: statements.parameterBytes, deadline: min(deadline ?? latest, latest))
+    waiters.append(waiter)
+    bytes += waiter.bytes
+  }
+
+  mutating func popFirst() -> Reply<Connection>? {
+    guard let waiter = waiters.popFirst() else { return nil }
+    bytes -= waiter.bytes
+    return waiter.reply
   }
 
   /// Takes out those whose time is up.
-  fileprivate mutating func removeLate(at now: ContinuousClock.Instant) -> [Waiter] {
+  mutating func takeLate(at now: ContinuousClock.Instant) -> [Reply<Connection>] {
     // Nothing to do, nearly always; and ThreadSanitizer minds that an empty array made of a deque touches the one that
     // all empty arrays share.
-    guard contains(where: { $0.deadline < now }) else { return [] }
-    defer { removeAll { $0.deadline < now } }
-    return filter { $0.deadline < now }
+    guard waiters.contains(where: { $0.deadline < now }) else { return [] }
+    defer { remove { $0.deadline < now } }
+    return waiters.filter { $0.deadline < now }.map(\.reply)
+  }
+
+  mutating func takeAll() -> [Reply<Connection>] {
+    guard count > 0 else { return [] }
+    defer { remove { _ in true } }
+    return waiters.map(\.reply)
+  }
+
+  private mutating func remove(where condition: (Waiter) -> Bool) {
+    waiters.removeAll(where: condition)
+    bytes = waiters.reduce(0) { $0 + $1.bytes }
   }
 }
 
-extension Sequence<Waiter> {
+extension [Reply<Connection>] {
   fileprivate func fail(_ error: any Error) {
-    for waiter in self { waiter.reply.fulfil(.failure(error)) }
+    for reply in self { reply.fulfil(.failure(error)) }
   }
 }
 
@@ -40,46 +79,52 @@ final class Pool: Sendable {
     /// Open or being opened, idle or not.
     var total = 0
     var opening = 0
-    var waiters: Deque<Waiter> = []
+    var waiters: Queue
     var backoff = Backoff()
     var isClosed = false
   }
 
-  private let state = Lock(State())
+  private let state: Lock<State>
   private let size: Int
-  private let waitTimeout: Duration
-  private let maximumWaiting: Int
   private let open: @Sendable () async throws -> Connection
 
   init(
-    size: Int, waitTimeout: Duration, maximumWaiting: Int, open: @escaping @Sendable () async throws -> Connection
+    _ configuration: Database.Configuration, size: Int, open: @escaping @Sendable () async throws -> Connection
   ) {
+    state = Lock(State(waiters: Queue(configuration)))
     self.size = size
-    self.waitTimeout = waitTimeout
-    self.maximumWaiting = maximumWaiting
     self.open = open
   }
 
-  func acquire() async throws -> Connection {
+  /// - Parameter statements: what its owner is known to send.
+  func acquire(for statements: [SQL]) async throws -> Connection {
     let reply = Reply<Connection>()
-    let (ready, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
+    return if let idle = try takeIdle(orPromise: reply, for: statements) { idle } else { try await reply.value() }
+  }
+
+  /// - Returns: nil if the reply will bring a connection.
+  private func takeIdle(orPromise reply: Reply<Connection>, for statements: [SQL]) throws -> Connection? {
+    var dropped: [Connection] = []
+    // Not under this lock: closing waits for the connection's own.
+    defer { for connection in dropped { connection.close() } }
+    let (idle, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
       if state.isClosed { throw PostgresError(.cannotConnect, "the database is closed") }
       while let connection = state.idle.popLast() {
-        if connection.isOpen { return (connection, false) }
+        if connection.isTrusted { return (connection, false) }
         state.total -= 1
+        dropped.append(connection)
       }
       if state.total == 0 { try state.backoff.check() }
-      try state.waiters.add(reply, timeout: waitTimeout, atMost: maximumWaiting)
+      try state.waiters.add(reply, for: statements)
       return (nil, shouldOpen(&state))
     }
-    if let ready { return ready }
     if mustOpen { openOne() }
-    return try await reply.value()
+    return idle
   }
 
   /// Gives a connection back. One that is not fit for the next owner is closed.
   func release(_ connection: Connection) {
-    let isFit = connection.isIdle
+    let isFit = connection.isIdle && connection.isTrusted
     if !isFit { connection.close() }
     let (isKept, mustOpen) = state.withLock { state -> (Bool, Bool) in
       guard isFit, !state.isClosed else {
@@ -96,11 +141,8 @@ final class Pool: Sendable {
   func close() {
     let (idle, waiters) = state.withLock { state in
       state.isClosed = true
-      defer {
-        state.idle = []
-        state.waiters = []
-      }
-      return (state.idle, state.waiters)
+      defer { state.idle = [] }
+      return (state.idle, state.waiters.takeAll())
     }
     for connection in idle { connection.close() }
     waiters.fail(PostgresError(.cannotConnect, "the database was closed"))
@@ -111,7 +153,7 @@ final class Pool: Sendable {
   /// - Returns: how many callers wait, and how many connections are taken.
   func tick(at now: ContinuousClock.Instant) -> (waiting: Int, taken: Int) {
     let (late, mustOpen, load) = state.withLock { state in
-      let late = state.waiters.removeLate(at: now)
+      let late = state.waiters.takeLate(at: now)
       return (late, shouldOpen(&state), (state.waiters.count, state.total - state.idle.count))
     }
     late.fail(waitedTooLong)
@@ -140,14 +182,13 @@ final class Pool: Sendable {
         }
         if !isKept { connection.close() }
       } catch {
-        let failed = state.withLock { state -> Deque<Waiter> in
+        let failed = state.withLock { state -> [Reply<Connection>] in
           state.opening -= 1
           state.total -= 1
           state.backoff.note(error)
           // While others are open, one of them may still become free in time.
           guard state.total == 0 else { return [] }
-          defer { state.waiters = [] }
-          return state.waiters
+          return state.waiters.takeAll()
         }
         failed.fail(error)
       }
@@ -155,9 +196,9 @@ final class Pool: Sendable {
   }
 
   private func offer(_ connection: Connection, _ state: inout State) {
-    while let waiter = state.waiters.popFirst() {
+    while let reply = state.waiters.popFirst() {
       // False if that caller gave up.
-      if waiter.reply.fulfil(.success(connection)) { return }
+      if reply.fulfil(.success(connection)) { return }
     }
     state.idle.append(connection)
   }
@@ -196,19 +237,16 @@ final class Lane: Sendable {
   private struct State {
     var connection: Connection?
     var isOpening = false
-    var waiters: Deque<Waiter> = []
+    var waiters: Queue
     var backoff = Backoff()
     var isShut = false
   }
 
-  private let state = Lock(State())
-  private let waitTimeout: Duration
-  private let maximumWaiting: Int
+  private let state: Lock<State>
   private let makeConnection: @Sendable () async throws -> Connection
 
-  init(waitTimeout: Duration, maximumWaiting: Int, open: @escaping @Sendable () async throws -> Connection) {
-    self.waitTimeout = waitTimeout
-    self.maximumWaiting = maximumWaiting
+  init(_ configuration: Database.Configuration, open: @escaping @Sendable () async throws -> Connection) {
+    state = Lock(State(waiters: Queue(configuration)))
     makeConnection = open
   }
 
@@ -223,13 +261,14 @@ final class Lane: Sendable {
     if mustOpen { openOne() }
   }
 
-  func connection() async throws -> Connection {
+  /// - Parameter deadline: of the caller, if it is sooner than the end of the wait for a connection.
+  func connection(for statements: [SQL], by deadline: ContinuousClock.Instant) async throws -> Connection {
     let reply = Reply<Connection>()
     let (ready, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
       if let connection = state.connection, connection.isOpen { return (connection, false) }
       if state.isShut { throw PostgresError(.cannotConnect, "the database is closed") }
       if !state.isOpening { try state.backoff.check() }
-      try state.waiters.add(reply, timeout: waitTimeout, atMost: maximumWaiting)
+      try state.waiters.add(reply, for: statements, by: deadline)
       return (nil, shouldOpen(&state))
     }
     if let ready { return ready }
@@ -257,27 +296,23 @@ final class Lane: Sendable {
         case .failure(let error):
           state.backoff.note(error)
         }
-        defer { state.waiters = [] }
-        return (state.waiters, state.isShut)
+        return (state.waiters.takeAll(), state.isShut)
       }
       if isShut, case .success(let connection) = result { connection.close() }
-      for waiter in waiters { waiter.reply.fulfil(result) }
+      for reply in waiters { reply.fulfil(result) }
     }
   }
 
   /// Turns away the waiters whose time is up.
   func expire(at now: ContinuousClock.Instant) {
-    state.withLock { $0.waiters.removeLate(at: now) }.fail(waitedTooLong)
+    state.withLock { $0.waiters.takeLate(at: now) }.fail(waitedTooLong)
   }
 
   func close() {
     let (connection, waiters) = state.withLock { state in
       state.isShut = true
-      defer {
-        state.connection = nil
-        state.waiters = []
-      }
-      return (state.connection, state.waiters)
+      defer { state.connection = nil }
+      return (state.connection, state.waiters.takeAll())
     }
     connection?.close()
     waiters.fail(PostgresError(.cannotConnect, "the database was closed"))

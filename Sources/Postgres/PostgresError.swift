@@ -5,6 +5,7 @@ import CLibpq
 /// Two questions matter to a caller: was it the statement's fault (``sqlState``, ``constraint``), and if it was not,
 /// may the statement have taken effect all the same (``mayHaveRun``)?
 public struct PostgresError: Error, Sendable, CustomStringConvertible {
+  /// Who or what failed.
   public enum Kind: Sendable, Equatable {
     /// The server refused the statement: see ``PostgresError/sqlState``.
     case server
@@ -14,7 +15,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     case connectionLost
     /// A deadline passed.
     case timeout
-    /// Too many callers are waiting already; nothing was sent.
+    /// Too many callers are waiting already, or too many bytes of theirs; nothing was sent.
     case overloaded
     /// The connection broke while COMMIT was under way: the transaction may or may not have been committed.
     case unknownOutcome
@@ -24,10 +25,12 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     case misuse
     /// A parameter that PostgreSQL cannot take.
     case invalidParameter
-    /// A column is missing, NULL, or of another type than was asked for; the message names it.
+    /// A column is missing, NULL, an array of several dimensions or with NULLs, or of another type than was asked for;
+    /// the message names it.
     case decoding
   }
 
+  /// Who or what failed.
   public let kind: Kind
   /// The server's or this client's own words, in English. Not for end users: may quote values.
   public let message: String
@@ -35,8 +38,12 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   public var sqlState: String?
   /// The named constraint that was violated.
   public var constraint: String?
+  /// What the server says it is about, where it does: the table's name, the column's, and more words, which may quote
+  /// values.
   public var table: String?
+  /// See ``table``.
   public var column: String?
+  /// See ``table``.
   public var detail: String?
   /// False only if the statement surely had no effect.
   public var mayHaveRun: Bool
@@ -65,6 +72,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     mayHaveRun = false
   }
 
+  /// The message with the SQLSTATE and the constraint; may quote values, too.
   public var description: String {
     let state = sqlState.map { " (SQLSTATE \($0))" } ?? ""
     let rule = constraint.map { " [\($0)]" } ?? ""

@@ -49,6 +49,13 @@ final class Reactor: Sendable {
     state.withLock { $0.connections.removeAll { $0 === connection } }
   }
 
+  /// What leads to the same server may be as dead as this one.
+  func doubtOthers(than connection: Connection) {
+    state.withLock { state in
+      for other in state.connections where other !== connection && other.server == connection.server { other.doubt() }
+    }
+  }
+
   /// Makes the thread look at the sockets anew: for a new connection, or one that wants to write.
   func wake() {
     guard isAwake.exchange(true, ordering: .acquiringAndReleasing) == false else { return }

@@ -1,4 +1,5 @@
 import CLibpq
+import Synchronization
 
 /// What one statement answered: its rows, in order, and how many rows it touched.
 public struct Rows: RandomAccessCollection, Sendable {
@@ -11,6 +12,7 @@ public struct Rows: RandomAccessCollection, Sendable {
   public var startIndex: Int { 0 }
   public var endIndex: Int { result.count }
 
+  /// - Precondition: the index is one of `indices`, as in any collection.
   public subscript(index: Int) -> Row {
     precondition(index >= 0 && index < result.count, "row \(index) of \(result.count)")
     return Row(result: result, index: index)
@@ -38,44 +40,56 @@ public struct Row: Sendable {
   /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name, if it is NULL and
   ///   the type is not optional, or if it is of another type.
   public subscript<Value: SQLValue>(name: String) -> Value {
-    get throws {
-      guard let column = result.names.firstIndex(of: name) else {
-        let known = result.names.joined(separator: ", ")
-        throw PostgresError(.decoding, "there is no column \"\(name)\" in (\(known))")
-      }
-      return try self[column]
+    get throws { try self[place(of: name)] }
+  }
+
+  /// Where a column stands, from 0.
+  ///
+  /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name.
+  public func place(of name: String) throws -> Int {
+    guard let place = result.place(of: name) else {
+      let known = result.names.joined(separator: ", ")
+      throw PostgresError(.decoding, "there is no column \"\(name)\" in (\(known))")
     }
+    return place
   }
 
   /// By place, from 0.
   public subscript<Value: SQLValue>(column: Int) -> Value {
     get throws {
-      guard result.names.indices.contains(column) else {
+      guard column >= 0, column < result.names.count else {
         throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
       }
-      let row = Int32(index)
-      let place = Int32(column)
-      var bytes: UnsafeRawBufferPointer?
-      if PQgetisnull(result.pointer, row, place) == 0 {
-        let length = Int(PQgetlength(result.pointer, row, place))
-        bytes = UnsafeRawBufferPointer(start: PQgetvalue(result.pointer, row, place), count: length)
-      }
-      let type = PQftype(result.pointer, place)
-      // The pointers above are into the result, which must outlive the decoding.
-      return try withExtendedLifetime(result) {
-        do {
-          return try Value(cell: SQLCell(type: type, bytes: bytes))
-        } catch let mismatch as CellMismatch {
-          let reason =
-            switch mismatch {
-            case .null: "is NULL"
-            case .type: "has the type with oid \(type)"
-            case .malformed: "holds a value that does not fit"
-            }
-          throw PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(Value.self)")
-        }
+      // The cell's pointer is into the result, which must outlive the decoding.
+      defer { withExtendedLifetime(result) {} }
+      do {
+        return try Value(cell: cell(column))
+      } catch let mismatch as CellMismatch {
+        throw error(mismatch, column, Value.self)
       }
     }
+  }
+
+  private func cell(_ column: Int) -> SQLCell {
+    let (row, place) = (Int32(index), Int32(column))
+    var bytes: UnsafeRawBufferPointer?
+    if PQgetisnull(result.pointer, row, place) == 0 {
+      let length = Int(PQgetlength(result.pointer, row, place))
+      bytes = UnsafeRawBufferPointer(start: PQgetvalue(result.pointer, row, place), count: length)
+    }
+    return SQLCell(type: PQftype(result.pointer, place), bytes: bytes)
+  }
+
+  private func error(_ mismatch: CellMismatch, _ column: Int, _ wanted: Any.Type) -> PostgresError {
+    let reason =
+      switch mismatch {
+      case .null: "is NULL"
+      case .type: "has the type with oid \(cell(column).type)"
+      case .malformed: "holds a value that does not fit"
+      case .nullElement: "has NULL among its elements"
+      case .dimensions: "is an array of several dimensions"
+      }
+    return PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(wanted)")
   }
 }
 
@@ -85,11 +99,24 @@ final class ResultHandle: @unchecked Sendable {
   let pointer: OpaquePointer
   let count: Int
   let names: [String]
+  /// Columns are mostly read in their order: the one behind the last is looked at first. Any value is right.
+  private let likely = Atomic(0)
 
-  init(_ pointer: OpaquePointer) {
+  /// - Parameter names: the columns', where they are known from an earlier result of the same statement.
+  init(_ pointer: OpaquePointer, names known: [String]? = nil) {
     self.pointer = pointer
     count = Int(PQntuples(pointer))
-    names = (0..<PQnfields(pointer)).map { String(cString: PQfname(pointer, $0)) }
+    names = known ?? (0..<PQnfields(pointer)).map { String(cString: PQfname(pointer, $0)) }
+  }
+
+  func place(of name: String) -> Int? {
+    var place = likely.load(ordering: .relaxed)
+    if place >= names.count || names[place] != name {
+      guard let found = names.firstIndex(of: name) else { return nil }
+      place = found
+    }
+    likely.store(place + 1, ordering: .relaxed)
+    return place
   }
 
   deinit {

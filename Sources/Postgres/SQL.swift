@@ -21,6 +21,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     let range: Range<Int>?
   }
 
+  /// A statement without parameters. Not for text from outside: see ``StringInterpolation``.
   public init(stringLiteral text: String) {
     literals = [text]
     parameters = []
@@ -43,12 +44,14 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     return text
   }
 
+  /// The one text behind the other, with the parameters of both.
   public static func + (left: SQL, right: SQL) -> SQL {
     var sum = left
     sum.append(right)
     return sum
   }
 
+  /// Appends a text with its parameters.
   public static func += (left: inout SQL, right: SQL) {
     left.append(right)
   }
@@ -89,6 +92,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     checkCount()
   }
 
+  /// What may stand in `\( )`: a value, an optional one, a fragment, and text that is marked as such.
   public struct StringInterpolation: StringInterpolationProtocol {
     var sql: SQL
 
@@ -123,6 +127,11 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       sql.append(literal: text)
     }
   }
+}
+
+extension [SQL] {
+  /// What its parameters take, in bytes.
+  var parameterBytes: Int { reduce(0) { $0 + $1.bytes.count } }
 }
 
 extension SQL {

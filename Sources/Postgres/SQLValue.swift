@@ -2,25 +2,40 @@ import Foundation
 
 /// A PostgreSQL type: its object identifier and that of its array type, as in `pg_type`.
 public struct SQLType: Sendable, Equatable {
+  /// `pg_type.oid`.
   public let oid: UInt32
+  /// `pg_type.typarray`.
   public let arrayOID: UInt32
 
+  /// A type that PostgreSQL has built in: those of extensions have other oids in each database.
   public init(oid: UInt32, arrayOID: UInt32) {
     self.oid = oid
     self.arrayOID = arrayOID
   }
 
+  /// `bool`: a `Bool`.
   public static let bool = SQLType(oid: 16, arrayOID: 1000)
+  /// `bytea`: a `Data`.
   public static let bytea = SQLType(oid: 17, arrayOID: 1001)
+  /// `int2`: an `Int16`; any integer reads it.
   public static let int2 = SQLType(oid: 21, arrayOID: 1005)
+  /// `int4`: an `Int32`; any integer reads it.
   public static let int4 = SQLType(oid: 23, arrayOID: 1007)
+  /// `int8`: an `Int`; any integer reads it.
   public static let int8 = SQLType(oid: 20, arrayOID: 1016)
+  /// `text`: a `String`.
   public static let text = SQLType(oid: 25, arrayOID: 1009)
+  /// `float4`: a `Float`.
   public static let float4 = SQLType(oid: 700, arrayOID: 1021)
+  /// `float8`: a `Double`, which also reads `float4`.
   public static let float8 = SQLType(oid: 701, arrayOID: 1022)
+  /// `date`: a ``Day``.
   public static let date = SQLType(oid: 1082, arrayOID: 1182)
+  /// `timestamptz`: a ``Timestamp``.
   public static let timestamptz = SQLType(oid: 1184, arrayOID: 1185)
+  /// `uuid`: a `UUID`.
   public static let uuid = SQLType(oid: 2950, arrayOID: 2951)
+  /// `jsonb`: a ``JSONDocument``.
   public static let jsonb = SQLType(oid: 3802, arrayOID: 3807)
 }
 
@@ -45,12 +60,15 @@ public struct SQLCell {
 /// Why a cell cannot become the Swift type asked for. The row adds the column's name.
 enum CellMismatch: Error {
   case null, type, malformed
+  /// Of arrays: an element is NULL, or there are several dimensions.
+  case nullElement, dimensions
 }
 
 /// A Swift value that can be a parameter of a statement and a column of a row.
 ///
 /// A type with a raw value of such a type conforms by declaration alone: `extension Status: SQLValue {}`.
 public protocol SQLValue: Sendable {
+  /// What the server is told that a parameter is.
   static var sqlType: SQLType { get }
   /// Appends the value in PostgreSQL's binary format.
   func encode(into bytes: inout [UInt8]) -> SQLEncoding
@@ -59,10 +77,19 @@ public protocol SQLValue: Sendable {
 }
 
 extension SQLCell {
+  /// Whether it is an array: of a built-in type that some Swift type reads, or perhaps of one made in the database.
+  var isArray: Bool {
+    switch type {
+    case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1182, 1185, 2951, 3807: true  // as in `SQLType`
+    case 1009, 1015, 1014, 1003, 199: true  // of text, varchar, char(n), name, json
+    default: type >= 16384
+    }
+  }
+
   /// The bytes when the cell is not NULL and of one of these types.
-  func bytes(of types: SQLType...) throws -> UnsafeRawBufferPointer {
+  func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
     guard let bytes else { throw CellMismatch.null }
-    guard types.contains(where: { $0.oid == type }) else { throw CellMismatch.type }
+    guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }
     return bytes
   }
 }
@@ -121,7 +148,7 @@ extension FixedWidthInteger where Self: SQLValue {
   }
 
   public init(cell: SQLCell) throws {
-    let bytes = try cell.bytes(of: .int2, .int4, .int8)
+    let bytes = try cell.bytes(of: .int8, .int4, .int2)
     let wide =
       switch cell.type {
       case SQLType.int2.oid: Int64(try bytes.integer(Int16.self))
@@ -198,8 +225,10 @@ extension Data: SQLValue {
 /// A JSON document, stored as `jsonb` and carried as its text.
 public struct JSONDocument: SQLValue, Equatable {
   public static var sqlType: SQLType { .jsonb }
+  /// As the server writes it: `jsonb` keeps neither spaces nor the order of keys.
   public let text: String
 
+  /// - Parameter text: checked by the server, not here.
   public init(_ text: String) {
     self.text = text
   }
@@ -227,6 +256,8 @@ extension Optional: SQLValue where Wrapped: SQLValue {
   }
 }
 
+/// A one-dimensional array, which reads whatever its elements read: `[Int]` is `int2[]`, `int4[]` or `int8[]`, and
+/// `[Int?]` the same with NULLs among them.
 extension Array: SQLValue where Element: SQLValue {
   public static var sqlType: SQLType {
     SQLType(oid: Element.sqlType.arrayOID, arrayOID: Element.sqlType.arrayOID)
@@ -255,21 +286,31 @@ extension Array: SQLValue where Element: SQLValue {
 
   public init(cell: SQLCell) throws {
     guard let bytes = cell.bytes else { throw CellMismatch.null }
-    guard cell.type == Self.sqlType.oid || cell.type >= 16384 else { throw CellMismatch.type }
+    guard cell.type == Self.sqlType.oid || cell.isArray else { throw CellMismatch.type }
     let dimensions = try bytes.integer(Int32.self)
+    // A composite value of the database's own begins in the same way, but has the oid of a type here.
+    guard (0...1).contains(try bytes.integer(at: 4, Int32.self)) else { throw CellMismatch.type }
     let element = try bytes.integer(at: 8, UInt32.self)
     self = []
-    if dimensions == 0 { return }
-    guard dimensions == 1 else { throw CellMismatch.malformed }
+    if dimensions == 0 {
+      // An array without elements has a type all the same: any element would say whether it is the right one.
+      let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
+      do { _ = try Element(cell: SQLCell(type: element, bytes: nothing)) } catch CellMismatch.type {
+        throw CellMismatch.type
+      } catch {}
+      return
+    }
+    guard dimensions == 1 else { throw CellMismatch.dimensions }
     let total = Int(try bytes.integer(at: 12, Int32.self))
-    // A composite value of the database's own begins in the same way.
     guard total >= 0 else { throw CellMismatch.malformed }
     var offset = 20
     for _ in 0..<total {
       let length = Int(try bytes.integer(at: offset, Int32.self))
       offset += 4
       guard length >= 0 else {
-        append(try Element(cell: SQLCell(type: element, bytes: nil)))
+        do { append(try Element(cell: SQLCell(type: element, bytes: nil))) } catch CellMismatch.null {
+          throw CellMismatch.nullElement
+        }
         continue
       }
       guard offset + length <= bytes.count else { throw CellMismatch.malformed }

@@ -6,6 +6,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
   /// Microseconds since 1970-01-01T00:00:00Z.
   public var microseconds: Int64
 
+  /// - Parameter microseconds: since 1970-01-01T00:00:00Z.
   public init(microseconds: Int64) {
     self.microseconds = microseconds
   }
@@ -16,19 +17,23 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     microseconds = Int64(exactly: exact) ?? (exact > 0 ? .max : .min)
   }
 
+  /// By this machine's clock, to the microsecond. A database's own clock is another.
   public static func now() -> Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000)
   }
 
+  /// Whether the one is earlier.
   public static func < (left: Timestamp, right: Timestamp) -> Bool {
     left.microseconds < right.microseconds
   }
 
+  /// So many seconds later, or earlier if they are negative; what is out of range becomes the nearest there is.
   public func adding(seconds: Int) -> Timestamp {
-    let (sum, overflow) = microseconds.addingReportingOverflow(Int64(seconds) * 1_000_000)
-    return Timestamp(microseconds: overflow ? (seconds > 0 ? .max : .min) : sum)
+    let (span, isTooLong) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000)
+    let (sum, isTooFar) = microseconds.addingReportingOverflow(span)
+    return Timestamp(microseconds: isTooLong || isTooFar ? (seconds > 0 ? .max : .min) : sum)
   }
 
   /// As a `Date`, to about the microsecond.
@@ -63,6 +68,7 @@ public struct Day: Hashable, Sendable, SQLValue {
   /// Days since 1970-01-01.
   public var days: Int
 
+  /// - Parameter days: since 1970-01-01.
   public init(days: Int) {
     self.days = days
   }

@@ -11,38 +11,42 @@ public final class Transaction: Querying {
 
   private struct State {
     var phase = Phase.fresh
+    /// Waiting for a statement to travel with.
+    var written: [SQL] = []
     var last: [SQL] = []
   }
 
   /// The one whose body the task is in.
   @TaskLocal static var current: Transaction?
   /// The database that it was begun on.
-  let database: ObjectIdentifier
+  let database: Database
   private let connection: Connection
-  private let timeout: Duration
   private let state = Lock(State())
 
-  init(_ connection: Connection, of database: Database, timeout: Duration) {
+  init(_ connection: Connection, of database: Database) {
     self.connection = connection
-    self.database = ObjectIdentifier(database)
-    self.timeout = timeout
+    self.database = database
   }
 
   var isEnded: Bool {
     state.withLock { $0.phase == .ended }
   }
 
+  /// Sends the statements in one round trip, the transaction's first with BEGIN, and returns what each answered.
+  ///
+  /// - Throws: ``PostgresError``, the first among them, or `CancellationError`. Only a savepoint lets the transaction go on
+  ///   after an error of the server's, and nothing after the end of a wait.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     // Refused before BEGIN is taken for sent.
     if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
     // Sent under the lock, which never waits: of two statements at once, none can overtake BEGIN or follow COMMIT.
-    let (reply, isFirst) = try state.withLock { state in
+    let (reply, count) = try state.withLock { state in
       switch state.phase {
-      case .fresh:
-        state.phase = .begun
-        return (connection.submit(["BEGIN"] + statements, timeout: timeout), true)
-      case .begun:
-        return (connection.submit(statements, timeout: timeout), false)
+      case .fresh, .begun:
+        let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
+        (state.phase, state.written) = (.begun, [])
+        let timeout = database.configuration.timeout(of: before.count + statements.count)
+        return (connection.submit(before + statements, timeout: timeout), before.count)
       case .uncertain:
         throw Self.uncertain
       case .ended:
@@ -50,8 +54,7 @@ public final class Transaction: Querying {
       }
     }
     do {
-      let answers = try await reply.value()
-      return isFirst ? Array(answers.dropFirst()) : answers
+      return Array(try await reply.value().dropFirst(count))
     } catch var error as PostgresError {
       if error.kind == .timeout { giveUp() }
       // What was not committed has no effect, however it ended.
@@ -71,6 +74,11 @@ public final class Transaction: Querying {
     state.withLock { if $0.phase == .begun { $0.phase = .uncertain } }
   }
 
+  /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, whose call throws its error.
+  public func write(_ statement: SQL) {
+    state.withLock { $0.written.append(statement) }
+  }
+
   /// Statements to run last, in the round trip of COMMIT. Their errors roll everything back.
   public func atCommit(_ statements: SQL...) {
     atCommit(statements)
@@ -84,13 +92,14 @@ public final class Transaction: Querying {
   func commit() async throws -> [Rows] {
     let (reply, count) = try state.withLock { state -> (Reply<[Rows]>?, Int) in
       guard state.phase != .uncertain else { throw Self.uncertain }
-      if state.phase == .fresh, state.last.isEmpty {
+      if state.phase == .fresh, state.written.isEmpty, state.last.isEmpty {
         state.phase = .ended
         return (nil, 0)
       }
-      let begin: [SQL] = state.phase == .fresh ? ["BEGIN"] : []
+      let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
       state.phase = .ended
-      return (connection.submit(begin + state.last + ["COMMIT"], timeout: timeout), state.last.count)
+      let timeout = database.configuration.timeout(of: before.count + state.last.count + 1)
+      return (connection.submit(before + state.last + ["COMMIT"], timeout: timeout), state.last.count)
     }
     guard let reply else { return [] }
     let answers: [Rows]
@@ -116,6 +125,7 @@ public final class Transaction: Querying {
     // A COMMIT whose batch failed leaves the transaction open in failed state, so an ended one is rolled back too.
     guard phase != .fresh, connection.isOpen, !connection.isIdle else { return }
     do {
+      let timeout = database.configuration.timeout(of: 1)
       _ = try await connection.submit(["ROLLBACK"], timeout: timeout).uncancellableValue()
     } catch {
       connection.close()
@@ -123,10 +133,13 @@ public final class Transaction: Querying {
   }
 
   /// Stops the statement that nobody waits for, then rolls back. A server that does not react in time is hung up on.
+  ///
+  /// The connection's next owner is safe from the request: it is through, and a round trip came after it, or there is no
+  /// next owner.
   func abandon() async {
     state.withLock { $0.phase = .ended }
     guard await connection.cancelRunning(within: .seconds(2)) else {
-      connection.close()
+      connection.close(isFailure: true)
       return
     }
     do {

@@ -133,7 +133,15 @@ private struct Line: CustomStringConvertible {
     GET    events/{id}/calendar.ics        needed       404    404     200     404   200 404:event-not-found
     PUT    events/{id}/invitations/me      needed       404    404     200     404   409 404:event-not-found 409:own-event
     GET    invitations                     needed       200    200     200     200   200
+    GET    notifications/stream            needed       200    200     200     200   200
     POST   cache/validate/{userId}         needed       403    403     403     403   200 403:not-yours
+    GET    notifications                   needed       200    200     200     200   200
+    POST   notifications/read              needed       200    200     200     200   200
+    GET    notification-preferences        needed       200    200     200     200   200
+    PUT    notification-preferences        needed       200    200     200     200   200
+    GET    devices                         needed       200    200     200     200   200
+    PUT    devices                         needed       201    201     201     201   201
+    DELETE devices/{id}                    needed       404    404     404     404   204 404:device-not-found
     """
 
   /// As in the table.
@@ -214,6 +222,7 @@ private struct Cast: Sendable {
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
         "invitations": try #require(people[.invitee]).id,
         "users": owner.id, "pictures": String(picture.suffix(24)),
+        "devices": try #require(try await owner.register(token: UUID().uuidString).json["id"].string),
       ],
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
   }
@@ -292,6 +301,9 @@ private struct Cast: Sendable {
     case "POST events/{id}/invitations": return #"{"userIds": ["\#(id)"]}"#
     case "PUT events/{id}/invitations/me": return #"{"status": "going"}"#
     case "POST cache/validate/{userId}": return "{}"
+    case "POST notifications/read": return #"{"before": "2030-05-01T18:00:00Z"}"#
+    case "PUT notification-preferences": return #"{"event-updated": false}"#
+    case "PUT devices": return #"{"platform": "log", "token": "\#(UUID().uuidString)"}"#
     default: return nil
     }
   }

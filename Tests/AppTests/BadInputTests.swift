@@ -519,6 +519,8 @@ private struct Scene: Sendable {
   /// Ben's to Finn.
   let sentRequest: String
   let event: String
+  /// Dev's.
+  let device: String
 
   /// - Parameter body: must leave a service that is ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
@@ -542,7 +544,8 @@ private struct Scene: Sendable {
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           sentRequest: try await ben.sendFriendRequest(to: finn),
-          event: try #require(try await ana.createEvent(inviting: [dev])["id"].string)))
+          event: try #require(try await ana.createEvent(inviting: [dev])["id"].string),
+          device: try #require(try await dev.register(token: "dev").json["id"].string)))
       try await app.takeNotifications()
       #expect(try await app.send("GET", "/health/ready").status == 200)
     }
@@ -556,8 +559,10 @@ private struct Scene: Sendable {
       call.method, path ?? call.path, body: body ?? call.body, headers: headers, token: token ?? call.token)
   }
 
-  var calls: [Call] {
-    openCalls + [
+  var calls: [Call] { openCalls + signedInCalls + inboxCalls }
+
+  private var signedInCalls: [Call] {
+    [
       Call("GET", "/api/v1/auth/sessions", by: ana, isList: true),
       Call("DELETE", "/api/v1/auth/sessions/{id}", by: gina, id: ginasOther.description),
       Call("POST", "/api/v1/auth/logout", by: gina),
@@ -588,6 +593,7 @@ private struct Scene: Sendable {
           (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
         ]),
       Call("GET", "/api/v1/users/me/export", by: ana),
+      Call("GET", "/api/v1/notifications/stream", by: ana),
       Call("PUT", "/api/v1/users/me/picture", by: ana, picture: Sample.webpText),
       Call("DELETE", "/api/v1/users/me/picture", by: ana),
       Call("GET", "/api/v1/users", by: ana, query: "?query=ben"),
@@ -670,6 +676,51 @@ private struct Scene: Sendable {
           (#"{"timestamps": {"friends": "", "nonsense": true}}"#, ["friends", "nonsense"]),
           (#"{"timestamps": []}"#, ["timestamps"]),
         ]),
+    ]
+  }
+
+  private var inboxCalls: [Call] {
+    let ids = Array(repeating: "\"\(ana.id)\"", count: 501).joined(separator: ",")
+    return [
+      Call("GET", "/api/v1/notifications", by: ana, isList: true),
+      Call(
+        "POST", "/api/v1/notifications/read", by: ana, body: #"{"before": "2026-05-01T18:00:00.123456Z"}"#,
+        wrong: [
+          ("{}", ["ids", "before"]), (#"{"ids": null, "before": null}"#, ["ids", "before"]),
+          (#"{"ids": [], "before": "2026-05-01T18:00:00Z"}"#, ["ids", "before"]), (#"{"ids": 5}"#, ["ids"]),
+          (#"{"ids": ["x", "\#(ana.id)", 5]}"#, ["ids[0]", "ids[2]"]), (#"{"before": 5}"#, ["before"]),
+          (#"{"before": "1969-12-31T23:59:59Z"}"#, ["before"]), (#"{"before": "now"}"#, ["before"]),
+          (#"{"ids": [\#(ids)]}"#, ["ids"]),
+        ]),
+      Call("GET", "/api/v1/notification-preferences", by: ana),
+      Call(
+        "PUT", "/api/v1/notification-preferences", by: ana,
+        body: #"{"event-updated": false, "friend-request": true, "timestamp": "2026-05-01T18:00:00.123456Z"}"#,
+        wrong: [
+          (#"{"event-updated": null, "friend-request": "no"}"#, ["event-updated", "friend-request"]),
+          (#"{"event-updated": false, "nonsense": true, "eventUpdated": 5}"#, ["nonsense", "eventUpdated"]),
+          (#"{"session-revoked": false}"#, ["session-revoked"]),
+        ]),
+      Call("GET", "/api/v1/devices", by: ana, isList: true),
+      Call(
+        "PUT", "/api/v1/devices", by: ana, body: #"{"platform": "log", "token": "ana"}"#,
+        wrong: [
+          ("{}", ["platform", "token"]), (#"{"platform": "windows", "token": 5}"#, ["platform", "token"]),
+          (
+            #"{"platform": "log", "token": "", "environment": "test", "topic": "", "name": "", "rotateSecret": 1}"#,
+            ["token", "environment", "topic", "name", "rotateSecret"]
+          ),
+          (
+            #"{"platform": "log", "token": "a b", "environment": "sandbox", "topic": "app", "rotateSecret": true}"#,
+            ["token", "environment", "topic", "rotateSecret"]
+          ),
+          (#"{"platform": "log", "token": "\#("a".repeated(1025))"}"#, ["token"]),
+          (#"{"platform": "ios", "token": "\#("g".repeated(64))", "topic": "a\r\nb"}"#, ["token", "topic"]),
+          (#"{"platform": "ios", "token": "\#("a".repeated(65))"}"#, ["token"]),
+          (#"{"platform": "android", "token": "a/b"}"#, ["token"]),
+          (#"{"platform": "webhook", "token": "http://example.com"}"#, ["token"]),
+        ]),
+      Call("DELETE", "/api/v1/devices/{id}", by: dev, id: device),
     ]
   }
 

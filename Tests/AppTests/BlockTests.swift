@@ -135,7 +135,7 @@ import Testing
       // Back again.
       let hidden = try await ana.refreshLists()
       try await ben.unblock(ana)
-      #expect(try await ana.stale(hidden) == [.events, .invitations])
+      #expect(try await ana.stale(hidden) == [.events, .invitations, .notifications])
       for event in [people.past, people.cancelled] {
         #expect(try await ana.get("events/\(event)")["creator"]["username"].string == "ben")
       }
@@ -173,17 +173,22 @@ import Testing
       }
       #expect(
         try await stale { try await ana.block(ben) } == [
-          "ana": [.blocks, .friends, .events, .invitations], "ben": [.friends, .events, .invitations],
-          "cleo": [.events, .invitations],
+          "ana": [.blocks, .friends, .events, .invitations, .notifications],
+          "ben": [.friends, .events, .invitations, .notifications],
+          // She is promoted.
+          "cleo": [.events, .invitations, .notifications],
         ])
       #expect(try await stale { try await ana.block(ben) } == [:])
-      // The cancelled event of his has a host again, and none.
-      #expect(try await stale { try await ana.unblock(ben) } == ["ana": [.blocks, .events, .invitations]])
+      // The cancelled event of his has a host again, and what each was told of the other is back.
+      #expect(
+        try await stale { try await ana.unblock(ben) } == [
+          "ana": [.blocks, .events, .invitations, .notifications], "ben": [.notifications],
+        ])
       #expect(try await stale { try await ana.unblock(ben) } == [:])
       try await dev.sendFriendRequest(to: cleo)
       #expect(
         try await stale { try await cleo.block(dev) } == [
-          "cleo": [.blocks, .friendRequests], "dev": [.sentFriendRequests],
+          "cleo": [.blocks, .friendRequests, .notifications], "dev": [.sentFriendRequests],
         ])
       // A block in return shows no change, as one of nobody.
       #expect(try await stale { try await dev.block(cleo) } == [:])
@@ -300,51 +305,6 @@ import Testing
       try await app.takeNotifications()
       try await app.expectNothingCrossesABlock()
     }
-  }
-}
-
-/// Ana, Ben and Cleo, all friends of each other, and what they plan; nothing is left in the queue.
-struct Party: Sendable {
-  let ana: Phone
-  let ben: Phone
-  let cleo: Phone
-  /// Ana's, with both others invited.
-  let anas: String
-  /// Ben's, with one place, which Ana has, and for which Cleo waits.
-  let bens: String
-  /// Cleo's, with both others invited.
-  let cleos: String
-  /// Ben's, with Ana invited: one in the archive, and one that he cancelled.
-  let past: String
-  let cancelled: String
-  /// Ben's, with Ana invited.
-  let another: String
-
-  /// - Parameter number: makes usernames that no other party has.
-  static func gather(_ number: Int? = nil, in app: TestApp) async throws -> Party {
-    let suffix = number.map(String.init) ?? ""
-    let (ana, ben) = (try await app.signUp("ana\(suffix)"), try await app.signUp("ben\(suffix)"))
-    let cleo = try await app.signUp("cleo\(suffix)")
-    for (one, other) in [(ana, ben), (ben, cleo), (ana, cleo)] {
-      try await other.accept(try await one.sendFriendRequest(to: other))
-    }
-    let anas = try await ana.createEvent("Ana's", inviting: [ben, cleo])["id"].string ?? ""
-    let bens = try await ben.createEvent("Ben's", inviting: [ana, cleo], capacity: 1)["id"].string ?? ""
-    let cleos = try await cleo.createEvent("Cleo's", inviting: [ana, ben])["id"].string ?? ""
-    let past =
-      try await ben.createEvent(
-        "Past", inviting: [ana], startTime: "2020-01-01T10:00:00Z", endTime: nil)["id"].string ?? ""
-    let cancelled = try await ben.createEvent("Cancelled", inviting: [ana])["id"].string ?? ""
-    let answered = try await ben.createEvent("Answered", inviting: [ana])["id"].string ?? ""
-    try await ana.answer("going", to: bens)
-    try await cleo.answer("going", to: bens)
-    try await app.database.execute("UPDATE events SET archived_at = now() WHERE id = \(Event.ID(past))")
-    try await app.database.execute("UPDATE events SET status = 'cancelled' WHERE id = \(Event.ID(cancelled))")
-    let people = [ana.userID, ben.userID, cleo.userID]
-    try await app.database.execute("DELETE FROM notification_queue WHERE recipient_id = ANY(\(people))")
-    return Party(
-      ana: ana, ben: ben, cleo: cleo, anas: anas, bens: bens, cleos: cleos, past: past, cancelled: cancelled,
-      another: answered)
   }
 }
 

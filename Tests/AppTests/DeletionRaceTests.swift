@@ -4,51 +4,28 @@ import Testing
 
 @testable import App
 
-/// Deleting an account while somebody does something with it, many times: whoever is first, nothing is left half done.
+/// Ana deletes her account while somebody does something with it, many times: whoever is first, nothing is left half
+/// done.
 @Suite struct DeletionRaceTests {
-  /// Ana, who goes; Ben, her friend; Cleo, a friend of both, waiting for a place.
-  private struct Round: Sendable {
-    let ana: Phone
-    let ben: Phone
-    let cleo: Phone
-    /// Ana's, to which Ben and Cleo are invited.
-    let hers: String
-    /// Ben's, with one place, which Ana has.
-    let his: String
-
-    init(_ number: Int, in app: TestApp) async throws {
-      ana = try await app.signUp("ana\(number)")
-      ben = try await app.signUp("ben\(number)")
-      cleo = try await app.signUp("cleo\(number)")
-      for (one, other) in [(ana, ben), (ben, cleo), (ana, cleo)] {
-        try await other.accept(try await one.sendFriendRequest(to: other))
-      }
-      hers = try await ana.createEvent("Hers", inviting: [ben, cleo])["id"].string ?? ""
-      his = try await ben.createEvent("His", inviting: [ana, cleo], capacity: 1)["id"].string ?? ""
-      try await ana.answer("going", to: his)
-      try await cleo.answer("going", to: his)
-    }
-  }
-
   /// - Parameter expected: what `action` may be answered.
   private func race(
-    _ expected: Set<Int>, _ action: @escaping @Sendable (TestApp, Round) async throws -> Int
+    _ expected: Set<Int>, _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
   ) async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<16 {
           group.addTask {
-            let round = try await Round(number, in: app)
-            let cleos = try await round.cleo.refreshLists()
-            async let deleted: Answer = round.ana.deleteAccount()
-            let status = try await action(app, round)
+            let party = try await Party.gather(number, in: app)
+            let cleos = try await party.cleo.refreshLists()
+            async let deleted: Answer = party.ana.deleteAccount()
+            let status = try await action(app, party)
             _ = try await deleted
             #expect(expected.contains(status), "\(status)")
-            #expect(try await round.cleo.stale(cleos).isSuperset(of: [.friends, .events, .invitations]))
-            let people = try await round.ben.get("friends")["items"].array.map { $0["user"]["username"].string }
-            #expect(people == [round.cleo.username])
-            #expect(try await round.cleo.get("events/\(round.his)")["myStatus"].string == "going")
-            #expect(try await round.cleo.get("events/\(round.hers)")["status"].string == "cancelled")
+            #expect(try await party.cleo.stale(cleos).isSuperset(of: [.friends, .events, .invitations]))
+            let people = try await party.ben.get("friends")["items"].array.map { $0["user"]["username"].string }
+            #expect(people == [party.cleo.username])
+            #expect(try await party.cleo.get("events/\(party.bens)")["myStatus"].string == "going")
+            #expect(try await party.cleo.get("events/\(party.anas)")["status"].string == "cancelled")
           }
         }
         try await group.waitForAll()
@@ -61,9 +38,9 @@ import Testing
   }
 
   @Test func `being invited`() async throws {
-    try await race([201, 422]) { _, round in
-      let guests = "\"\(round.cleo.id)\", \"\(round.ana.id)\""
-      return try await round.ben.send(
+    try await race([201, 422]) { _, party in
+      let guests = "\"\(party.cleo.id)\", \"\(party.ana.id)\""
+      return try await party.ben.send(
         "POST", "events",
         #"{"title": "New", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": [\#(guests)]}"#
       ).status
@@ -71,22 +48,22 @@ import Testing
   }
 
   @Test func `inviting`() async throws {
-    try await race([201, 401]) { _, round in
-      try await round.ana.send(
+    try await race([201, 401]) { _, party in
+      try await party.ana.send(
         "POST", "events",
         """
-        {"title": "New", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(round.ben.id)"]}
+        {"title": "New", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(party.ben.id)"]}
         """
       ).status
     }
   }
 
   @Test func `being asked to be friends, and accepting`() async throws {
-    try await race([200, 401, 404]) { app, round in
-      let dev = try await app.signUp("dev\(round.ana.username.dropFirst(3))")
-      let asked = try await dev.send("POST", "friend-requests", #"{"receiverId": "\#(round.ana.id)"}"#)
+    try await race([200, 401, 404]) { app, party in
+      let dev = try await app.signUp("dev\(party.ana.username.dropFirst(3))")
+      let asked = try await dev.send("POST", "friend-requests", #"{"receiverId": "\#(party.ana.id)"}"#)
       guard let request = asked.json["id"].string else { return asked.status }
-      return try await round.ana.send("POST", "friend-requests/\(request)/accept").status
+      return try await party.ana.send("POST", "friend-requests/\(request)/accept").status
     }
   }
 
@@ -112,43 +89,43 @@ import Testing
   }
 
   @Test func `answers to their event`() async throws {
-    try await race([200, 409]) { _, round in
-      try await round.ben.send("PUT", "events/\(round.hers)/invitations/me", #"{"status": "going"}"#).status
+    try await race([200, 409]) { _, party in
+      try await party.ben.send("PUT", "events/\(party.anas)/invitations/me", #"{"status": "going"}"#).status
     }
   }
 
   @Test func `an answer of their own`() async throws {
-    try await race([200, 401, 404]) { _, round in
-      try await round.ana.send("PUT", "events/\(round.his)/invitations/me", #"{"status": "maybe"}"#).status
+    try await race([200, 401, 404]) { _, party in
+      try await party.ana.send("PUT", "events/\(party.bens)/invitations/me", #"{"status": "maybe"}"#).status
     }
   }
 
   @Test func `an edit of their own event`() async throws {
-    try await race([200, 401, 404]) { _, round in
-      try await round.ana.send("PATCH", "events/\(round.hers)", #"{"title": "Other"}"#).status
+    try await race([200, 401, 404]) { _, party in
+      try await party.ana.send("PATCH", "events/\(party.anas)", #"{"title": "Other"}"#).status
     }
   }
 
   @Test func `a friend's new name`() async throws {
-    try await race([200]) { _, round in
-      try await round.ben.send("PATCH", "users/me", #"{"displayName": "Benjamin"}"#).status
+    try await race([200]) { _, party in
+      try await party.ben.send("PATCH", "users/me", #"{"displayName": "Benjamin"}"#).status
     }
   }
 
   @Test func `a new name of their own`() async throws {
-    try await race([200, 401]) { _, round in
-      try await round.ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status
+    try await race([200, 401]) { _, party in
+      try await party.ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status
     }
   }
 
   @Test func `logging in`() async throws {
-    try await race([200, 401]) { app, round in
-      try await app.logIn(round.ana.username, round.ana.password).status
+    try await race([200, 401]) { app, party in
+      try await app.logIn(party.ana.username, party.ana.password).status
     }
   }
 
   @Test func `refreshing`() async throws {
-    try await race([200, 401]) { _, round in try await round.ana.refresh().status }
+    try await race([200, 401]) { _, party in try await party.ana.refresh().status }
   }
 
   // MARK: As far as they get before either ends

@@ -18,7 +18,7 @@ import Testing
   private func start(_ folder: String, port: Int, _ more: String...) throws -> Program {
     try Program(
       Program.path("muster"), ["dev", "--data", folder, "--port", String(port)] + more,
-      environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1"], in: "/tmp")
+      environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off"], in: "/tmp")
   }
 
   /// Ports below the ephemeral ones, so that no outgoing connection sits on them.

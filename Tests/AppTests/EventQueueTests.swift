@@ -180,6 +180,50 @@ import Testing
     #expect(queue.isIdle)
   }
 
+  /// They may know an event's id from when they were invited.
+  @Test func `strangers do not stand in an event's line`() async throws {
+    try await TestApp.run { app in
+      let (ana, cleo) = (try await app.signUp("ana"), try await app.signUp("cleo"))
+      let guests = try await app.crowd(4, around: ana)
+      let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
+      let event = try #require(Event.ID(id))
+      let queue = app.dependencies.eventQueue
+      let calls: [(method: String, path: String, body: String?)] = [
+        ("PATCH", "events/\(id)", #"{"title": "Mine"}"#), ("DELETE", "events/\(id)", nil),
+        ("PUT", "events/\(id)/invitations/me", #"{"status": "going"}"#),
+        ("POST", "events/\(id)/invitations", #"{"userIds": ["\#(ana.id)"]}"#),
+        ("DELETE", "events/\(id)/invitations/\(guests[0].id)", nil),
+      ]
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      try await app.withConnections(16) {
+        let answering = try await holder.transaction { transaction in
+          try await transaction.rows("SELECT 1 FROM events WHERE id = \(event) FOR UPDATE")
+          let tasks = guests.map { guest in Task { try await guest.answer("going", to: id) } }
+          try await eventually { queue.waiting(at: event) == guests.count - 1 }
+          for (method, path, body) in calls {
+            let answer = try await cleo.send(method, path, body)
+            #expect(answer.status == 404 && answer.problem == "event-not-found", "\(method) \(path): \(answer.body)")
+          }
+          // Its host waits with the guests.
+          let editing = Task { try await ana.edit(id, #"{"title": "Dinner"}"#) }
+          try await eventually { queue.waiting(at: event) == guests.count }
+          return tasks + [editing]
+        }
+        for task in answering { _ = try await task.value }
+      }
+      #expect(queue.isIdle)
+      // The same without a line.
+      for (method, path, body) in calls {
+        let answer = try await cleo.send(method, path, body)
+        #expect(answer.status == 404 && answer.problem == "event-not-found", "\(method) \(path): \(answer.body)")
+      }
+      let seen = try await ana.get("events/\(id)")
+      #expect(seen["counts"]["going"].int == guests.count && seen["title"].string == "Dinner")
+      try await app.takeNotifications()
+    }
+  }
+
   /// As many as there are connections, and more, want to write to one event that somebody else has locked.
   @Test func `one popular event does not stop writes to others`() async throws {
     try await TestApp.run { app in

@@ -321,7 +321,7 @@ import Testing
       let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
       let (hers, cleos) = (try await ana.refreshLists(), try await cleo.refreshLists())
       #expect(try await ben.stale { try await ben.answer("going", to: id) } == [.events, .invitations])
-      #expect(try await ana.stale(hers) == [.events])
+      #expect(try await ana.stale(hers) == [.events, .notifications])
       #expect(try await cleo.stale(cleos) == [.events, .invitations])
       try await app.takeNotifications()
     }

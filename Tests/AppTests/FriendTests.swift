@@ -54,13 +54,13 @@ import Testing
       }
 
       #expect(try await stale { request = try await ana.sendFriendRequest(to: ben) } == [.sentFriendRequests])
-      #expect(staleForBen == [.friendRequests])
+      #expect(staleForBen == [.friendRequests, .notifications])
       #expect(try await stale { try await ana.sendFriendRequest(to: ben, expecting: 200) } == [])
       #expect(try await stale { try await ben.decline(request) } == [.sentFriendRequests])
       #expect(staleForBen == [.friendRequests])
       #expect(try await stale { try await ben.decline(request) } == [])
       request = try await ana.sendFriendRequest(to: ben)
-      #expect(try await stale { try await ben.accept(request) } == [.sentFriendRequests, .friends])
+      #expect(try await stale { try await ben.accept(request) } == [.sentFriendRequests, .friends, .notifications])
       #expect(staleForBen == [.friendRequests, .friends])
       #expect(try await stale { try await ben.accept(request) } == [])
       #expect(staleForBen == [])

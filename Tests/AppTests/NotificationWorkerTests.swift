@@ -123,7 +123,7 @@ import Testing
       let taken = try await claim(alive)
       #expect(taken.map(\.id) == held.map(\.id))
       #expect(taken[0].attempts == 0)
-      func rows(_ lease: UUID) -> [NotificationQueue.Held] { held.map { .init(id: $0.id, lease: lease) } }
+      func rows(_ lease: UUID) -> [App.NotificationQueue.Held] { held.map { .init(id: $0.id, lease: lease) } }
       let device = Device.ID.new()
       var finished = Receipts()
       finished.finish(rows(dead))

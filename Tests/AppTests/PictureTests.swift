@@ -42,6 +42,28 @@ import Testing
     }
   }
 
+  @Test func `whoever has a picture already, or asks for its head, has none of its bytes read`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let ana = try await app.signUp("ana")
+      // Of three parts.
+      let url = try await ana.show(Sample.png(length: 300_000))
+      let tag = try #require(try await app.fetch(url).header("ETag"))
+      let calls: [(method: String, headers: [(String, String)], status: Int)] = [
+        ("HEAD", [], 200), ("GET", [("If-None-Match", tag)], 304), ("GET", [("If-None-Match", "*")], 304),
+      ]
+      for (method, headers, status) in calls {
+        let statements = try await log.statements {
+          let answer = try await app.fetch(url, method: method, headers: headers)
+          #expect(answer.status == status && answer.header("ETag") == tag)
+        }
+        #expect(statements.count == 1 && !statements[0].contains("substring"), "\(statements)")
+      }
+      let statements = try await log.statements { _ = try await app.fetch(url) }
+      #expect(statements.count == 3 && statements.allSatisfy { $0.contains("substring") }, "\(statements)")
+    }
+  }
+
   @Test func `a picture of 2 MiB comes back whole, one byte more is refused`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

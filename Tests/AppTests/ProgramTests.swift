@@ -157,6 +157,12 @@ import Testing
         ("MUSTER_GOOGLE_KEYS_URL", "http://127.0.0.1/keys"),
         ("MUSTER_APPLE_REVOKE_URL", "nonsense"), ("MUSTER_APPLE_KEY_ID", "KEY"), ("MUSTER_APPLE_PRIVATE_KEY", "s3cret"),
         ("MUSTER_TRUSTED_CERTIFICATES", "/nonexistent"),
+        ("MUSTER_APNS_TEAM_ID", "TEAM"), ("MUSTER_APNS_PRIVATE_KEY", "s3cret"), ("MUSTER_APNS_URL", "api.example"),
+        ("MUSTER_APNS_SANDBOX_URL", "http://api.example"), ("MUSTER_FCM_URL", "http://fcm.example"),
+        ("MUSTER_FCM_SERVICE_ACCOUNT", "/nonexistent/s3cret.json"),
+        ("MUSTER_FCM_SERVICE_ACCOUNT", #"{"project_id": "muster", "private_key": "s3cret"}"#),
+        ("MUSTER_METRICS_LISTEN", "9464"),
+        ("MUSTER_METRICS_LISTEN", "127.0.0.1:99999"), ("MUSTER_METRICS_LISTEN", "::1:9464"),
       ] {
         let program = try await run("serve", "--port", "0", environment: good.merging([name: value]) { $1 })
         #expect(try await program.exitStatus() != 0, "\(name)=\(value)")

@@ -65,3 +65,100 @@ import Testing
     return counts
   }
 }
+
+/// The same of calls to people, and of what else is theirs.
+@Suite struct PeopleStatementTests {
+  /// The account, each section, and whether the account is still there: each read in a transaction of its own, while a
+  /// section has less than 500 rows.
+  private static let ofExport = 3 * (Export.Section.all.count + 2)
+
+  /// Ana's calls in their order, and how many statements each costs, with BEGIN and COMMIT. What stands in braces is in
+  /// ``gather(_:in:)``.
+  private static let calls: [(name: String, call: String, body: String?, statements: Int)] = [
+    ("one's own profile", "GET users/me", nil, 1),
+    ("a friend's profile", "GET users/{blocked}", nil, 1),
+    ("friends", "GET friends?limit=100", nil, 1),
+    ("requests received", "GET friend-requests?direction=incoming&limit=100", nil, 1),
+    ("requests sent", "GET friend-requests?direction=sent&limit=100", nil, 1),
+    ("blocks", "GET blocks?limit=100", nil, 1),
+    ("invitations of one kind", "GET invitations?status=going&limit=100", nil, 1),
+    ("an event for calendars", "GET events/{event}/calendar.ics", nil, 1),
+    ("what is stale", "POST cache/validate/{ana}", "{}", 1),
+    ("a picture", "GET {picture}", nil, 1),
+    ("a picture's head", "HEAD {picture}", nil, 1),
+    ("all that is held", "GET users/me/export", nil, ofExport),
+    ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 9),
+    ("asking again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 8),
+    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 12),
+    ("accepting", "POST friend-requests/{accepted}/accept", nil, 10),
+    ("declining", "POST friend-requests/{declined}/decline", nil, 8),
+    ("taking back", "DELETE friend-requests/{takenBack}", nil, 9),
+    ("unfriending", "DELETE friends/{unfriended}", nil, 6),
+    ("blocking", "PUT blocks/{blocked}", nil, 14),
+    ("unblocking", "DELETE blocks/{unblocked}", nil, 7),
+    ("another bio", "PATCH users/me", #"{"bio": "Climbs."}"#, 7),
+    ("another name", "PATCH users/me", #"{"displayName": "Anita"}"#, 8),
+    ("another username", "PATCH users/me", #"{"username": "anita{size}"}"#, 9),
+    ("another picture", "PUT users/me/picture", Sample.webpText, 10),
+    ("the same picture", "PUT users/me/picture", Sample.webpText, 6),
+    ("no picture", "DELETE users/me/picture", nil, 8),
+    // Ten of them to prove the password.
+    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 29),
+  ]
+
+  @Test func `calls to people cost the same number of statements, however many have to do with each other`()
+    async throws
+  {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      for size in [1, 40] {
+        let (ana, words) = try await Self.gather(size, in: app)
+        func filled(_ text: String) -> String {
+          words.reduce(text) { text, word in text.replacing("{\(word.key)}", with: word.value) }
+        }
+        for (name, call, body, expected) in Self.calls {
+          let parts = filled(call).split(separator: " ").map(String.init)
+          var status = 0
+          let statements = try await log.statements {
+            status = try await ana.send(parts[0], parts[1], body.map { filled($0) }).status
+          }
+          #expect((200..<300).contains(status), "\(name): \(status)")
+          #expect(statements.count == expected, "\(name), \(size): \(statements)")
+        }
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  /// - Parameter size: how many friends, requests in both directions, blocks, events and invitations Ana has, and a few
+  ///   of them more.
+  private static func gather(_ size: Int, in app: TestApp) async throws -> (ana: Phone, words: [String: String]) {
+    let ana = try await app.signUp("ana\(size)")
+    let friends = try await app.crowd(size + 4, around: ana, named: "friend\(size)-")
+    let (blocked, waiting, host) = (friends[1], friends[2], friends[3])
+    try await app.befriend(host, waiting)
+    var strangers = try await app.crowd(3 * size + 6, around: host, named: "stranger\(size)-")[...]
+    let asked = strangers.removeFirst()
+    let met = strangers[strangers.startIndex]
+    var received: [String] = []
+    for _ in 0..<size + 3 { received.append(try await strangers.removeFirst().sendFriendRequest(to: ana)) }
+    var sent = ""
+    for _ in 0..<size + 1 { sent = try await ana.sendFriendRequest(to: strangers.removeFirst()) }
+    for stranger in strangers { try await ana.block(stranger) }
+    var event = ""
+    // Somebody waits for each place, which becomes free when whoever has it is blocked, or deletes their account.
+    for number in 0..<size {
+      event = try await ana.createEvent("Hers \(number)", inviting: [blocked, waiting], capacity: 1)["id"].string ?? ""
+      let theirs = try await host.createEvent("Theirs \(number)", inviting: [ana, waiting], capacity: 1)["id"].string
+      for guest in [blocked, waiting] { try await guest.answer("going", to: event) }
+      for guest in [ana, waiting] { try await guest.answer("going", to: theirs ?? "") }
+    }
+    let words = [
+      "ana": ana.id, "size": "\(size)", "password": ana.password, "event": event, "asked": asked.id, "met": met.id,
+      "picture": try await ana.show(Sample.png()).replacing(app.url, with: ""), "accepted": received[1],
+      "declined": received[2], "takenBack": sent, "unfriended": friends[0].id, "blocked": blocked.id,
+      "unblocked": strangers.first?.id ?? "",
+    ]
+    return (ana, words)
+  }
+}

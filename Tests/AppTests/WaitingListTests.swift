@@ -129,6 +129,38 @@ import Testing
     }
   }
 
+  /// Until it is archived, a day after its end, an event can still be changed and answered.
+  @Test func `nobody is promoted into an event that is over, unless it is put off`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(5, around: ana)
+      func time(_ hours: Int) -> String { Timestamp.now().adding(seconds: hours * 3600).rfc3339() }
+      let times: [(start: Int, end: Int?, isOver: Bool)] = [
+        (-3, -1, true), (-3, 1, false),
+        // Six hours, where nobody has said how long.
+        (-7, nil, true), (-5, nil, false),
+      ]
+      for (start, end, isOver) in times {
+        let event = try await ana.createEvent(
+          inviting: guests, capacity: 2, startTime: time(start), endTime: end.map { time($0) })
+        let id = event["id"].string ?? ""
+        for guest in guests { try await guest.answer("going", to: id) }
+        try await app.takeNotifications()
+        try await guests[0].answer("declined", to: id)
+        try await ana.withdraw(guests[1], from: id)
+        try await ana.edit(id, #"{"capacity": 3}"#)
+        let waiting = guests[2...].map(\.id)
+        #expect(try await promoted(in: app) == (isOver ? [] : waiting), "\(start)")
+        let counts = try await ana.get("events/\(id)")["counts"]
+        #expect(counts["going"].int == (isOver ? 0 : 3) && counts["waitlisted"].int == (isOver ? 3 : 0), "\(start)")
+        try await ana.edit(id, #"{"startTime": "2030-05-01T18:00:00Z", "endTime": null}"#)
+        #expect(Set(try await promoted(in: app)) == (isOver ? Set(waiting) : []), "\(start)")
+        #expect(try await ana.get("events/\(id)")["counts"]["going"].int == 3)
+        try await app.expectConsistency()
+      }
+    }
+  }
+
   /// Guests answer, and the host invites, withdraws and changes the number of places, all at random and at once.
   @Test func `whatever happens at once, the counts are right and no place is given twice`() async throws {
     try await TestApp.run { app in

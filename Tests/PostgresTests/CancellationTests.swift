@@ -103,6 +103,66 @@ struct CancellationTests {
     }
   }
 
+  @Test("A request to cancel that comes too late never hits the connection's next owner")
+  func lateRequests() async throws {
+    try await withDatabase(configure: {
+      $0.connections = 6
+      $0.statementTimeout = .seconds(30)
+    }) { database, server in
+      let late = Collected<Void>()
+      try await withThrowingTaskGroup(of: Void.self) { tasks in
+        for task in 0..<4 {
+          tasks.addTask {
+            var random = SeededRandom(seed: UInt64(task))
+            for _ in 0..<150 {
+              let call = Task { try await database.execute("SELECT pg_sleep(0.003)") }
+              // About when the statement ends: of the requests, many come after it.
+              try await Task.sleep(for: .microseconds(Int.random(in: 1000...7000, using: &random)))
+              call.cancel()
+              do { _ = try await call.value } catch is CancellationError { late.append(()) }
+            }
+          }
+        }
+        for task in 0..<4 {
+          tasks.addTask {
+            for number in 0..<150 {
+              let nonce = task * 1000 + number
+              // Throws if it is hit: nobody cancels this one.
+              let rows = try await database.execute("SELECT \(nonce) FROM pg_sleep(0.003)")
+              #expect(try rows[0][0] == nonce)
+            }
+          }
+        }
+        try await tasks.waitForAll()
+      }
+      #expect(late.count > 20)
+      try await expectFullPool(of: database, connections: 6)
+      #expect(try await server.backends() <= 6)
+    }
+  }
+
+  @Test("A connection whose statement cannot be stopped is given up at once: nobody waits for it")
+  func refusedRequest() async throws {
+    try await TestCluster.withDatabase { url in
+      let proxy = try FaultProxy(inFrontOf: url)
+      defer { proxy.close() }
+      var configuration = Database.Configuration(url: proxy.url(for: url))
+      configuration.applicationName = Server.applicationName
+      configuration.connections = 1
+      let database = try Database(configuration)
+      defer { database.close() }
+      let server = Server(url: url)
+      let sleeper = Task { try await database.execute("SELECT pg_sleep(4)") }
+      try await eventually("it sleeps") { try await server.backends("wait_event = 'PgSleep'") == 1 }
+      proxy.stopListening()
+      sleeper.cancel()
+      await #expect(throws: CancellationError.self) { _ = try await sleeper.value }
+      // Would be served after the sleep, if it were to have the same connection; and another there is not.
+      let error = try await postgresError { try await database.execute("SELECT 1") }
+      #expect(error.kind == .cannotConnect)
+    }
+  }
+
   @Test("400 cancellations at random moments: nobody gets another's answer, and the pool recovers")
   func randomMoments() async throws {
     try await withDatabase(

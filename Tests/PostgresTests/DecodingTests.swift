@@ -131,6 +131,27 @@ struct DecodingTests {
       try await expectMismatch(database, "ROW(1, 2)::pair", as: [Int].self)
       try await expectMismatch(database, "'a label of many characters'::long", as: [String].self)
       try await expectMismatch(database, "ARRAY[1::int8]", as: Int.self)
+      try await expectMismatch(database, "ARRAY[32768]", as: [Int16].self)
+      try await expectMismatch(database, "ARRAY['\\x00'::bytea]", as: [String].self)
+      try await expectMismatch(database, "'\\x000000000000000000000014'::bytea", as: [Int].self)
+      try await expectMismatch(database, "'1 2'::oidvector", as: [Int].self)
+    }
+  }
+
+  @Test("Arrays of several dimensions, with NULLs, or empty and of another type: the error says so")
+  func arrayMessages() async throws {
+    try await withDatabase { database, _ in
+      let row = try #require(
+        try await database.first(
+          "SELECT ARRAY[[1, 2], [3, 4]] AS matrix, ARRAY[1, NULL, 3] AS gaps, '{}'::text[] AS texts"))
+      let cases = [("matrix", "several dimensions"), ("gaps", "NULL among its elements"), ("texts", "oid 1009")]
+      for (column, words) in cases {
+        let error = #expect(throws: PostgresError.self) { _ = try row[column] as [Int] }
+        #expect(error?.kind == .decoding)
+        #expect(error?.message.contains("\"\(column)\"") == true)
+        #expect(error?.message.contains(words) == true, "\(column)")
+      }
+      #expect(try row["gaps"] as [Int?] == [1, nil, 3])
     }
   }
 

@@ -121,6 +121,47 @@ struct FaultTests {
     }
   }
 
+  @Test("A read that is repeated when its connection breaks has one deadline for all of it")
+  func oneDeadline() async throws {
+    try await withProxy(configure: {
+      $0.connectTimeout = .seconds(20)
+      $0.waitTimeout = .seconds(20)
+      $0.statementTimeout = .seconds(2)
+    }) { databases, proxy, _, _ in
+      let database = databases[0]
+      try await database.rows("SELECT 'the lane is open'")
+      proxy.mode = .blackHole
+      let start = ContinuousClock.now
+      let read = Task { try await postgresError { try await database.rows("SELECT 1") } }
+      // The first attempt ends when most of its three seconds are over, and nobody takes part in the second.
+      try await Task.sleep(for: .seconds(2))
+      proxy.hangUp()
+      let error = try await read.value
+      #expect(error.kind == .timeout)
+      #expect(ContinuousClock.now - start < .seconds(8))
+    }
+  }
+
+  @Test("When one connection hears nothing any more, the idle ones to the same server are not handed out")
+  func doubtedConnections() async throws {
+    try await withProxy(configure: {
+      $0.connections = 4
+      $0.waitTimeout = .seconds(30)
+      $0.statementTimeout = .seconds(2)
+    }) { databases, proxy, server, configuration in
+      let database = databases[0]
+      let old = try await expectFullPool(of: database, connections: configuration.connections)
+      proxy.mode = .blackHole
+      let error = try await postgresError { try await database.execute("SELECT 1") }
+      #expect(error.kind == .timeout)
+      // From now on the three idle ones would serve again; but who could know?
+      proxy.mode = .forward
+      let new = try await expectFullPool(of: database, connections: configuration.connections - 1)
+      #expect(Set(new).isDisjoint(with: old))
+      try await expectNoLeak(of: databases, configuration, server)
+    }
+  }
+
   @Test("A server that hangs up on everybody: errors at once, and service when it no longer does")
   func refusal() async throws {
     try await withProxy(configure: { $0.connections = 4 }) { databases, proxy, server, configuration in

@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -9,7 +8,7 @@ import Testing
 struct LaneFailureTests {
   /// What 20 tasks that read without pause have come to.
   private final class Readers: Sendable {
-    private let finished = Mutex(Array(repeating: 0, count: 20))
+    private let finished = Lock(Array(repeating: 0, count: 20))
     let errors = Collected<any Error>()
     let isOver = Collected<Void>()
 
@@ -155,18 +154,22 @@ struct LaneFailureTests {
     }
   }
 
-  @Test("A batch that takes longer than its deadline is given up, and its lane lives on")
+  @Test("A batch has the time of all its statements; who waits behind it gives up in time, and the lane lives on")
   func batchDeadline() async throws {
     try await withDatabase(configure: {
       $0.lanes = 1
       $0.statementTimeout = .milliseconds(500)
-    }) { database, _ in
+    }) { database, server in
       let before: Int? = try await database.value("SELECT pg_backend_pid()")
-      // No statement of it is too slow for the server, but all together are for the client, after 1.5 seconds.
-      let batch: [SQL] = Array(repeating: "SELECT pg_sleep(0.05)", count: 40)
-      let error = try await postgresError { _ = try await database.send(batch) }
+      // No statement of it is too slow for the server, and all together take longer than one has for the client.
+      let batch: [SQL] = Array(repeating: "SELECT pg_sleep(0.05)", count: 100)
+      let slow = Task { try await database.send(batch) }
+      try await eventually("it runs") { try await server.backends("query LIKE '%pg_sleep%' AND state = 'active'") == 1 }
+      let error = try await postgresError { try await database.rows("SELECT 1") }
       #expect(error.kind == .timeout)
       #expect(error.isUnavailable)
+      let answers = try await slow.value
+      #expect(answers.count == batch.count)
       try await eventually("the lane answers") { (try? await database.value("SELECT 1")) == 1 }
       let after: Int? = try await database.value("SELECT pg_backend_pid()")
       #expect(after == before)
@@ -242,6 +245,44 @@ struct LaneFailureTests {
       #expect(answered.count + refused.count == 200)
       #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
       #expect(try await database.value("SELECT 1") == 1)
+    }
+  }
+
+  @Test("Callers with many bytes among them are turned away, and let in again when those are answered")
+  func overloadedByBytes() async throws {
+    try await withDatabase(configure: {
+      $0.lanes = 1
+      $0.maximumWaitingBytes = 1_000_000
+    }) { database, _ in
+      try await database.rows("SELECT 'the lane is open'")
+      let data = Data(repeating: 7, count: 300_000)
+      let refused = Collected<PostgresError>()
+      let answered = Collected<Int>()
+      try await withThrowingTaskGroup(of: Void.self) { tasks in
+        try await database.transaction { transaction in
+          try await transaction.rows("SELECT pg_advisory_xact_lock(1)")
+          for _ in 0..<50 {
+            tasks.addTask {
+              do {
+                let rows = try await database.rows(
+                  "SELECT octet_length(\(data)) FROM pg_advisory_xact_lock_shared(1)")
+                answered.append(try rows[0][0])
+              } catch let error as PostgresError {
+                refused.append(error)
+              }
+            }
+          }
+          // Not exactly 46: callers on several threads may pass the bound together.
+          try await eventually("callers are turned away") { refused.count >= 30 }
+          #expect(answered.count == 0)
+        }
+        try await tasks.waitForAll()
+      }
+      #expect(answered.count >= 4)
+      #expect(answered.count + refused.count == 50)
+      #expect(answered.all.allSatisfy { $0 == data.count })
+      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
+      #expect(try await database.value("SELECT octet_length(\(data))") == data.count)
     }
   }
 

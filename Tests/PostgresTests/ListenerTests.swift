@@ -1,6 +1,7 @@
-import Postgres
 import TestSupport
 import Testing
+
+@testable import Postgres
 
 @Suite("Listening")
 struct ListenerTests {
@@ -47,6 +48,68 @@ struct ListenerTests {
       database.close()
       try await eventually("the sequence ends") { ended.count == 1 }
       try await eventually("nobody is connected") { try await server.backends() == 0 }
+    }
+  }
+
+  private let hint = ListenerEvent.notification(channel: "hint", payload: "")
+
+  @Test("Each hint that is asked for after another was heard is heard too, 50 ms after it at the earliest")
+  func hintsOneByOne() async throws {
+    try await withDatabase { database, _ in
+      var events = database.notifications(on: "hint").makeAsyncIterator()
+      #expect(await events.next() == .mayHaveMissed)
+      let start = ContinuousClock.now
+      for _ in 0..<10 {
+        database.notify("hint")
+        #expect(await events.next() == hint)
+      }
+      #expect(ContinuousClock.now - start >= .milliseconds(9 * 50))
+    }
+  }
+
+  @Test("Hints asked for without pause are sent 50 ms apart, whatever their number, and hold up no transaction")
+  func hintsAtOnce() async throws {
+    try await withDatabase(configure: { $0.connections = 1 }) { database, _ in
+      var events = database.notifications(on: "hint", "end").makeAsyncIterator()
+      #expect(await events.next() == .mayHaveMissed)
+      let start = ContinuousClock.now
+      var calls = 0
+      try await database.transaction { transaction in
+        while ContinuousClock.now - start < .milliseconds(500) {
+          for _ in 0..<100 { database.notify("hint") }
+          calls += 100
+          await Task.yield()
+        }
+        // Sent, although the only connection is taken and its transaction open.
+        #expect(await events.next() == hint)
+        try await transaction.rows("SELECT 1")
+      }
+      // One at the beginning of each 50 ms, and one for what was asked for since the last.
+      let most = Int((ContinuousClock.now - start) / .milliseconds(50)) + 2
+      try await eventually("the last is sent") { database.hints.withLock { $0.isEmpty } }
+      try await database.execute("SELECT pg_notify('end', '')")
+      var heard = 1
+      while await events.next() == hint { heard += 1 }
+      #expect(heard <= most, "of \(calls) calls")
+      #expect(calls > most)
+    }
+  }
+
+  @Test("A hint finds its way when the client's sessions were killed, and none is sent by a closed database")
+  func hintsAfterLoss() async throws {
+    try await withDatabase { database, server in
+      var events = database.notifications(on: "hint").makeAsyncIterator()
+      #expect(await events.next() == .mayHaveMissed)
+      for _ in 0..<3 {
+        database.notify("hint")
+        #expect(await events.next() == hint)
+        try await server.terminateBackends("query NOT LIKE 'LISTEN%'")
+      }
+      database.notify("hint")
+      #expect(await events.next() == hint)
+      database.close()
+      database.notify("hint")
+      try await eventually("nothing goes on") { database.hints.withLock { $0.isEmpty } }
     }
   }
 }

@@ -199,7 +199,7 @@ final class Load: Sendable {
 }
 
 extension Database.Configuration {
-  /// The deadlines that one call may meet, one after the other: for a connection, for its statement, and for COMMIT or,
-  /// for a read whose connection broke, for the same statement elsewhere. On a busy machine, a bit more.
-  var longestCall: Duration { waitTimeout + (statementTimeout + .seconds(1)) * 2 + .seconds(2) }
+  /// The deadlines that one call may meet, one after the other: for a connection, and for two statements and COMMIT. On
+  /// a busy machine, a bit more.
+  var longestCall: Duration { waitTimeout + statementTimeout * 3 + .seconds(4) }
 }

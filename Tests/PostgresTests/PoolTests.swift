@@ -141,6 +141,38 @@ struct PoolTests {
     }
   }
 
+  @Test("Whoever would wait for a connection behind too many bytes is turned away")
+  func waitingBytes() async throws {
+    try await withDatabase(configure: {
+      $0.connections = 1
+      $0.maximumWaitingBytes = 1_000_000
+    }) { database, _ in
+      let data = Data(repeating: 7, count: 300_000)
+      let refused = Collected<PostgresError>()
+      let writes = try await database.transaction { transaction in
+        try await transaction.rows("SELECT 1")
+        let writes = (0..<20).map { _ in
+          Task.detached { () async throws -> Int in
+            do {
+              return try await database.execute("SELECT octet_length(\(data))").count
+            } catch let error as PostgresError {
+              refused.append(error)
+              return 0
+            }
+          }
+        }
+        // With the fourth the bound is reached.
+        try await eventually("the others are turned away") { refused.count == 16 }
+        return writes
+      }
+      var served = 0
+      for write in writes { served += try await write.value }
+      #expect(served == 4)
+      #expect(refused.count == 16)
+      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
+    }
+  }
+
   @Test("A body is repeated five times at most, and only if it may be and it helps")
   func repetitions() async throws {
     try await withDatabase { database, _ in

@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -99,7 +98,7 @@ func postgresError(
 
 /// What several tasks have to say.
 final class Collected<Element: Sendable>: Sendable {
-  private let elements = Mutex<[Element]>([])
+  private let elements = Lock<[Element]>([])
 
   func append(_ element: Element) {
     elements.withLock { $0.append(element) }
@@ -110,21 +109,25 @@ final class Collected<Element: Sendable>: Sendable {
 }
 
 /// Fails unless the pool can have as many transactions open at the same time as it may have connections.
-func expectFullPool(of database: Database, connections: Int) async throws {
+///
+/// - Returns: the process ids of their sessions.
+@discardableResult
+func expectFullPool(of database: Database, connections: Int) async throws -> [Int] {
   let open = Collected<Int>()
   try await withThrowingTaskGroup(of: Void.self) { tasks in
     for number in 0..<connections {
       tasks.addTask {
         try await database.transaction { transaction in
-          let answer: Int? = try await transaction.value("SELECT \(number)")
-          #expect(answer == number)
-          open.append(number)
+          let row = try #require(try await transaction.first("SELECT \(number), pg_backend_pid()"))
+          #expect(try row[0] == number)
+          open.append(try row[1])
           try await eventually("\(connections) transactions are open together") { open.count == connections }
         }
       }
     }
     try await tasks.waitForAll()
   }
+  return open.all
 }
 
 /// Migrates several times at once, and holds the advisory lock 1, for which a migration may wait, until all are at work.

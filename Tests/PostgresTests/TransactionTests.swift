@@ -143,6 +143,40 @@ struct TransactionTests {
     }
   }
 
+  @Test("A written statement runs in its place, and its error is thrown by the next call")
+  func written() async throws {
+    let setUp = "CREATE TABLE log (step bigserial, text text UNIQUE)"
+    try await withDatabase(setUp) { database, server in
+      let (_, last) = try await database.transaction(
+        endingWith: "SELECT string_agg(text, ' ' ORDER BY step) AS all FROM log"
+      ) {
+        transaction in
+        transaction.write("INSERT INTO log (text) VALUES ('first')")
+        transaction.atCommit("INSERT INTO log (text) VALUES ('fourth')")
+        let count: Int? = try await transaction.value("SELECT count(*) FROM log")
+        #expect(count == 1)
+        transaction.write("INSERT INTO log (text) VALUES ('second')")
+        transaction.write("INSERT INTO log (text) VALUES ('third')")
+      }
+      #expect(try last.first?["all"] == "first second third fourth")
+      try await database.transaction { $0.write("INSERT INTO log (text) VALUES ('alone')") }
+      #expect(try await server.value("SELECT count(*) FROM log WHERE text = 'alone'") == 1)
+
+      for isLast in [false, true] {
+        let error = try await postgresError {
+          try await database.transaction { transaction in
+            transaction.write("INSERT INTO log (text) VALUES ('fifth')")
+            transaction.write("INSERT INTO log (text) VALUES ('first')")
+            if !isLast { try await transaction.rows("SELECT 1") }
+          }
+        }
+        #expect(error.constraint == "log_text_key")
+        #expect(!error.mayHaveRun)
+      }
+      #expect(try await server.value("SELECT count(*) FROM log WHERE text = 'fifth'") == 0)
+    }
+  }
+
   @Test("Statements for the end alone are a transaction too")
   func atCommitAlone() async throws {
     try await withDatabase(Self.notes) { database, server in

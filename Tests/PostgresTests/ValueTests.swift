@@ -198,6 +198,28 @@ struct ValueTests {
     }
   }
 
+  @Test("Arrays are read as their elements are: integers of any width, every kind of text")
+  func arrayWidths() async throws {
+    try await withDatabase { database, _ in
+      let row = try #require(
+        try await database.first(
+          """
+          SELECT '{-7,8}'::int2[], '{-7,8}'::int4[], '{-7,8}'::int8[], '{}'::int4[], '[0:1]={1,2}'::int4[],
+            '{0.5}'::float4[], '{a,b}'::varchar[], '{a,b}'::name[]
+          """))
+      for column in 0...2 {
+        #expect(try row[column] as [Int] == [-7, 8])
+        #expect(try row[column] as [Int64] == [-7, 8])
+        #expect(try row[column] as [Int32] == [-7, 8])
+        #expect(try row[column] as [Int16?] == [-7, 8])
+      }
+      #expect(try row[3] as [Int] == [])
+      #expect(try row[4] as [Int] == [1, 2])
+      #expect(try row[5] as [Double] == [0.5])
+      for column in 6...7 { #expect(try row[column] as [String] == ["a", "b"]) }
+    }
+  }
+
   enum Answer: String, SQLValue, CaseIterable {
     case going, maybe
     case notGoing = "not_going"

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Postgres
 
 /// A TCP proxy on 127.0.0.1 in front of a server, which does to connections what networks do to them. What befalls the
 /// connection number n follows from the seed and n alone.
@@ -41,7 +41,7 @@ public final class FaultProxy: Sendable {
   private let listener: Int32
   private let target: Address
   private let seed: UInt64
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   /// - Parameter url: of the server: its host is a folder with a Unix socket, or an IPv4 address.
   public init(inFrontOf url: String, seed: UInt64 = 1) throws {
@@ -91,12 +91,25 @@ public final class FaultProxy: Sendable {
     }
   }
 
+  /// From now on nobody listens here; open connections live on.
+  public func stopListening() {
+    let isOver = state.withLock { state in
+      defer { state.isClosed = true }
+      return state.isClosed
+    }
+    guard !isOver else { return }
+    // The first ends the wait for the next connection; then the port is closed, in a moment.
+    for _ in 0..<1000 {
+      let last = Address.tcp(port).connect()
+      guard last >= 0 else { return }
+      Foundation.close(last)
+      usleep(1000)
+    }
+  }
+
   public func close() {
-    state.withLock { $0.isClosed = true }
+    stopListening()
     hangUp()
-    // Ends the wait for the next connection.
-    let last = Address.tcp(port).connect()
-    if last >= 0 { Foundation.close(last) }
   }
 
   private func accept() -> (socket: Int32, number: Int)? {

@@ -1,10 +1,10 @@
 import Foundation
-import Synchronization
+import Postgres
 
 /// A program of this package, running as a process of its own: what it prints is kept, line by line.
 public final class Program: Sendable {
-  private let process: Mutex<Process>
-  private let output = Mutex((out: "", err: ""))
+  private let process: Lock<Process>
+  private let output = Lock((out: "", err: ""))
   public let pid: Int32
 
   /// The checkout that these tests were built from.
@@ -35,9 +35,17 @@ public final class Program: Sendable {
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = out
     process.standardError = err
-    try process.run()
+    do {
+      // A thread of Swift's keeps signals blocked, and its child would be deaf to them all its life.
+      var none = sigset_t()
+      var blocked = sigset_t()
+      sigemptyset(&none)
+      pthread_sigmask(SIG_SETMASK, &none, &blocked)
+      defer { pthread_sigmask(SIG_SETMASK, &blocked, nil) }
+      try process.run()
+    }
     pid = process.processIdentifier
-    self.process = Mutex(process)
+    self.process = Lock(process)
     collect(out) { $0.out += $1 }
     collect(err) { $0.err += $1 }
   }
@@ -57,6 +65,13 @@ public final class Program: Sendable {
   public func signal(_ number: Int32) {
     guard isRunning else { return }
     kill(pid, number)
+  }
+
+  /// Ends the process, by force if it has not gone two seconds after it was asked to. Blocks: for when this process ends.
+  public func end() {
+    signal(SIGTERM)
+    for _ in 0..<100 where isRunning { usleep(20_000) }
+    signal(SIGKILL)
   }
 
   /// Waits for the process to end by itself.

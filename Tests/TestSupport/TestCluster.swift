@@ -2,7 +2,6 @@ import EmbeddedPostgres
 import Dispatch
 import Foundation
 import Postgres
-import Synchronization
 
 /// The PostgreSQL server that all tests of a run share, each in a database of its own.
 public enum TestCluster {
@@ -27,7 +26,7 @@ public enum TestCluster {
     return cluster
   }
 
-  private static let running = Mutex<EmbeddedPostgres?>(nil)
+  private static let running = Lock<EmbeddedPostgres?>(nil)
 
   /// So many tests use the server at once: more would only make each other late.
   private static let gate = Gate(places: 2 * ProcessInfo.processInfo.activeProcessorCount)
@@ -82,7 +81,7 @@ public enum TestCluster {
     let server = try await cluster.value
     guard let socket = server.uri(database: "postgres").firstMatch(of: /host=([^&]+)/)?.1 else { return nil }
     let port = Int.random(in: 20_000..<30_000)
-    let folder = "/tmp/muster-pgbouncer-\(getpid())"
+    let folder = poolerFolder
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     try """
     [databases]
@@ -100,12 +99,16 @@ public enum TestCluster {
     let asRoot = getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
     let process = try Program("/usr/bin/env", asRoot + [program, folder + "/pgbouncer.ini"])
     runningPooler.withLock { $0 = process }
-    atexit { runningPooler.withLock { $0 }?.signal(SIGTERM) }
+    atexit {
+      runningPooler.withLock { $0 }?.end()
+      try? FileManager.default.removeItem(atPath: poolerFolder)
+    }
     try await process.waitForOutput("process up")
     return port
   }
 
-  private static let runningPooler = Mutex<Program?>(nil)
+  private static let poolerFolder = "/tmp/muster-pgbouncer-\(getpid())"
+  private static let runningPooler = Lock<Program?>(nil)
 
   /// Creates a database to copy from, once.
   public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
@@ -125,10 +128,10 @@ private final class Gate: Sendable {
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
-  private let state: Mutex<State>
+  private let state: Lock<State>
 
   init(places: Int) {
-    state = Mutex(State(places: places))
+    state = Lock(State(places: places))
   }
 
   func enter() async {

@@ -98,7 +98,7 @@ extension User {
       try await Invitation.leave(where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", in: change)
     }
     change.touch(.blocks, of: blocker)
-    change.touchHosts(between: pair)
+    change.touchSight(between: pair)
   }
 
   /// Takes a block back. What it ended stays ended, and a block in the other direction stands. Without one it does
@@ -115,7 +115,7 @@ extension User {
     guard !answers[0].isEmpty else { return }
     change.touch(.blocks, of: blocker)
     if answers[2].isEmpty {
-      change.touchHosts(between: [blocker, other])
+      change.touchSight(between: [blocker, other])
     } else {
       // Theirs shows from now on, and the two stay hidden from each other.
       change.touch(.blocks, of: other)
@@ -165,9 +165,9 @@ extension Change {
     guard found.contains(other) else { throw AppError.userNotFound }
   }
 
-  /// Touches the lists with events of one of two people to which the other is still invited, since they show the host
-  /// or no longer do: cancelled ones, until they are archived. And inboxes of one that name the other. The two are locked.
-  fileprivate func touchHosts(between pair: [User.ID]) {
+  /// Touches the lists of two people that show one to the other, or no longer do: those with events of one to which the
+  /// other is still invited, cancelled ones until they are archived; and inboxes that name the other. The two are locked.
+  fileprivate func touchSight(between pair: [User.ID]) {
     touch(
       .notifications,
       ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND actor_id = ANY(\(pair))")

@@ -58,7 +58,7 @@ struct Cursor: Sendable, Equatable {
 enum ListName: UInt8, Sendable {
   case friends = 1
   case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions
-  case guests, blocks
+  case guests, blocks, inbox, devices
 }
 
 /// A list's items in the order of a time and, within it, of an id: pages then neither skip nor repeat an item that
@@ -76,12 +76,16 @@ struct Keyset: Sendable {
   let time: SQL
   let id: SQL
   let order: Order
+  /// Whether `source` begins at the page's cursor by itself, as one does that is cut to the page before it is joined.
+  var isCut = false
 
   fileprivate func select(_ page: Page) throws -> SQL {
     var rest: SQL = ""
     if let cursor = page.cursor {
       guard cursor.list == list else { throw AppError.invalid([.foreignCursor]) }
-      rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
+      if !isCut {
+        rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
+      }
     }
     // One more than wanted tells whether there is a next page.
     return """

@@ -101,6 +101,9 @@ public struct Event: Sendable {
     \(Person.columns("c", prefix: "creator_"))
     """
 
+  /// How many are invited, of columns of `events`.
+  static let total: SQL = "(invited_count + going_count + maybe_count + declined_count + waitlisted_count)"
+
   /// The events that a user has created or is invited to.
   static func visible(to user: User.ID) -> SQL {
     """
@@ -116,35 +119,11 @@ public struct Event: Sendable {
 
   // MARK: Reading
 
-  /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else
-  /// learns that it exists.
-  static func find(
-    _ id: ID, for user: User.ID, in database: some Querying
-  ) async throws -> (event: Event, participants: [Guest]) {
-    // One statement: counts and participants are of one snapshot. Of thousands of guests, only those shown are looked up
-    // among the users.
-    let rows = try await database.rows(
-      """
-      SELECT \(columns), guest.*
-      FROM \(visible(to: user))
-      LEFT JOIN LATERAL (
-        SELECT \(Guest.columns), i.rank, i.invited_at
-        FROM (
-          SELECT v.user_id, v.status, v.invited_at, v.answered_at,
-            array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
-          FROM (\(Guest.visible(at: "e.id", to: user))) AS v
-          ORDER BY rank, v.invited_at, v.user_id
-          LIMIT \(participantsShown)
-        ) AS i
-        JOIN users AS u ON u.id = i.user_id
-      ) AS guest ON true
-      WHERE e.id = \(id)
-      ORDER BY guest.rank, guest.invited_at, guest.guest_id
-      """)
-    guard let row = rows.first else { throw AppError.eventNotFound }
-    // An event without guests is one row with nothing in their columns.
-    let guests = try rows.filter { try ($0["guest_id"] as User.ID?) != nil }
-    return (try Event(row: row), try guests.map(Guest.init(row:)))
+  /// An event without its participants, for the same readers.
+  static func find(withoutGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
+    let row = try await database.first("SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)")
+    guard let row else { throw AppError.eventNotFound }
+    return try Event(row: row)
   }
 
   /// Whether somebody may see an event, as a condition in SQL: its creator and those invited may.
@@ -174,13 +153,13 @@ public struct Event: Sendable {
 
   /// Makes an event and invites friends to it, all or none.
   static func create(
-    _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, id: ID = .new(), in change: Change
-  ) async throws -> ID {
+    _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
+  ) async throws {
     // The host's name enters the guests' lists, and theirs the guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
-    try await change.rows(
+    change.write(
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
@@ -195,7 +174,6 @@ public struct Event: Sendable {
     change.touch(.events, of: creator)
     try await Invitation.invite(
       guests, named: "inviteeIds", to: id, titled: plan.title, beside: 0, by: creator, in: change)
-    return id
   }
 
   /// Changes an event that the creator may still change; an unchanged plan changes nothing.
@@ -214,7 +192,7 @@ public struct Event: Sendable {
     guard !differences.isEmpty else { return }
     // Of a start that has not moved nobody is reminded twice.
     let remindAt: SQL = new.startTime == old.startTime ? "remind_at" : "\(new.remindAt())"
-    try await change.rows(
+    change.write(
       """
       UPDATE events
       SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
@@ -226,7 +204,10 @@ public struct Event: Sendable {
     change.touch(.events, of: creator)
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
     change.notifyGuests(.eventUpdated(id, new.title, changes: differences))
-    if new.capacity != old.capacity { try await Invitation.promoteWaiting(at: [id], in: change) }
+    // Nobody was promoted while it was over; put off, it is not over any more.
+    if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
+      try await Invitation.promoteWaiting(at: [id], in: change)
+    }
   }
 
   /// Cancels an event that is still to be, for good: it stays readable, and nothing of it changes any more. Everybody
@@ -239,7 +220,7 @@ public struct Event: Sendable {
     if try row["status"] == Status.cancelled { return }
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
-    try await change.rows(
+    change.write(
       """
       UPDATE events
       SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
@@ -271,8 +252,7 @@ public struct Event: Sendable {
     let row = try await change.first(
       """
       SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, version, archived_at IS NOT NULL AS is_archived,
-        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+        status, version, archived_at IS NOT NULL AS is_archived, \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)
@@ -332,8 +312,7 @@ public struct Event: Sendable {
         FROM (
           SELECT id, sum(guests) OVER (ORDER BY live_until, id) - guests AS before
           FROM (
-            SELECT id, live_until,
-              invited_count + going_count + maybe_count + declined_count + waitlisted_count AS guests
+            SELECT id, live_until, \(total) AS guests
             FROM events
             WHERE archived_at IS NULL AND live_until <= \(now)
             ORDER BY live_until, id
@@ -350,6 +329,48 @@ public struct Event: Sendable {
     change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count
+  }
+}
+
+extension Event {
+  /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else
+  /// learns that it exists.
+  struct Detail: Sendable {
+    let event: Event
+    let participants: [Guest]
+
+    /// One statement: counts and participants are of one snapshot. Of thousands of guests, only those shown are looked up
+    /// among the users.
+    static func query(_ id: ID, for user: User.ID) -> SQL {
+      """
+      SELECT \(Event.columns), guest.*
+      FROM \(Event.visible(to: user))
+      LEFT JOIN LATERAL (
+        SELECT \(Guest.columns), i.rank, i.invited_at
+        FROM (
+          SELECT v.user_id, v.status, v.invited_at, v.answered_at,
+            array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
+          FROM (\(Guest.visible(at: "e.id", to: user))) AS v
+          ORDER BY rank, v.invited_at, v.user_id
+          LIMIT \(Event.participantsShown)
+        ) AS i
+        JOIN users AS u ON u.id = i.user_id
+      ) AS guest ON true
+      WHERE e.id = \(id)
+      ORDER BY guest.rank, guest.invited_at, guest.guest_id
+      """
+    }
+
+    init(rows: Rows) throws {
+      guard let row = rows.first else { throw AppError.eventNotFound }
+      event = try Event(row: row)
+      // An event without guests is one row with nothing in their columns.
+      participants = try rows.filter { try ($0["guest_id"] as User.ID?) != nil }.map(Guest.init(row:))
+    }
+  }
+
+  static func find(_ id: ID, for user: User.ID, in database: some Querying) async throws -> Detail {
+    try Detail(rows: try await database.rows(Detail.query(id, for: user)))
   }
 }
 

@@ -86,10 +86,21 @@ final class EventQueue: Sendable {
 
 extension Dependencies {
   /// Runs and commits a verb on one event, which waits for its turn before it takes a connection.
-  func change<Value: Sendable>(
-    of event: Event.ID, _ body: (Change) async throws -> Value
-  ) async throws -> Value {
-    try await eventQueue.turn(at: event) { try await database.change(body) }
+  ///
+  /// - Returns: the event as the verb leaves it, for who did it.
+  /// - Throws: ``AppError/eventNotFound`` rather than let somebody wait who may not see the event, or the body's errors.
+  func change(
+    of event: Event.ID, by user: User.ID, _ body: (Change) async throws -> Void
+  ) async throws -> Event.Detail {
+    // Strangers who know its id would take the places in the line from its guests. Without a line there are none to take,
+    // and `body` refuses them.
+    if eventQueue.waiting(at: event) != nil {
+      let mayWait: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
+      guard mayWait == true else { throw AppError.eventNotFound }
+    }
+    return try await eventQueue.turn(at: event) {
+      try Event.Detail(rows: try await database.change(thenReading: Event.Detail.query(event, for: user), body))
+    }
   }
 }
 

@@ -50,12 +50,12 @@ struct EventRoutes {
       }
       return (plan, guests)
     }
-    let made = try await database.change { change in
-      try await Event.find(
-        try await Event.create(plan, inviting: guests, by: me, in: change), for: me, in: change)
+    let id = Event.ID.new()
+    let rows = try await database.change(thenReading: Event.Detail.query(id, for: me)) { change in
+      try await Event.create(id, plan, inviting: guests, by: me, in: change)
     }
-    var response = Response.event(made, status: .created)
-    response.headers[.location] = "/api/v1/events/\(made.event.id)"
+    var response = Response.event(try Event.Detail(rows: rows), status: .created)
+    response.headers[.location] = "/api/v1/events/\(id)"
     return response
   }
 
@@ -66,7 +66,7 @@ struct EventRoutes {
 
   @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    return .calendar(try await Event.find(id, for: try context.user, in: database).event)
+    return .calendar(try await Event.find(withoutGuests: id, for: try context.user, in: database))
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
@@ -81,13 +81,12 @@ struct EventRoutes {
         capacity: fields.clearableEdit("capacity", .capacity))
     }
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
           let new = edit.applied(to: old)
           guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
           return new
         }
-        return try await Event.find(id, for: me, in: change)
       })
   }
 
@@ -96,9 +95,8 @@ struct EventRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let version = request.ifMatch()
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.cancel(id, by: me, ifVersion: version, in: change)
-        return try await Event.find(id, for: me, in: change)
       })
   }
 }
@@ -125,7 +123,7 @@ private struct PlanEdit: Sendable {
 extension Response {
   /// A single event with its first participants. Its ETag is its version.
   static func event(
-    _ found: (event: Event, participants: [Guest]), status: HTTPResponse.Status = .ok
+    _ found: Event.Detail, status: HTTPResponse.Status = .ok
   ) -> Response {
     var response = Response.json(EventJSON(event: found.event, participants: found.participants), status: status)
     response.headers[.eTag] = "\"\(found.event.version)\""

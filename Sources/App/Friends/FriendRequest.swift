@@ -119,7 +119,8 @@ public struct FriendRequest: Sendable {
     try await change.rows(
       """
       DELETE FROM notification_queue
-      WHERE recipient_id = \(request.receiver.id) AND type = 'friend-request' AND payload->>'requestId' = \(id)::text
+      WHERE recipient_id = \(request.receiver.id) AND type = \(Notice.Kind.friendRequest)
+        AND payload->>'requestId' = \(id)::text
       """)
     return request
   }

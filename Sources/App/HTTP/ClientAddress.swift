@@ -4,9 +4,9 @@ import NIOCore
 
 /// An IPv4 or IPv6 address. The former are held as the latter, in ::ffff:0:0/96, where sockets that serve both put them.
 struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-  fileprivate let bits: UInt128
+  let bits: UInt128
 
-  private init(bits: UInt128) {
+  init(bits: UInt128) {
     self.bits = bits
   }
 
@@ -42,7 +42,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     self.init(address)
   }
 
-  fileprivate var isIPv4: Bool { bits >> 32 == 0xffff }
+  var isIPv4: Bool { bits >> 32 == 0xffff }
 
   var description: String {
     if isIPv4 {
@@ -59,8 +59,8 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Who is believed when they say for whom they forward a request: `MUSTER_TRUSTED_PROXIES`.
-public struct TrustedProxies: Sendable {
+/// A set of addresses, made of blocks.
+struct AddressBlocks: Sendable {
   private struct Block: Sendable {
     let address: IPAddress
     /// Leading bits that count, of 128.
@@ -69,7 +69,7 @@ public struct TrustedProxies: Sendable {
 
   private let blocks: [Block]
 
-  /// Nobody.
+  /// None.
   init() {
     blocks = []
   }
@@ -96,6 +96,26 @@ public struct TrustedProxies: Sendable {
   func contains(_ address: IPAddress) -> Bool {
     blocks.contains { ($0.address.bits ^ address.bits) >> (128 - $0.length) == 0 }
   }
+}
+
+/// Who is believed when they say for whom they forward a request: `MUSTER_TRUSTED_PROXIES`.
+public struct TrustedProxies: Sendable {
+  private let blocks: AddressBlocks
+
+  /// Nobody.
+  init() {
+    blocks = AddressBlocks()
+  }
+
+  /// Addresses and CIDR blocks with commas between; nil if one of them is neither.
+  init?(_ text: String) {
+    guard let blocks = AddressBlocks(text) else { return nil }
+    self.blocks = blocks
+  }
+
+  var isEmpty: Bool { blocks.isEmpty }
+
+  func contains(_ address: IPAddress) -> Bool { blocks.contains(address) }
 
   /// Whose request a peer has sent on. Each proxy adds at the right who came to it: what the right-most one adds is true
   /// if it is trusted, what the next one adds is true if that one is trusted too, and so on. What stands left of the

@@ -175,6 +175,14 @@ struct QueryFields {
     return ""
   }
 
+  /// Something with a form of its own; nil if it is absent or empty.
+  mutating func parsed<Value>(_ name: String, _ form: String, _ parse: (String) -> Value?) -> Value? {
+    guard let text = parameters[Substring(name)], !text.isEmpty else { return nil }
+    let value = parse(String(text))
+    if value == nil { errors.append(FieldError(field: name, message: form)) }
+    return value
+  }
+
   /// One of a few words; nil if it is absent.
   mutating func word<Word: RawRepresentable>(_ name: String, of words: [Word]) -> Word? where Word.RawValue == String {
     guard let text = parameters[Substring(name)] else { return nil }

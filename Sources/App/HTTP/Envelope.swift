@@ -14,6 +14,7 @@ struct Envelope: RouterMiddleware {
   let allowedMethods: AllowedMethods
   let trustedProxies: TrustedProxies
   let publicURL: PublicURL
+  let requests: RequestMetrics
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -41,11 +42,12 @@ struct Envelope: RouterMiddleware {
     // The answer to a HEAD has no body, whatever went wrong: one would be taken for the next answer.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
+    let duration = ContinuousClock.now - start
+    requests.count(request.method, context.endpointPath, response.status.code, after: duration)
     if logsAllRequests || response.status.code >= 500 {
-      let duration = (ContinuousClock.now - start).milliseconds
       var metadata: Logger.Metadata = [
         "method": "\(request.method)", "route": "\(context.endpointPath ?? "none")",
-        "status": "\(response.status.code)", "milliseconds": "\(duration)",
+        "status": "\(response.status.code)", "milliseconds": "\(duration.milliseconds)",
       ]
       if response.status.code >= 500, let cause { metadata["error"] = "\(cause)" }
       let level: Logger.Level = response.status.code == 500 ? .error : response.status.code > 500 ? .warning : .info

@@ -54,6 +54,11 @@ struct Fields {
     return .set(json == .null ? nil : read(name, json, rule))
   }
 
+  /// Notes every member that is none of these.
+  mutating func allow(only names: [String], _ message: String) {
+    for name in members.keys.sorted() where !names.contains(name) { note(name, message) }
+  }
+
   func hasError(in names: String...) -> Bool {
     errors.contains { names.contains($0.field) }
   }
@@ -153,6 +158,15 @@ extension Fields.Rule where Value == String {
   }
 }
 
+extension Fields.Rule where Value == Bool {
+  static var flag: Self {
+    Self(placeholder: false) { json throws(Fields.Broken) in
+      guard case .bool(let value) = json else { throw Fields.Broken("must be true or false, not \(json.kind)") }
+      return value
+    }
+  }
+}
+
 extension Fields.Rule where Value == Int {
   static func integer(_ range: ClosedRange<Int>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
@@ -188,6 +202,23 @@ extension Fields.Rule where Value == Timestamp {
         throw Fields.Broken("must be a time like 2026-05-01T18:00:00Z, from 1970 on")
       }
       return Timestamp(microseconds: time.microseconds / 1_000_000 * 1_000_000)
+    }
+  }
+}
+
+extension Fields.Rule where Value == Timestamp {
+  /// RFC 3339 with any offset, to the microsecond. One that is coarser stands for the last moment that it may be.
+  static var moment: Self {
+    Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
+      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      var digits = 0
+      guard let time = Timestamp(rfc3339: text, fractionDigits: &digits), time.microseconds >= 0,
+        Timestamp.years1To9999.contains(time.microseconds)
+      else {
+        throw Fields.Broken("must be a time like 2026-05-01T18:00:00.123456Z, from 1970 on")
+      }
+      let unit = (min(digits, 6)..<6).reduce(1 as Int64) { unit, _ in unit * 10 }
+      return Timestamp(microseconds: time.microseconds + unit - 1)
     }
   }
 }

@@ -19,6 +19,7 @@ struct JSONWriter {
   }
 
   var buffer: ByteBuffer { ByteBuffer(bytes: bytes) }
+  var count: Int { bytes.count }
   var text: String { String(decoding: bytes, as: UTF8.self) }
 
   mutating func object(_ members: (inout JSONWriter) -> Void) {

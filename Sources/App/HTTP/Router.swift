@@ -4,21 +4,29 @@ import Postgres
 import ServiceLifecycle
 
 /// The table of contents: every route of the service.
-func makeRouter(_ dependencies: Dependencies) -> Router<Context> {
+///
+/// - Parameter streams: are run by whoever runs the routes.
+func makeRouter(_ dependencies: Dependencies, streams: NotificationStreams? = nil) -> Router<Context> {
+  let streams = streams ?? NotificationStreams(dependencies)
   // The routes are known only once they are added, and the middleware for all must be there before.
-  let routes = buildRoutes(dependencies, allowed: AllowedMethods([])).routes.map {
-    (path: $0.path.description, method: $0.method.rawValue)
+  let none = RequestMetrics([], in: dependencies.metrics)
+  let routes = buildRoutes(dependencies, streams, allowed: AllowedMethods([]), requests: none).routes.map {
+    (path: $0.path.description, method: $0.method)
   }
-  return buildRoutes(dependencies, allowed: AllowedMethods(routes))
+  return buildRoutes(
+    dependencies, streams, allowed: AllowedMethods(routes.map { (path: $0.path, method: $0.method.rawValue) }),
+    requests: RequestMetrics(routes, in: dependencies.metrics))
 }
 
-private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) -> Router<Context> {
+private func buildRoutes(
+  _ dependencies: Dependencies, _ streams: NotificationStreams, allowed: AllowedMethods, requests: RequestMetrics
+) -> Router<Context> {
   let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
   router.add(
     middleware:
       Envelope(
         logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
-        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL))
+        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, requests: requests))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
@@ -39,6 +47,9 @@ private func buildRoutes(_ dependencies: Dependencies, allowed: AllowedMethods) 
   EventRoutes(dependencies).add(to: signedIn)
   InvitationRoutes(dependencies).add(to: signedIn)
   CacheRoutes(dependencies).add(to: signedIn)
+  InboxRoutes(dependencies).add(to: signedIn)
+  DeviceRoutes(dependencies).add(to: signedIn)
+  StreamRoutes(streams).add(to: signedIn)
   onlySignedIn.maximumBody = Picture.maximumLength
   onlySignedIn.tooLarge = .pictureTooLarge
   PictureRoutes(dependencies).add(
@@ -58,14 +69,18 @@ public func makeService(
   // Its own lines at a start say nothing that ours do not.
   var logger = dependencies.logger
   logger.logLevel = max(logger.logLevel, .notice)
+  let streams = NotificationStreams(dependencies, limits: limits)
+  dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
   let server = makeServer(
-    responder: makeRouter(dependencies).buildResponder(), host: host, port: port, limits: limits, logger: logger
+    responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
+    logger: logger
   ) { port in
     dependencies.publicURL.listens(on: host, port: port)
     await onListening(port)
   }
   return RESTService(
-    server: server, endedSessions: dependencies.endedSessions, identityProviders: dependencies.identityProviders)
+    server: server, endedSessions: dependencies.endedSessions, identityProviders: dependencies.identityProviders,
+    streams: streams)
 }
 
 /// The server and what must run as long as it answers.
@@ -73,6 +88,7 @@ private struct RESTService<Server: Service>: Service {
   let server: Server
   let endedSessions: EndedSessions
   let identityProviders: IdentityProviders
+  let streams: NotificationStreams
 
   func run() async throws {
     // The first request finds it known who is signed in. If the database is away, requests say so.
@@ -80,6 +96,7 @@ private struct RESTService<Server: Service>: Service {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await endedSessions.run() }
       group.addTask { try await identityProviders.run() }
+      group.addTask { await streams.run() }
       defer { group.cancelAll() }
       try await server.run()
     }

@@ -26,6 +26,11 @@ public struct ConnectionLimits: Sendable {
   public var largestBody = 2 << 20
   /// What is still read of a body that was refused unread, to keep its connection.
   public var unwantedBody = 64 << 10
+  /// Streams of notifications that a user has open, and those of all users.
+  public var streamsPerUser = 5
+  public var streams = 10_000
+  /// After which a stream on which nothing happens gives a sign of life.
+  public var streamHeartbeat = 15.0
 
   public init() {}
 }

@@ -43,7 +43,7 @@ struct Guest: Sendable {
         JOIN users AS u ON u.id = i.user_id
         WHERE \(Event.isVisible(event, to: user))
         """,
-      time: "timestamptz 'epoch'", id: "i.user_id", order: .ascending)
+      time: "timestamptz 'epoch'", id: "i.user_id", order: .ascending, isCut: true)
     let list = try await List.read(page: page, query: query, in: database, item: Guest.init(row:))
     // Nobody on it, or not for this user?
     if list.items.isEmpty {

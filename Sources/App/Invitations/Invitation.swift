@@ -74,15 +74,14 @@ struct Invitation: Sendable {
     guard total + new.count <= maximumGuests else {
       throw AppError.invalid(field, "must not bring the event beyond \(maximumGuests) guests")
     }
-    let answers = try await change.pipeline(
-      "INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id",
-      "UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)",
-      "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
-    guard let hostRow = answers[2].first else { throw AppError.userNotFound }
+    change.write("INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id")
+    change.write("UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)")
+    guard let hostRow = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
+    else { throw AppError.userNotFound }
     change.touch(.events, of: host)
     if total <= Event.maximumCounted {
       // The lists of those invited before show other counts, or none from now on.
-      touchEveryList(showing: event, in: change)
+      change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
     } else {
       change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(new))")
     }
@@ -114,8 +113,7 @@ struct Invitation: Sendable {
     // The event's row orders all answers to it: no place is counted twice.
     let rows = try await change.pipeline(
       """
-      SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived,
-        invited_count + going_count + maybe_count + declined_count + waitlisted_count AS total
+      SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """,
@@ -140,27 +138,26 @@ struct Invitation: Sendable {
         WHERE event_id = \(event) AND status = 'waitlisted'
       ))
       """
-    try await change.pipeline(
+    change.write(
       """
       UPDATE invitations SET status = \(new), answered_at = \(time)
       WHERE event_id = \(event) AND user_id = \(guest)
-      """,
+      """)
+    change.write(
       """
       UPDATE events
       SET \(unescaped: old.rawValue)_count = \(unescaped: old.rawValue)_count - 1,
         \(unescaped: new.rawValue)_count = \(unescaped: new.rawValue)_count + 1
       WHERE id = \(event)
       """)
-    if let creator {
-      change.touch(.events, of: creator)
-      change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new))
-    }
+    if let creator { change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new)) }
     change.touch(.events, .invitations, of: guest)
-    if try eventRow["total"] <= Event.maximumCounted { touchEveryList(showing: event, in: change) }
+    touchWhoSeesCounts(of: [event], in: change)
     if old == .going, waiting > 0 { try await promoteWaiting(at: [event], in: change) }
   }
 
-  /// Gives the free places of events to those who wait longest. The events are locked by the caller.
+  /// Gives the free places of events to those who wait longest. Into an event that is over nobody is promoted: they would
+  /// be told after the fact that they are going. The events are locked by the caller.
   static func promoteWaiting(at events: [Event.ID], in change: Change) async throws {
     let promoted = try await change.rows(
       """
@@ -174,14 +171,17 @@ struct Invitation: Sendable {
           ORDER BY answered_at, user_id
           LIMIT greatest(coalesce(e.capacity - e.going_count, e.waitlisted_count), 0)
         ) AS first
-        WHERE e.id = ANY(\(events))
+        -- An event is live for a day after its end.
+        WHERE e.id = ANY(\(events)) AND e.live_until > clock_timestamp() + interval '24 hours'
       ) AS promoted
       WHERE i.event_id = promoted.event_id AND i.user_id = promoted.user_id
       RETURNING i.event_id, i.user_id
       """)
     guard !promoted.isEmpty else { return }
-    let guests = try promoted.map { row -> (event: Event.ID, user: User.ID) in (try row["event_id"], try row["user_id"])
-    }
+    // Who is promoted at several events hears of them in one order.
+    let guests = try promoted.map { row -> (event: Event.ID, user: User.ID) in
+      (try row["event_id"], try row["user_id"])
+    }.sorted { ($0.event, $0.user) < ($1.event, $1.user) }
     let moved = try await change.rows(
       """
       UPDATE events AS e
@@ -210,14 +210,8 @@ struct Invitation: Sendable {
         SELECT i.user_id
         FROM events AS e
         JOIN invitations AS i ON i.event_id = e.id
-        WHERE e.id = ANY(\(events))
-          AND e.invited_count + e.going_count + e.maybe_count + e.declined_count + e.waitlisted_count
-            <= \(Event.maximumCounted)
+        WHERE e.id = ANY(\(events)) AND \(Event.total) <= \(Event.maximumCounted)
         """)
-  }
-
-  private static func touchEveryList(showing event: Event.ID, in change: Change) {
-    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
   }
 }
 

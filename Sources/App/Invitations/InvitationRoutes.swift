@@ -31,9 +31,8 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Invitation.answer(status, to: id, by: me, in: change)
-        return try await Event.find(id, for: me, in: change)
       })
   }
 
@@ -50,9 +49,8 @@ struct InvitationRoutes {
       $0.required("userIds", .list(of: .id(), atMost: Invitation.maximumBatch))
     }
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Event.invite(guests, to: id, by: me, in: change)
-        return try await Event.find(id, for: me, in: change)
       })
   }
 
@@ -61,9 +59,8 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: User.ID = try context.id("userId", else: .userNotFound)
     return .event(
-      try await dependencies.change(of: id) { change in
+      try await dependencies.change(of: id, by: me) { change in
         try await Invitation.withdraw(from: guest, to: id, by: me, in: change)
-        return try await Event.find(id, for: me, in: change)
       })
   }
 }

@@ -126,7 +126,7 @@ extension Delivery {
   static func together(
     _ rows: ArraySlice<Item>, _ kind: NotificationQueue.Kind
   ) -> (rows: [Item], payload: JSONDocument?) {
-    let edits = Array(rows.prefix { $0.type == Notice.eventUpdate && $0.attempts == 0 })
+    let edits = Array(rows.prefix { $0.type == Notice.Kind.eventUpdated.rawValue && $0.attempts == 0 })
     guard kind == .pushes, edits.count > 1, let merged = Notice.merged(edits.map(\.payload)) else {
       return (Array(rows.prefix(1)), nil)
     }

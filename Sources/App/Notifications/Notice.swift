@@ -4,19 +4,36 @@ import Postgres
 /// One thing that happened, as its recipients will be told: the type that clients switch on, a sentence fit for a lock
 /// screen, and the ids to open the right screen with.
 struct Notice: Sendable {
+  /// Its types, named as on the wire and in the database.
+  enum Kind: String, CaseIterable, Sendable, SQLValue {
+    case friendRequest = "friend-request"
+    case friendAccepted = "friend-accepted"
+    case eventInvited = "event-invited"
+    case eventUpdated = "event-updated"
+    case eventCancelled = "event-cancelled"
+    case invitationAnswered = "invitation-answered"
+    case waitlistPromoted = "waitlist-promoted"
+    case eventReminder = "event-reminder"
+    case sessionRevoked = "session-revoked"
+
+    /// Those that somebody may turn off. Of a theft everybody is told: whoever stole a token could else see to it that
+    /// they are not.
+    static let optional = allCases.filter { $0 != .sessionRevoked }
+  }
+
   let type: String
   /// What it is about. One recipient's notices about one subject are delivered in order.
   let subject: UUID
   let payload: JSONDocument
 
   private init(
-    _ type: String, about subject: UUID, _ message: String, _ members: [(StaticString, any JSONWritable)]
+    _ kind: Kind, about subject: UUID, _ message: String, _ members: [(StaticString, any JSONWritable)]
   ) {
-    self.type = type
+    type = kind.rawValue
     self.subject = subject
     var json = JSONWriter()
     json.object {
-      $0.member("type", type)
+      $0.member("type", kind.rawValue)
       $0.member("message", message)
       for (name, value) in members { $0.member(name, value) }
     }
@@ -25,38 +42,38 @@ struct Notice: Sendable {
 
   static func friendRequest(_ id: FriendRequest.ID, from sender: Person) -> Notice {
     Notice(
-      "friend-request", about: sender.id.rawValue, "\(sender.displayName) wants to be friends.",
+      .friendRequest, about: sender.id.rawValue, "\(sender.displayName) wants to be friends.",
       [("userId", sender.id), ("requestId", id)])
   }
 
   static func friendAccepted(by person: Person) -> Notice {
     Notice(
-      "friend-accepted", about: person.id.rawValue, "\(person.displayName) and you are friends now.",
+      .friendAccepted, about: person.id.rawValue, "\(person.displayName) and you are friends now.",
       [("userId", person.id)])
   }
 
   static func eventInvited(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
     Notice(
-      "event-invited", about: event.rawValue, "\(host.displayName) invited you to “\(title)”.",
+      .eventInvited, about: event.rawValue, "\(host.displayName) invited you to “\(title)”.",
       [("eventId", event), ("userId", host.id)])
   }
 
   static func eventUpdated(_ event: Event.ID, _ title: String, changes: [(field: String, word: String)]) -> Notice {
     Notice(
-      "event-updated", about: event.rawValue,
+      .eventUpdated, about: event.rawValue,
       "“\(title)” has changed: \(changes.map(\.word).joined(separator: ", ")).",
       [("eventId", event), ("changes", changes.map(\.field))])
   }
 
   /// Names nobody: its reason may be that the creator's account is gone.
   static func eventCancelled(_ event: Event.ID, _ title: String) -> Notice {
-    Notice("event-cancelled", about: event.rawValue, "“\(title)” was cancelled.", [("eventId", event)])
+    Notice(.eventCancelled, about: event.rawValue, "“\(title)” was cancelled.", [("eventId", event)])
   }
 
   /// To one guest, for whom the event is as good as cancelled.
   static func invitationWithdrawn(_ event: Event.ID, _ title: String) -> Notice {
     Notice(
-      "event-cancelled", about: event.rawValue, "You are no longer invited to “\(title)”.", [("eventId", event)])
+      .eventCancelled, about: event.rawValue, "You are no longer invited to “\(title)”.", [("eventId", event)])
   }
 
   static func invitationAnswered(
@@ -70,13 +87,13 @@ struct Notice: Sendable {
       case .declined, .invited: "cannot come to"
       }
     return Notice(
-      "invitation-answered", about: event.rawValue, "\(guest.displayName) \(answer) “\(title)”.",
+      .invitationAnswered, about: event.rawValue, "\(guest.displayName) \(answer) “\(title)”.",
       [("eventId", event), ("userId", guest.id), ("status", status.rawValue)])
   }
 
   static func waitlistPromoted(_ event: Event.ID, _ title: String) -> Notice {
     Notice(
-      "waitlist-promoted", about: event.rawValue, "A place has become free: you are going to “\(title)”.",
+      .waitlistPromoted, about: event.rawValue, "A place has become free: you are going to “\(title)”.",
       [("eventId", event)])
   }
 
@@ -84,20 +101,18 @@ struct Notice: Sendable {
   static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp, now: Timestamp = .now()) -> Notice {
     // Told late, it does not tell of an hour.
     let time = start < now.adding(seconds: 50 * 60) ? "soon" : "in an hour"
-    return Notice("event-reminder", about: event.rawValue, "“\(title)” starts \(time).", [("eventId", event)])
+    return Notice(.eventReminder, about: event.rawValue, "“\(title)” starts \(time).", [("eventId", event)])
   }
 
   static func sessionRevoked(_ session: Session.ID) -> Notice {
     Notice(
-      "session-revoked", about: session.rawValue,
+      .sessionRevoked, about: session.rawValue,
       "One of your sessions was ended, because a copy of its token was used. Change your password if it was not you.",
       [("sessionId", session)])
   }
 }
 
 extension Notice {
-  static let eventUpdate = "event-updated"
-
   /// Several updates of one event, oldest first, as one: what has changed by any of them, told as the newest tells it.
   ///
   /// - Returns: nil if one of them is not as this release writes it.

@@ -6,7 +6,7 @@ import Postgres
 /// A row without a device is for all of its recipient's. The first attempt at it deletes it, and whichever device could
 /// not be told has a row of its own from then on. Of one recipient, subject and device, only the oldest row can be
 /// claimed, and with it those behind it.
-public enum NotificationQueue {
+enum NotificationQueue {
   /// On which a process that has put something into the queue, or into an inbox, says so.
   static let channel = "muster_queue"
 

@@ -14,7 +14,7 @@ public struct NotificationWorker: Service {
   private let mailer: any MailSender
   private let appleGrants: AppleGrants?
   private let concurrency: Int
-  private let isBehindPooler: Bool
+  private let canListen: Bool
   private let logger: Logger
 
   /// Chains of notifications held at once, and when to claim more of them.
@@ -36,12 +36,12 @@ public struct NotificationWorker: Service {
   ) {
     database = dependencies.database
     keys = dependencies.refreshTokenKeys
-    self.sender = sender
+    self.sender = MeasuredSender(sender, in: dependencies.metrics)
     self.unheard = unheard
-    self.mailer = mailer
+    self.mailer = MeasuredMailer(mailer, in: dependencies.metrics)
     appleGrants = dependencies.appleGrants
     self.concurrency = max(1, concurrency)
-    isBehindPooler = dependencies.isBehindPooler
+    canListen = dependencies.canListen
     logger = dependencies.logger
   }
 
@@ -49,7 +49,7 @@ public struct NotificationWorker: Service {
   public func run() async throws {
     let ear = Ear()
     let (pushes, mails) = (delivery(of: .pushes, ear), delivery(of: .mails, ear))
-    let listening = Task { if !isBehindPooler { await listen(ear, waking: [pushes, mails]) } }
+    let listening = Task { if canListen { await listen(ear, waking: [pushes, mails]) } }
     defer { listening.cancel() }
     async let mailed = mails.run(.untilStopped)
     async let reminded: Void = work(pausing: Self.reminderInterval) { try await remind() }

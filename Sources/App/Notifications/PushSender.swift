@@ -44,14 +44,17 @@ public struct DeliveryFailure: Error, CustomStringConvertible {
 /// Writes notifications to the log: the channel for development.
 public struct LogSender: PushSender {
   private let logger: Logger
+  private let printsPayloads: Bool
 
-  public init(logger: Logger) {
+  /// - Parameter printsPayloads: `false` where the log is not the developer's alone: what people are told is not logged.
+  public init(logger: Logger, printsPayloads: Bool = true) {
     self.logger = logger
+    self.printsPayloads = printsPayloads
   }
 
   public func send(_ push: Push, to device: Device) async throws {
-    logger.info(
-      "notification",
-      metadata: ["id": "\(push.id)", "type": "\(push.type)", "to": "\(push.recipient)", "payload": "\(push.payload)"])
+    var metadata: Logger.Metadata = ["id": "\(push.id)", "type": "\(push.type)", "to": "\(push.recipient)"]
+    if printsPayloads { metadata["payload"] = "\(push.payload)" }
+    logger.info("notification", metadata: metadata)
   }
 }

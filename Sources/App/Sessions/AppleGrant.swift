@@ -1,5 +1,4 @@
 import AsyncHTTPClient
-import Crypto
 import Foundation
 import Hummingbird
 import JWTKit
@@ -7,58 +6,31 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// A refresh token of Apple's, good only for telling Apple that somebody's account is gone. It is sealed: the database
-/// does not have the key. In front of the box stand, readable, the key's id and which of our clients it was given to.
+/// A refresh token of Apple's, good only for telling Apple that somebody's account is gone; sealed.
 struct AppleGrant: Sendable {
   /// Of queue rows that ask the worker to revoke one.
   static let revocation = "apple-revoke"
   private static let label = "muster apple grant"
 
-  let sealed: Data
-  let clientID: String
-  private let kid: String
-  /// Where the box begins.
-  private let start: Int
+  private let box: Sealed
+
+  var sealed: Data { box.bytes }
+  /// To which of our clients it was given.
+  var clientID: String { box.note }
 
   init(_ refreshToken: String, clientID: String, keys: SigningKeys) throws {
-    let kid = keys.signing.kid
-    guard let key = keys.derived(kid: kid, label: Self.label), let size = UInt8(exactly: clientID.utf8.count) else {
-      throw DeliveryFailure(description: "the client's id is too long")
-    }
-    var head = Data([UInt8(kid.utf8.count)])
-    head.append(contentsOf: kid.utf8)
-    head.append(size)
-    head.append(contentsOf: clientID.utf8)
-    let box = try AES.GCM.seal(Data(refreshToken.utf8), using: key, authenticating: head)
-    start = head.count
-    sealed = head + Data(box.nonce) + box.ciphertext + box.tag
-    self.clientID = clientID
-    self.kid = kid
+    box = try Sealed(refreshToken, note: clientID, label: Self.label, keys: keys)
   }
 
   /// Nil unless it looks like one.
   init?(sealed: Data) {
-    var rest = Array(sealed)[...]
-    func text() -> String? {
-      guard let size = rest.popFirst(), rest.count >= size else { return nil }
-      defer { rest = rest.dropFirst(Int(size)) }
-      return String(validating: rest.prefix(Int(size)), as: UTF8.self)
-    }
-    guard let kid = text(), let clientID = text() else { return nil }
-    self.sealed = sealed
-    self.clientID = clientID
-    self.kid = kid
-    start = sealed.count - rest.count
+    guard let box = Sealed(bytes: sealed) else { return nil }
+    self.box = box
   }
 
   /// The refresh token.
   fileprivate func opened(with keys: SigningKeys) throws -> String {
-    guard let key = keys.derived(kid: kid, label: Self.label) else {
-      throw DeliveryFailure(description: "it is sealed with the refresh token key \(kid), which is not configured")
-    }
-    let bytes = Array(sealed)
-    let box = try AES.GCM.SealedBox(combined: bytes[start...])
-    return String(decoding: try AES.GCM.open(box, using: key, authenticating: bytes[..<start]), as: UTF8.self)
+    try box.opened(label: Self.label, keys: keys)
   }
 
   /// Puts its revocation into the queue, for nobody and about nobody: the person is gone, and their id with them.

@@ -92,16 +92,19 @@ public struct Session: Sendable {
     return .rotated(user, next)
   }
 
-  /// Ends a session: it cannot be refreshed any more, and its access tokens stop within a second. See ``EndedSessions``.
+  /// Ends a session: it cannot be refreshed any more, its access tokens stop within a second, and its devices are told
+  /// nothing any more. See ``EndedSessions``.
   ///
   /// - Returns: false if the user has no such session that could be refreshed.
   static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
-    try await change.rows(
+    try await change.pipeline(
       """
       UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
       WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL
-      """
-    ).affected == 1
+      """,
+      // After the session: whoever registers one holds it, and is waited for.
+      Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
+    )[0].affected == 1
   }
 
   /// Makes sure that a session goes on until the change ends, whose request may have been let in long before. The user's
@@ -113,13 +116,15 @@ public struct Session: Sendable {
     guard isLive else { throw AppError.sessionEnded }
   }
 
-  /// Ends all sessions of a user, or all but one. The user's row must be locked: no session starts meanwhile.
+  /// Ends all sessions of a user, or all but one, and forgets their devices. The user's row must be locked: no session
+  /// starts meanwhile.
   static func endAll(of user: User.ID, except kept: ID? = nil, in change: Change) async throws {
-    try await change.rows(
+    try await change.pipeline(
       """
       UPDATE sessions SET ended_at = clock_timestamp()
       WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
-      """)
+      """,
+      Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)"))
   }
 
   /// Forgets sessions that ended long enough ago that none of their access tokens is valid, and those too old to be

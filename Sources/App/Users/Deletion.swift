@@ -57,7 +57,7 @@ extension User {
     // Under the inboxes' stamps, as what is in them was filed, and is marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE actor_id = \(id)")
-    // With it go the picture, devices, friendships, requests, blocks and stamps.
+    // With it go the picture, devices, what is muted, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
@@ -85,10 +85,9 @@ extension User {
         AND live_until > clock_timestamp() + interval '24 hours'
       RETURNING id, title
       """)
-    for row in cancelled {
-      let event: Event.ID = try row["id"]
-      change.notifyGuests(.eventCancelled(event, try row["title"]))
-    }
+    let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
+    // A guest of several hears of them in one order, whatever that of the rows.
+    for event in events.sorted(by: { $0.id < $1.id }) { change.notifyGuests(.eventCancelled(event.id, event.title)) }
   }
 }
 

@@ -97,6 +97,7 @@ struct Export: Sendable {
       }
       static func bigint(_ column: String) -> Key { Key(column: column, type: "bigint", first: "0") }
       static func text(_ column: String) -> Key { Key(column: column, type: "text", first: "") }
+      static func time(_ column: String) -> Key { Key(column: column, type: "timestamptz", first: "-infinity") }
     }
 
     /// - Parameter after: the `place` of the last row before.
@@ -104,7 +105,9 @@ struct Export: Sendable {
       var mine: SQL = "false"
       for owner in owners { mine += " OR t.\(unescaped: owner) = \(user)" }
       var seen: SQL = "true"
-      if !showsHidden { for person in people { seen += " AND \(User.visible("t.\(unescaped: person)", to: user))" } }
+      for person in people where !showsHidden {
+        seen += " AND (t.\(unescaped: person) IS NULL OR \(User.visible("t.\(unescaped: person)", to: user)))"
+      }
       return """
         SELECT json_build_object(\(unescaped: members)) AS item, (t.\(unescaped: key.column))::text AS place
         FROM \(unescaped: view ?? table) AS t
@@ -189,6 +192,16 @@ extension Export.Section {
       name: "deadLetters", table: "dead_letters", owners: ["recipient_id"], key: .bigint("id"),
       values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
       times: ["created_at", "died_at"], withheld: ["id", "actor_id", "last_error"]),
+    Self(
+      name: "inbox", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
+      values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "read_at"], people: ["actor_id"]),
+    Self(
+      name: "mutedNotifications", table: "muted_notifications", owners: ["user_id"], key: .text("type"),
+      values: ["type"]),
+    Self(
+      name: "devices", table: "devices", owners: ["user_id"],
+      values: ["id", "session_id", "platform", "token", "environment", "topic", "name"], times: ["created_at"],
+      withheld: ["sealed_secret", "sealed_previous_secret", "previous_secret_until"]),
     Self(
       name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
       times: ["expires_at"], withheld: ["id", "kid"]),

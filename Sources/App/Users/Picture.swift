@@ -76,15 +76,14 @@ struct StoredPicture: Sendable {
   /// whole, for a slow client. Most are one part.
   private static let partLength = 128 << 10
 
+  /// - Parameter isShown: whether it will be sent. Otherwise nothing of its bytes is read.
   /// - Throws: ``AppError/pictureNotFound``: there is none of this key, or not any more.
-  static func find(_ key: String, in database: Database) async throws -> StoredPicture {
+  static func find(_ key: String, isShown: Bool, in database: Database) async throws -> StoredPicture {
     // Nothing else is a key, and not all else has a form in PostgreSQL.
     guard key.utf8.count == 24, Data(base64URL: key) != nil else { throw AppError.pictureNotFound }
+    let part: SQL = isShown ? "substring(bytes FROM 1 FOR \(Int32(partLength)))" : "''::bytea"
     let row = try await database.first(
-      """
-      SELECT type, octet_length(bytes) AS length, substring(bytes FROM 1 FOR \(Int32(partLength))) AS part
-      FROM pictures WHERE key = \(key)
-      """)
+      "SELECT type, octet_length(bytes) AS length, \(part) AS part FROM pictures WHERE key = \(key)")
     guard let row else { throw AppError.pictureNotFound }
     return StoredPicture(key: key, type: try row["type"], length: try row["length"], beginning: try row["part"])
   }

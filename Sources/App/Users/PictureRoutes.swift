@@ -60,15 +60,18 @@ struct PictureRoutes {
 
   /// To whoever has its URL, without a token: what shows images sends none.
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    let picture = try await StoredPicture.find(context.parameters.get("key") ?? "", in: database)
+    let key = context.parameters.get("key") ?? ""
+    // A key names one picture for ever.
+    let eTag = "\"\(key)\""
+    let hasIt = request.alreadyHas(eTag)
+    let picture = try await StoredPicture.find(key, isShown: !hasIt && request.method != .head, in: database)
     let headers: HTTPFields = [
       .contentType: picture.type, .cacheControl: "public, max-age=31536000, immutable",
-      // A key names one picture for ever.
-      .eTag: "\"\(picture.key)\"",
+      .eTag: eTag,
       // Other things that the bytes may be, too, they are not to be taken for.
       .xContentTypeOptions: "nosniff", .contentSecurityPolicy: "default-src 'none'; sandbox",
     ]
-    if request.alreadyHas("\"\(picture.key)\"") { return Response(status: .notModified, headers: headers) }
+    if hasIt { return Response(status: .notModified, headers: headers) }
     return Response(
       status: .ok, headers: headers,
       body: ResponseBody(contentLength: picture.length) { [database] writer in

@@ -104,7 +104,8 @@ struct Person: Sendable {
   /// As in ``User/pictureURL``.
   let pictureURL: String?
 
-  /// The columns that `init(row:prefix:)` reads, for a row of `users` under an alias; each named with the prefix.
+  /// The columns that `init(row:prefix:)` reads, in its order, for a row of `users` under an alias; each named with the
+  /// prefix.
   static func columns(_ alias: String, prefix: String = "") -> SQL {
     """
     \(unescaped: alias).id AS \(unescaped: prefix)id, \(unescaped: alias).username AS \(unescaped: prefix)username,
@@ -114,10 +115,11 @@ struct Person: Sendable {
   }
 
   init(row: Row, prefix: String = "") throws {
-    id = try row[prefix + "id"]
-    username = try row[prefix + "username"]
-    displayName = try row[prefix + "display_name"]
-    pictureURL = try row[prefix + "picture_url"]
+    let first = try row.place(of: prefix + "id")
+    id = try row[first]
+    username = try row[first + 1]
+    displayName = try row[first + 2]
+    pictureURL = try row[first + 3]
   }
 }
 

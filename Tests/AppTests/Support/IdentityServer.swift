@@ -39,13 +39,15 @@ final class IdentityServer: Sendable {
   }
 
   /// Made once for a run of the tests: it takes a while.
-  private struct Material: Sendable {
+  struct Material: Sendable {
     let certificate: String
     let certificateKey: String
     let keys: [String: _RSA.Signing.PrivateKey]
   }
 
   static let clientID = "com.example.muster"
+  /// Stands in the certificate, and in no name server.
+  static let certifiedName = "hooks.example"
   static let appleKey = P256.Signing.PrivateKey()
 
   private let material: Material
@@ -60,7 +62,7 @@ final class IdentityServer: Sendable {
     try material.certificate.write(toFile: certificateFile, atomically: true, encoding: .utf8)
   }
 
-  private static let prepared = Task { () async throws -> Material in
+  static let prepared = Task { () async throws -> Material in
     let folder = FileManager.default.temporaryDirectory.appending(path: "muster-certificate-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -69,7 +71,9 @@ final class IdentityServer: Sendable {
       "/usr/bin/env",
       [
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate,
+        "-addext", "subjectAltName=DNS:localhost,DNS:\(IdentityServer.certifiedName),IP:127.0.0.1", "-keyout", key,
+        "-out",
+        certificate,
       ])
     guard try await openssl.exitStatus() == 0 else { throw Unexpected("openssl: \(openssl.standardError)") }
     var keys: [String: _RSA.Signing.PrivateKey] = [:]

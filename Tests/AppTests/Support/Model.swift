@@ -73,7 +73,19 @@ struct Model {
     var event: Int?
     var user: Int?
     var others: [String] = []
+    var isRead = false
   }
+
+  /// A type that somebody does not want to be told on their devices.
+  struct Muting: Equatable {
+    let by: Int
+    let type: String
+  }
+
+  static let types = [
+    "friend-request", "friend-accepted", "event-invited", "event-updated", "event-cancelled", "invitation-answered",
+    "waitlist-promoted", "event-reminder",
+  ]
 
   private(set) var people: [Person] = []
   private(set) var requests: [Request] = []
@@ -82,6 +94,9 @@ struct Model {
   private(set) var events: [Event] = []
   private(set) var invitations: [Invitation] = []
   private(set) var queue: [Notice] = []
+  /// Everybody's, the oldest first.
+  private(set) var inbox: [Notice] = []
+  private(set) var mutings: [Muting] = []
   private var clock = 0
 
   private static let done: Set<Int> = [200, 201, 204]
@@ -128,6 +143,8 @@ struct Model {
   mutating func deleteAccount(of person: Int) {
     clock += 1
     queue.removeAll { $0.recipient == person || $0.user == person }
+    inbox.removeAll { $0.recipient == person || $0.user == person }
+    mutings.removeAll { $0.by == person }
     for event in events.indices where events[event].host == person && !events[event].isClosed {
       if events[event].plan.isOver { continue }
       events[event].status = "cancelled"
@@ -367,7 +384,7 @@ struct Model {
   }
 
   private mutating func promote(to event: Int) {
-    if events[event].isClosed { return }
+    if events[event].isClosed || events[event].plan.isOver { return }
     while places(of: event).map({ $0 > 0 }) ?? true {
       var first: Int?
       for index in invitations.indices where invitations[index].event == event {
@@ -377,7 +394,7 @@ struct Model {
       guard let first else { return }
       invitations[first].status = "going"
       invitations[first].answered = clock
-      queue.append(Notice(type: "waitlist-promoted", recipient: invitations[first].guest, event: event))
+      file(Notice(type: "waitlist-promoted", recipient: invitations[first].guest, event: event))
     }
   }
 
@@ -393,7 +410,36 @@ struct Model {
 
   /// A pair with a block between them never hears of each other.
   private mutating func tell(_ notice: Notice, by actor: Int) {
-    if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { queue.append(notice) }
+    if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { file(notice) }
+  }
+
+  private mutating func file(_ notice: Notice) {
+    queue.append(notice)
+    inbox.append(notice)
+  }
+
+  /// The places in the inbox of what somebody sees there, the newest first.
+  func shown(to person: Int) -> [Int] {
+    inbox.indices.reversed().filter { place in
+      let notice = inbox[place]
+      return notice.recipient == person && notice.user.map { !isHidden($0, from: person) } ?? true
+    }
+  }
+
+  /// - Parameter rows: of what the person sees; nil for all of it.
+  /// - Returns: how many are unread after it.
+  mutating func markRead(_ rows: [Int]?, by person: Int) -> Int {
+    let shown = shown(to: person)
+    for row in rows ?? Array(shown.indices) { inbox[shown[row]].isRead = true }
+    return shown.count { !inbox[$0].isRead }
+  }
+
+  mutating func choose(_ choices: [(type: String, isOn: Bool)], by person: Int) {
+    for choice in choices {
+      let muting = Muting(by: person, type: choice.type)
+      mutings.removeAll { $0 == muting }
+      if !choice.isOn { mutings.append(muting) }
+    }
   }
 
   mutating func deliver() {

@@ -56,12 +56,26 @@ extension Model {
 
   /// What waits, in no order.
   var queueLines: [String] {
-    queue.map { notice in
-      var members = notice.others
-      if let event = notice.event { members.append("eventId=\(events[event].id)") }
-      if let user = notice.user { members.append("userId=\(people[user].id)") }
-      return Listing.notice(notice.type, for: people[notice.recipient].id, members)
-    }.sorted()
+    queue.map { Listing.notice($0.type, for: people[$0.recipient].id, members(of: $0)) }.sorted()
+  }
+
+  /// Newest first; as much of it as a page holds.
+  func inboxList(of person: Int) -> [String] {
+    shown(to: person).prefix(100).map { place in
+      let notice = inbox[place]
+      return Listing.notice(notice.type, for: notice.isRead ? "read" : "unread", members(of: notice))
+    }
+  }
+
+  func preferences(of person: Int) -> [String] {
+    Self.types.map { "\($0): \(!mutings.contains(Muting(by: person, type: $0)))" }
+  }
+
+  private func members(of notice: Notice) -> [String] {
+    var members = notice.others
+    if let event = notice.event { members.append("eventId=\(events[event].id)") }
+    if let user = notice.user { members.append("userId=\(people[user].id)") }
+    return members
   }
 
   private func line(of event: Int, for person: Int) -> String {
@@ -87,7 +101,7 @@ extension Model {
 
 /// What an answer is a list of.
 enum Listing: Sendable {
-  case profile, friends, requests, blocks, events, invitations, event, guests
+  case profile, friends, requests, blocks, events, invitations, event, guests, inbox, preferences
 
   static let states = ["invited", "going", "maybe", "declined", "waitlisted"]
 
@@ -97,6 +111,16 @@ enum Listing: Sendable {
 
   static func notice(_ type: String, for recipient: String, _ members: [String]) -> String {
     "\(type) for \(recipient): \(members.sorted().joined(separator: ", "))"
+  }
+
+  /// What a notification says besides its type and message.
+  static func members(of notification: JSON) -> [String] {
+    guard case .object(let members) = notification else { return [] }
+    let rest = members.filter { !["type", "message", "id", "createdAt", "readAt"].contains($0.key) }
+    return rest.map { name, value in
+      let words = value.string.map { [$0] } ?? value.array.compactMap(\.string).sorted()
+      return "\(name)=\(words.joined(separator: " "))"
+    }
   }
 
   func lines(of json: JSON) -> [String] {
@@ -113,6 +137,12 @@ enum Listing: Sendable {
     case .invitations: return items.map { Self.line([Self.eventLine($0["event"]), $0["status"].word]) }
     case .event: return [Self.eventLine(json)] + json["participants"].array.map(Self.guestLine).sorted()
     case .guests: return items.map(Self.guestLine).sorted()
+    case .inbox:
+      return items.map {
+        Self.notice($0["type"].word ?? "-", for: $0["readAt"] == .null ? "unread" : "read", Self.members(of: $0))
+      }
+    case .preferences:
+      return Model.types.map { type in "\(type): \(json[type].bool.map { "\($0)" } ?? "-")" }
     }
   }
 

@@ -14,7 +14,7 @@ struct ModelWorld {
   enum Verb: String, CaseIterable, Sendable {
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, cancelEvent, archive, invite, withdraw, answer
-    case editProfile, deleteAccount, deliver
+    case editProfile, deleteAccount, markRead, choose, deliver
 
     /// How often it is chosen, compared with the others.
     fileprivate var weight: Int {
@@ -23,10 +23,10 @@ struct ModelWorld {
       case .send, .accept: 12
       case .create, .edit: 9
       case .invite: 8
-      case .withdraw: 5
+      case .withdraw, .markRead: 5
       case .unblock, .editProfile: 4
       case .decline: 6
-      case .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .deliver: 3
+      case .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .choose, .deliver: 3
       case .deleteAccount: 2
       }
     }
@@ -110,6 +110,8 @@ struct ModelWorld {
     case .answer: return try await answer()
     case .editProfile: try await editProfile()
     case .deleteAccount: try await deleteAccount()
+    case .markRead: try await markRead()
+    case .choose: try await choose()
     case .archive:
       _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 1000, in: $0) }
       model.archive()
@@ -225,6 +227,32 @@ struct ModelWorld {
     let answer = try await call(.unblock, by: me, "DELETE", "blocks/\(model.people[block.of].id)")
     let right = model.unblock(block.of, by: me)
     try judge(answer, right)
+  }
+
+  // MARK: What they heard
+
+  private mutating func markRead() async throws {
+    let me = somebody()
+    let list = try await phones[me].get("notifications?limit=100")
+    let ids = list["items"].array.compactMap { $0["id"].string }
+    // Some of them, or by its stamp all that was shown.
+    let rows: [Int]? = chance(0.6) ? ids.indices.filter { _ in chance(0.3) } : nil
+    let body =
+      rows.map { rows in "{\"ids\": [\(rows.map { Self.json(ids[$0]) }.joined(separator: ", "))]}" }
+      ?? "{\"before\": \(Self.json(list["timestamp"].string))}"
+    let answer = try await call(.markRead, by: me, "POST", "notifications/read", body)
+    let unread = model.markRead(rows, by: me)
+    try judge(answer, [200])
+    guard answer.json["unread"].int == unread else { throw violation("\(unread) are unread, not \(answer.body)") }
+  }
+
+  private mutating func choose() async throws {
+    let me = somebody()
+    let choices = Model.types.filter { _ in chance(0.3) }.map { (type: $0, isOn: chance(0.5)) }
+    let body = choices.map { "\"\($0.type)\": \($0.isOn)" }.joined(separator: ", ")
+    let answer = try await call(.choose, by: me, "PUT", "notification-preferences", "{\(body)}")
+    model.choose(choices, by: me)
+    try judge(answer, [200])
   }
 
   // MARK: Plans
@@ -357,6 +385,8 @@ struct ModelWorld {
       list("events?limit=100", .events, model.eventList(of: person, archived: false)),
       list("invitations?limit=100", .invitations, model.invitationList(of: person)),
       list("blocks?limit=100", .blocks, model.blockList(of: person)),
+      list("notifications?limit=100", .inbox, model.inboxList(of: person)),
+      list("notification-preferences", .preferences, model.preferences(of: person)),
     ]
     // The archive is no collection.
     let archive = model.eventList(of: person, archived: true)
@@ -432,14 +462,10 @@ struct ModelWorld {
       let (type, recipient): (String, User.ID) = (try row["type"], try row["recipient_id"])
       let document: JSONDocument = try row["payload"]
       let payload = try JSON(parsing: document.text.utf8)
-      guard case .object(let members) = payload, payload["type"].string == type,
-        payload["message"].string?.isEmpty == false
-      else { throw violation("\(document.text) is no payload of \(type)") }
-      let others = members.filter { $0.key != "type" && $0.key != "message" }.map { name, value in
-        let words = value.string.map { [$0] } ?? value.array.compactMap(\.string).sorted()
-        return "\(name)=\(words.joined(separator: " "))"
+      guard payload["type"].string == type, payload["message"].string?.isEmpty == false else {
+        throw violation("\(document.text) is no payload of \(type)")
       }
-      return Listing.notice(type, for: recipient.description, others)
+      return Listing.notice(type, for: recipient.description, Listing.members(of: payload))
     }.sorted()
     guard lines == model.queueLines else {
       throw violation(

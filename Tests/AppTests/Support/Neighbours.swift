@@ -99,7 +99,7 @@ extension TestApp {
     return stale
   }
 
-  /// Every event's counts are what counting gives, and nobody waits beside a free place.
+  /// Every event's counts are what counting gives, and nobody waits beside a free place, unless it is over.
   func expectCounts(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let wrong: Int? = try await value(
       """
@@ -116,12 +116,13 @@ extension TestApp {
       """
       SELECT count(*) FROM events
       WHERE status = 'scheduled' AND waitlisted_count > 0 AND (capacity IS NULL OR going_count < capacity)
+        AND live_until > now() + interval '24 hours'
       """)
     #expect(unfair == 0, "free places", sourceLocation: sourceLocation)
   }
 
-  /// Counts are right and nobody goes beyond the capacity, where it was never lowered; and the queue is for nobody, and
-  /// names nobody, who is gone.
+  /// Counts are right and nobody goes beyond the capacity, where it was never lowered; and queue and inboxes are for
+  /// nobody, and name nobody, who is gone.
   func expectConsistency(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await expectCounts(sourceLocation: sourceLocation)
     let crowded: Int? = try await value("SELECT count(*) FROM events WHERE going_count > capacity")
@@ -133,6 +134,13 @@ extension TestApp {
         OR payload ? 'userId' AND NOT EXISTS (SELECT 1 FROM users WHERE id = (payload->>'userId')::uuid)
       """)
     #expect(orphans == 0, "queue", sourceLocation: sourceLocation)
+    let unowned: Int? = try await value(
+      """
+      SELECT count(*) FROM notifications AS n
+      WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = n.recipient_id)
+        OR n.actor_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = n.actor_id)
+      """)
+    #expect(unowned == 0, "inboxes", sourceLocation: sourceLocation)
     let hosted: Int? = try await value(
       """
       SELECT count(*) FROM events

@@ -149,7 +149,7 @@ final class Phone: Sendable {
   static let collections: [Collection: String] = [
     .profile: "users/me", .friends: "friends", .friendRequests: "friend-requests?direction=incoming",
     .sentFriendRequests: "friend-requests?direction=sent", .events: "events", .invitations: "invitations",
-    .blocks: "blocks",
+    .blocks: "blocks", .notifications: "notifications", .notificationPreferences: "notification-preferences",
   ]
 
   /// Reads all lists.

@@ -160,6 +160,11 @@ final class RawConnection: Sendable {
     let status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
     let head = Answer(status: status, headers: headers, body: "")
     let hasBody = method != "HEAD" && status >= 200 && status != 204 && status != 304
+    // One without an end is answered by its head.
+    if hasBody, head.header("Content-Type") == "text/event-stream" {
+      bytes.removeFirst(end.upperBound)
+      return head
+    }
     if hasBody, head.header("Transfer-Encoding")?.lowercased() == "chunked" {
       var place = end.upperBound
       guard let body = takeChunks(from: bytes, at: &place) else { return nil }

@@ -14,8 +14,8 @@ final class StatementLog: Sendable {
   }
 
   fileprivate func add(_ statement: String) {
-    // The ended sessions are read all the time.
-    if statement.contains("ended_at IS NOT NULL AND rotated_at >") { return }
+    // The ended sessions are read all the time, and hints are sent some time later.
+    if statement.contains("ended_at IS NOT NULL AND rotated_at >") || statement.contains("pg_notify(") { return }
     kept.withLock { $0.append(statement) }
   }
 

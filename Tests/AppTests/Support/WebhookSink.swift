@@ -24,24 +24,30 @@ final class WebhookSink: Sendable {
   let secret = "whsec_" + SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
   private let kept = Mutex<[Delivery]>([])
   private let port = Mutex(0)
-  private let answer: @Sendable (_ number: Int) async -> HTTPResponse.Status
+  private let answer: @Sendable (_ number: Int) async -> Response
 
-  private init(answer: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status) {
+  private init(answer: @escaping @Sendable (_ number: Int) async -> Response) {
     self.answer = answer
   }
+
+  /// Where it listens.
+  var address: String { "127.0.0.1:\(port.withLock { $0 })" }
 
   var deliveries: [Delivery] { kept.withLock { $0 } }
 
   /// What makes Muster deliver here.
   var environment: [String: String] {
     [
-      "MUSTER_MAIL_WEBHOOK": "http://127.0.0.1:\(port.withLock { $0 })/mails", "MUSTER_MAIL_WEBHOOK_SECRET": secret,
+      "MUSTER_MAIL_WEBHOOK": "http://\(address)/mails", "MUSTER_MAIL_WEBHOOK_SECRET": secret,
       "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
     ]
   }
 
   /// Whether a delivery is signed as Standard Webhooks 1.0 wants it, found out in its own words and not in ours.
-  func isGenuine(_ delivery: Delivery) -> Bool {
+  ///
+  /// - Parameter other: a secret besides its own.
+  func isGenuine(_ delivery: Delivery, with other: String? = nil) -> Bool {
+    let secret = other ?? self.secret
     guard let id = delivery.id, let timestamp = delivery.headers["webhook-timestamp"],
       let signatures = delivery.headers["webhook-signature"], let seconds = Double(timestamp),
       abs(seconds - Date().timeIntervalSince1970) < 300, let key = Data(base64Encoded: String(secret.dropFirst(6)))
@@ -56,6 +62,14 @@ final class WebhookSink: Sendable {
   /// - Parameter answer: to the delivery of this number, from 1.
   static func run(
     answering answer: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status = { _ in .noContent },
+    _ body: @escaping @Sendable (WebhookSink) async throws -> Void
+  ) async throws {
+    try await run(responding: { number in Response(status: await answer(number)) }, body)
+  }
+
+  /// The same, with answers of more than a status.
+  static func run(
+    responding answer: @escaping @Sendable (_ number: Int) async -> Response,
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
   ) async throws {
     let sink = WebhookSink(answer: answer)
@@ -85,6 +99,6 @@ final class WebhookSink: Sendable {
       kept.append(delivery)
       return kept.count
     }
-    return Response(status: await answer(number))
+    return await answer(number)
   }
 }

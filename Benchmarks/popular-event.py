@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""What a popular event does to everybody else: writes of others at a fixed rate, alone and while 400 guests answer to one
+event at once, in turns. By hand, against a server with MUSTER_RATE_LIMITS=off and few enough people that all have tokens:
+
+    muster seed load --users 1000 --tokens tokens
+    Benchmarks/popular-event.py http://127.0.0.1:8300 --tokens tokens
+
+The others rename events of their own. Their requests leave by the clock, and their time counts from when they were due.
+The guests, whom it first makes friends of the host, answer again as soon as they have been answered: all of them are in
+the event's line all the time.
+"""
+import argparse
+import collections
+import json
+import random
+import threading
+import time
+import urllib.parse
+
+from generator import Connection, percentile, request, run, start
+
+
+def ask(connection, method, path, body, token, *expected):
+    """Sends what must be answered with one of these statuses; the body of the answer."""
+    status = connection.send(request(method, path, body, token))
+    if status not in expected:
+        raise SystemExit(f"{method} {path}: {status} {connection.body.decode()}")
+    return json.loads(connection.body)
+
+
+def answer_again(address, path, tokens, seconds):
+    """Every guest says in turns that they are going and that they are not.
+
+    Returns (milliseconds, status) for each answer."""
+    end = time.perf_counter() + seconds
+    results = []
+
+    def call(token):
+        connection = Connection(address)
+        answers = [request("PUT", path, {"status": status}, token) for status in ("going", "declined")]
+        while (sent := time.perf_counter()) < end:
+            status = connection.send(answers[0])
+            results.append(((time.perf_counter() - sent) * 1000, status))
+            answers.reverse()
+
+    threads = [threading.Thread(target=call, args=(token,), daemon=True) for token in tokens]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("--tokens", required=True, help='a file with lines "userId eventId accessToken"')
+    parser.add_argument("--guests", type=int, default=400)
+    parser.add_argument("--places", type=int, default=50)
+    parser.add_argument("--writes", type=float, default=100, help="of others, a second")
+    parser.add_argument("--seconds", type=float, default=15, help="of each turn")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    address = urllib.parse.urlsplit(arguments.url)
+    address = (address.hostname, address.port)
+    with open(arguments.tokens) as file:
+        people = [line.split() for line in file]
+    host, guests, others = people[0], people[1:arguments.guests + 1], people[arguments.guests + 1:]
+    if len(others) < 100:
+        raise SystemExit(f"{len(people)} tokens are too few for {arguments.guests} guests and others who write")
+
+    connection = Connection(address)
+    for guest in guests:
+        # Requests that cross make friends at once; some are friends already.
+        ask(connection, "POST", "/api/v1/friend-requests", {"receiverId": host[0]}, guest[2], 200, 201, 409)
+        ask(connection, "POST", "/api/v1/friend-requests", {"receiverId": guest[0]}, host[2], 200, 409)
+    plan = {
+        "title": "Popular", "startTime": "2040-05-01T18:00:00Z", "timeZone": "UTC", "capacity": arguments.places,
+        "inviteeIds": [guest[0] for guest in guests],
+    }
+    event = ask(connection, "POST", "/api/v1/events", plan, host[2], 201)["id"]
+    path = f"/api/v1/events/{event}"
+    random.seed(1)
+    random.shuffle(others)
+    turns = 0
+
+    def turn(with_guests):
+        nonlocal turns
+        turns += 1
+        # Titles that nobody had before: an edit that changes nothing writes nothing.
+        writes = [
+            request("PATCH", f"/api/v1/events/{own}", {"title": f"Turn {turns}.{number}"}, token)
+            for number, (_, own, token) in enumerate(others * (1 + int(arguments.writes * arguments.seconds / len(others))))
+        ]
+        popular = None
+        if with_guests:
+            # Begins before and ends after what it is to disturb.
+            tokens = [token for _, _, token in guests]
+            popular = start(answer_again, address, f"{path}/invitations/me", tokens, arguments.seconds + 3)
+            time.sleep(1.5)
+        results, late = start(run, address, writes, arguments.writes, arguments.seconds, 64)()
+        times = [milliseconds for milliseconds, _ in results]
+        statuses = collections.Counter(status for _, status in results)
+        line = f"writes p50 {percentile(times, 0.5):7.2f}  p99 {percentile(times, 0.99):7.2f} ms"
+        line += f"  {dict(statuses)}, last sent {max(0, late * 1000):.0f} ms late"
+        print(("beside guests:  " if with_guests else "alone:          ") + line, flush=True)
+        if popular:
+            answers = popular()
+            statuses = collections.Counter(status for _, status in answers)
+            waits = [milliseconds for milliseconds, _ in answers]
+            counts = ask(connection, "GET", path, {}, host[2], 200)["counts"]
+            print(
+                f"  answers: {dict(statuses)}, {len(answers) / (arguments.seconds + 3):.0f} a second,"
+                f" p50 {percentile(waits, 0.5):.0f}  p99 {percentile(waits, 0.99):.0f} ms, {counts['going']} going,"
+                f" {counts['waitlisted']} waiting", flush=True)
+        return times
+
+    turn(False)  # to warm up
+    alone, beside, ratios = [], [], []
+    for _ in range(arguments.rounds):
+        one, other = turn(False), turn(True)
+        alone += one
+        beside += other
+        ratios.append(percentile(other, 0.99) / percentile(one, 0.99))
+    for share in (0.5, 0.99):
+        one, other = percentile(alone, share), percentile(beside, share)
+        print(f"p{share * 100:.0f}: alone {one:.2f} ms, beside guests {other:.2f} ms, ratio {other / one:.2f}")
+    print("ratios of p99 by round: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
+
+
+if __name__ == "__main__":
+    main()

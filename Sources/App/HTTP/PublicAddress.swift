@@ -1,0 +1,64 @@
+import Dispatch
+import Foundation
+
+extension IPAddress {
+  /// IPv4's addresses that are not the public Internet's: IANA's registry of special purposes, and multicast.
+  private static let special = AddressBlocks(
+    """
+    0.0.0.0/8,10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,169.254.0.0/16,172.16.0.0/12,192.0.0.0/24,192.0.2.0/24,\
+    192.88.99.0/24,192.168.0.0/16,198.18.0.0/15,198.51.100.0/24,203.0.113.0/24,224.0.0.0/4,240.0.0.0/4
+    """)
+  /// Of IPv6 all that is not global unicast, and within that the blocks of protocols (with Teredo) and of examples.
+  private static let global = AddressBlocks("2000::/3")
+  private static let specialGlobal = AddressBlocks("2001::/23,2001:db8::/32,3fff::/20")
+  private static let nat64 = AddressBlocks("64:ff9b::/96")
+  private static let sixToFour = AddressBlocks("2002::/16")
+
+  /// Whether it belongs to the public Internet. An address of IPv4 in one of IPv6 counts as what it is.
+  var isPublic: Bool {
+    guard let special = Self.special, let global = Self.global, let specialGlobal = Self.specialGlobal,
+      let nat64 = Self.nat64, let sixToFour = Self.sixToFour
+    else { return false }
+    if isIPv4 { return !special.contains(self) }
+    if nat64.contains(self) { return IPAddress(ipv4: bits).isPublic }
+    if sixToFour.contains(self) { return IPAddress(ipv4: bits >> 80).isPublic }
+    return global.contains(self) && !specialGlobal.contains(self)
+  }
+
+  /// The last 32 of these bits.
+  private init(ipv4 bits: UInt128) {
+    self.init(bits: 0xffff << 32 | bits & 0xffff_ffff)
+  }
+
+  /// All addresses of a host, in the order in which the system would try them. It takes as long as the system's resolver
+  /// has patience.
+  static func resolving(_ host: String) async throws -> [IPAddress] {
+    try await withCheckedThrowingContinuation { continuation in
+      // The resolver blocks: neither an event loop nor a thread of tasks must wait for it.
+      DispatchQueue.global().async {
+        continuation.resume(with: Result { try addresses(of: host) })
+      }
+    }
+  }
+
+  private static func addresses(of host: String) throws -> [IPAddress] {
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, nil, nil, &list) == 0 else {
+      throw DeliveryFailure(description: "the webhook's host cannot be found")
+    }
+    defer { freeaddrinfo(list) }
+    var addresses: [IPAddress] = []
+    var next = list
+    while let entry = next?.pointee {
+      var text = [CChar](repeating: 0, count: 256)
+      guard
+        getnameinfo(entry.ai_addr, entry.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0,
+        let address = IPAddress(String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+      else { throw DeliveryFailure(description: "the webhook's host has an address that is not public") }
+      // Once for each kind of socket.
+      if !addresses.contains(address) { addresses.append(address) }
+      next = entry.ai_next
+    }
+    return addresses
+  }
+}

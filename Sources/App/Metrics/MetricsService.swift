@@ -1,0 +1,143 @@
+import Foundation
+import Hummingbird
+import Logging
+import NIOCore
+import Postgres
+import ServiceLifecycle
+
+/// Where metrics are served.
+public enum MetricsListening: Sendable, Equatable {
+  case off
+  /// On this machine, if the port is free.
+  case byDefault
+  case at(host: String, port: Int)
+
+  /// `host:port`, `[::1]:9464` or `off`.
+  init?(_ text: String) {
+    if text == "off" {
+      self = .off
+      return
+    }
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+    } else if host.contains(":") {
+      return nil
+    }
+    guard !host.isEmpty, host.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { return nil }
+    self = .at(host: String(host), port: Int(port))
+  }
+}
+
+/// `/metrics` in Prometheus' text format, on an address of its own.
+///
+/// - Parameter port: unless another address is configured.
+/// - Returns: nil if it is off.
+public func makeMetricsService(_ dependencies: Dependencies, port: Int) -> (any Service)? {
+  switch dependencies.metricsListening {
+  case .off: return nil
+  case .byDefault: return MetricsService(dependencies, host: "127.0.0.1", port: port, isChosen: false)
+  case .at(let host, let port): return MetricsService(dependencies, host: host, port: port, isChosen: true)
+  }
+}
+
+private struct MetricsService: Service {
+  private let metrics: MetricsRegistry
+  private let database: Database
+  private let logger: Logger
+  private let host: String
+  private let port: Int
+  private let isChosen: Bool
+
+  init(_ dependencies: Dependencies, host: String, port: Int, isChosen: Bool) {
+    metrics = dependencies.metrics
+    database = dependencies.database
+    logger = dependencies.logger
+    self.host = host
+    self.port = port
+    self.isChosen = isChosen
+  }
+
+  func run() async throws {
+    let router = Router(context: BasicRequestContext.self)
+    router.get("metrics", use: answer)
+    var quiet = logger
+    quiet.logLevel = max(quiet.logLevel, .notice)
+    let server = makeServer(responder: router.buildResponder(), host: host, port: port, logger: quiet) {
+      [logger, host] port in
+      let name = host.contains(":") ? "[\(host)]" : host
+      logger.info("metrics", metadata: ["address": "http://\(name):\(port)/metrics"])
+    }
+    do {
+      try await server.run()
+    } catch let error as ListenError {
+      guard !isChosen else { throw ListenError(description: "MUSTER_METRICS_LISTEN: \(error)") }
+      logger.warning("there are no metrics of this process: MUSTER_METRICS_LISTEN", metadata: ["reason": "\(error)"])
+      // A service that ends takes the others along. It throws only when it is cancelled, which is an end, too.
+      try? await gracefulShutdown()
+    }
+  }
+
+  @Sendable private func answer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    var text = MetricsText()
+    metrics.write(to: &text)
+    writeProcess(to: &text)
+    await writeQueue(to: &text)
+    return Response(
+      status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8", .cacheControl: "no-store"],
+      body: ResponseBody(byteBuffer: ByteBuffer(string: text.text)))
+  }
+
+  private func writeProcess(to text: inout MetricsText) {
+    text.family("process_start_time_seconds", .gauge, "When the process began, in seconds since 1970.")
+    text.sample("process_start_time_seconds", "", Double(metrics.startedAt.microseconds) / 1e6)
+    var used = timespec()
+    if clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0 {
+      text.family("process_cpu_seconds_total", .counter, "Processor time used.")
+      text.sample("process_cpu_seconds_total", "", Double(used.tv_sec) + Double(used.tv_nsec) / 1e9)
+    }
+    // Linux only: pages, of which the second number counts those in memory.
+    let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ")
+    if let pages, pages.count > 1, let resident = Double(pages[1]) {
+      text.family("process_resident_memory_bytes", .gauge, "Memory in use.")
+      text.sample("process_resident_memory_bytes", "", resident * Double(sysconf(Int32(_SC_PAGESIZE))))
+    }
+  }
+
+  /// The queue as all workers share it, whoever is asked.
+  private func writeQueue(to text: inout MetricsText) async {
+    var counts: [(labels: String, count: Int, oldest: Double)]?
+    do {
+      let rows = try await database.slow.rows(
+        """
+        SELECT type, state, count(*) AS count,
+          extract(epoch FROM clock_timestamp() - min(created_at))::float8 AS oldest
+        FROM (
+          SELECT type, created_at,
+            CASE WHEN leased_until > now() THEN 'in-flight' WHEN due_at <= now() THEN 'due' ELSE 'waiting' END AS state
+          FROM notification_queue
+          UNION ALL
+          SELECT type, created_at, 'dead' FROM dead_letters
+        ) AS each
+        GROUP BY type, state
+        ORDER BY type, state
+        """)
+      counts = try rows.map { row -> (labels: String, count: Int, oldest: Double) in
+        let (type, state): (String, String) = (try row["type"], try row["state"])
+        return (MetricsText.labels([("type", type), ("state", state)]), try row["count"], try row["oldest"])
+      }
+    } catch {
+      logger.warning("the queue cannot be counted", metadata: ["error": "\(error)"])
+    }
+    text.family("muster_queue_up", .gauge, "Whether the queue could be counted.")
+    text.sample("muster_queue_up", "", counts == nil ? 0 : 1)
+    guard let counts else { return }
+    text.family(
+      "muster_queue_rows", .gauge, "Rows of the queue: due, waiting for another attempt, in flight, or given up (dead)."
+    )
+    for (labels, count, _) in counts { text.sample("muster_queue_rows", labels, Double(count)) }
+    text.family("muster_queue_oldest_seconds", .gauge, "The age of the oldest of them.")
+    for (labels, _, oldest) in counts { text.sample("muster_queue_oldest_seconds", labels, oldest) }
+  }
+}

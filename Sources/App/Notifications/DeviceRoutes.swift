@@ -1,0 +1,119 @@
+import Hummingbird
+import Postgres
+
+struct DeviceRoutes {
+  private let database: Database
+  private let keys: SigningKeys
+  private let allowsPrivateWebhooks: Bool
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+    keys = dependencies.refreshTokenKeys
+    allowsPrivateWebhooks = dependencies.allowsPrivateWebhooks
+  }
+
+  func add(to routes: Routes) {
+    routes.get("devices", use: list)
+    routes.put("devices", use: register)
+    routes.delete("devices/{id}", use: remove)
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    let current = try context.session
+    return .list(try await Device.list(of: context.user, page: page, in: database)) {
+      DeviceJSON(device: $0, current: current)
+    }
+  }
+
+  @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
+    let (me, session) = (try context.user, try context.session)
+    let new = try await request.read { registration(&$0) }
+    let (device, isNew, secret) = try await database.change {
+      try await Device.register(new, for: me, by: session, keys: keys, in: $0)
+    }
+    var response = Response.json(
+      DeviceJSON(device: device, current: session, secret: secret), status: isNew ? .created : .ok)
+    if secret != nil { response.headers[.cacheControl] = "no-store" }
+    return response
+  }
+
+  private func registration(_ fields: inout Fields) -> Device.Registration {
+    let platform = fields.required("platform", .word(of: Device.Platform.allCases))
+    let token = fields.required("token", .deviceToken)
+    let environment = fields.optional("environment", .word(of: Device.Environment.allCases))
+    let topic = fields.optional("topic", .topic)
+    let name = fields.optional("name", .line(1...100))
+    let rotatesSecret = fields.optional("rotateSecret", .flag) ?? false
+    if !fields.hasError(in: "platform") {
+      if !fields.hasError(in: "token"), let objection = self.objection(to: token, of: platform) {
+        fields.note("token", objection)
+      }
+      let particular: [(name: String, isGiven: Bool, platform: Device.Platform)] = [
+        ("environment", environment != nil, .ios), ("topic", topic != nil, .ios),
+        ("rotateSecret", rotatesSecret, .webhook),
+      ]
+      for (name, isGiven, owner) in particular where isGiven && platform != owner && !fields.hasError(in: name) {
+        fields.note(name, "is for \(owner.rawValue) only")
+      }
+    }
+    return Device.Registration(
+      platform: platform,
+      // Hexadecimal digits in either case are one token.
+      token: platform == .ios ? token.lowercased() : token,
+      environment: platform == .ios ? environment ?? .production : nil, topic: topic, name: name,
+      rotatesSecret: rotatesSecret)
+  }
+
+  private func objection(to token: String, of platform: Device.Platform) -> String? {
+    switch platform {
+    case .ios:
+      token.wholeMatch(of: /([0-9A-Fa-f]{2}){32,100}/) == nil ? "must be 32 to 100 bytes in hexadecimal digits" : nil
+    case .android:
+      token.wholeMatch(of: /[A-Za-z0-9_:\-]+/) == nil ? "must be a registration token of FCM" : nil
+    case .webhook: WebhookAddress.objection(to: token, allowsPrivate: allowsPrivateWebhooks)
+    case .log: nil
+    }
+  }
+
+  @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Device.ID = try context.id("id", else: .deviceNotFound)
+    try await database.change { try await Device.remove(id, of: me, in: $0) }
+    return .done
+  }
+}
+
+private struct DeviceJSON: JSONWritable {
+  let device: Device.Registered
+  /// The caller's session.
+  let current: Session.ID
+  /// Shown only when it is new.
+  var secret: String?
+
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", device.id)
+      $0.member("platform", device.platform.rawValue)
+      $0.member("environment", device.environment?.rawValue)
+      $0.member("topic", device.topic)
+      $0.member("name", device.name)
+      $0.member("createdAt", device.createdAt)
+      $0.member("current", device.session == current)
+      if let secret { $0.member("secret", secret) }
+    }
+  }
+}
+
+extension Fields.Rule where Value == String {
+  fileprivate static var deviceToken: Self {
+    opaque(1...WebhookAddress.maximumLength).and("must be visible ASCII characters without spaces") {
+      $0.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+    }
+  }
+
+  /// An app's id. It goes into a header.
+  fileprivate static var topic: Self {
+    text(1...255).and("must be an app's id, like com.example.app") { $0.wholeMatch(of: /[A-Za-z0-9.\-]+/) != nil }
+  }
+}

@@ -1,0 +1,90 @@
+import Hummingbird
+import Postgres
+
+/// What people were told, what of it they have read, and what their devices are to tell them.
+struct InboxRoutes {
+  private let database: Database
+
+  init(_ dependencies: Dependencies) {
+    database = dependencies.database
+  }
+
+  func add(to routes: Routes) {
+    routes.get("notifications", use: list)
+    routes.post("notifications/read", use: markRead)
+    routes.get("notification-preferences", use: preferences)
+    routes.put("notification-preferences", use: choose)
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    if let unchanged = try await request.unchanged(.notifications, of: context.user, in: database) { return unchanged }
+    return .list(try await InboxItem.list(of: context.user, page: page, in: database)) { $0 }
+  }
+
+  @Sendable private func markRead(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let marked = try await request.read { fields -> InboxItem.Marked in
+      let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
+      let time = fields.optional("before", .moment)
+      if (ids == nil) == (time == nil) {
+        for name in ["ids", "before"] { fields.note(name, "is required, if the other is absent, and only then") }
+      }
+      if let time { return .arrived(by: time) }
+      return .these(ids ?? [])
+    }
+    let unread = try await database.change { try await InboxItem.markRead(marked, by: me, in: $0) }
+    return .json(Unread(count: unread))
+  }
+
+  @Sendable private func preferences(_ request: Request, _ context: Context) async throws -> Response {
+    if let unchanged = try await request.unchanged(.notificationPreferences, of: context.user, in: database) {
+      return unchanged
+    }
+    return .preferences(try await NotificationPreferences.find(of: context.user, in: database))
+  }
+
+  @Sendable private func choose(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let choices = try await request.read { fields -> [Notice.Kind: Bool] in
+      // The answer of the GET may come back whole.
+      fields.allow(
+        only: Notice.Kind.optional.map(\.rawValue) + ["timestamp"], "is no type of notification that can be turned off")
+      var choices: [Notice.Kind: Bool] = [:]
+      for kind in Notice.Kind.optional {
+        if case .set(let isOn) = fields.edit(kind.rawValue, .flag) { choices[kind] = isOn }
+      }
+      return choices
+    }
+    let chosen = try await database.change { try await NotificationPreferences.choose(choices, by: me, in: $0) }
+    return .preferences(try await chosen.afterCommit(of: me, in: database))
+  }
+}
+
+private struct Unread: JSONWritable {
+  let count: Int
+
+  func write(to json: inout JSONWriter) {
+    json.object { $0.member("unread", count) }
+  }
+}
+
+extension NotificationPreferences: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      for kind in Notice.Kind.optional {
+        let isOn = !muted.contains(kind)
+        $0.member(name: kind.rawValue) { isOn.write(to: &$0) }
+      }
+      $0.member("timestamp", stamp.map(Stamp.init))
+    }
+  }
+}
+
+extension Response {
+  fileprivate static func preferences(_ preferences: NotificationPreferences) -> Response {
+    var response = Response.json(preferences)
+    if let stamp = preferences.stamp { response.headers[.eTag] = Stamp(stamp).eTag }
+    return response
+  }
+}

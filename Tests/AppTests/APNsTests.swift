@@ -1,0 +1,283 @@
+import Crypto
+import Foundation
+import JWTKit
+import NIOHTTP1
+import Postgres
+import Synchronization
+import Testing
+
+@testable import App
+
+/// Apple's push service, as a server that speaks its protocol sees us.
+@Suite struct APNsTests {
+  private static let key = P256.Signing.PrivateKey()
+
+  private func sender(
+    _ server: PushServer, _ outgoing: Outgoing, topic: String? = "com.example.muster",
+    deadline: Duration = .seconds(10), clock: StandingClock = StandingClock()
+  ) throws -> APNsSender {
+    let settings = APNsSender.Settings(
+      teamID: "TEAM", keyID: "KEY", key: try ES256PrivateKey(pem: Self.key.pemRepresentation), topic: topic,
+      url: server.url, sandboxURL: "\(server.url)/sandbox")
+    return APNsSender(settings, client: outgoing.client, deadline: deadline, now: { clock.now })
+  }
+
+  /// The provider token of a request, verified as Apple does it.
+  private func token(_ request: PushServer.Received) throws -> String {
+    let authorization = try #require(request.header("authorization"))
+    #expect(authorization.hasPrefix("bearer "))
+    let text = String(authorization.dropFirst("bearer ".count))
+    let parts = try TokenParts(text)
+    #expect(parts.header["alg"].string == "ES256" && parts.header["kid"].string == "KEY")
+    #expect(parts.claims.keys == ["iss", "iat"])
+    #expect(parts.claims["iss"].string == "TEAM")
+    let issuedAt = Double(try #require(parts.claims["iat"].int))
+    #expect(abs(issuedAt - Date().timeIntervalSince1970) < 60)
+    let signature = try P256.Signing.ECDSASignature(rawRepresentation: parts.signature)
+    #expect(Self.key.publicKey.isValidSignature(signature, for: parts.signed))
+    return text
+  }
+
+  @Test func `a push has all that Apple wants of it`() async throws {
+    try await PushServer.run { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      let push = Push.ofEdit()
+      let device = Device.iOS()
+      try await sender.send(push, to: device)
+      let request = try #require(server.received.first)
+      #expect(server.received.count == 1)
+      #expect(request.path == "/3/device/\(device.token)")
+      _ = try token(request)
+      #expect(request.header("content-type") == "application/json")
+      #expect(request.header("apns-id") == push.id)
+      #expect(request.header("apns-topic") == "com.example.muster")
+      #expect(request.header("apns-push-type") == "alert")
+      #expect(request.header("apns-priority") == "10")
+      #expect(request.header("apns-expiration") == "\(push.createdAt.microseconds / 1_000_000 + 86_400)")
+      #expect(request.header("apns-collapse-id") == "event-updated:\(push.subject)")
+      let body = request.json
+      #expect(body.keys == ["aps", "notificationId", "type", "eventId", "changes"])
+      #expect(body["aps"].keys == ["alert", "sound", "thread-id"])
+      #expect(body["aps"]["alert"]["body"].string == "“Picnic” has changed: time, note.")
+      #expect(body["aps"]["sound"].string == "default")
+      #expect(body["aps"]["thread-id"].string == push.subject)
+      #expect(body["notificationId"].string == push.id)
+      #expect(body["type"].string == "event-updated")
+      #expect(body["eventId"].string == push.subject)
+      #expect(body["changes"].array.map(\.string) == ["startTime", "note"])
+    }
+  }
+
+  @Test func `only edits replace each other, and a reminder is of use for an hour`() async throws {
+    try await PushServer.run { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic")), to: .iOS())
+      let now = Timestamp.now()
+      let reminder = Push(
+        id: UUID().uuidString.lowercased(), type: "event-reminder", subject: Event.ID.new().description,
+        recipient: User.ID.new().description, payload: #"{"type": "event-reminder", "message": "Soon."}"#,
+        createdAt: now)
+      try await sender.send(reminder, to: .iOS())
+      #expect(server.received.map { $0.header("apns-collapse-id") } == [nil, nil])
+      #expect(server.received.last?.header("apns-expiration") == "\(now.microseconds / 1_000_000 + 3600)")
+    }
+  }
+
+  @Test func `a device's own service and topic are asked`() async throws {
+    try await PushServer.run { server, outgoing in
+      try await sender(server, outgoing).send(.ofEdit(), to: .iOS("abcd", .sandbox, topic: "com.example.other"))
+      let request = try #require(server.received.first)
+      #expect(request.path == "/sandbox/3/device/abcd")
+      #expect(request.header("apns-topic") == "com.example.other")
+      let nobodys = try await failure { try await sender(server, outgoing, topic: nil).send(.ofEdit(), to: .iOS()) }
+      #expect(nobodys.description.contains("MUSTER_APNS_TOPIC"))
+      #expect(nobodys.remedy == .later(seconds: nil))
+      // It would be a path of somebody's choice.
+      for token in ["", "../../x", "abcd?x", "zz"] {
+        let refused = try await failure { try await sender(server, outgoing).send(.ofEdit(), to: .iOS(token)) }
+        #expect(refused.remedy == .forgettingTheDevice)
+      }
+      #expect(server.received.count == 1)
+    }
+  }
+
+  @Test func `many pushes share few connections and one token`() async throws {
+    try await PushServer.run { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<200 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
+        try await group.waitForAll()
+      }
+      let connections = server.connections
+      // So many at most are begun before the first is known to carry all.
+      #expect((1...8).contains(connections))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<200 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
+        try await group.waitForAll()
+      }
+      #expect(server.received.count == 400)
+      #expect(server.connections == connections)
+      #expect(Set(server.received.suffix(200).map(\.connection)).count <= 2)
+      #expect(Set(server.received.map { $0.header("authorization") }).count == 1)
+    }
+  }
+
+  @Test func `a token serves for forty minutes`() async throws {
+    try await PushServer.run { server, outgoing in
+      let clock = StandingClock()
+      let sender = try self.sender(server, outgoing, clock: clock)
+      for minutes in [0, 39, 2] {
+        clock.advance(minutes: minutes)
+        try await sender.send(.ofEdit(), to: .iOS())
+      }
+      let tokens = try server.received.map { try token($0) }
+      #expect(tokens.count == 3)
+      #expect(tokens[0] == tokens[1] && tokens[1] != tokens[2])
+    }
+  }
+
+  @Test(arguments: ["ExpiredProviderToken", "InvalidProviderToken"])
+  func `a refused token is replaced at once, but not again and again`(reason: String) async throws {
+    try await PushServer.run(answering: { _, number in
+      [2, 3].contains(number) ? .answer(200) : .answer(403, #"{"reason": "\#(reason)"}"#)
+    }) { server, outgoing in
+      let clock = StandingClock()
+      let sender = try self.sender(server, outgoing, clock: clock)
+      // Refused, and then taken with another; the other one stays.
+      try await sender.send(.ofEdit(), to: .iOS())
+      try await sender.send(.ofEdit(), to: .iOS())
+      let tokens = try server.received.map { try token($0) }
+      #expect(tokens.count == 3)
+      #expect(tokens[0] != tokens[1] && tokens[1] == tokens[2])
+      // Apple turns away who makes more than one in twenty minutes.
+      let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
+      #expect(refused.remedy == .later(seconds: nil))
+      #expect(refused.description == "APNs answered 403 \(reason)")
+      #expect(server.received.count == 4)
+      clock.advance(minutes: 21)
+      _ = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
+      #expect(server.received.count == 6)
+      #expect(Set(server.received.map { $0.header("authorization") }).count == 3)
+    }
+  }
+
+  @Test func `of many whose token is refused at once, one makes another`() async throws {
+    let stale = Stale()
+    try await PushServer.run(answering: { request, _ in
+      stale.isFirst(request.header("authorization"))
+        ? .answer(403, #"{"reason": "ExpiredProviderToken"}"#) : .answer(200)
+    }) { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<50 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
+        try await group.waitForAll()
+      }
+      #expect(Set(server.received.map { $0.header("authorization") }).count == 2)
+    }
+  }
+
+  /// Knows the token that came first.
+  private final class Stale: Sendable {
+    private let first = Mutex<String?>(nil)
+
+    func isFirst(_ token: String?) -> Bool {
+      first.withLock { first in
+        if first == nil { first = token }
+        return first == token
+      }
+    }
+  }
+
+  @Test func `what Apple answers decides what becomes of the push and of the device`() async throws {
+    let cases: [(status: Int, reason: String, headers: HTTPHeaders, remedy: DeliveryFailure.Remedy)] = [
+      (410, "Unregistered", [:], .forgettingTheDevice), (410, "ExpiredToken", [:], .forgettingTheDevice),
+      (400, "BadDeviceToken", [:], .forgettingTheDevice), (400, "DeviceTokenNotForTopic", [:], .forgettingTheDevice),
+      (400, "BadTopic", [:], .none), (404, "BadPath", [:], .none), (413, "PayloadTooLarge", [:], .none),
+      (429, "TooManyRequests", ["retry-after": "7"], .later(seconds: 7)),
+      (429, "TooManyProviderTokenUpdates", [:], .later(seconds: nil)),
+      (403, "Forbidden", [:], .later(seconds: nil)), (500, "InternalServerError", [:], .later(seconds: nil)),
+      (503, "ServiceUnavailable", ["retry-after": "100000"], .later(seconds: 3600)),
+    ]
+    try await PushServer.run(answering: { _, number in
+      let (status, reason, headers, _) = cases[number - 1]
+      return .answer(status, #"{"reason": "\#(reason)", "timestamp": 1777658400000}"#, headers)
+    }) { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      let device = Device.iOS()
+      for (status, reason, _, remedy) in cases {
+        let refused = try await failure { try await sender.send(.ofEdit(), to: device) }
+        #expect(refused.remedy == remedy, "\(status) \(reason)")
+        #expect(refused.description == "APNs answered \(status) \(reason)")
+      }
+      #expect(server.received.count == cases.count)
+    }
+  }
+
+  @Test func `an answer that is no answer of Apple's is told of, and not repeated in words`() async throws {
+    try await PushServer.run(answering: { _, number in
+      number == 1 ? .answer(502, "<html>token</html>") : .answer(500, #"{"reason": "a sentence, of whom?"}"#)
+    }) { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      for status in [502, 500] {
+        let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
+        #expect(refused.description == "APNs answered \(status)")
+        #expect(refused.remedy == .later(seconds: nil))
+      }
+    }
+  }
+
+  @Test func `silence ends at the deadline, and holds up nothing else`() async throws {
+    try await PushServer.run(answering: { _, number in number == 1 ? .silence : .answer(200) }) { server, outgoing in
+      let sender = try self.sender(server, outgoing, deadline: .seconds(2))
+      await #expect(throws: (any Error).self) { try await sender.send(.ofEdit(), to: .iOS()) }
+      try await sender.send(.ofEdit(), to: .iOS())
+      #expect(server.received.count == 2)
+    }
+  }
+
+  @Test func `after a GOAWAY the next push takes another connection`() async throws {
+    try await PushServer.run(answering: { _, number in
+      number == 1 ? .goAway(afterAnswering: true) : .answer(200)
+    }) { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      try await sender.send(.ofEdit(), to: .iOS())
+      try await sender.send(.ofEdit(), to: .iOS())
+      #expect(server.received.map(\.connection) == [0, 1])
+    }
+  }
+
+  @Test func `a push that a GOAWAY leaves unanswered fails, and goes through the next time`() async throws {
+    try await PushServer.run(answering: { _, number in
+      number == 2 ? .goAway(afterAnswering: false) : .answer(200)
+    }) { server, outgoing in
+      let sender = try self.sender(server, outgoing, deadline: .seconds(5))
+      try await sender.send(.ofEdit(), to: .iOS())
+      let push = Push.ofEdit()
+      await #expect(throws: (any Error).self) { try await sender.send(push, to: .iOS()) }
+      try await sender.send(push, to: .iOS())
+      #expect(server.received.map(\.connection) == [0, 0, 1])
+      #expect(Set(server.received.suffix(2).map { $0.header("apns-id") }) == [push.id])
+    }
+  }
+
+  @Test func `a message that is too long is cut between two characters`() async throws {
+    try await PushServer.run { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      // Families and flags are several scalars each; quotes and line ends become longer in JSON.
+      for piece in ["a", "ä", "👨‍👩‍👧‍👦", "🇩🇪", "\"\n", "\u{1}"] {
+        let title = String(repeating: piece, count: 6000)
+        let push = Push.ofEdit(title)
+        try await sender.send(push, to: .iOS())
+        let request = try #require(server.received.last)
+        #expect((4000...4096).contains(request.body.utf8.count), "\(piece)")
+        let message = try #require(request.json["aps"]["alert"]["body"].string)
+        #expect(message.hasSuffix("…") && "“\(title)”".hasPrefix(message.dropLast()), "\(piece)")
+        #expect(request.json["eventId"].string == push.subject)
+      }
+      let hopeless = Push.ofEdit(changes: [(field: String(repeating: "x", count: 5000), word: "x")])
+      let refused = try await failure { try await sender.send(hopeless, to: .iOS()) }
+      #expect(refused.remedy == DeliveryFailure.Remedy.none)
+      #expect(server.received.count == 6)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import Crypto
+import Foundation
+import Logging
+import NIOHTTP1
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Which way a notification goes.
+@Suite struct ChannelTests {
+  @Test func `each device is told by the way of its platform`() async throws {
+    try await WebhookSink.run { sink in
+      try await PushServer.run(answering: { request, number in
+        request.path == "/token" ? FCMTests.grant(number) : .answer(200)
+      }) { server, _ in
+        let environment = try await server.environment().merging(["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on"]) { $1 }
+        let log = CapturedLog()
+        try await TestApp.run(environment, logger: log.logger()) { app in
+          let channels = Channels(app.dependencies)
+          #expect(channels.gaps == [])
+          let push = Push.ofEdit()
+          try await channels.send(push, to: .iOS())
+          try await channels.send(push, to: .iOS("abcd", .sandbox))
+          try await channels.send(push, to: .android())
+          #expect(
+            server.received.map(\.path) == [
+              "/3/device/\(Device.iOS().token)", "/sandbox/3/device/abcd", "/token",
+              "/v1/projects/muster-test/messages:send",
+            ])
+          #expect(server.received.first?.header("apns-topic") == "com.example.muster")
+          #expect(server.received.first?.header("apns-id") == push.id)
+          let sealed = try WebhookSecret.sealed(sink.secret, keys: app.dependencies.refreshTokenKeys)
+          try await channels.send(push, to: .webhook("http://\(sink.address)/", sealedSecrets: [sealed]))
+          #expect(sink.deliveries.map(\.id) == [push.id])
+          // Nothing of it was logged: the log is for devices of that platform.
+          #expect(!log.text.contains(push.id))
+          let device = Device(
+            id: .new(), platform: .log, token: "x", environment: nil, topic: nil, sealedSecrets: [])
+          try await channels.send(push, to: device)
+          #expect(log.text.contains(push.id) && !log.text.contains("Picnic"))
+          try await Channels(app.dependencies, printsPayloads: true).send(push, to: device)
+          #expect(log.text.contains("Picnic"))
+        }
+      }
+    }
+  }
+
+  @Test func `what is not configured waits, and the worker says so at its start`() async throws {
+    try await TestApp.run { app in
+      let channels = Channels(app.dependencies)
+      for (device, name) in [
+        (Device.iOS(), "MUSTER_APNS_PRIVATE_KEY"), (Device.android(), "MUSTER_FCM_SERVICE_ACCOUNT"),
+      ] {
+        let refused = try await failure { try await channels.send(.ofEdit(), to: device) }
+        #expect(refused.description == "\(name) is not set")
+        #expect(refused.remedy == .later(seconds: nil))
+        #expect(channels.gaps.filter { $0.contains(name) }.count == 1)
+      }
+      let worker = try Program(
+        Program.path("muster"), ["worker", "--once"], environment: TestApp.environment(app.databaseURL))
+      #expect(try await worker.exitStatus() == 0)
+      for gap in channels.gaps { #expect(worker.standardError.contains(gap)) }
+      // In the configuration of this test, webhooks of this machine are not allowed.
+      let sealed = try WebhookSecret.sealed(
+        "whsec_" + Data(count: 24).base64EncodedString(), keys: app.dependencies.refreshTokenKeys)
+      let refused = try await failure {
+        try await channels.send(.ofEdit(), to: .webhook("https://localhost/", sealedSecrets: [sealed]))
+      }
+      #expect(refused.description.contains("not public"))
+    }
+  }
+
+  @Test func `a service account's key may be given as a file`() async throws {
+    try await PushServer.run { server, _ in
+      let path = FileManager.default.temporaryDirectory.appending(path: "muster-account-\(UUID().uuidString).json").path
+      try await server.serviceAccount().write(toFile: path, atomically: true, encoding: .utf8)
+      defer { try? FileManager.default.removeItem(atPath: path) }
+      var environment = TestApp.environment("postgresql://localhost/muster")
+      environment["MUSTER_FCM_SERVICE_ACCOUNT"] = path
+      let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
+      #expect(configuration.fcm?.project == "muster-test")
+      #expect(configuration.fcm?.url == "https://fcm.googleapis.com")
+      #expect(configuration.apns == nil)
+    }
+  }
+
+  @Test func `a pause that is asked for is read as seconds or as a date, and is an hour at most`() throws {
+    let now = try #require(Timestamp(rfc3339: "1994-11-06T08:48:37Z"))
+    for (text, seconds) in [
+      ("1", 1), (" 120 ", 120), ("3600", 3600), ("3601", 3600), ("99999999999999999999", nil), ("0", nil), ("-5", nil),
+      ("1.5", nil), ("", nil), ("Sun, 06 Nov 1994 08:49:37 GMT", 60), ("Sun, 06 Nov 1994 08:48:37 GMT", nil),
+      ("Sat, 05 Nov 1994 08:49:37 GMT", nil), ("Mon, 07 Nov 1994 08:49:37 GMT", 3600),
+      ("Sun, 06 Nov 1994 08:49:37 CET", nil), ("Sun, 06 Nix 1994 08:49:37 GMT", nil),
+      ("Sun, 32 Nov 1994 08:49:37 GMT", nil),
+    ] as [(String, Int?)] {
+      #expect(DeliveryFailure.Remedy.later(["Retry-After": text], now: now) == .later(seconds: seconds), "\(text)")
+    }
+    #expect(DeliveryFailure.Remedy.later([:], now: now) == .later(seconds: nil))
+  }
+}

@@ -1,0 +1,238 @@
+import Crypto
+import CryptoExtras
+import Foundation
+import NIOHTTP1
+import Postgres
+import Testing
+
+@testable import App
+
+/// Google's push service, as a server that speaks its protocol sees us.
+@Suite struct FCMTests {
+  private static let sendPath = "/v1/projects/muster-test/messages:send"
+
+  /// What the service that hands out access tokens answers.
+  static func grant(_ number: Int, seconds: Int = 3599) -> PushServer.Reply {
+    .answer(200, #"{"access_token": "ya29.\#(number)", "expires_in": \#(seconds), "token_type": "Bearer"}"#)
+  }
+
+  private func sender(
+    _ server: PushServer, _ outgoing: Outgoing, clock: StandingClock = StandingClock()
+  ) async throws -> FCMSender {
+    let account = try await server.serviceAccount()
+    let settings = try #require(FCMSender.Settings(serviceAccount: account, url: server.url))
+    return FCMSender(settings, client: outgoing.client, now: { clock.now })
+  }
+
+  /// Answers pushes, and hands out tokens.
+  private func google(
+    _ reply: @escaping @Sendable (_ number: Int) -> PushServer.Reply = { _ in .answer(200, #"{"name": "x"}"#) }
+  ) -> @Sendable (PushServer.Received, Int) -> PushServer.Reply {
+    { request, number in request.path == "/token" ? Self.grant(number) : reply(number) }
+  }
+
+  @Test func `a push has all that Google wants of it, and a token that was had for the account's signature`()
+    async throws
+  {
+    try await PushServer.run(answering: google()) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      let push = Push.ofEdit(createdAt: Timestamp.now().adding(seconds: -100))
+      let device = Device.android()
+      try await sender.send(push, to: device)
+
+      let asked = try #require(server.received(at: "/token").first)
+      #expect(asked.header("content-type") == "application/x-www-form-urlencoded")
+      let prefix = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion="
+      #expect(asked.body.hasPrefix(prefix))
+      let assertion = try TokenParts(asked.body.dropFirst(prefix.count))
+      #expect(assertion.header["alg"].string == "RS256" && assertion.header["kid"].string == "0a1b2c")
+      #expect(assertion.claims["iss"].string == "muster@muster-test.iam.gserviceaccount.com")
+      #expect(assertion.claims["aud"].string == "\(server.url)/token")
+      #expect(assertion.claims["scope"].string == "https://www.googleapis.com/auth/firebase.messaging")
+      let issuedAt = try #require(assertion.claims["iat"].int)
+      #expect(abs(Double(issuedAt) - Date().timeIntervalSince1970) < 60)
+      #expect(assertion.claims["exp"].int == issuedAt + 3600)
+      let key = try #require(try await IdentityServer.prepared.value.keys["first"]).publicKey
+      let isValid = key.isValidSignature(
+        _RSA.Signing.RSASignature(rawRepresentation: assertion.signature), for: assertion.signed,
+        padding: .insecurePKCS1v1_5)
+      #expect(isValid)
+
+      let request = try #require(server.received(at: Self.sendPath).first)
+      #expect(server.received.count == 2)
+      #expect(request.path == Self.sendPath)
+      #expect(request.header("authorization") == "Bearer ya29.1")
+      #expect(request.header("content-type") == "application/json")
+      #expect(request.json.keys == ["message"])
+      let message = request.json["message"]
+      #expect(message.keys == ["token", "notification", "data", "android"])
+      #expect(message["token"].string == device.token)
+      #expect(message["notification"] == .object(["body": .string("“Picnic” has changed: time, note.")]))
+      let data: [String: JSON] = [
+        "notificationId": .string(push.id), "type": .string("event-updated"), "eventId": .string(push.subject),
+        "changes": .string("startTime,note"),
+      ]
+      #expect(message["data"] == .object(data))
+      let android = message["android"]
+      #expect(android.keys == ["priority", "ttl", "collapse_key", "notification"])
+      #expect(android["priority"].string == "HIGH")
+      let ttl = try #require(android["ttl"].string)
+      #expect(ttl.hasSuffix("s") && (86_200...86_300).contains(Int(ttl.dropLast()) ?? 0))
+      #expect(android["collapse_key"].string == "event-updated:\(push.subject)")
+      #expect(android["notification"]["tag"].string == "event-updated:\(push.subject)")
+    }
+  }
+
+  @Test func `what is late is not kept by Google for a phone that is off`() async throws {
+    try await PushServer.run(answering: google()) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      let old = Timestamp.now().adding(seconds: -90_000)
+      try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic"), createdAt: old), to: .android())
+      let android = try #require(server.received(at: Self.sendPath).first).json["message"]["android"]
+      #expect(android["ttl"].string == "0s")
+      #expect(android.keys == ["priority", "ttl"])
+    }
+  }
+
+  @Test func `many pushes share few connections and one token, until it is old`() async throws {
+    try await PushServer.run(answering: google()) { server, outgoing in
+      let clock = StandingClock()
+      let sender = try await self.sender(server, outgoing, clock: clock)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<100 { group.addTask { try await sender.send(.ofEdit(), to: .android()) } }
+        try await group.waitForAll()
+      }
+      #expect(server.received(at: "/token").count == 1)
+      #expect(server.connections <= 8)
+      // Five minutes before its end it is replaced.
+      for (minutes, tokens) in [(54, 1), (1, 2), (1, 2)] {
+        clock.advance(minutes: minutes)
+        try await sender.send(.ofEdit(), to: .android())
+        #expect(server.received(at: "/token").count == tokens)
+      }
+      #expect(server.received.last?.header("authorization") == "Bearer ya29.2")
+    }
+  }
+
+  @Test func `a refused token is replaced at once, but not again and again`() async throws {
+    let replies = google { number in
+      number == 2 ? .answer(200) : .answer(401, #"{"error": {"code": 401, "status": "UNAUTHENTICATED"}}"#)
+    }
+    try await PushServer.run(answering: replies) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      try await sender.send(.ofEdit(), to: .android())
+      let sent = server.received(at: Self.sendPath)
+      #expect(sent.map { $0.header("authorization") } == ["Bearer ya29.1", "Bearer ya29.2"])
+      let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
+      #expect(refused.description == "FCM answered 401 UNAUTHENTICATED")
+      #expect(refused.remedy == .later(seconds: nil))
+      #expect(server.received(at: Self.sendPath).count == 3)
+      #expect(server.received(at: "/token").count == 2)
+    }
+  }
+
+  @Test func `without a token the push waits, and whoever comes later gets one`() async throws {
+    try await PushServer.run(answering: { request, number in
+      guard request.path == "/token" else { return .answer(200) }
+      switch number {
+      case 1: return .answer(503, "", ["retry-after": "12"])
+      case 2: return .answer(400, #"{"error": "invalid_grant", "error_description": "muster@muster-test"}"#)
+      case 3: return .answer(200, #"{"access_token": 5}"#)
+      default: return Self.grant(number)
+      }
+    }) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      let answers: [(String, Int?)] = [
+        ("Google's token service answered 503", 12), ("Google's token service answered 400 invalid_grant", nil),
+        ("Google's token service answered without a token", nil),
+      ]
+      for (description, seconds) in answers {
+        let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
+        #expect(refused.description == description)
+        #expect(refused.remedy == .later(seconds: seconds))
+      }
+      try await sender.send(.ofEdit(), to: .android())
+      #expect(server.received(at: Self.sendPath).count == 1)
+    }
+  }
+
+  private struct Case: Sendable {
+    let status: Int
+    let error: String
+    var headers: HTTPHeaders = [:]
+    let code: String
+    let remedy: DeliveryFailure.Remedy
+  }
+
+  @Test func `what Google answers decides what becomes of the push and of the device`() async throws {
+    func details(_ code: String) -> String {
+      #""details": [{"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": "\#(code)"}]"#
+    }
+    let violation = #"{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "FIELD"}]}"#
+    let cases = [
+      Case(
+        status: 404, error: #""status": "NOT_FOUND", \#(details("UNREGISTERED"))"#, code: "UNREGISTERED",
+        remedy: .forgettingTheDevice),
+      Case(status: 404, error: #""status": "NOT_FOUND""#, code: "NOT_FOUND", remedy: .none),
+      Case(
+        status: 400,
+        error: #"""
+          "message": "The registration token is not a valid FCM registration token", "status": "INVALID_ARGUMENT"
+          """#, code: "INVALID_ARGUMENT", remedy: .forgettingTheDevice),
+      Case(
+        status: 400,
+        error: #""status": "INVALID_ARGUMENT", "details": [\#(violation.replacing("FIELD", with: "message.token"))]"#,
+        code: "INVALID_ARGUMENT", remedy: .forgettingTheDevice),
+      Case(
+        status: 400,
+        error: #""status": "INVALID_ARGUMENT", "details": [\#(violation.replacing("FIELD", with: "message.data"))]"#,
+        code: "INVALID_ARGUMENT", remedy: .none),
+      Case(
+        status: 403, error: #""status": "PERMISSION_DENIED", \#(details("SENDER_ID_MISMATCH"))"#,
+        code: "SENDER_ID_MISMATCH", remedy: .later(seconds: nil)),
+      Case(
+        status: 429, error: #""status": "RESOURCE_EXHAUSTED", \#(details("QUOTA_EXCEEDED"))"#,
+        headers: ["retry-after": "60"], code: "QUOTA_EXCEEDED", remedy: .later(seconds: 60)),
+      Case(status: 500, error: #""status": "INTERNAL""#, code: "INTERNAL", remedy: .later(seconds: nil)),
+      Case(
+        status: 503, error: #""status": "UNAVAILABLE""#, headers: ["retry-after": "3"], code: "UNAVAILABLE",
+        remedy: .later(seconds: 3)),
+    ]
+    let replies = google { number in
+      .answer(cases[number - 1].status, "{\"error\": {\(cases[number - 1].error)}}", cases[number - 1].headers)
+    }
+    try await PushServer.run(answering: replies) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      for answer in cases {
+        let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
+        #expect(refused.description == "FCM answered \(answer.status) \(answer.code)")
+        #expect(refused.remedy == answer.remedy, "\(answer.error)")
+      }
+    }
+  }
+
+  @Test func `a message that is too long is cut`() async throws {
+    try await PushServer.run(answering: google()) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      try await sender.send(.ofEdit(String(repeating: "ü", count: 4000)), to: .android())
+      let request = try #require(server.received(at: Self.sendPath).first)
+      #expect((4000...4096).contains(request.body.utf8.count))
+      #expect(request.json["message"]["notification"]["body"].string?.hasSuffix("ü…") == true)
+    }
+  }
+
+  @Test func `only a service account's key is taken for one`() async throws {
+    try await PushServer.run { server, _ in
+      let good = try await server.serviceAccount()
+      let settings = try #require(FCMSender.Settings(serviceAccount: good, url: server.url))
+      #expect(settings.project == "muster-test")
+      for (part, other) in [
+        ("muster-test\"", "../x\""), ("project_id", "project"), ("https://", "http://"), ("BEGIN", "BEGUN"),
+        ("client_email", "email"), ("private_key_id", "id"), ("{", "["),
+      ] {
+        let bad = good.replacing(part, with: other)
+        #expect(bad != good && FCMSender.Settings(serviceAccount: bad, url: server.url) == nil, "\(part)")
+      }
+    }
+  }
+}

@@ -1,0 +1,352 @@
+import Foundation
+import Postgres
+import Synchronization
+import Testing
+
+@testable import App
+
+@Suite struct InboxTests {
+  // MARK: What is in it
+
+  @Test func `whoever is told has it in the inbox, newest first, under the queue's id`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let request = try await ana.sendFriendRequest(to: ben)
+      try await ben.accept(request)
+      let event = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      try await ben.answer("going", to: event)
+      try await ana.edit(event, #"{"title": "Dinner", "capacity": 5}"#)
+      let (hers, his) = (try await ana.get("notifications"), try await ben.get("notifications"))
+      #expect(hers["items"].array.compactMap { $0["type"].string } == ["invitation-answered", "friend-accepted"])
+      #expect(
+        his["items"].array.compactMap { $0["type"].string } == ["event-updated", "event-invited", "friend-request"])
+      let common: Set = ["id", "type", "message", "createdAt", "readAt"]
+      for (item, more) in [
+        (his["items"][0], ["eventId", "changes"]), (his["items"][1], ["eventId", "userId"]),
+        (his["items"][2], ["userId", "requestId"]), (hers["items"][0], ["eventId", "userId", "status"]),
+        (hers["items"][1], ["userId"]),
+      ] {
+        #expect(item.keys == common.union(more))
+        #expect(item["readAt"] == .null)
+        #expect(item["createdAt"].string?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/) != nil)
+      }
+      #expect(his["items"][0]["message"].string == "“Dinner” has changed: the title, the number of places.")
+      #expect(his["items"][0]["changes"] == .array([.string("title"), .string("capacity")]))
+      #expect(his["items"][2]["requestId"].string == request && his["items"][2]["userId"].string == ana.id)
+      #expect(hers["items"][0]["status"].string == "going")
+      for (phone, list) in [(ana, hers), (ben, his)] {
+        let rows = try await app.database.rows(
+          """
+          SELECT notification_id FROM notification_queue
+          WHERE recipient_id = \(phone.userID) AND type NOT LIKE 'mail-%'
+          ORDER BY id DESC
+          """)
+        let queued = try rows.map { row -> String in
+          let id: InboxItem.ID = try row["notification_id"]
+          return id.description
+        }
+        #expect(list["items"].array.compactMap { $0["id"].string } == queued)
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `it is a list in pages, and what comes meanwhile changes none of them`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await file(23, for: ana, in: app)
+      let whole = try await ana.get("notifications?limit=100")["items"].array
+      #expect(whole.count == 23)
+      let paged = try await ana.pages(of: "notifications", limit: 5) { _ in try await file(1, for: ana, in: app) }
+      #expect(paged == whole)
+      let foreign = try await ana.get("notifications?limit=2")["nextCursor"].string ?? ""
+      #expect(try await ana.send("GET", "blocks?cursor=\(foreign)").badFields == ["cursor"])
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `several of one change are all there, in its order`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let events = (0..<5).map { _ in Event.ID.new() }
+      try await app.database.change { change in
+        for event in events {
+          change.notify(ana.userID, .waitlistPromoted(event, "Picnic"))
+          change.notify(ben.userID, .eventCancelled(event, "Picnic"))
+        }
+      }
+      for phone in [ana, ben] {
+        let seen = try await phone.get("notifications")["items"].array.compactMap { $0["eventId"].string }
+        #expect(seen == events.reversed().map(\.description))
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `who is hidden is not named in it, and is again when the block is taken back`() async throws {
+    try await TestApp.run { app in
+      let party = try await Party.gather(in: app)
+      let (ana, ben) = (party.ana, party.ben)
+      func types(_ phone: Phone) async throws -> [String] {
+        try await phone.get("notifications")["items"].array.compactMap { $0["type"].string }
+      }
+      let (hers, his) = (try await types(ana), try await types(ben))
+      try await ben.block(ana)
+      for (phone, other) in [(ana, ben), (ben, ana)] {
+        let items = try await phone.get("notifications")["items"].array
+        #expect(!items.isEmpty && items.allSatisfy { $0["userId"].string != other.id })
+        // What is not shown is not marked as read.
+        let stamp = try await phone.get("notifications")["timestamp"].string ?? ""
+        let marked = try await phone.markRead(#"{"before": "\#(stamp)"}"#)
+        #expect(marked.json["unread"].int == 0)
+      }
+      try await ben.unblock(ana)
+      #expect(try await types(ana) == hers)
+      #expect(try await types(ben) == his)
+      for (phone, other) in [(ana, ben), (ben, ana)] {
+        for item in try await phone.get("notifications")["items"].array {
+          #expect((item["readAt"] == .null) == (item["userId"].string == other.id), "\(item)")
+        }
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: Reading it
+
+  @Test func `some are marked as read by their ids, once`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await file(3, for: ana, in: app)
+      try await file(1, for: ben, in: app)
+      let ids = try await ana.get("notifications")["items"].array.compactMap { $0["id"].string }
+      let bens = try await ben.get("notifications")["items"][0]["id"].string ?? ""
+      let body = #"{"ids": ["\#(ids[1].uppercased())", "\#(bens)", "\#(UUID().uuidString)"]}"#
+      let stale = try await ana.stale {
+        #expect(try await ana.markRead(body).json == .object(["unread": .number("2")]))
+      }
+      #expect(stale == [.notifications])
+      let items = try await ana.get("notifications")["items"].array
+      #expect(items.map { $0["readAt"] == .null } == [true, false, true])
+      #expect(try await ben.get("notifications")["items"][0]["readAt"] == .null)
+      // Once more, or what is not hers: nothing changes.
+      for body in [body, #"{"ids": []}"#, #"{"ids": ["\#(bens)"]}"#, #"{"before": "2020-01-01T00:00:00Z"}"#] {
+        let stale = try await ana.stale {
+          let answer = try await ana.markRead(body)
+          #expect(answer.json["unread"].int == 2)
+        }
+        #expect(stale == [], "\(body)")
+      }
+      #expect(try await ana.get("notifications")["items"].array == items)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `all that was shown is marked by the list's stamp, or by a coarser time`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await file(3, for: ana, in: app)
+      let shown = try await ana.get("notifications")["timestamp"].string ?? ""
+      try await file(2, for: ana, in: app)
+      #expect(try await ana.markRead(#"{"before": "\#(shown)"}"#).json["unread"].int == 2)
+      let items = try await ana.get("notifications")["items"].array
+      #expect(items.map { $0["readAt"] == .null } == [true, true, false, false, false])
+      // An item's own time is cut to the second, and stands for all of it.
+      let newest = items[0]["createdAt"].string ?? ""
+      #expect(try await ana.markRead(#"{"before": "\#(newest)"}"#).json["unread"].int == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test(arguments: [
+    ("2026-05-01T18:00:00Z", "2026-05-01T18:00:00.999999Z"),
+    ("2026-05-01T18:00:00.5Z", "2026-05-01T18:00:00.599999Z"),
+    ("2026-05-01T20:00:00.123+02:00", "2026-05-01T18:00:00.123999Z"),
+    ("2026-05-01T18:00:00.123456Z", "2026-05-01T18:00:00.123456Z"),
+    ("2026-05-01T18:00:00.123456789Z", "2026-05-01T18:00:00.123456Z"),
+  ])
+  func `a time stands for the last moment that it may be`(text: String, moment: String) throws {
+    let read = try Fields.read(.object(["before": .string(text)])) { $0.required("before", .moment) }
+    #expect(read.rfc3339(microseconds: true) == moment)
+  }
+
+  @Test func `marking by a stamp marks what was in the list, however much comes meanwhile`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let ana = try await app.signUp("ana")
+      let shown = Shown()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<8 {
+          group.addTask { for _ in 0..<10 { try await file(1, for: ana, in: app) } }
+        }
+        for number in 0..<8 {
+          group.addTask {
+            for _ in 0..<10 {
+              let list = try await ana.get("notifications?limit=100")
+              let ids = list["items"].array.compactMap { $0["id"].string }
+              shown.add(ids)
+              let some = ids.shuffled().map { "\"\($0)\"" }.joined(separator: ", ")
+              let stamp = list["timestamp"].string ?? ""
+              try await ana.markRead(number % 2 == 0 ? #"{"before": "\#(stamp)"}"# : #"{"ids": [\#(some)]}"#)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let last = try await ana.get("notifications?limit=100")
+      let items = last["items"].array
+      #expect(items.count == 80)
+      for item in items where item["readAt"] != .null { #expect(shown.contains(item["id"].string ?? "")) }
+      let stamp = last["timestamp"].string ?? ""
+      #expect(try await ana.markRead(#"{"before": "\#(stamp)"}"#).json["unread"].int == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `no copy is called fresh that another phone has marked as read since`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<8 {
+          group.addTask {
+            let ana = try await app.signUp("ana\(round)")
+            try await file(5, for: ana, in: app)
+            try await ana.expectNoStaleCopyCalledFresh(of: "notifications") {
+              async let filed: Void = file(5, for: ana, in: app)
+              for item in try await ana.get("notifications")["items"].array {
+                try await ana.markRead(#"{"ids": ["\#(item["id"].string ?? "")"]}"#)
+              }
+              try await filed
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: What is muted
+
+  @Test func `everything is on, until it is turned off, and what is not named stays`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let all = Set(Notice.Kind.optional.map(\.rawValue))
+      let first = try await ana.get("notification-preferences")
+      #expect(first.keys == all.union(["timestamp"]))
+      #expect(all.allSatisfy { first[$0].bool == true })
+      #expect(!all.contains("session-revoked"))
+      func put(_ body: String) async throws -> Answer { try await ana.send("PUT", "notification-preferences", body) }
+      let off = try await put(#"{"event-updated": false, "friend-request": false}"#)
+      #expect(off.status == 200)
+      let read = try await ana.send("GET", "notification-preferences")
+      #expect(off.json == read.json && off.header("ETag") == read.header("ETag"))
+      #expect(all.filter { read.json[$0].bool == false } == ["event-updated", "friend-request"])
+      let back = try await put(#"{"event-updated": true}"#).json
+      #expect(all.filter { back[$0].bool == false } == ["friend-request"])
+      // The same again, and what the service itself has said.
+      for body in [#"{"event-updated": true}"#, "{}", try await ana.send("GET", "notification-preferences").body] {
+        let stale = try await ana.stale {
+          let answer = try await put(body)
+          #expect(answer.status == 200 && answer.json == back)
+        }
+        #expect(stale == [], "\(body)")
+      }
+      #expect(try await ana.stale { _ = try await put(#"{"friend-request": true}"#) } == [.notificationPreferences])
+    }
+  }
+
+  @Test func `two phones that choose at once end with what one of them has chosen for each type`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let ana = try await app.signUp("ana")
+      let kinds = Notice.Kind.optional.map(\.rawValue)
+      let statuses = try await app.race(32) { index in
+        // Every second one the other way round.
+        let choices = kinds.enumerated().map { "\"\($0.element)\": \(($0.offset + index) % 2 == 0)" }
+        return try await ana.send("PUT", "notification-preferences", "{\(choices.joined(separator: ", "))}")
+      }
+      #expect(statuses == [200: 32])
+      let chosen = try await ana.get("notification-preferences")
+      let isOn = kinds.enumerated().map { (chosen[$0.element].bool ?? false) == ($0.offset % 2 == 0) }
+      #expect(Set(isOn).count == 1, "\(chosen)")
+    }
+  }
+
+  @Test func `what is muted reaches the inbox all the same`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      _ = try await ben.send("PUT", "notification-preferences", #"{"event-invited": false}"#)
+      try await ana.createEvent(inviting: [ben])
+      #expect(try await ben.get("notifications")["items"][0]["type"].string == "event-invited")
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: What it costs
+
+  @Test func `calls cost the same number of statements, however much there is`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      for size in [1, 40] {
+        let ana = try await app.signUp("ana\(size)")
+        try await file(size, for: ana, in: app)
+        for number in 0..<min(size, 19) { try await ana.register(token: "\(size)-\(number)") }
+        var counts: [String: Int] = [:]
+        func count(_ name: String, _ action: () async throws -> Void) async throws {
+          log.take()
+          try await action()
+          counts[name] = log.take().count
+        }
+        let items = try await ana.get("notifications?limit=100")["items"].array
+        let ids = items.compactMap { $0["id"].string }.map { "\"\($0)\"" }.joined(separator: ", ")
+        let types = Notice.Kind.optional.prefix(size).map { "\"\($0.rawValue)\": false" }.joined(separator: ", ")
+        var device = ""
+        try await count("the inbox") { _ = try await ana.get("notifications?limit=100") }
+        try await count("marking") { try await ana.markRead(#"{"ids": [\#(ids)]}"#) }
+        try await count("marking again") { try await ana.markRead(#"{"before": "2100-01-01T00:00:00Z"}"#) }
+        try await count("preferences") { _ = try await ana.get("notification-preferences") }
+        try await count("choosing") { _ = try await ana.send("PUT", "notification-preferences", "{\(types)}") }
+        try await count("devices") { _ = try await ana.get("devices") }
+        try await count("registering") {
+          device = try await ana.register(token: "new\(size)").json["id"].string ?? ""
+        }
+        try await count("removing") { _ = try await ana.send("DELETE", "devices/\(device)") }
+        try await count("logging out") { _ = try await ana.send("POST", "auth/logout") }
+        // With BEGIN and COMMIT.
+        #expect(
+          counts == [
+            "the inbox": 1, "marking": 6, "marking again": 5, "preferences": 1, "choosing": 8, "devices": 1,
+            "registering": 7, "removing": 3, "logging out": 4,
+          ], "\(size)")
+      }
+      try await app.takeNotifications()
+    }
+  }
+}
+
+/// Puts so many notifications into somebody's inbox, each by a change of its own.
+private func file(_ count: Int, for phone: Phone, in app: TestApp) async throws {
+  for _ in 0..<count {
+    try await app.database.change { $0.notify(phone.userID, .waitlistPromoted(.new(), "Picnic")) }
+  }
+}
+
+/// The ids that were in any of many lists.
+private final class Shown: Sendable {
+  private let ids = Mutex<Set<String>>([])
+
+  func add(_ more: [String]) {
+    ids.withLock { $0.formUnion(more) }
+  }
+
+  func contains(_ id: String) -> Bool {
+    ids.withLock { $0.contains(id) }
+  }
+}
+
+extension Phone {
+  @discardableResult
+  func markRead(
+    _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    try await perform("POST", "notifications/read", body, expecting: status, sourceLocation: sourceLocation)
+  }
+}

@@ -1,0 +1,463 @@
+import Foundation
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The stream of what comes into an inbox: nothing is missing, nothing comes twice, and nothing comes late.
+@Suite struct NotificationStreamTests {
+  private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
+    var limits = ConnectionLimits()
+    change(&limits)
+    return limits
+  }
+
+  /// Asks for a stream, and reads nothing.
+  private func openStream(
+    of phone: Phone, in app: TestApp, receiveBuffer: Int32? = nil
+  ) async throws -> RawConnection {
+    let connection = try await RawConnection(to: app, receiveBuffer: receiveBuffer)
+    try await connection.send(
+      "GET /api/v1/notifications/stream HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer \(phone.accessToken)\r\n\r\n")
+    return connection
+  }
+
+  private func expectWholeInbox(
+    of phone: Phone, in events: [EventStream.Event], after number: String = "0",
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    let first: Int64 = try #require(Int64(number), sourceLocation: sourceLocation)
+    let inbox = try await phone.app.inbox(of: phone).filter { Int64($0.number) ?? 0 > first }
+    #expect(events.map(\.id) == inbox.map(\.number), sourceLocation: sourceLocation)
+    #expect(events.map { $0.json["id"].string } == inbox.map(\.id), sourceLocation: sourceLocation)
+  }
+
+  // MARK: What comes
+
+  @Test func `a change is in the stream of whom it concerns within a second`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await EventStream.follow(ana) { stream in
+        for name in ["Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"] {
+          #expect(stream.answer?.header(name.key) == name.value)
+        }
+        #expect(stream.retry == 2000)
+        #expect(stream.events.isEmpty)
+        try await ben.sendFriendRequest(to: ana)
+        let start = ContinuousClock.now
+        try await eventually { stream.events.count == 1 }
+        #expect(ContinuousClock.now - start < .seconds(5))
+        try await expectWholeInbox(of: ana, in: stream.events)
+        let event = try #require(stream.events.first)
+        #expect(event.name == "notification")
+        #expect(event.data.contains("friend-request"))
+        #expect(event.data.contains("Ben wants to be friends."))
+        // Of what is another's, nothing.
+        try await ben.createEvent("Ben's own")
+        let cleo = try await app.signUp("cleo")
+        try await cleo.sendFriendRequest(to: ben)
+        try await EventStream.follow(ben, after: "0") { bens in try await eventually { bens.events.count == 1 } }
+        #expect(stream.events.count == 1)
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `one service's change is in another's stream`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await ServiceProcess.run(of: app) { other in
+        try await EventStream.follow(ben, at: other) { stream in
+          let start = stream.lastID
+          for number in 1...3 {
+            try await ana.createEvent("Picnic \(number)", inviting: [ben])
+            try await eventually { stream.events.count == number }
+          }
+          try await expectWholeInbox(of: ben, in: stream.events, after: start)
+        }
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `much at once comes whole, to several streams`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await EventStream.follow(ana) { first in
+        try await EventStream.follow(ana) { second in
+          // More than a page, and more than is kept waiting for one stream.
+          for count in [1, 350, 2] { try await app.fileNotifications(count, for: ana) }
+          for stream in [first, second] {
+            try await eventually { stream.events.count == 353 }
+            try await expectWholeInbox(of: ana, in: stream.events)
+          }
+        }
+      }
+    }
+  }
+
+  @Test func `a stream on which nothing happens gives signs of life, and is not cut`() async throws {
+    try await TestApp.run(
+      limits: limits { ($0.streamHeartbeat, $0.idleSeconds, $0.headSeconds) = (0.2, 1, 1) }
+    ) { app in
+      let ana = try await app.signUp("ana")
+      try await EventStream.follow(ana) { stream in
+        try await eventually { stream.comments.count { $0 == "ping" } >= 15 }
+        #expect(!stream.hasEnded)
+        #expect(stream.events.isEmpty)
+        try await app.fileNotifications(1, for: ana)
+        try await eventually { stream.events.count == 1 }
+      }
+    }
+  }
+
+  // MARK: Resuming
+
+  @Test func `a client that resumes gets what it has missed, in order and once`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.fileNotifications(3, for: ana)
+      // Without a number it begins with what comes; and knows where, before anything has come.
+      let start = try await EventStream.follow(ana) { stream in
+        #expect(stream.events.isEmpty)
+        return stream.lastID
+      }
+      let newest = try await app.inbox(of: ana).last?.number
+      #expect(start == newest)
+      try await app.fileNotifications(250, for: ana)
+      let missed = try await EventStream.follow(ana, after: start) { stream in
+        try await eventually { stream.events.count == 250 }
+        // And goes on.
+        try await app.fileNotifications(2, for: ana)
+        try await eventually { stream.events.count == 252 }
+        return stream.events
+      }
+      try await expectWholeInbox(of: ana, in: missed, after: start)
+      // From the middle, and from the beginning.
+      for (number, count) in [(missed[99].id, 152), ("0", 255)] {
+        let events = try await EventStream.follow(ana, after: number) { stream in
+          try await eventually { stream.events.count == count }
+          return stream.events
+        }
+        try await expectWholeInbox(of: ana, in: events, after: number)
+      }
+    }
+  }
+
+  @Test func `the number may stand in the URL, and the header's counts where both are given`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.fileNotifications(2, for: ana)
+      let numbers = try await app.inbox(of: ana).map(\.number)
+      let cases: [(query: String, header: String?, opening: String)] = [
+        ("?lastEventId=\(numbers[0])", nil, numbers[0]), ("?lastEventId=0", numbers[0], numbers[0]),
+        ("?lastEventId=", nil, numbers[1]), ("", "", numbers[1]),
+        // Ahead of the inbox: from before a backup was restored.
+        ("", "\(Int64.max)", numbers[1]),
+      ]
+      for (query, header, opening) in cases {
+        let answer = try await ana.send(
+          "GET", "notifications/stream\(query)", headers: header.map { [("Last-Event-ID", $0)] } ?? [])
+        #expect(answer.status == 200)
+        #expect(answer.body.contains("id: \(opening)\n\n"), "\(query) \(header ?? "none"): \(answer.body)")
+      }
+    }
+  }
+
+  @Test func `what is no number of the stream is refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for bad in ["x", "-1", "1.5", "9223372036854775808", "1 2", "0x10", "+1"] {
+        let answer = try await ana.send("GET", "notifications/stream", headers: [("Last-Event-ID", bad)])
+        #expect(answer.status == 422, "\(bad)")
+        #expect(answer.badFields == ["Last-Event-ID"], "\(bad)")
+        let query = bad.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        let other = try await ana.send("GET", "notifications/stream?lastEventId=\(query)")
+        #expect(other.status == 422, "\(bad)")
+        #expect(other.badFields == ["lastEventId"], "\(bad)")
+      }
+    }
+  }
+
+  @Test func `who is hidden since is not in what is resumed`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let cleo = try await app.signUp("cleo")
+      for sender in [ben, cleo] { try await sender.sendFriendRequest(to: ana) }
+      try await ana.block(ben)
+      try await EventStream.follow(ana, after: "0") { stream in
+        try await eventually { !stream.events.isEmpty }
+        try await app.fileNotifications(1, for: ana)
+        try await eventually { stream.events.count == 2 }
+        #expect(stream.events[0].data.contains(cleo.id))
+        #expect(!stream.events.contains { $0.data.contains(ben.id) })
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: Races
+
+  @Test func `what is committed late is not skipped for what was committed before it`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await app.befriend(ana, cleo)
+      let (dev, finn) = try await app.friends("dev", "finn")
+      var events: [String] = []
+      for (host, guest) in [(ben, ana), (cleo, ana), (dev, finn)] {
+        events.append(try #require(try await host.createEvent(inviting: [guest])["id"].string))
+      }
+      // A change whose title says so has done everything but its commit, which waits.
+      try await app.database.execute(
+        """
+        CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          IF NEW.payload->>'message' LIKE '%Late%' THEN PERFORM pg_advisory_xact_lock(7); END IF;
+          RETURN NULL;
+        END
+        $$
+        """)
+      try await app.database.execute(
+        """
+        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON notification_queue DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait()
+        """)
+      let (bens, cleos, devs) = (events[0], events[1], events[2])
+      try await EventStream.follow(ana) { stream in
+        let start = stream.lastID
+        try await EventStream.follow(finn) { others in
+          typealias Writing = Task<Int, any Error>
+          let (late, behind) = try await app.database.transaction { transaction -> (Writing, Writing) in
+            try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
+            let late = Task { try await ben.edit(bens, #"{"title": "Late"}"#).status }
+            try await app.waitForLocks(1)
+            let behind = Task { try await cleo.edit(cleos, #"{"title": "Behind"}"#).status }
+            try await app.waitForLocks(2)
+            // Meanwhile others' are not held up; and by then this inbox has been looked at, too.
+            try await dev.edit(devs, #"{"title": "Elsewhere"}"#)
+            try await eventually { others.events.count == 1 }
+            #expect(stream.events.isEmpty)
+            return (late, behind)
+          }
+          #expect(try await late.value == 200)
+          #expect(try await behind.value == 200)
+        }
+        try await eventually { stream.events.count == 2 }
+        #expect(stream.events[0].data.contains("Late"))
+        #expect(stream.events[1].data.contains("Behind"))
+        try await expectWholeInbox(of: ana, in: stream.events, after: start)
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a client that is cut again and again while many write misses nothing and gets nothing twice`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let hosts = try await app.crowd(6, around: ana)
+      var events: [(host: Phone, id: String)] = []
+      for host in hosts {
+        events.append((host, try #require(try await host.createEvent(inviting: [ana])["id"].string)))
+      }
+      let start = try await EventStream.follow(ana) { $0.lastID }
+      let edits = 25
+      let writing = Task { [events] in
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for (host, id) in events {
+            group.addTask {
+              for number in 1...edits { try await host.edit(id, #"{"title": "Title \#(number)"}"#) }
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+      var random = SeededRandom(seed: 7)
+      var received: [EventStream.Event] = []
+      var last = start
+      var connections = 0
+      let deadline = ContinuousClock.now + .seconds(120)
+      while received.count < hosts.count * edits, ContinuousClock.now < deadline {
+        let pause = Duration.milliseconds(Int.random(in: 0...200, using: &random))
+        let (more, place) = try await EventStream.follow(ana, after: last) { stream in
+          try await Task.sleep(for: pause)
+          return stream.progress
+        }
+        received += more
+        last = place
+        connections += 1
+      }
+      try await writing.value
+      #expect(connections > 1)
+      #expect(Set(received.map(\.id)).count == received.count)
+      try await expectWholeInbox(of: ana, in: received, after: start)
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: Slow readers
+
+  @Test func `a reader that takes in nothing is cut, and resumes where it was`() async throws {
+    try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
+      let ana = try await app.signUp("ana")
+      let connection = try await openStream(of: ana, in: app, receiveBuffer: 4096)
+      try await connection.waitForSome()
+      // More than all buffers between the two take in.
+      try await app.fileNotifications(4000, for: ana)
+      // Reading what it was sent is what would save it.
+      try await Task.sleep(for: .seconds(4))
+      let taken = EventStream.events(in: try await connection.rest(within: 15))
+      #expect(taken.count < 4000)
+      let rest = try await EventStream.follow(ana, after: taken.last?.id ?? "0") { stream in
+        try await eventually(within: .seconds(30)) { stream.events.count + taken.count >= 4000 }
+        return stream.events
+      }
+      try await expectWholeInbox(of: ana, in: taken + rest)
+    }
+  }
+
+  @Test func `readers that take in nothing hold up nobody`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      var connections: [RawConnection] = []
+      for _ in 0..<5 {
+        let connection = try await openStream(of: ana, in: app, receiveBuffer: 4096)
+        try await connection.waitForSome()
+        connections.append(connection)
+      }
+      try await app.fileNotifications(3000, for: ana)
+      try await EventStream.follow(ben) { stream in
+        for count in 1...5 {
+          try await app.fileNotifications(1, for: ben)
+          try await eventually { stream.events.count == count }
+        }
+      }
+      #expect(try await app.send("GET", "/health/ready").status == 200)
+      connections.removeAll()
+    }
+  }
+
+  // MARK: Ending
+
+  @Test func `a stream outlives its token and ends with its session, and no other does`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let tablet = try await ana.signInAgain()
+      // Good for some five more seconds.
+      let token = try await app.dependencies.accessTokens.sign(
+        user: ana.userID, session: try ana.session, now: Timestamp.now().adding(seconds: -925))
+      // Not refreshed for long: no longer among those of which a token could still be good.
+      try await app.database.execute("UPDATE sessions SET rotated_at = now() - interval '2 hours'")
+      try await EventStream.follow(tablet) { other in
+        try await EventStream.follow(ana, token: token) { stream in
+          try await eventually { try await app.send("GET", "users/me", token: token).problem == "token-expired" }
+          try await app.fileNotifications(1, for: ana)
+          try await eventually { stream.events.count == 1 && other.events.count == 1 }
+          let end = try await tablet.send("DELETE", "auth/sessions/\(try ana.session)")
+          #expect(end.status == 204)
+          let start = ContinuousClock.now
+          try await eventually { stream.hasEnded }
+          #expect(ContinuousClock.now - start < .seconds(5))
+          try await app.fileNotifications(1, for: ana)
+          try await eventually { other.events.count == 2 }
+          #expect(stream.events.count == 1)
+          #expect(!other.hasEnded)
+        }
+      }
+    }
+  }
+
+  @Test func `logging out and deleting the account end streams in every process`() async throws {
+    try await TestApp.run { app in
+      try await ServiceProcess.run(of: app) { other in
+        for way in ["logging out", "deleting"] {
+          let phone = try await app.signUp(way == "deleting" ? "ana" : "ben")
+          try await EventStream.follow(phone, at: other) { stream in
+            #expect(!stream.hasEnded)
+            if way == "deleting" {
+              try await phone.deleteAccount()
+            } else {
+              #expect(try await phone.send("POST", "auth/logout").status == 204)
+            }
+            try await eventually { stream.hasEnded }
+          }
+          try await eventually {
+            try await EventStream.follow(phone, at: other) { $0.answer?.problem == "session-ended" }
+          }
+        }
+      }
+    }
+  }
+
+  @Test func `the sixth stream of somebody closes their first, which is told to take its time`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var connections: [RawConnection] = []
+      try await EventStream.follow(ana) { first in
+        try await EventStream.follow(ana) { second in
+          for _ in 0..<3 {
+            let connection = try await openStream(of: ana, in: app)
+            #expect(try await connection.answer().status == 200)
+            connections.append(connection)
+          }
+          #expect(!first.hasEnded)
+          try await EventStream.follow(ana) { sixth in
+            try await eventually { first.hasEnded }
+            #expect(first.retry == 60_000)
+            try await app.fileNotifications(1, for: ana)
+            for stream in [second, sixth] {
+              try await eventually { stream.events.count == 1 }
+              #expect(!stream.hasEnded)
+            }
+          }
+        }
+      }
+      // They are closed once they are forgotten.
+      #expect(connections.count == 3)
+    }
+  }
+
+  @Test func `a process takes so many streams, and has room again when one has gone`() async throws {
+    try await TestApp.run(limits: limits { ($0.streams, $0.streamHeartbeat) = (2, 0.1) }) { app in
+      var phones: [Phone] = []
+      for name in ["ana", "ben", "cleo"] { phones.append(try await app.signUp(name)) }
+      try await EventStream.follow(phones[0]) { _ in
+        try await EventStream.follow(phones[1]) { _ in
+          try await EventStream.follow(phones[2]) { stream in
+            #expect(stream.answer?.status == 503)
+            #expect(stream.answer?.problem == "too-many-streams")
+            #expect(stream.answer?.header("Retry-After") == "10")
+          }
+          // One that is only asked about takes no place, and is not closed.
+          #expect(try await phones[2].send("HEAD", "notifications/stream").status == 200)
+        }
+        try await eventually {
+          try await EventStream.follow(phones[2]) { $0.answer?.status == 200 }
+        }
+      }
+    }
+  }
+
+  @Test func `stopping ends streams at once`() async throws {
+    let stopped = Mutex(ContinuousClock.now)
+    let connections = Mutex<[RawConnection]>([])
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for _ in 0..<3 {
+        let connection = try await openStream(of: ana, in: app)
+        #expect(try await connection.answer().status == 200)
+        connections.withLock { $0.append(connection) }
+      }
+      stopped.withLock { $0 = .now }
+    }
+    // Dropping the database is in it, too. A connection that is cut has eight seconds.
+    #expect(ContinuousClock.now - stopped.withLock { $0 } < .seconds(6))
+    for connection in connections.withLock({ $0 }) {
+      #expect(try await connection.rest().hasSuffix("0\r\n\r\n"))
+    }
+  }
+}

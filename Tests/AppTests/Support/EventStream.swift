@@ -1,0 +1,172 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// A reader of Server-Sent Events, by the rules of the HTML standard: it knows the last id that it was told.
+final class EventStream: Sendable {
+  struct Event: Sendable, Equatable {
+    let id: String
+    let name: String
+    let data: String
+
+    var json: JSON { (try? JSON(parsing: data.utf8)) ?? .null }
+  }
+
+  private struct State: Sendable {
+    var answer: Answer?
+    var hasEnded = false
+    var events: [Event] = []
+    var comments: [String] = []
+    var retry: Int?
+    var lastID = ""
+    // Of what is coming in.
+    var line: [UInt8] = []
+    var id: String?
+    var name = ""
+    var data: [String] = []
+  }
+
+  private let state = Mutex(State())
+
+  /// Its head, and nothing of its body unless it was refused.
+  var answer: Answer? { state.withLock { $0.answer } }
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+  var events: [Event] { state.withLock { $0.events } }
+  var comments: [String] { state.withLock { $0.comments } }
+  /// In milliseconds.
+  var retry: Int? { state.withLock { $0.retry } }
+  /// What it would resume from.
+  var lastID: String { state.withLock { $0.lastID } }
+
+  /// What has come so far, and what it would resume from then.
+  var progress: (events: [Event], lastID: String) { state.withLock { ($0.events, $0.lastID) } }
+
+  /// Reads somebody's stream while `body` runs, from when it is open or was refused.
+  ///
+  /// - Parameters:
+  ///   - app: where; else where the phone is.
+  ///   - lastID: to resume from.
+  static func follow<Value: Sendable>(
+    _ phone: Phone, at app: TestApp? = nil, after lastID: String? = nil, token: String? = nil,
+    _ body: (EventStream) async throws -> Value
+  ) async throws -> Value {
+    let stream = EventStream()
+    let client = HTTPClient(configuration: HTTPClient.Configuration())
+    var request = HTTPClientRequest(url: "\((app ?? phone.app).url)/api/v1/notifications/stream")
+    request.headers.add(name: "Authorization", value: "Bearer \(token ?? phone.accessToken)")
+    if let lastID { request.headers.add(name: "Last-Event-ID", value: lastID) }
+    let reading = Task { [request] in await stream.read(request, client) }
+    func hangUp() async {
+      reading.cancel()
+      await reading.value
+      try? await client.shutdown()
+    }
+    do {
+      try await eventually { stream.hasEnded || !stream.comments.isEmpty }
+      let value = try await body(stream)
+      await hangUp()
+      return value
+    } catch {
+      await hangUp()
+      throw error
+    }
+  }
+
+  private func read(_ request: HTTPClientRequest, _ client: HTTPClient) async {
+    do {
+      let response = try await client.execute(request, timeout: .seconds(30))
+      let (status, headers) = (Int(response.status.code), response.headers.map { (name: $0.name, value: $0.value) })
+      guard status == 200 else {
+        let bytes = try await response.body.collect(upTo: 1 << 20)
+        state.withLock {
+          $0.answer = Answer(status: status, headers: headers, body: String(buffer: bytes))
+          $0.hasEnded = true
+        }
+        return
+      }
+      state.withLock { $0.answer = Answer(status: status, headers: headers, body: "") }
+      for try await bytes in response.body {
+        state.withLock { state in for byte in bytes.readableBytesView { Self.take(byte, &state) } }
+      }
+    } catch {
+      // Hung up on, by either side.
+    }
+    state.withLock { $0.hasEnded = true }
+  }
+
+  private static func take(_ byte: UInt8, _ state: inout State) {
+    guard byte == UInt8(ascii: "\n") else {
+      state.line.append(byte)
+      return
+    }
+    let line = String(decoding: state.line, as: UTF8.self)
+    state.line = []
+    if line.isEmpty { return dispatch(&state) }
+    let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    let value = parts.count > 1 ? parts[1].hasPrefix(" ") ? String(parts[1].dropFirst()) : parts[1] : ""
+    switch parts[0] {
+    case "": state.comments.append(value)
+    case "id": state.id = value
+    case "event": state.name = value
+    case "data": state.data.append(value)
+    case "retry": state.retry = Int(value)
+    default: break
+    }
+  }
+
+  private static func dispatch(_ state: inout State) {
+    if let id = state.id { state.lastID = id }
+    if !state.data.isEmpty {
+      state.events.append(
+        Event(id: state.lastID, name: state.name, data: state.data.joined(separator: "\n")))
+    }
+    (state.name, state.data) = ("", [])
+  }
+
+  /// The whole events in what a connection has taken in of a stream, cut anywhere.
+  static func events(in text: String) -> [Event] {
+    var state = State()
+    let lines = text.components(separatedBy: "\r\n")
+    guard let head = lines.firstIndex(of: "") else { return [] }
+    // The length of each chunk stands on a line before it.
+    for (index, chunk) in lines[(head + 1)...].enumerated() where !index.isMultiple(of: 2) {
+      for byte in chunk.utf8 { take(byte, &state) }
+    }
+    return state.events
+  }
+}
+
+extension TestApp {
+  /// The numbers of somebody's notifications in the stream, and their ids, in the inbox's order.
+  func inbox(of phone: Phone) async throws -> [(number: String, id: String)] {
+    let rows = try await database.rows(
+      "SELECT filed_at, id FROM notifications WHERE recipient_id = \(phone.userID) ORDER BY filed_at")
+    return try rows.map { row in
+      let (place, id): (Timestamp, UUID) = (try row["filed_at"], try row["id"])
+      return (String(place.microseconds), id.uuidString.lowercased())
+    }
+  }
+
+  /// Files notifications into an inbox in one go, as a change does, and of about 600 bytes each.
+  func fileNotifications(_ count: Int, for phone: Phone) async throws {
+    try await database.execute(
+      """
+      WITH stamped AS (
+        UPDATE collection_stamps
+        SET stamp = greatest(clock_timestamp(), stamp + \(count) * interval '1 microsecond')
+        WHERE user_id = \(phone.userID) AND collection = 'notifications'
+        RETURNING stamp
+      )
+      INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, payload)
+      SELECT \(phone.userID), stamp - (\(count) - place) * interval '1 microsecond', uuid_v7(), 'event-cancelled',
+        uuid_v7(), jsonb_build_object('type', 'event-cancelled', 'message', place || repeat(' long', 100))
+      FROM stamped, generate_series(1, \(count)) AS place
+      """)
+  }
+}

@@ -1,0 +1,262 @@
+import Crypto
+import CryptoExtras
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOHTTP2
+import NIOPosix
+import NIOSSL
+import Synchronization
+import Testing
+
+@testable import App
+
+/// Apple's and Google's push services on a port of this machine: speaks HTTP/2 by TLS and nothing else, keeps what it is
+/// sent, and answers as it is told to.
+final class PushServer: Sendable {
+  struct Received: Sendable {
+    let path: String
+    let headers: HTTPHeaders
+    let body: String
+    /// Of the connection that it came by, from 0.
+    let connection: Int
+
+    var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
+
+    func header(_ name: String) -> String? { headers.first(name: name) }
+  }
+
+  enum Reply: Sendable {
+    case answer(Int, String = "", HTTPHeaders = [:])
+    case silence
+    /// GOAWAY: after this request, or before it, whose answer then never comes.
+    case goAway(afterAnswering: Bool)
+  }
+
+  private struct State: Sendable {
+    var port = 0
+    var connections = 0
+    var received: [Received] = []
+  }
+
+  private let state = Mutex(State())
+  private let reply: @Sendable (_ request: Received, _ number: Int) -> Reply
+  /// What a client must trust.
+  private let certificateFile: String
+
+  private init(certificateFile: String, reply: @escaping @Sendable (_ request: Received, _ number: Int) -> Reply) {
+    self.certificateFile = certificateFile
+    self.reply = reply
+  }
+
+  /// Listens while `body` runs, which is given a client that trusts it.
+  ///
+  /// - Parameter reply: to the request of this number among those to the same path, from 1.
+  static func run(
+    answering reply: @escaping @Sendable (_ request: Received, _ number: Int) -> Reply = { _, _ in .answer(200) },
+    _ body: (PushServer, Outgoing) async throws -> Void
+  ) async throws {
+    let material = try await IdentityServer.prepared.value
+    let file = FileManager.default.temporaryDirectory.appending(path: "muster-push-\(UUID().uuidString).pem").path
+    try material.certificate.write(toFile: file, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    let server = PushServer(certificateFile: file, reply: reply)
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(material.certificate.utf8)).map { .certificate($0) },
+      privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(material.certificateKey.utf8), format: .pem)))
+    tls.applicationProtocols = ["h2"]
+    let context = try NIOSSLContext(configuration: tls)
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { server.serve($0, context) }
+      .bind(host: "127.0.0.1", port: 0).get()
+    server.state.withLock { $0.port = channel.localAddress?.port ?? 0 }
+    let outgoing = try Outgoing(trusting: file)
+    do {
+      try await body(server, outgoing)
+    } catch {
+      await outgoing.close()
+      try await channel.close()
+      throw error
+    }
+    await outgoing.close()
+    try await channel.close()
+  }
+
+  // MARK: For tests
+
+  var port: Int { state.withLock { $0.port } }
+  var url: String { "https://127.0.0.1:\(port)" }
+  /// The environment of a worker that pushes here, with Apple's key of ``IdentityServer``.
+  func environment() async throws -> [String: String] {
+    [
+      "MUSTER_APNS_TEAM_ID": "TEAM", "MUSTER_APNS_KEY_ID": "KEY", "MUSTER_APNS_TOPIC": "com.example.muster",
+      "MUSTER_APNS_PRIVATE_KEY": IdentityServer.appleKey.pemRepresentation.replacing("\n", with: "\\n"),
+      "MUSTER_APNS_URL": url, "MUSTER_APNS_SANDBOX_URL": "\(url)/sandbox",
+      "MUSTER_FCM_SERVICE_ACCOUNT": try await serviceAccount(), "MUSTER_FCM_URL": url,
+      "MUSTER_TRUSTED_CERTIFICATES": certificateFile,
+    ]
+  }
+
+  /// A service account's key as Google hands it out, with its tokens to be had here.
+  func serviceAccount() async throws -> String {
+    let key = try #require(try await IdentityServer.prepared.value.keys["first"])
+    let pem = key.pkcs8PEMRepresentation.replacing("\n", with: "\\n")
+    return """
+      {"type": "service_account", "project_id": "muster-test", "private_key_id": "0a1b2c", "private_key": "\(pem)",
+       "client_email": "muster@muster-test.iam.gserviceaccount.com", "client_id": "1", "token_uri": "\(url)/token"}
+      """
+  }
+
+  /// How many there were.
+  var connections: Int { state.withLock { $0.connections } }
+  var received: [Received] { state.withLock { $0.received } }
+
+  /// What was sent to paths that end so.
+  func received(at path: String) -> [Received] { received.filter { $0.path.hasSuffix(path) } }
+
+  // MARK: What it does
+
+  private func serve(_ channel: any Channel, _ context: NIOSSLContext) -> EventLoopFuture<Void> {
+    let connection = state.withLock { state -> Int in
+      state.connections += 1
+      return state.connections - 1
+    }
+    return channel.eventLoop.makeCompletedFuture {
+      let pipeline = channel.pipeline.syncOperations
+      try pipeline.addHandler(NIOSSLServerHandler(context: context))
+      _ = try pipeline.configureHTTP2Pipeline(
+        mode: .server, connectionConfiguration: NIOHTTP2Handler.ConnectionConfiguration(),
+        streamConfiguration: NIOHTTP2Handler.StreamConfiguration()
+      ) { stream in
+        stream.eventLoop.makeCompletedFuture {
+          try stream.pipeline.syncOperations.addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
+          try stream.pipeline.syncOperations.addHandler(Exchange(self, connection: connection))
+        }
+      }
+    }
+  }
+
+  fileprivate func take(_ request: Received) -> Reply {
+    let number = state.withLock { state -> Int in
+      state.received.append(request)
+      return state.received.filter { $0.path == request.path }.count
+    }
+    return reply(request, number)
+  }
+}
+
+/// One request and its answer, on a stream of its own.
+private final class Exchange: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private let server: PushServer
+  private let connection: Int
+  private var head: HTTPRequestHead?
+  private var body = ByteBuffer()
+
+  init(_ server: PushServer, connection: Int) {
+    self.server = server
+    self.connection = connection
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): self.head = head
+    case .body(let part): body.writeImmutableBuffer(part)
+    case .end:
+      guard let head else { return }
+      let request = PushServer.Received(
+        path: head.uri, headers: head.headers, body: String(buffer: body), connection: connection)
+      switch server.take(request) {
+      case .silence: break
+      case .answer(let status, let text, let headers): answer(status, text, headers, context)
+      case .goAway(let isAfterwards):
+        let parent = context.channel.parent
+        let last: HTTP2StreamID = isAfterwards ? .maxID : .rootStream
+        let frame = HTTP2Frame(
+          streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil))
+        parent?.writeAndFlush(frame, promise: nil)
+        if isAfterwards { answer(200, "", [:], context) } else { parent?.close(promise: nil) }
+      }
+    }
+  }
+
+  private func answer(_ status: Int, _ text: String, _ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
+    let head = HTTPResponseHead(version: .http2, status: HTTPResponseStatus(statusCode: status), headers: headers)
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    if !text.isEmpty { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: text)))), promise: nil) }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+  }
+}
+
+// MARK: What is sent there
+
+extension Push {
+  /// One that some event has changed.
+  static func ofEdit(
+    _ title: String = "Picnic", changes: [(field: String, word: String)] = [("startTime", "time"), ("note", "note")],
+    createdAt: Timestamp = .now()
+  ) -> Push {
+    let event = Event.ID.new()
+    return Push(.eventUpdated(event, title, changes: changes), createdAt: createdAt)
+  }
+
+  init(_ notice: Notice, createdAt: Timestamp = .now()) {
+    self.init(
+      id: UUID().uuidString.lowercased(), type: notice.type, subject: notice.subject.uuidString.lowercased(),
+      recipient: User.ID.new().description, payload: notice.payload.text, createdAt: createdAt)
+  }
+}
+
+extension Device {
+  static func iOS(
+    _ token: String = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0",
+    _ environment: Environment = .production, topic: String? = nil
+  ) -> Device {
+    Device(id: .new(), platform: .ios, token: token, environment: environment, topic: topic, sealedSecrets: [])
+  }
+
+  static func android(_ token: String = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvDMExUdFQ3P1") -> Device {
+    Device(id: .new(), platform: .android, token: token, environment: nil, topic: nil, sealedSecrets: [])
+  }
+
+  static func webhook(_ url: String, sealedSecrets: [Data]) -> Device {
+    Device(id: .new(), platform: .webhook, token: url, environment: nil, topic: nil, sealedSecrets: sealedSecrets)
+  }
+}
+
+/// The failure of a delivery that must fail.
+func failure(
+  sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+) async throws -> DeliveryFailure {
+  try await #require(throws: DeliveryFailure.self, sourceLocation: sourceLocation) { try await body() }
+}
+
+/// A clock that stands still until it is told to go on.
+final class StandingClock: Sendable {
+  private let time = Mutex(ContinuousClock.now)
+
+  var now: ContinuousClock.Instant { time.withLock { $0 } }
+
+  func advance(minutes: Int) {
+    time.withLock { $0 += .seconds(minutes * 60) }
+  }
+}
+
+/// The parts of a signed token, verified by nobody yet.
+struct TokenParts {
+  let header: JSON
+  let claims: JSON
+  let signed: Data
+  let signature: Data
+
+  init(_ text: some StringProtocol) throws {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
+    try #require(parts.count == 3)
+    header = try JSON(parsing: try #require(Data(base64URL: parts[0])))
+    claims = try JSON(parsing: try #require(Data(base64URL: parts[1])))
+    signed = Data("\(parts[0]).\(parts[1])".utf8)
+    signature = try #require(Data(base64URL: parts[2]))
+  }
+}
