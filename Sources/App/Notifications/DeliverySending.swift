@@ -168,7 +168,7 @@ extension Delivery {
         case .forgettingTheDevice:
           // Goes with the device, unless that has another token by then.
           receipts.spool(newest.id, for: device.id, step.payload)
-          forget(device, of: newest.recipient)
+          forget(device)
         case .later(let seconds) where !isOver(newest):
           let delay = Self.delay(after: newest.attempts, notBefore: seconds)
           receipts.retry(newest.id, for: device.id, step.payload, after: delay, because: error)
@@ -188,7 +188,7 @@ extension Delivery {
     log(error, newest)
     switch remedy {
     case .forgettingTheDevice where step.devices[0] != nil:
-      if let device = step.devices[0] { forget(device, of: newest.recipient) }
+      if let device = step.devices[0] { forget(device) }
       receipts.release(held)
     case .later(let seconds) where !isOver(newest):
       receipts.finish(held.dropLast())
@@ -203,9 +203,9 @@ extension Delivery {
     chain.rows = []
   }
 
-  private func forget(_ device: Device, of recipient: User.ID) {
+  private func forget(_ device: Device) {
     gone.insert(device.id)
-    receipts.forget(device, of: recipient)
+    receipts.forget(device)
   }
 
   private func bury(_ row: Item, for device: Device.ID?, _ payload: JSONDocument?, because error: String) {
@@ -250,7 +250,7 @@ extension Delivery {
     guard let failure else {
       writeFailures = 0
       for row in written.settled where held[row.id] == row.lease { held[row.id] = nil }
-      for (_, device) in written.gone { gone.remove(device.id) }
+      for device in written.gone { gone.remove(device.id) }
       return
     }
     logger.warning("deliveries cannot be noted", metadata: ["error": "\(failure)"])
