@@ -34,7 +34,7 @@ struct Serve: AsyncParsableCommand {
 
 struct Worker: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Deliver notifications and mails, archive past events, forget what has expired.")
+    abstract: "Deliver notifications and mails, remind of events, archive past ones, forget what has expired.")
 
   @Option(help: "Notifications being sent at once.")
   var concurrency = 16

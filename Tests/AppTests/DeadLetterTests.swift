@@ -43,8 +43,9 @@ import Testing
         INSERT INTO dead_letters (
           id, notification_id, type, recipient_id, subject_id, payload, created_at, attempts
         )
-        SELECT n, uuid_v7(), 'test', md5('r1')::uuid, uuid_v7(), '{"round": 1}', now(), 1
-        FROM generate_series(1, 1203) AS n
+        SELECT nextval(pg_get_serial_sequence('notification_queue', 'id')), uuid_v7(), 'test', md5('r1')::uuid,
+          uuid_v7(), '{"round": 1}', now(), 1
+        FROM generate_series(1, 1203)
         """)
       let refusing = Task { try await app.worker(Recorder { _, _ in throw DeliveryFailure.refused }).run() }
       #expect(try await DeadLetter.retry(in: app.database) == 1203)
@@ -69,7 +70,8 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM notifications") == 2)
       try await app.database.execute(
         """
-        UPDATE notifications SET filed_at = now() - make_interval(days => CASE recipient_id WHEN \(ana.userID) THEN 89 ELSE 91 END)
+        UPDATE notifications
+        SET filed_at = now() - make_interval(days => CASE WHEN recipient_id = \(ana.userID) THEN 89 ELSE 91 END)
         """)
       func stamp(_ phone: Phone) async throws -> Timestamp? {
         try await app.value(

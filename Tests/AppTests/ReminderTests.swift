@@ -127,7 +127,10 @@ import Testing
   @Test func `a late reminder says soon, and one that is too late says nothing`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      for (minutes, message) in [(51, "“Picnic” starts in an hour."), (49, "“Picnic” starts soon."), (-1, nil)] {
+      let cases: [(minutes: Int, message: String?)] = [
+        (51, "“Picnic” starts in an hour."), (49, "“Picnic” starts soon."), (-1, nil),
+      ]
+      for (minutes, message) in cases {
         let event = try await ana.createEvent()["id"].string ?? ""
         try await makeDue(event, startingIn: minutes, app)
         #expect(try await remind(app) == 1)
@@ -152,9 +155,9 @@ import Testing
       for event in events { try await makeDue(event, app) }
       let all = events
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<4 { group.addTask { try await remind(app) } }
+        for _ in 0..<4 { group.addTask { _ = try await remind(app) } }
         for (index, event) in all.enumerated() {
-          group.addTask { try await guests[index].answer("declined", to: event) }
+          group.addTask { _ = try await guests[index].answer("declined", to: event) }
         }
         try await group.waitForAll()
       }

@@ -82,17 +82,14 @@ public enum DeadLetter {
 extension Device {
   /// Forgets devices whose session has ended, which are told nothing any more.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
+    let left: SQL = """
+      SELECT d.id
+      FROM sessions AS s
+      JOIN devices AS d ON d.session_id = s.id
+      WHERE s.ended_at IS NOT NULL
+      LIMIT \(limit)
       """
-      DELETE FROM devices WHERE id IN (
-        SELECT d.id
-        FROM sessions AS s
-        JOIN devices AS d ON d.session_id = s.id
-        WHERE s.ended_at IS NOT NULL
-        LIMIT \(limit)
-        FOR UPDATE OF d SKIP LOCKED
-      )
-      """)[0].affected
+    return try await database.batch(Device.forgetting(where: "id IN (\(left))"))[0].count
   }
 }
 

@@ -13,7 +13,7 @@ struct Receipts: Sendable {
   private(set) var retried: [Retried] = []
   private(set) var released: [Held] = []
   /// Devices that their providers do not know any more.
-  private(set) var gone: [(recipient: User.ID, device: Device)] = []
+  private(set) var gone: [Device] = []
 
   /// For one device, in place of the finished row of this id.
   struct Own: Sendable {
@@ -56,7 +56,7 @@ struct Receipts: Sendable {
 
   mutating func finish(_ rows: some Sequence<Held>) { finished += rows }
   mutating func release(_ rows: some Sequence<Held>) { released += rows }
-  mutating func forget(_ device: Device, of recipient: User.ID) { gone.append((recipient, device)) }
+  mutating func forget(_ device: Device) { gone.append(device) }
 
   /// - Parameter row: finished beside it.
   mutating func bury(_ row: Int64, for device: Device.ID?, _ payload: JSONDocument?, because error: String) {
@@ -177,27 +177,9 @@ struct Receipts: Sendable {
     """
   }
 
-  /// Forgets devices, unless they have been given another token meanwhile, and what waits for them alone. The queue's
-  /// rows are locked before the devices, as by a deletion.
+  /// Forgets devices, unless they have been given another token meanwhile, and what waits for them alone.
   private func forgetDevices(in database: Database) async throws {
-    let ids = gone.map(\.device.id)
-    let tokens = gone.map(\.device.token)
-    let recipients = gone.map(\.recipient)
-    let theirs: SQL = """
-      FROM unnest(\(ids), \(recipients)) AS gone (id, recipient_id)
-      JOIN notification_queue AS q ON q.recipient_id = gone.recipient_id AND q.device_id = gone.id
-      """
-    try await database.batch(
-      NotificationQueue.byIndex,
-      "WITH locked AS MATERIALIZED (SELECT q.id \(theirs) ORDER BY q.id FOR UPDATE OF q) SELECT count(*) FROM locked",
-      """
-      DELETE FROM devices AS d USING unnest(\(ids), \(tokens)) AS gone (id, token)
-      WHERE d.id = gone.id AND d.token = gone.token
-      """,
-      """
-      DELETE FROM notification_queue WHERE id IN (
-        SELECT q.id \(theirs) WHERE NOT EXISTS (SELECT 1 FROM devices WHERE id = q.device_id)
-      )
-      """)
+    let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)))"
+    try await database.batch(NotificationQueue.byIndex, Device.forgetting(where: "(id, token) IN (\(these))"))
   }
 }
