@@ -55,8 +55,8 @@ public final class Change: Querying {
   }
 
   /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, and costs no round trip.
-  func write(_ statement: SQL) {
-    transaction.write(statement)
+  func write(_ statement: SQL) throws {
+    try transaction.write(statement)
   }
 
   /// These collections' GET answers differently for these users from this commit on.
@@ -267,12 +267,14 @@ extension Database {
   ///
   /// - Returns: the rows of `reading`.
   func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
-    let (wakesWorkers, rows) = try await transaction(repeating: true, endingWith: reading) { transaction in
+    let (wakesWorkers, answers) = try await transactionWithAnswers(repeating: true) { transaction in
       let change = Change(transaction)
       try await body(change)
+      // Before the stamps, whose locks many others wait for.
+      transaction.atCommit(reading)
       return change.finish()
     }
     if wakesWorkers { notify(NotificationQueue.channel) }
-    return rows
+    return answers[0]
   }
 }

@@ -17,6 +17,8 @@ final class Connection: Sendable {
     let deadline: ContinuousClock.Instant
     /// When a server that lives has answered. Later than the deadline of a caller who has asked elsewhere before.
     let limit: ContinuousClock.Instant
+    /// When it has given a first sign of life: the first of several statements has its answer by then.
+    let firstAnswerBy: ContinuousClock.Instant
     /// Of the parameters.
     let bytes: Int
   }
@@ -56,11 +58,15 @@ final class Connection: Sendable {
 
   private final class Prepared {
     let name: String
-    /// What its columns are called, once it has answered. They never change: the server refuses a statement whose would.
-    var columns: [String]?
+    /// What its columns are called, once it has answered. Of statements that are planned they never change: the server
+    /// refuses one whose would. What FETCH or EXECUTE answers is another statement's.
+    var columns: ColumnNames?
+    let keepsColumns: Bool
 
-    init(name: String) {
+    init(name: String, text: String) {
       self.name = name
+      let word = text.prefix { $0.isLetter }
+      keepsColumns = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES", "MERGE"].contains(word.uppercased())
     }
   }
 
@@ -160,7 +166,9 @@ final class Connection: Sendable {
   private static func server(of pg: OpaquePointer) -> String {
     let host = PQhost(pg).map { String(cString: $0) } ?? ""
     let port = PQport(pg).map { String(cString: $0) } ?? ""
-    return "\(host):\(port)"
+    // A name may lead elsewhere by now.
+    let address = PQhostaddr(pg).map { String(cString: $0) } ?? ""
+    return "\(host):\(port) \(address)"
   }
 
   /// Open, nothing under way, and no transaction left open: fit for the next owner.
@@ -191,7 +199,8 @@ final class Connection: Sendable {
     let now = ContinuousClock.now
     let limit = now + timeout
     let call = Call(
-      reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit, bytes: statements.parameterBytes)
+      reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit,
+      firstAnswerBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
     depth.wrappingAdd(1, ordering: .relaxed)
     bytes.wrappingAdd(call.bytes, ordering: .relaxed)
     let isFirst = outbox.withLock { outbox in
@@ -259,7 +268,7 @@ final class Connection: Sendable {
     let count = Int32(key.types.count)
     if naming == .always, prepared == nil, !state.preparing.contains(key), state.prepared.count < Self.maximumPrepared {
       state.names += 1
-      let new = Prepared(name: "s\(state.names)")
+      let new = Prepared(name: "s\(state.names)", text: key.text)
       guard PQsendPrepare(pg, new.name, key.text, count, key.types) == 1 else { return false }
       state.preparing.insert(key)
       steps.append(.prepare(key, new))
@@ -370,8 +379,8 @@ final class Connection: Sendable {
         PQclear(result)
         break
       }
-      let handle = ResultHandle(result, names: prepared?.columns)
-      prepared?.columns = handle.names
+      let handle = ResultHandle(result, columns: prepared?.columns)
+      if let prepared, prepared.keepsColumns { prepared.columns = handle.columns }
       state.batches[0].rows.append(Rows(handle))
     case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
       PQclear(result)
@@ -438,13 +447,13 @@ final class Connection: Sendable {
         }
         var finished: Finished = []
         var isSilent = false
-        for index in state.batches.indices where !state.batches[index].isExpired {
+        for index in state.batches.indices {
           let call = state.batches[index].call
-          guard call.deadline < now else { continue }
+          if call.firstAnswerBy < now, state.lastAnswer < call.sent { isSilent = true }
+          guard call.deadline < now, !state.batches[index].isExpired else { continue }
           state.batches[index].isExpired = true
           let error = PostgresError(.timeout, "no answer within the statement's deadline", mayHaveRun: true)
           finished.append((call.reply, .failure(error)))
-          if call.limit < now, state.lastAnswer < call.sent { isSilent = true }
         }
         // Known before the caller is told, who would find the next dead connection.
         if isSilent { reactor.doubtOthers(than: self) }

@@ -155,7 +155,14 @@ public final class Database: Querying {
         isAllOpen = false
         continue
       }
-      let openDepth = open.depth.load(ordering: .relaxed)
+      var openDepth = open.depth.load(ordering: .relaxed)
+      if openDepth == 0, !open.isTrusted {
+        open.close()
+        isAllOpen = false
+        continue
+      }
+      // Full of large statements, it is the last choice.
+      if open.bytes.load(ordering: .relaxed) >= configuration.maximumWaitingBytes { openDepth = .max - 1 }
       if openDepth < depth { (idlest, depth) = (open, openDepth) }
     }
     // A lane that is not open is opened when the others are busy, but nobody waits for it who need not.
@@ -206,19 +213,15 @@ public final class Database: Querying {
     try await repeated(repeating, on: pool, body).value
   }
 
-  /// The same for a body that ends with a look at what it has done.
+  /// The same for a body that ends with a look at what it has done, in the round trip of COMMIT.
   ///
-  /// - Parameter last: a statement that travels with COMMIT, after those given to ``Transaction/atCommit(_:)``.
-  /// - Returns: what the body returned, and the rows of the last statement.
-  public func transaction<Value: Sendable>(
-    repeating: Bool = false, endingWith last: SQL, _ body: (Transaction) async throws -> Value
-  ) async throws -> (Value, Rows) {
-    let (value, answers) = try await repeated(repeating, on: pool) { transaction in
-      let value = try await body(transaction)
-      transaction.atCommit(last)
-      return value
-    }
-    return (value, answers[answers.count - 1])
+  /// - Returns: what the body returned, and what the statements that it gave to ``Transaction/atCommit(_:)`` have
+  ///   answered, in their order.
+  public func transactionWithAnswers<Value: Sendable>(
+    repeating: Bool = false, _ body: (Transaction) async throws -> Value
+  ) async throws -> (value: Value, answers: [Rows]) {
+    let (value, answers) = try await repeated(repeating, on: pool, body)
+    return (value, answers)
   }
 
   fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
@@ -268,7 +271,7 @@ public final class Database: Querying {
     if failure?.kind == .unknownOutcome || failure?.sqlState == "25006" {
       // A COMMIT may still be under way: hung up on, but never cancelled. Or the server became a standby: whoever takes
       // its place is found by connecting anew.
-      connection.close(isFailure: true)
+      connection.close(isFailure: failure?.sqlState == "25006")
       pool.release(connection)
     } else if connection.depth.load(ordering: .relaxed) > 0 {
       // The caller gave up on a statement that the server is still busy with. Whoever gave up does not wait.

@@ -59,8 +59,8 @@ extension Database {
   ///
   /// Only a hint, on which nothing may depend: it may be lost, also silently, or heard twice. Returns at once and never
   /// fails. Many calls become few: the first is sent at once, and those within 50 ms after it as one when they are over.
-  /// It travels among the reads and waits for no transaction, so call it after the commit that there is to see. Works
-  /// through a pooler, too; hearing it does not. Does nothing once the database is closed, or without lanes.
+  /// It waits for no transaction of the caller's, so call it after the commit that there is to see. Works through a
+  /// pooler, too; hearing it does not. Does nothing once the database is closed.
   ///
   /// - Parameter channel: a name as in `NOTIFY`; at most 63 bytes.
   public func notify(_ channel: String) {
@@ -73,8 +73,8 @@ extension Database {
     while takeHint(to: channel) {
       let next = ContinuousClock.now + .milliseconds(50)
       do {
-        // Allowed in the lanes' read-only sessions, and not a statement that counts: heard twice, it does no harm.
-        _ = try await send(["SELECT pg_notify(\(channel), '')"])
+        // Not among the reads: it waits for whoever commits a NOTIFY at the moment, and those behind it would, too.
+        _ = try await slow.send(["SELECT pg_notify(\(channel), '')"])
       } catch {
         configuration.logger.debug("hint not sent", metadata: ["channel": "\(channel)", "error": "\(error)"])
       }

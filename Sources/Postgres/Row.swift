@@ -93,23 +93,38 @@ public struct Row: Sendable {
   }
 }
 
+/// What a result's columns are called.
+struct ColumnNames: Sendable {
+  let names: [String]
+  let areDistinct: Bool
+
+  fileprivate init(of result: OpaquePointer) {
+    names = (0..<PQnfields(result)).map { String(cString: PQfname(result, $0)) }
+    areDistinct = Set(names).count == names.count
+  }
+}
+
 /// Owns a libpq result and frees it with its last reader.
 // Sendable by hand: libpq's accessors only read, and nothing writes to a result after it was received.
 final class ResultHandle: @unchecked Sendable {
   let pointer: OpaquePointer
   let count: Int
-  let names: [String]
+  let columns: ColumnNames
   /// Columns are mostly read in their order: the one behind the last is looked at first. Any value is right.
   private let likely = Atomic(0)
 
-  /// - Parameter names: the columns', where they are known from an earlier result of the same statement.
-  init(_ pointer: OpaquePointer, names known: [String]? = nil) {
+  /// - Parameter columns: nil where they are not known from an earlier result of the same statement.
+  init(_ pointer: OpaquePointer, columns known: ColumnNames? = nil) {
     self.pointer = pointer
     count = Int(PQntuples(pointer))
-    names = known ?? (0..<PQnfields(pointer)).map { String(cString: PQfname(pointer, $0)) }
+    columns = known ?? ColumnNames(of: pointer)
   }
 
+  var names: [String] { columns.names }
+
+  /// Of several columns of one name the first.
   func place(of name: String) -> Int? {
+    guard columns.areDistinct else { return names.firstIndex(of: name) }
     var place = likely.load(ordering: .relaxed)
     if place >= names.count || names[place] != name {
       guard let found = names.firstIndex(of: name) else { return nil }

@@ -13,6 +13,8 @@ public final class Transaction: Querying {
     var phase = Phase.fresh
     /// Waiting for a statement to travel with.
     var written: [SQL] = []
+    /// Why one of them can never be sent, nor what comes after it.
+    var problem: PostgresError?
     var last: [SQL] = []
   }
 
@@ -43,6 +45,7 @@ public final class Transaction: Querying {
     let (reply, count) = try state.withLock { state in
       switch state.phase {
       case .fresh, .begun:
+        if let problem = state.problem { throw problem }
         let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
         (state.phase, state.written) = (.begun, [])
         let timeout = database.configuration.timeout(of: before.count + statements.count)
@@ -75,8 +78,14 @@ public final class Transaction: Querying {
   }
 
   /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, whose call throws its error.
-  public func write(_ statement: SQL) {
-    state.withLock { $0.written.append(statement) }
+  ///
+  /// - Throws: ``PostgresError`` of kind `misuse` after the transaction's end.
+  public func write(_ statement: SQL) throws {
+    try state.withLock { state in
+      guard state.phase != .ended else { throw PostgresError(.misuse, "the transaction has ended") }
+      state.problem = state.problem ?? statement.problem
+      state.written.append(statement)
+    }
   }
 
   /// Statements to run last, in the round trip of COMMIT. Their errors roll everything back.
@@ -92,6 +101,7 @@ public final class Transaction: Querying {
   func commit() async throws -> [Rows] {
     let (reply, count) = try state.withLock { state -> (Reply<[Rows]>?, Int) in
       guard state.phase != .uncertain else { throw Self.uncertain }
+      if let problem = state.problem { throw problem }
       if state.phase == .fresh, state.written.isEmpty, state.last.isEmpty {
         state.phase = .ended
         return (nil, 0)
@@ -139,7 +149,7 @@ public final class Transaction: Querying {
   func abandon() async {
     state.withLock { $0.phase = .ended }
     guard await connection.cancelRunning(within: .seconds(2)) else {
-      connection.close(isFailure: true)
+      connection.close()
       return
     }
     do {

@@ -119,6 +119,33 @@ struct DecodingTests {
     }
   }
 
+  @Test("Of several columns of one name the first is meant, whatever was read before")
+  func doubledNames() async throws {
+    try await withDatabase { database, _ in
+      for _ in 0..<2 {
+        let rows = try await database.rows("SELECT n AS a, n * 10 AS b, n * 100 AS a FROM generate_series(1, 3) AS n")
+        for (number, row) in rows.enumerated() {
+          #expect(try row["a"] == number + 1)
+          #expect(try row["b"] == (number + 1) * 10)
+          #expect(try row["a"] == number + 1)
+        }
+      }
+    }
+  }
+
+  @Test("What a cursor answers has the cursor's columns, under one text after another")
+  func cursorColumns() async throws {
+    try await withDatabase(configure: { $0.connections = 1 }) { database, _ in
+      for (query, columns): (SQL, [String]) in [("SELECT 1 AS x", ["x"]), ("SELECT 2 AS y, 3 AS z", ["y", "z"])] {
+        try await database.transaction { transaction in
+          try await transaction.rows("DECLARE c CURSOR FOR \(query)")
+          let row = try #require(try await transaction.first("FETCH ALL FROM c"))
+          for (place, name) in columns.enumerated() { #expect(try row.place(of: name) == place) }
+        }
+      }
+    }
+  }
+
   @Test("Arrays of another kind, of several dimensions, and what is no array")
   func arrays() async throws {
     let setUp = "CREATE TYPE pair AS (a bigint, b bigint); CREATE TYPE long AS ENUM ('a label of many characters')"

@@ -147,26 +147,25 @@ struct TransactionTests {
   func written() async throws {
     let setUp = "CREATE TABLE log (step bigserial, text text UNIQUE)"
     try await withDatabase(setUp) { database, server in
-      let (_, last) = try await database.transaction(
-        endingWith: "SELECT string_agg(text, ' ' ORDER BY step) AS all FROM log"
-      ) {
-        transaction in
-        transaction.write("INSERT INTO log (text) VALUES ('first')")
+      let (_, answers) = try await database.transactionWithAnswers { transaction in
+        try transaction.write("INSERT INTO log (text) VALUES ('first')")
         transaction.atCommit("INSERT INTO log (text) VALUES ('fourth')")
         let count: Int? = try await transaction.value("SELECT count(*) FROM log")
         #expect(count == 1)
-        transaction.write("INSERT INTO log (text) VALUES ('second')")
-        transaction.write("INSERT INTO log (text) VALUES ('third')")
+        try transaction.write("INSERT INTO log (text) VALUES ('second')")
+        try transaction.write("INSERT INTO log (text) VALUES ('third')")
+        transaction.atCommit("SELECT string_agg(text, ' ' ORDER BY step) AS all FROM log")
       }
-      #expect(try last.first?["all"] == "first second third fourth")
-      try await database.transaction { $0.write("INSERT INTO log (text) VALUES ('alone')") }
+      #expect(answers.count == 2)
+      #expect(try answers[1].first?["all"] == "first second third fourth")
+      try await database.transaction { try $0.write("INSERT INTO log (text) VALUES ('alone')") }
       #expect(try await server.value("SELECT count(*) FROM log WHERE text = 'alone'") == 1)
 
       for isLast in [false, true] {
         let error = try await postgresError {
           try await database.transaction { transaction in
-            transaction.write("INSERT INTO log (text) VALUES ('fifth')")
-            transaction.write("INSERT INTO log (text) VALUES ('first')")
+            try transaction.write("INSERT INTO log (text) VALUES ('fifth')")
+            try transaction.write("INSERT INTO log (text) VALUES ('first')")
             if !isLast { try await transaction.rows("SELECT 1") }
           }
         }
@@ -174,6 +173,23 @@ struct TransactionTests {
         #expect(!error.mayHaveRun)
       }
       #expect(try await server.value("SELECT count(*) FROM log WHERE text = 'fifth'") == 0)
+    }
+  }
+
+  @Test("A written statement that cannot be sent ends the transaction, whatever the body makes of it")
+  func unsendable() async throws {
+    try await withDatabase(Self.notes) { database, server in
+      let error = try await postgresError {
+        try await database.transaction { transaction in
+          try transaction.write("INSERT INTO notes VALUES (1, 'a')")
+          try transaction.write("INSERT INTO notes VALUES (2, \("a\0"))")
+          for id in 3...4 { _ = try? await transaction.rows("INSERT INTO notes VALUES (\(id), 'b')") }
+        }
+      }
+      #expect(error.kind == .invalidParameter)
+      #expect(try await ids(server) == [])
+      let late = try await database.transaction { $0 }
+      #expect(throws: PostgresError.self) { try late.write("INSERT INTO notes VALUES (5, 'a')") }
     }
   }
 

@@ -159,7 +159,7 @@ public struct Event: Sendable {
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
-    change.write(
+    try change.write(
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
@@ -192,7 +192,7 @@ public struct Event: Sendable {
     guard !differences.isEmpty else { return }
     // Of a start that has not moved nobody is reminded twice.
     let remindAt: SQL = new.startTime == old.startTime ? "remind_at" : "\(new.remindAt())"
-    change.write(
+    try change.write(
       """
       UPDATE events
       SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
@@ -220,7 +220,7 @@ public struct Event: Sendable {
     if try row["status"] == Status.cancelled { return }
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
-    change.write(
+    try change.write(
       """
       UPDATE events
       SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
@@ -321,6 +321,8 @@ public struct Event: Sendable {
         ) AS counted
         WHERE before < 10000
       )
+      -- Asked again of the row as it is once locked: it may just have been put off.
+      AND live_until <= \(now)
       FOR NO KEY UPDATE SKIP LOCKED
       """)
     let ids: [ID] = try rows.map { try $0["id"] }

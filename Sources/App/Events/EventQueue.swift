@@ -87,6 +87,7 @@ final class EventQueue: Sendable {
 extension Dependencies {
   /// Runs and commits a verb on one event, which waits for its turn before it takes a connection.
   ///
+  /// - Parameter body: refuses whoever does not see the event, before and after it.
   /// - Returns: the event as the verb leaves it, for who did it.
   /// - Throws: ``AppError/eventNotFound`` rather than let somebody wait who may not see the event, or the body's errors.
   func change(

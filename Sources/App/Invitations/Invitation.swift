@@ -74,8 +74,9 @@ struct Invitation: Sendable {
     guard total + new.count <= maximumGuests else {
       throw AppError.invalid(field, "must not bring the event beyond \(maximumGuests) guests")
     }
-    change.write("INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id")
-    change.write("UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)")
+    try change.write(
+      "INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id")
+    try change.write("UPDATE events SET invited_count = invited_count + \(new.count) WHERE id = \(event)")
     guard let hostRow = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
     else { throw AppError.userNotFound }
     change.touch(.events, of: host)
@@ -125,7 +126,8 @@ struct Invitation: Sendable {
     try Event.checkIsOpen(eventRow)
     let (old, title): (Status, String) = (try invitation["status"], try eventRow["title"])
     let (capacity, waiting): (Int?, Int) = (try eventRow["capacity"], try eventRow["waitlisted_count"])
-    let isFull = try capacity.map { try eventRow["going_count"] >= $0 } ?? false
+    // Where somebody waits although a place is free, which is so once the event is over, nobody passes them.
+    let isFull = try waiting > 0 || (capacity.map { try eventRow["going_count"] >= $0 } ?? false)
     let new = answer == .going && old != .going && isFull ? .waitlisted : answer
     guard new != old else { return }
     // Who asks later waits behind everybody else, even if two ask in the same microsecond or the clock was set back.
@@ -138,12 +140,12 @@ struct Invitation: Sendable {
         WHERE event_id = \(event) AND status = 'waitlisted'
       ))
       """
-    change.write(
+    try change.write(
       """
       UPDATE invitations SET status = \(new), answered_at = \(time)
       WHERE event_id = \(event) AND user_id = \(guest)
       """)
-    change.write(
+    try change.write(
       """
       UPDATE events
       SET \(unescaped: old.rawValue)_count = \(unescaped: old.rawValue)_count - 1,

@@ -344,7 +344,8 @@ struct Model {
     guard let index = invitation(of: person, to: event) else { return events[event].host == person ? [409] : [404] }
     if events[event].isClosed { return [409] }
     let old = invitations[index].status
-    let isFull = places(of: event).map { $0 <= 0 } ?? false
+    let isAwaited = invitations.contains { $0.event == event && $0.status == "waitlisted" }
+    let isFull = isAwaited || (places(of: event).map { $0 <= 0 } ?? false)
     let new = status == "going" && old != "going" && isFull ? "waitlisted" : status
     if new == old { return [200] }
     clock += 1
