@@ -7,6 +7,8 @@ struct Page: Sendable {
   var cursor: Cursor?
 
   static let limits = 1...100
+  /// All that ``Whole`` has room for, and one page more tells that there is no room: no item is shorter than 132 bytes.
+  static let whole = Page(limit: Whole.maximumLength / 132)
 }
 
 /// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
