@@ -11,114 +11,10 @@ counts from when they were due: a server that stalls is charged for all that wai
 import argparse
 import collections
 import datetime
-import json
-import multiprocessing
 import random
-import socket
-import threading
 import time
-import urllib.parse
 
-
-class Connection:
-    """Keeps one connection and sends whole requests on it."""
-
-    def __init__(self, address):
-        self.address = address
-        self.socket = None
-        self.left = b""
-
-    def send(self, request):
-        """The status of the answer; 0 if there was none."""
-        try:
-            if self.socket is None:
-                self.left = b""
-                self.socket = socket.create_connection(self.address, timeout=30)
-                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.socket.sendall(request)
-            return self.receive()
-        except OSError:
-            if self.socket is not None:
-                self.socket.close()
-            self.socket = None
-            return 0
-
-    def receive(self):
-        data = self.left
-        while (end := data.find(b"\r\n\r\n")) < 0:
-            data += self.more()
-        head = data[:end].decode("latin-1").lower()
-        length = int(head.split("content-length:", 1)[1].split("\r\n", 1)[0])
-        whole = end + 4 + length
-        while len(data) < whole:
-            data += self.more()
-        self.left = data[whole:]
-        return int(head.split(" ", 2)[1])
-
-    def more(self):
-        data = self.socket.recv(65536)
-        if not data:
-            raise ConnectionError("closed")
-        return data
-
-
-def post(path, body, token=None):
-    body = json.dumps(body).encode()
-    head = [f"POST {path} HTTP/1.1", "Host: benchmark", "Content-Type: application/json", f"Content-Length: {len(body)}"]
-    if token:
-        head.append(f"Authorization: Bearer {token}")
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
-
-
-def run(address, requests, rate, seconds, callers):
-    """Sends at a fixed rate. Each caller takes the next request that is due; while all are busy, requests are late, and
-    their time runs.
-
-    Returns (milliseconds since it was due, status) for each, and how late the last one left."""
-    total = int(rate * seconds)
-    taken = iter(range(total))
-    lock = threading.Lock()
-    results = []
-    start = time.perf_counter() + 0.2
-    sent_last = start
-
-    def call():
-        nonlocal sent_last
-        connection = Connection(address)
-        while True:
-            with lock:
-                number = next(taken, None)
-            if number is None:
-                return
-            due = start + number / rate
-            if (pause := due - time.perf_counter()) > 0:
-                time.sleep(pause)
-            sent_last = max(sent_last, time.perf_counter())
-            status = connection.send(requests[number % len(requests)])
-            results.append(((time.perf_counter() - due) * 1000, status))
-
-    threads = [threading.Thread(target=call, daemon=True) for _ in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results, sent_last - (start + total / rate)
-
-
-def in_process(pipe, *arguments):
-    pipe.send(run(*arguments))
-
-
-def start(*arguments):
-    """A process of its own: no generator waits for the other's interpreter."""
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(target=in_process, args=(theirs, *arguments))
-    process.start()
-    return lambda: (ours.recv(), process.join())[0]
-
-
-def percentile(sample, share):
-    return sorted(sample)[min(len(sample) - 1, int(len(sample) * share))]
+from load_client import address_of, percentile, read_tokens, request, start
 
 
 def main():
@@ -132,20 +28,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=15, help="of each turn")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    address = urllib.parse.urlsplit(arguments.url)
-    address = (address.hostname, address.port)
+    address = address_of(arguments.url)
 
     validations = []
-    with open(arguments.tokens) as file:
-        for line in file:
-            user, _, token = line.split()
-            day = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=len(validations) % 200)
-            stamp = day.strftime("%Y-%m-%dT%H:00:00Z")
-            claims = {name: stamp for name in ("friends", "events", "friendRequests", "invitations")}
-            validations.append(post(f"/api/v1/cache/validate/{user}", claims, token))
+    for user, _, token in read_tokens(arguments.tokens):
+        day = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=len(validations) % 200)
+        stamp = day.strftime("%Y-%m-%dT%H:00:00Z")
+        claims = {name: stamp for name in ("friends", "events", "friendRequests", "invitations")}
+        validations.append(request("POST", f"/api/v1/cache/validate/{user}", claims, token))
     with open(arguments.known) as file:
         logins = [
-            post("/api/v1/auth/login", {"login": line.strip(), "password": arguments.password})
+            request("POST", "/api/v1/auth/login", {"login": line.strip(), "password": arguments.password})
             for line in file if line.strip()
         ]
     random.seed(1)

@@ -6,9 +6,13 @@ struct Page: Sendable {
   var limit = 50
   var cursor: Cursor?
 
+  /// Whether only all of it is wanted: read in any order, so that it ends where there turns out to be too much, and sorted
+  /// when it is complete.
+  var isWhole = false
+
   static let limits = 1...100
-  /// All that ``Whole`` has room for, and one page more tells that there is no room: no item is shorter than 132 bytes.
-  static let whole = Page(limit: Whole.maximumLength / 132)
+  /// As many items as ``Whole`` may hold: none is shorter than 132 bytes.
+  static let whole = Page(limit: Whole.maximumLength / 132, isWhole: true)
 }
 
 /// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
@@ -78,6 +82,9 @@ struct Keyset: Sendable {
   let time: SQL
   let id: SQL
   let order: Order
+  /// What is joined to the page only, which is `page` there, with `cursor_time` and `cursor_id`. With thousands of items,
+  /// looking up what belongs to each of them would be most of the cost.
+  var join: SQL?
 
   fileprivate func select(_ page: Page) throws -> SQL {
     var rest: SQL = ""
@@ -85,12 +92,22 @@ struct Keyset: Sendable {
       guard cursor.list == list else { throw AppError.invalid([.foreignCursor]) }
       rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
     }
+    let direction = order.rawValue
+    let sorted: SQL = "ORDER BY cursor_time \(unescaped: direction), cursor_id \(unescaped: direction)"
+    let pageOrder: SQL = page.isWhole ? "" : sorted
     // One more than wanted tells whether there is a next page.
-    return """
-      SELECT \(columns), \(time) AS cursor_time, \(id) AS cursor_id
+    let keys: SQL = """
+      \(time) AS cursor_time, \(id) AS cursor_id
       FROM \(source) \(rest)
-      ORDER BY cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)
+      \(pageOrder)
       LIMIT \(page.limit + 1)
+      """
+    guard let join else { return "SELECT \(columns), \(keys)" }
+    return """
+      SELECT \(columns), page.cursor_time, page.cursor_id
+      FROM (SELECT \(keys)) AS page
+      \(join)
+      \(sorted)
       """
   }
 }
