@@ -64,7 +64,7 @@ import Testing
   }
 
   /// Makes a stamp what it is said to be.
-  private func set(_ collection: App.Collection, of phone: Phone, to stamp: Timestamp) async throws {
+  private func setStamp(_ collection: App.Collection, of phone: Phone, to stamp: Timestamp) async throws {
     try await phone.app.database.execute(
       """
       UPDATE collection_stamps SET stamp = \(stamp)
@@ -82,7 +82,7 @@ import Testing
       let ana = try await app.signUp("ana")
       let stamp = try #require(Timestamp(rfc3339: text))
       for collection in Phone.everyCollection {
-        try await set(collection, of: ana, to: stamp)
+        try await setStamp(collection, of: ana, to: stamp)
         let copy = try await ana.copy(of: collection)
         #expect(copy.stamp == text)
         #expect(try await ana.stale([collection: text]) == [])
@@ -102,7 +102,7 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       func isFresh(_ claim: String) async throws -> Bool { try await ana.stale([.friends: claim]) == [] }
-      try await set(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2024-05-01T18:00:00Z")))
+      try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2024-05-01T18:00:00Z")))
       for length in 1...12 {
         // A little more than a minute later; what lies below the microsecond is cut off.
         let claim = "2024-05-01T18:01:00.\(String(repeating: "0", count: length - 1))1Z"
@@ -123,13 +123,13 @@ import Testing
         #expect(try await isFresh(claim) == fresh, "\(claim)")
       }
       // A leap second is the second after it.
-      try await set(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2016-12-31T23:58:59.500000Z")))
+      try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2016-12-31T23:58:59.500000Z")))
       for (claim, fresh) in [
         ("2016-12-31T23:59:59Z", false), ("2016-12-31T23:59:60Z", true), ("2017-01-01T00:59:60+01:00", true),
       ] {
         #expect(try await isFresh(claim) == fresh, "\(claim)")
       }
-      try await set(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2017-01-01T00:00:00.250000Z")))
+      try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2017-01-01T00:00:00.250000Z")))
       #expect(try await isFresh("2016-12-31T23:59:60.250000Z"))
     }
   }
