@@ -127,13 +127,13 @@ struct CachingPhone {
       let verdict = try HeldVerdict(collection, in: answer)
       let held = copies[collection]
       if verdict.isFresh {
-        guard let held, held.stamp == verdict.stamp else {
+        guard let copy = held, copy.stamp == verdict.stamp else {
           history.report("\(name(collection)): \(held?.stamp ?? "nothing") is called fresh at \(verdict.stamp)")
           continue
         }
-        let now = try await look(at: collection, held)
-        if now.stamp == held.stamp, now.items != held.items {
-          history.report("\(name(collection)): stale called fresh at \(now.stamp): \(held.items) and now \(now.items)")
+        let now = try await look(at: collection, copy)
+        if now.stamp == copy.stamp, now.items != copy.items {
+          history.report("\(name(collection)): stale called fresh at \(now.stamp): \(copy.items) and now \(now.items)")
         }
         keep(now, collection)
       } else {
