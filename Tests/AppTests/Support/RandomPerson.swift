@@ -52,9 +52,10 @@ struct RandomPerson {
       case .invite: 8
       case .rename, .unblock: 7
       case .create: 6
+      case .decline, .cancelRequest: 4
       case .block, .unfriend, .withdraw: 3
-      case .decline, .cancelRequest, .cancelEvent, .putPicture, .removePicture: 2
-      case .writeBio, .archive: 1
+      case .cancelEvent, .putPicture, .removePicture, .archive: 2
+      case .writeBio: 1
       }
     }
   }
