@@ -4,6 +4,18 @@ import multiprocessing
 import socket
 import threading
 import time
+import urllib.parse
+
+
+def address_of(url):
+    parts = urllib.parse.urlsplit(url)
+    return parts.hostname, parts.port
+
+
+def read_tokens(path):
+    """Triples of user, event and access token, as `muster seed load --tokens` writes them."""
+    with open(path) as file:
+        return [tuple(line.split()) for line in file if line.strip()]
 
 
 class Connection:

@@ -13,9 +13,8 @@ import collections
 import datetime
 import random
 import time
-import urllib.parse
 
-from generator import percentile, request, run, start
+from generator import address_of, percentile, read_tokens, request, run, start
 
 
 def main():
@@ -29,17 +28,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=15, help="of each turn")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    address = urllib.parse.urlsplit(arguments.url)
-    address = (address.hostname, address.port)
+    address = address_of(arguments.url)
 
     validations = []
-    with open(arguments.tokens) as file:
-        for line in file:
-            user, _, token = line.split()
-            day = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=len(validations) % 200)
-            stamp = day.strftime("%Y-%m-%dT%H:00:00Z")
-            claims = {name: stamp for name in ("friends", "events", "friendRequests", "invitations")}
-            validations.append(request("POST", f"/api/v1/cache/validate/{user}", claims, token))
+    for user, _, token in read_tokens(arguments.tokens):
+        day = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=len(validations) % 200)
+        stamp = day.strftime("%Y-%m-%dT%H:00:00Z")
+        claims = {name: stamp for name in ("friends", "events", "friendRequests", "invitations")}
+        validations.append(request("POST", f"/api/v1/cache/validate/{user}", claims, token))
     with open(arguments.known) as file:
         logins = [
             request("POST", "/api/v1/auth/login", {"login": line.strip(), "password": arguments.password})

@@ -63,6 +63,77 @@ import Testing
     }
   }
 
+  /// Makes a stamp what it is said to be.
+  private func setStamp(_ collection: App.Collection, of phone: Phone, to stamp: Timestamp) async throws {
+    try await phone.app.database.execute(
+      """
+      UPDATE collection_stamps SET stamp = \(stamp)
+      WHERE user_id = \(phone.userID) AND collection = \(collection)::collection
+      """)
+  }
+
+  /// The last of them is so far from 1970 that a floating-point number of seconds no longer tells its neighbours apart.
+  @Test(arguments: [
+    "2026-05-01T18:00:00.000000Z", "2026-05-01T17:59:59.999999Z", "2026-12-31T23:59:59.123456Z",
+    "1999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999998Z",
+  ])
+  func `stamps a microsecond apart are told apart from the database to the phone and back`(text: String) async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let stamp = try #require(Timestamp(rfc3339: text))
+      for collection in Phone.everyCollection {
+        try await setStamp(collection, of: ana, to: stamp)
+        let copy = try await ana.copy(of: collection)
+        #expect(copy.stamp == text)
+        #expect(try await ana.stale([collection: text]) == [])
+        let path = Phone.wholePath(of: collection)
+        #expect(try await ana.send("GET", path, headers: [copy.ifNoneMatch]).status == 304)
+        for offset in [-1, 1] as [Int64] {
+          let neighbour = Timestamp(microseconds: stamp.microseconds + offset).rfc3339(microseconds: true)
+          #expect(try await ana.stale([collection: neighbour]) == [collection], "\(neighbour)")
+          let tag = HeldCopy(stamp: neighbour, items: "").ifNoneMatch
+          #expect(try await ana.send("GET", path, headers: [tag]).status == 200, "\(neighbour)")
+        }
+      }
+    }
+  }
+
+  @Test func `clocks of phones are read with any offset and any fraction, six digits being no clock`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      func isFresh(_ claim: String) async throws -> Bool { try await ana.stale([.friends: claim]) == [] }
+      try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2024-05-01T18:00:00Z")))
+      for length in 1...12 {
+        // A little more than a minute later; what lies below the microsecond is cut off.
+        let claim = "2024-05-01T18:01:00.\(String(repeating: "0", count: length - 1))1Z"
+        #expect(try await isFresh(claim) == (length < 6), "\(claim)")
+        let zeros = "2024-05-01T18:00:00.\(String(repeating: "0", count: length))Z"
+        #expect(try await isFresh(zeros) == (length == 6), "\(zeros)")
+        let later = "2024-05-01T18:01:01.\(String(repeating: "9", count: length))Z"
+        #expect(try await isFresh(later) == (length != 6), "\(later)")
+      }
+      for (claim, fresh) in [
+        ("2024-05-01T18:01:00Z", false), ("2024-05-01T18:01:01Z", true), ("2024-05-01t18:01:01z", true),
+        ("2024-05-01 18:01:01Z", true), ("2024-05-01T20:01:01+02:00", true), ("2024-05-01T20:01:00+02:00", false),
+        ("2024-05-01T12:31:01-05:30", true), ("2024-05-02T07:46:01.5+13:45", true),
+        ("2024-05-02T07:45:00.999999999+13:45", false), ("2024-05-01T20:00:00.000000+02:00", true),
+        ("2024-05-01T18:00:00.000000-00:00", true), ("2024-05-01T18:00:00.000000+02:00", false),
+        ("1970-01-01T00:00:00Z", false), ("9999-12-31T23:59:59Z", false), ("9999-12-31T23:59:59.999999Z", false),
+      ] {
+        #expect(try await isFresh(claim) == fresh, "\(claim)")
+      }
+      // A leap second is the second after it.
+      try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2016-12-31T23:58:59.500000Z")))
+      for (claim, fresh) in [
+        ("2016-12-31T23:59:59Z", false), ("2016-12-31T23:59:60Z", true), ("2017-01-01T00:59:60+01:00", true),
+      ] {
+        #expect(try await isFresh(claim) == fresh, "\(claim)")
+      }
+      try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2017-01-01T00:00:00.250000Z")))
+      #expect(try await isFresh("2016-12-31T23:59:60.250000Z"))
+    }
+  }
+
   @Test func `an echoed list answers 304 without being read`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")

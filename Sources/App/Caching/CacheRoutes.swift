@@ -13,15 +13,49 @@ struct CacheRoutes {
     routes.post("cache/validate/{userId}", use: validate)
   }
 
-  /// Tells a phone which of its collections are out of date: one indexed read, whatever their size.
+  private enum Include: String, CaseIterable {
+    case items
+  }
+
+  /// Tells a phone which of its collections are out of date: one indexed read, whatever their size. With `include=items`
+  /// one read more for each that is, which brings the small ones along.
   @Sendable private func validate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     guard context.parameters.get("userId").flatMap({ User.ID($0) }) == me else { throw AppError.notYours }
+    let include = try request.query { $0.word("include", of: Include.allCases) }
     let claims = try Self.claims(try await request.json())
     let now = Timestamp.now()
     let stamps = try await Stamps.read(of: me, in: database)
     guard !stamps.isEmpty else { throw AppError.sessionEnded }
-    return .json(Verdicts(claims: claims, stamps: stamps, now: now))
+    var verdicts = claims.map { name, claim in
+      // A collection that this server does not know cannot be called fresh.
+      let collection = Collection.named[name]
+      let stamp = collection.flatMap { stamps[$0] }
+      let isFresh = stamp.map { claim.isFresh(at: $0, now: now) } ?? false
+      return Verdict(name: name, collection: collection, isFresh: isFresh, stamp: stamp)
+    }
+    if include == .items {
+      for (index, whole) in try await wholes(of: verdicts, for: me) {
+        // Not the stamp that it was judged by: the items may be newer than that.
+        verdicts[index].stamp = whole.stamp
+        verdicts[index].items = whole.items
+      }
+    }
+    return .json(Verdicts(verdicts: verdicts))
+  }
+
+  /// What is stale, by its place among the verdicts. Each is one statement, and they share their way to the database.
+  private func wholes(of verdicts: [Verdict], for user: User.ID) async throws -> [Int: Whole] {
+    let database = database
+    return try await withThrowingTaskGroup(of: (Int, Whole).self) { group in
+      for (index, verdict) in verdicts.enumerated() {
+        guard !verdict.isFresh, let collection = verdict.collection else { continue }
+        group.addTask { (index, try await collection.whole(of: user, in: database)) }
+      }
+      var wholes: [Int: Whole] = [:]
+      for try await (index, whole) in group { wholes[index] = whole }
+      return wholes
+    }
   }
 
   /// The flat map or the one inside `timestamps`; nothing asks for everything.
@@ -52,20 +86,27 @@ struct CacheRoutes {
   }
 }
 
+private struct Verdict {
+  let name: String
+  /// Nil for one that this server does not know.
+  let collection: Collection?
+  let isFresh: Bool
+  var stamp: Timestamp?
+  /// A JSON array.
+  var items: [UInt8]?
+}
+
 private struct Verdicts: JSONWritable {
-  let claims: [(name: String, claim: Stamps.Claim)]
-  let stamps: [Collection: Timestamp]
-  let now: Timestamp
+  let verdicts: [Verdict]
 
   func write(to json: inout JSONWriter) {
     json.object {
-      for (name, claim) in claims {
-        // A collection that this server does not know cannot be called fresh.
-        let stamp = Collection.named[name].flatMap { stamps[$0] }
-        $0.member(name: name) {
+      for verdict in verdicts {
+        $0.member(name: verdict.name) {
           $0.object {
-            $0.member("invalidate", stamp.map { !claim.isFresh(at: $0, now: now) } ?? true)
-            $0.member("timestamp", stamp.map(Stamp.init))
+            $0.member("invalidate", !verdict.isFresh)
+            $0.member("timestamp", verdict.stamp.map(Stamp.init))
+            if let items = verdict.items { $0.member("updatedItems") { $0.raw(items) } }
           }
         }
       }

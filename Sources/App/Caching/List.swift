@@ -6,7 +6,13 @@ struct Page: Sendable {
   var limit = 50
   var cursor: Cursor?
 
+  /// Whether only all of it is wanted: read in any order, so that it ends where there turns out to be too much, and sorted
+  /// when it is complete.
+  var isWhole = false
+
   static let limits = 1...100
+  /// As many items as ``Whole`` may hold: none is shorter than 132 bytes.
+  static let whole = Page(limit: Whole.maximumLength / 132, isWhole: true)
 }
 
 /// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
@@ -78,6 +84,9 @@ struct Keyset: Sendable {
   let order: Order
   /// Whether `source` begins at the page's cursor by itself, as one does that is cut to the page before it is joined.
   var isCut = false
+  /// What is joined to the page only, which is `page` there, with `cursor_time` and `cursor_id`. With thousands of items,
+  /// looking up what belongs to each of them would be most of the cost.
+  var join: SQL?
 
   fileprivate func select(_ page: Page) throws -> SQL {
     var rest: SQL = ""
@@ -87,12 +96,22 @@ struct Keyset: Sendable {
         rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
       }
     }
+    let direction = order.rawValue
+    let sorted: SQL = "ORDER BY cursor_time \(unescaped: direction), cursor_id \(unescaped: direction)"
+    let pageOrder: SQL = page.isWhole ? "" : sorted
     // One more than wanted tells whether there is a next page.
-    return """
-      SELECT \(columns), \(time) AS cursor_time, \(id) AS cursor_id
+    let keys: SQL = """
+      \(time) AS cursor_time, \(id) AS cursor_id
       FROM \(source) \(rest)
-      ORDER BY cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)
+      \(pageOrder)
       LIMIT \(page.limit + 1)
+      """
+    guard let join else { return "SELECT \(columns), \(keys)" }
+    return """
+      SELECT \(columns), page.cursor_time, page.cursor_id
+      FROM (SELECT \(keys)) AS page
+      \(join)
+      \(sorted)
       """
   }
 }

@@ -15,13 +15,9 @@ struct Friend: Sendable {
     try await List.read(
       .friends, of: user, page: page,
       query: Keyset(
-        list: .friends, columns: "\(Person.columns("u")), f.since",
-        source: """
-          friends AS f
-          JOIN users AS u ON u.id = f.friend_id
-          WHERE f.user_id = \(user) AND \(User.visible("f.friend_id", to: user))
-          """,
-        time: "f.since", id: "f.friend_id", order: .descending),
+        list: .friends, columns: "\(Person.columns("u")), page.cursor_time AS since",
+        source: "friends AS f WHERE f.user_id = \(user) AND \(User.visible("f.friend_id", to: user))",
+        time: "f.since", id: "f.friend_id", order: .descending, join: "JOIN users AS u ON u.id = page.cursor_id"),
       in: database, item: Friend.init(row:))
   }
 

@@ -11,7 +11,7 @@ protocol JSONWritable {
 /// fast as a general encoder, and what a client sees is spelled out beside each type.
 struct JSONWriter {
   // An array takes a few bytes at a time much faster than a ByteBuffer does.
-  private var bytes: [UInt8] = []
+  private(set) var bytes: [UInt8] = []
   private var needsComma = false
 
   init() {

@@ -39,12 +39,16 @@ struct TestApp: Sendable {
   }
 
   /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
+  ///
+  /// - Parameter prepare: is given the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
+    prepare: (_ databaseURL: String) async throws -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     try await withDatabase { databaseURL in
+      try await prepare(databaseURL)
       var configuration = try await MusterConfiguration.load(
         environment: Self.environment(databaseURL).merging(environment) { $1 }, file: nil)
       if let pooled = try await TestCluster.pooled(databaseURL) {

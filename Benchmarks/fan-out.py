@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What a change that thousands of people see does to everybody else's writes: edits of small events at a fixed rate, alone
+and beside one large change after the other, in turns. By hand, against a server with MUSTER_RATE_LIMITS=off:
+
+    muster seed load --users 20000 --tokens tokens
+    Benchmarks/fan-out.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens
+
+The large changes, all of them set up by psql, once:
+
+    edit     an event with 10,000 guests gets another title: 30,000 stamps and 10,000 notifications
+    answers  64 guests of it at once, again and again
+    rename   somebody with 5,000 friends gets another name: 5,000 stamps
+
+Requests leave by the clock, whether or not those before have been answered, and their time counts from when they were due.
+"""
+import argparse
+import collections
+import itertools
+import subprocess
+import threading
+import time
+
+from generator import Connection, address_of, percentile, read_tokens, request, run, start
+
+EVENT = "01900000-0000-7000-8fff-000000000001"
+LARGE = """
+    DELETE FROM events WHERE id = :'event';
+    INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until)
+    VALUES (:'event', :'host', 'Large', now() + interval '30 days', 'UTC', now() + interval '40 days');
+    INSERT INTO invitations (event_id, user_id)
+    SELECT :'event', id
+    FROM (
+      SELECT id FROM unnest(:'guests'::uuid[]) AS id
+      UNION
+      (SELECT id FROM users WHERE id <> :'host' AND id <> ALL(:'writers'::uuid[]) ORDER BY id LIMIT 11000)
+    ) AS guests
+    WHERE id <> :'host'
+    ORDER BY id = ANY(:'guests'::uuid[]) DESC
+    LIMIT 10000;
+    UPDATE events SET invited_count = (SELECT count(*) FROM invitations WHERE event_id = :'event') WHERE id = :'event';
+    INSERT INTO friendships (user_a, user_b)
+    SELECT least(id, :'popular'), greatest(id, :'popular')
+    FROM (
+      SELECT id FROM users WHERE id <> :'popular' AND id <> ALL(:'writers'::uuid[]) ORDER BY id LIMIT 5000
+    ) AS others
+    ON CONFLICT DO NOTHING;
+    ANALYZE;
+    """
+
+
+class Repeated:
+    """One request after the other, by some callers, while others are measured."""
+
+    def __init__(self, address, requests, callers):
+        self.is_over = False
+        self.times = []
+        self.statuses = collections.Counter()
+        self.requests = iter(requests)
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.call, args=(address,)) for _ in range(callers)]
+        for thread in self.threads:
+            thread.start()
+
+    def call(self, address):
+        connection = Connection(address)
+        while not self.is_over:
+            with self.lock:
+                data = next(self.requests)
+            began = time.perf_counter()
+            status = connection.send(data)
+            self.times.append((time.perf_counter() - began) * 1000)
+            self.statuses[status] += 1
+
+    def end(self):
+        self.is_over = True
+        for thread in self.threads:
+            thread.join()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("database")
+    parser.add_argument("--tokens", required=True, help='a file with lines "userId eventId accessToken"')
+    parser.add_argument("--writes", type=float, default=100, help="a second, of others")
+    parser.add_argument("--seconds", type=float, default=10, help="of each turn")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    address = address_of(arguments.url)
+    people = read_tokens(arguments.tokens)
+    host, popular, guests, writers = people[0], people[1], people[2:66], people[66:466]
+
+    def ids(some):
+        return "{" + ",".join(user for user, _, _ in some) + "}"
+
+    names = {
+        "event": EVENT, "host": host[0], "popular": popular[0], "guests": ids(guests), "writers": ids(writers),
+    }
+    settings = [word for name, value in names.items() for word in ("-v", f"{name}={value}")]
+    subprocess.run(
+        ["psql", arguments.database, "-X", "-q", "-v", "ON_ERROR_STOP=1", *settings], input=LARGE, text=True, check=True)
+
+    numbers = itertools.count()
+    path = f"/api/v1/events/{EVENT}"
+
+    def edits():
+        while True:
+            yield request("PATCH", path, {"title": f"Large {next(numbers)}"}, host[2])
+
+    def answers():
+        for number in numbers:
+            status = ("going", "maybe", "declined")[number // len(guests) % 3]
+            yield request("PUT", f"{path}/invitations/me", {"status": status}, guests[number % len(guests)][2])
+
+    def renames():
+        while True:
+            yield request("PATCH", "/api/v1/users/me", {"displayName": f"Name {next(numbers)}"}, popular[2])
+
+    large = {"edit": (edits, 1), "answers": (answers, len(guests)), "rename": (renames, 1)}
+
+    def turn(name=None):
+        writes = [
+            request("PATCH", f"/api/v1/events/{event}", {"title": f"Small {next(numbers)}"}, token)
+            for _, event, token in writers
+        ]
+        beside = Repeated(address, large[name][0](), large[name][1]) if name else None
+        results, late = start(run, address, writes, arguments.writes, arguments.seconds, 64)()
+        if beside:
+            beside.end()
+        times = [milliseconds for milliseconds, _ in results]
+        statuses = dict(collections.Counter(status for _, status in results))
+        line = f"{name or 'alone':8} others' writes p50 {percentile(times, 0.5):7.1f}  p99 {percentile(times, 0.99):7.1f} ms"
+        line += f"  {statuses}, last sent {max(0, late * 1000):.0f} ms late"
+        if beside:
+            line += f"; {len(beside.times)} large ones, p50 {percentile(beside.times, 0.5):.0f} ms {dict(beside.statuses)}"
+        print(line, flush=True)
+        return times
+
+    turn()  # to warm up
+    alone, with_large = [], {name: [] for name in large}
+    for _ in range(arguments.rounds):
+        for name in large:
+            alone += turn()
+            with_large[name] += turn(name)
+    for name, times in with_large.items():
+        for share in (0.5, 0.99):
+            one, other = percentile(alone, share), percentile(times, share)
+            print(f"{name}: p{share * 100:.0f} alone {one:.1f} ms, beside {other:.1f} ms, ratio {other / one:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The promise of the cache, as phones see it: a copy that is called fresh is what the service would send now. Many do
+/// anything to each other at once, statements and commits take their time, transactions are rolled back, the clock is set
+/// back and processes are killed. See ``CrowdedWorld``, ``CachingPhone`` and ``History``.
+@Suite struct HistoryTests {
+  /// Set for more of the same.
+  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
+  private static let settings = [
+    "MUSTER_RATE_LIMITS": "off", "MUSTER_ACCESS_TOKEN_SECONDS": "86400",
+    // `pictureUrl` is the same wherever the service listens.
+    "MUSTER_PUBLIC_URL": "http://muster.example",
+  ]
+
+  @Test func `no stale copy is called fresh, however late transactions commit and whatever the clock says`()
+    async throws
+  {
+    try await TestApp.run(Self.settings, prepare: Trouble.prepareClock) { app in
+      let history = History(goal: Self.isLong ? 1_000_000 : 20_000)
+      let world = try await CrowdedWorld(in: app, history)
+      try await Trouble.begin(slow: 8, failing: 1, in: app)
+      try await world.run(clockIsSet: true)
+      try await Trouble.end(in: app)
+      #expect(history.violations == [])
+      let tally = history.tally
+      for verb in RandomPerson.Verb.allCases { #expect(tally.done[verb, default: 0] > 0, "\(verb) is never done") }
+      // There was something to err about, on each way.
+      #expect(tally.fresh > tally.validations / 20, "\(tally)")
+      #expect(tally.validations - tally.fresh > tally.validations / 20, "\(tally)")
+      #expect(tally.broughtAlong > 100 && tally.unchanged > 100, "\(tally)")
+      try await app.expectConsistency()
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `no stale copy is called fresh by services that are killed at any moment`() async throws {
+    try await TestApp.run(Self.settings) { app in
+      let history = History()
+      let world = try await CrowdedWorld(in: app, history)
+      try await Trouble.begin(slow: 8, failing: 1, in: app)
+      var random = SeededRandom(seed: 6)
+      var service = try await ServiceProcess(of: app, Self.settings)
+      defer { service.program.signal(SIGKILL) }
+      world.place.move(to: service.app)
+      async let story: Void = world.run()
+      for _ in 0..<(Self.isLong ? 200 : 4) {
+        let before = history.tally
+        try await eventually(within: .seconds(60)) { history.tally.validations > before.validations + 100 }
+        try await Task.sleep(for: .milliseconds(Int.random(in: 1...300, using: &random)))
+        try await service.kill()
+        service = try await ServiceProcess(of: app, Self.settings)
+        world.place.move(to: service.app)
+      }
+      let before = history.tally
+      try await eventually(within: .seconds(60)) { history.tally.validations > before.validations + 500 }
+      history.end()
+      try await story
+      #expect(history.violations == [])
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: That it can fail
+
+  @Test(arguments: Trouble.Mutation.allCases)
+  func `a broken promise is found out`(mutation: Trouble.Mutation) async throws {
+    try await TestApp.run(Self.settings) { app in
+      let history = History(goal: 20_000, endsAtViolation: true)
+      let world = try await CrowdedWorld(in: app, history)
+      try await Trouble.begin(slow: 30, failing: 0, in: app)
+      try await Trouble.apply(mutation, in: app)
+      try await world.run(datesLate: mutation == .itemsBeforeTheirStamp)
+      #expect(!history.violations.isEmpty, "nothing is found in \(history.tally.validations) validations")
+      try await app.takeNotifications()
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Two changes, one of which decides who sees what the other changes: each is held just before its COMMIT while the other
+/// is done, or waits. Whoever looks before, meanwhile and afterwards never holds what is called fresh and is not.
+@Suite struct PausedPairsTests {
+  @Test(arguments: PausedPair.all)
+  func `a change that is held before COMMIT and another one leave no stale copy fresh`(pair: PausedPair)
+    async throws
+  {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let scene = try await PairScene.gather(in: app)
+      defer { scene.elsewhere.close() }
+      let (history, place) = (History(), Place(app))
+      var phones = scene.people.enumerated().map { index, owner in
+        CachingPhone(of: owner, at: place, history, seed: UInt64(index))
+      }
+      func look(isAtRest: Bool = false) async throws {
+        for index in phones.indices { try await phones[index].round(isAtRest: isAtRest) }
+      }
+      try await look()
+      let pause = try await Pause(in: app)
+      let one = Task { try await pair.first.perform(scene) }
+      try await app.waitForLocks(1)
+      // What is not committed is seen by nobody.
+      try await look(isAtRest: true)
+      let isDone = Flag()
+      let other = Task {
+        defer { isDone.raise() }
+        return try await pair.second.perform(scene)
+      }
+      // It is through, or waits for the first.
+      try await eventually {
+        if isDone.isRaised { return true }
+        let waiting: Int? = try await app.value(
+          "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+        return waiting == 2
+      }
+      try await look()
+      try await pause.end()
+      let (wasDone, wasOtherDone) = (try await one.value, try await other.value)
+      #expect(wasDone)
+      // A block is the only one that leaves the other nothing to do.
+      let isBlock = pair.first == .block || pair.first == .friendBlocks
+      #expect(wasOtherDone || isBlock)
+      try await look()
+      try await look(isAtRest: true)
+      #expect(history.violations == [])
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  private final class Flag: Sendable {
+    private let state = Mutex(false)
+
+    var isRaised: Bool { state.withLock { $0 } }
+
+    func raise() { state.withLock { $0 = true } }
+  }
+}
+
+/// Ana, her friend Ben, Cleo whom she has asked, and Dev, a stranger.
+private struct PairScene: Sendable {
+  let app: TestApp
+  let ana: Phone
+  let ben: Phone
+  let cleo: Phone
+  let dev: Phone
+  let request: String
+  let event: String
+  /// As of another process: its writes to one event do not queue behind those of the service.
+  let elsewhere: Database
+
+  var people: [Phone] { [ana, ben, cleo, dev] }
+
+  static func gather(in app: TestApp) async throws -> PairScene {
+    let (ana, ben) = try await app.friends("ana", "ben")
+    let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
+    return PairScene(
+      app: app, ana: ana, ben: ben, cleo: cleo, dev: dev, request: try await ana.sendFriendRequest(to: cleo),
+      event: try await ana.createEvent()["id"].string ?? "",
+      elsewhere: try Database(Database.Configuration(url: app.databaseURL)))
+  }
+}
+
+/// Two changes at once, the first of which is held.
+struct PausedPair: Sendable, CustomStringConvertible {
+  enum Act: String, Sendable {
+    case rename, putPicture, befriend, invite, create, edit, request, block, friendBlocks, renameGuest
+
+    /// - Returns: whether it was done.
+    fileprivate func perform(_ scene: PairScene) async throws -> Bool {
+      let (ana, ben) = (scene.ana, scene.ben)
+      switch self {
+      case .rename: return try await ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status == 200
+      case .renameGuest: return try await ben.send("PATCH", "users/me", #"{"displayName": "Benno"}"#).status == 200
+      case .putPicture: return try await ana.send("PUT", "users/me/picture", Sample.webpText).status == 200
+      case .befriend: return try await scene.cleo.send("POST", "friend-requests/\(scene.request)/accept").status == 200
+      case .create:
+        let body = """
+          {"title": "Dinner", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(ben.id)"]}
+          """
+        return try await ana.send("POST", "events", body).status == 201
+      case .edit:
+        return try await ana.send("PATCH", "events/\(scene.event)", #"{"title": "Brunch"}"#).status == 200
+      case .request:
+        return try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(scene.dev.id)"}"#).status == 201
+      case .block: return try await scene.dev.send("PUT", "blocks/\(ana.id)").status == 204
+      case .friendBlocks: return try await ben.send("PUT", "blocks/\(ana.id)").status == 204
+      case .invite:
+        let event = try #require(Event.ID(scene.event))
+        do {
+          try await scene.elsewhere.change {
+            try await Event.invite([ben.userID], to: event, by: ana.userID, in: $0)
+          }
+          return true
+        } catch is AppError {
+          return false
+        }
+      }
+    }
+  }
+
+  let first: Act
+  let second: Act
+
+  var description: String { "\(first), \(second)" }
+
+  static let all: [PausedPair] = {
+    let pairs: [(Act, Act)] = [
+      (.rename, .befriend), (.putPicture, .befriend), (.rename, .invite), (.renameGuest, .invite), (.rename, .create),
+      (.edit, .invite), (.request, .block), (.invite, .friendBlocks), (.rename, .block), (.rename, .request),
+    ]
+    return pairs.flatMap { [PausedPair(first: $0, second: $1), PausedPair(first: $1, second: $0)] }
+  }()
+}

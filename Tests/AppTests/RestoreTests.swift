@@ -1,0 +1,78 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Yesterday's dump in the place of today's database: what it undid is called stale, what it did not stays fresh.
+@Suite struct RestoreTests {
+  @Test func `phones hear of what a restored dump has undone, and of nothing else`() async throws {
+    try await TestApp.run { app in
+      let people = try await Neighbours.gather(in: app)
+      let phones = [people.ana] + people.others
+      let yesterdays = try await copies(of: phones)
+      let dump = FileManager.default.temporaryDirectory.appending(path: "muster-\(UUID().uuidString).dump").path
+      defer { try? FileManager.default.removeItem(atPath: dump) }
+      try await run("pg_dump", "--format=custom", "--file=\(dump)", "--dbname=\(app.databaseURL)", for: app)
+
+      // A day of changes, the last of which looks like yesterday again.
+      try await people.ana.editProfile(#"{"displayName": "Anita"}"#)
+      try await people.ben.edit(people.bensEvent, #"{"title": "Brunch"}"#)
+      try await people.gil.answer("going", to: people.bensEvent)
+      try await people.cleo.block(people.finn)
+      try await people.hugo.editProfile(#"{"bio": "New"}"#)
+      try await people.hugo.editProfile(#"{"bio": null}"#)
+      try await app.takeNotifications()
+      let todays = try await copies(of: phones)
+      #expect(todays != yesterdays)
+
+      try await TestCluster.withDatabase { restoredURL in
+        try await run("pg_restore", "--no-owner", "--exit-on-error", "--dbname=\(restoredURL)", dump, for: app)
+        let service = try await ServiceProcess(of: app, databaseURL: restoredURL)
+        defer { service.program.signal(SIGKILL) }
+        let place = Place(service.app)
+        for phone in phones {
+          let restored = place.phone(of: phone)
+          for (day, copies) in [("yesterday", yesterdays), ("today", todays)] {
+            let held = copies[phone.username] ?? [:]
+            let stale = try await restored.stale(held.mapValues(\.stamp))
+            for (collection, copy) in held {
+              let what = "\(collection) of \(phone.username) of \(day)"
+              let now = try await restored.copy(of: collection)
+              #expect(stale.contains(collection) == (copy.stamp != now.stamp), "\(what)")
+              // Nothing that is another copy passes for fresh; and what was not undone is.
+              if !stale.contains(collection) { #expect(now.items == copy.items, "\(what)") }
+              let wasUndone = copy != yesterdays[phone.username]?[collection]
+              #expect(stale.contains(collection) == wasUndone, "\(what)")
+            }
+          }
+        }
+        // Life goes on: no later stamp is one that somebody has from before.
+        let ana = place.phone(of: people.ana)
+        let stamps = todays["ana"]?.mapValues(\.stamp) ?? [:]
+        try await ana.editProfile(#"{"displayName": "Anita"}"#)
+        #expect(try await ana.stale(stamps).isSuperset(of: [.profile, .friendRequests, .sentFriendRequests, .events]))
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  private func copies(of phones: [Phone]) async throws -> [String: [App.Collection: HeldCopy]] {
+    var copies: [String: [App.Collection: HeldCopy]] = [:]
+    for phone in phones {
+      for collection in Phone.everyCollection {
+        copies[phone.username, default: [:]][collection] = try await phone.copy(of: collection)
+      }
+    }
+    return copies
+  }
+
+  /// Runs a program that came with the server.
+  private func run(_ program: String, _ arguments: String..., for app: TestApp) async throws {
+    let folder: String? = try await app.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
+    let path = try #require(folder) + "/" + program
+    let process = try Program(path, arguments)
+    #expect(try await process.exitStatus() == 0, "\(process.standardError)")
+  }
+}

@@ -1,0 +1,267 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// What all phones together were told, and what of it breaks the promise of the cache.
+final class History: Sendable {
+  struct Tally: Sendable {
+    /// Verdicts on one collection.
+    var validations = 0
+    var fresh = 0
+    /// Lists that a validation brought along.
+    var broughtAlong = 0
+    /// GETs that were answered 304.
+    var unchanged = 0
+    /// How often each verb was done.
+    var done: [RandomPerson.Verb: Int] = [:]
+  }
+
+  private struct Key: Hashable {
+    let user: String
+    let collection: App.Collection
+    let stamp: String
+  }
+
+  private struct State {
+    /// The items that have come with a stamp, as a hash.
+    var seen: [Key: Int] = [:]
+    var violations: [String] = []
+    var tally = Tally()
+    var isEnded = false
+  }
+
+  private let state = Mutex(State())
+  private let goal: Int
+  private let endsAtViolation: Bool
+
+  /// - Parameter goal: after so many validations it is over.
+  init(goal: Int = .max, endsAtViolation: Bool = false) {
+    self.goal = goal
+    self.endsAtViolation = endsAtViolation
+  }
+
+  var violations: [String] { state.withLock { $0.violations } }
+  var tally: Tally { state.withLock { $0.tally } }
+
+  var isOver: Bool {
+    state.withLock {
+      $0.isEnded || $0.tally.validations >= goal || endsAtViolation && !$0.violations.isEmpty
+    }
+  }
+
+  func end() {
+    state.withLock { $0.isEnded = true }
+  }
+
+  func count(_ change: (inout Tally) -> Void) {
+    state.withLock { change(&$0.tally) }
+  }
+
+  func report(_ violation: String) {
+    state.withLock { if $0.violations.count < 20 { $0.violations.append(violation) } }
+  }
+
+  /// The same stamp always comes with the same items, whoever reads them, and whether by GET or with a validation.
+  func note(_ copy: HeldCopy, of collection: App.Collection, of user: Phone) {
+    let key = Key(user: user.id, collection: collection, stamp: copy.stamp)
+    let hash = copy.items.hashValue
+    let isOther = state.withLock { state -> Bool in
+      if let known = state.seen[key] { return known != hash }
+      state.seen[key] = hash
+      return false
+    }
+    if isOther {
+      report(
+        "\(collection) of \(user.username): \(copy.stamp) came with other items before: \(copy.items.prefix(2000))")
+    }
+  }
+}
+
+/// Where people find the service: at another port each time that its process is killed.
+final class Place: Sendable {
+  private let app: Mutex<TestApp>
+
+  init(_ app: TestApp) {
+    self.app = Mutex(app)
+  }
+
+  func move(to next: TestApp) {
+    app.withLock { $0 = next }
+  }
+
+  /// Somebody's phone that sends its requests there.
+  func phone(of person: Phone) -> Phone {
+    Phone(app.withLock { $0 }, person.username, id: person.userID, accessToken: person.accessToken)
+  }
+}
+
+/// A phone that keeps copies of its owner's collections, asks which of them are out of date, and looks each time whether
+/// what is called fresh is what the service sends.
+struct CachingPhone {
+  private let owner: Phone
+  private let place: Place
+  private let history: History
+  /// Dates what it reads by an answer that comes later: a mistake that must be found out.
+  private let datesLate: Bool
+  private var random: SeededRandom
+  private var copies: [App.Collection: HeldCopy] = [:]
+
+  init(of owner: Phone, at place: Place, _ history: History, seed: UInt64, datesLate: Bool = false) {
+    self.owner = owner
+    self.place = place
+    self.history = history
+    self.datesLate = datesLate
+    random = SeededRandom(seed: seed)
+  }
+
+  /// Validates all copies, and looks at each.
+  ///
+  /// - Parameter isAtRest: nothing changes any more, and all copies are of now.
+  mutating func round(isAtRest: Bool = false) async throws {
+    let includesItems = !datesLate && Int.random(in: 0..<5, using: &random) < 2
+    let answer = try await validate(query: includesItems ? "?include=items" : "")
+    for collection in Phone.everyCollection {
+      let verdict = try HeldVerdict(collection, in: answer)
+      let held = copies[collection]
+      if verdict.isFresh {
+        guard let copy = held, copy.stamp == verdict.stamp else {
+          history.report("\(name(collection)): \(held?.stamp ?? "nothing") is called fresh at \(verdict.stamp)")
+          continue
+        }
+        let now = try await look(at: collection, copy)
+        if now.stamp == copy.stamp, now.items != copy.items {
+          history.report("\(name(collection)): stale called fresh at \(now.stamp): \(copy.items) and now \(now.items)")
+        }
+        keep(now, collection)
+      } else {
+        if isAtRest { history.report("\(name(collection)) does not come to rest: \(held?.stamp ?? "") is stale") }
+        if held?.stamp == verdict.stamp { history.report("\(name(collection)): \(verdict.stamp) is called stale") }
+        let new = try await renew(collection, verdict)
+        keep(new, collection)
+      }
+    }
+    history.count { $0.validations += Phone.everyCollection.count }
+  }
+
+  private func name(_ collection: App.Collection) -> String { "\(collection) of \(owner.username)" }
+
+  private func validate(query: String = "") async throws -> Answer {
+    let stamps = copies.mapValues(\.stamp)
+    return try await insist { try await $0.validate(echoing: stamps, query: query) }
+  }
+
+  /// GETs what was called fresh, sometimes only if it has changed.
+  private mutating func look(at collection: App.Collection, _ held: HeldCopy) async throws -> HeldCopy {
+    history.count { $0.fresh += 1 }
+    let path = Phone.wholePath(of: collection)
+    if Int.random(in: 0..<4, using: &random) == 0 {
+      let answer = try await insist { try await $0.send("GET", path, headers: [held.ifNoneMatch]) }
+      guard answer.status == 304 else { return try HeldCopy(collection, answer) }
+      history.count { $0.unchanged += 1 }
+    }
+    return try HeldCopy(collection, try await insist { try await $0.send("GET", path) })
+  }
+
+  private func renew(_ collection: App.Collection, _ verdict: HeldVerdict) async throws -> HeldCopy {
+    if let items = verdict.items {
+      history.count { $0.broughtAlong += 1 }
+      return HeldCopy(stamp: verdict.stamp, items: items)
+    }
+    let path = Phone.wholePath(of: collection)
+    let copy = try HeldCopy(collection, try await insist { try await $0.send("GET", path) })
+    guard datesLate else { return copy }
+    return HeldCopy(stamp: try HeldVerdict(collection, in: try await validate()).stamp, items: copy.items)
+  }
+
+  /// One phone asks one thing after the other: its stamps never go back.
+  private mutating func keep(_ copy: HeldCopy, _ collection: App.Collection) {
+    if let held = copies[collection], copy.stamp < held.stamp {
+      history.report("\(name(collection)): \(copy.stamp) comes after \(held.stamp)")
+    }
+    history.note(copy, of: collection, of: owner)
+    copies[collection] = copy
+  }
+
+  /// Asks again while there is no service, or none that could answer.
+  private func insist(_ ask: (Phone) async throws -> Answer) async throws -> Answer {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while true {
+      if let answer = try? await ask(place.phone(of: owner)), answer.status < 500 {
+        guard answer.status == 200 || answer.status == 304 else { throw Unexpected("\(answer.status): \(answer.body)") }
+        return answer
+      }
+      guard ContinuousClock.now < deadline else { throw Unexpected("nobody answers \(owner.username)") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+}
+
+/// Some people, their phones, and all that they do to each other at once.
+struct CrowdedWorld: Sendable {
+  let app: TestApp
+  let cast: [Phone]
+  let place: Place
+  let history: History
+  private static let doersAtOnce = 4
+
+  /// Five friends.
+  init(in app: TestApp, _ history: History) async throws {
+    self.app = app
+    self.history = history
+    place = Place(app)
+    var cast: [Phone] = []
+    for name in ["ana", "ben", "cleo", "dev", "emre"] { cast.append(try await app.signUp(name)) }
+    for (index, one) in cast.enumerated() {
+      for other in cast.dropFirst(index + 1) { try await app.befriend(one, other) }
+    }
+    self.cast = cast
+  }
+
+  /// People do things, and two phones of each watch, until the history is over; then nobody does anything any more, and
+  /// all phones must end with what the service sends.
+  ///
+  /// - Parameter clockIsSet: back and forth, all the time.
+  func run(datesLate: Bool = false, clockIsSet: Bool = false) async throws {
+    let acts = SharedActs()
+    var phones = try await app.withConnections(32) {
+      try await withThrowingTaskGroup(of: CachingPhone?.self) { group in
+        for number in 0..<Self.doersAtOnce {
+          group.addTask {
+            var person = RandomPerson(cast, in: app, at: place, acts, history, seed: UInt64(number))
+            while !history.isOver { try await person.act() }
+            return nil
+          }
+        }
+        for number in 0..<2 * cast.count {
+          group.addTask {
+            let owner = cast[number % cast.count]
+            var phone = CachingPhone(
+              of: owner, at: place, history, seed: UInt64(100 + number), datesLate: datesLate)
+            while !history.isOver { try await phone.round() }
+            return phone
+          }
+        }
+        if clockIsSet {
+          group.addTask {
+            while !history.isOver {
+              try? await Trouble.setClock(secondsAhead: Int.random(in: -600...600), in: app)
+              try await Task.sleep(for: .milliseconds(50))
+            }
+            return nil
+          }
+        }
+        var phones: [CachingPhone] = []
+        for try await phone in group { if let phone { phones.append(phone) } }
+        return phones
+      }
+    }
+    guard history.violations.isEmpty else { return }
+    for index in phones.indices {
+      try await phones[index].round()
+      try await phones[index].round(isAtRest: true)
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import Postgres
+import Synchronization
+import TestSupport
+
+@testable import App
+
+/// What there is to do something about, known to all who do.
+final class SharedActs: Sendable {
+  struct Request: Sendable {
+    let id: String
+    let sender: Int
+    let receiver: Int
+  }
+
+  struct Plan: Sendable {
+    let id: String
+    let host: Int
+  }
+
+  private let state = Mutex<(requests: [Request], plans: [Plan])>(([], []))
+
+  /// The newest ones: those before are mostly closed.
+  var requests: [Request] { state.withLock { Array($0.requests.suffix(12)) } }
+  var plans: [Plan] { state.withLock { Array($0.plans.suffix(12)) } }
+
+  func add(_ request: Request) { state.withLock { $0.requests.append(request) } }
+  func add(_ plan: Plan) { state.withLock { $0.plans.append(plan) } }
+
+  /// - Returns: how many plans there were.
+  func forgetPlans() -> Int {
+    state.withLock { state in
+      defer { state.plans = [] }
+      return state.plans.count
+    }
+  }
+
+  var planCount: Int { state.withLock { $0.plans.count } }
+}
+
+/// Does anything, as any of the cast; what cannot be done, because somebody was faster, is refused, and that is all.
+struct RandomPerson {
+  enum Verb: String, CaseIterable, Sendable {
+    case rename, writeBio, putPicture, removePicture
+    case send, accept, decline, cancelRequest, unfriend, block, unblock
+    case create, edit, invite, withdraw, answer, cancelEvent, archive
+    case markRead, choose
+
+    /// How often it is chosen, compared with the others.
+    fileprivate var weight: Int {
+      switch self {
+      case .answer: 12
+      case .send, .accept, .edit: 9
+      case .invite: 8
+      case .rename, .unblock: 7
+      case .create: 6
+      case .decline, .cancelRequest: 4
+      case .block, .unfriend, .withdraw: 3
+      case .markRead: 3
+      case .cancelEvent, .putPicture, .removePicture, .archive, .choose: 2
+      case .writeBio: 1
+      }
+    }
+  }
+
+  private static let verbs = Verb.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
+  /// More than a page would hold are archived.
+  private static let maximumPlans = 60
+
+  private let cast: [Phone]
+  private let app: TestApp
+  private let place: Place
+  private let acts: SharedActs
+  private let history: History
+  private var random: SeededRandom
+
+  init(_ cast: [Phone], in app: TestApp, at place: Place, _ acts: SharedActs, _ history: History, seed: UInt64) {
+    self.cast = cast
+    self.app = app
+    self.place = place
+    self.acts = acts
+    self.history = history
+    random = SeededRandom(seed: seed)
+  }
+
+  /// Does something, then nothing for a moment, so that some copies stay fresh.
+  mutating func act() async throws {
+    var verb = Self.verbs[roll(Self.verbs.count)]
+    if acts.planCount >= Self.maximumPlans { verb = .archive }
+    let me = roll(cast.count)
+    let other = (me + 1 + roll(cast.count - 1)) % cast.count
+    switch verb {
+    case .rename, .writeBio, .putPicture, .removePicture: await changeLooks(verb, of: me)
+    case .send:
+      let answer = await call(verb, by: me, "POST", "friend-requests", #"{"receiverId": "\#(cast[other].id)"}"#)
+      guard let id = answer?.json["id"].string else { break }
+      acts.add(SharedActs.Request(id: id, sender: me, receiver: other))
+    case .accept, .decline, .cancelRequest: await close(verb)
+    case .unfriend: _ = await call(verb, by: me, "DELETE", "friends/\(cast[other].id)")
+    case .block: _ = await call(verb, by: me, "PUT", "blocks/\(cast[other].id)")
+    case .unblock: _ = await call(verb, by: me, "DELETE", "blocks/\(cast[other].id)")
+    case .create: await create(by: me)
+    case .edit, .invite, .withdraw, .answer, .cancelEvent: await change(verb)
+    case .archive: await archive()
+    case .markRead:
+      let now = Timestamp.now().rfc3339()
+      _ = await call(verb, by: me, "POST", "notifications/read", #"{"before": "\#(now)"}"#)
+    case .choose:
+      let isOn = roll(2) == 0
+      _ = await call(verb, by: me, "PUT", "notification-preferences", #"{"event-updated": \#(isOn)}"#)
+    }
+    try await Task.sleep(for: .milliseconds(5 + roll(40)))
+  }
+
+  private mutating func changeLooks(_ verb: Verb, of me: Int) async {
+    let word = "Word \(roll(1000))"
+    switch verb {
+    case .rename: _ = await call(verb, by: me, "PATCH", "users/me", #"{"displayName": "\#(word)"}"#)
+    case .writeBio: _ = await call(verb, by: me, "PATCH", "users/me", #"{"bio": "\#(word)"}"#)
+    case .putPicture: _ = await call(verb, by: me, "PUT", "users/me/picture", Sample.webpText)
+    default: _ = await call(verb, by: me, "DELETE", "users/me/picture")
+    }
+  }
+
+  private mutating func close(_ verb: Verb) async {
+    guard let request = acts.requests.randomElement(using: &random) else { return }
+    let path = "friend-requests/\(request.id)"
+    switch verb {
+    case .accept: _ = await call(verb, by: request.receiver, "POST", "\(path)/accept")
+    case .decline: _ = await call(verb, by: request.receiver, "POST", "\(path)/decline")
+    default: _ = await call(verb, by: request.sender, "DELETE", path)
+    }
+  }
+
+  /// Some are over, and go with the next archiving; some have few places.
+  private mutating func create(by me: Int) async {
+    let (word, year, capacity) = (roll(1000), 2030 - 10 * roll(2), roll(2) == 0 ? "null" : "1")
+    let body = """
+      {"title": "Event \(word)", "startTime": "\(year)-05-01T18:00:00Z", "timeZone": "UTC", "capacity": \(capacity)}
+      """
+    let answer = await call(.create, by: me, "POST", "events", body)
+    guard let id = answer?.json["id"].string else { return }
+    acts.add(SharedActs.Plan(id: id, host: me))
+  }
+
+  private mutating func change(_ verb: Verb) async {
+    guard let plan = acts.plans.randomElement(using: &random) else { return }
+    let path = "events/\(plan.id)"
+    let guest = (plan.host + 1 + roll(cast.count - 1)) % cast.count
+    let (word, capacity) = (roll(1000), roll(4) == 0 ? #", "capacity": null"# : "")
+    let status = ["going", "maybe", "declined"][roll(3)]
+    switch verb {
+    case .edit: _ = await call(verb, by: plan.host, "PATCH", path, #"{"title": "Event \#(word)"\#(capacity)}"#)
+    case .invite:
+      _ = await call(verb, by: plan.host, "POST", "\(path)/invitations", #"{"userIds": ["\#(cast[guest].id)"]}"#)
+    case .withdraw: _ = await call(verb, by: plan.host, "DELETE", "\(path)/invitations/\(cast[guest].id)")
+    case .answer:
+      _ = await call(verb, by: guest, "PUT", "\(path)/invitations/me", #"{"status": "\#(status)"}"#)
+    default: _ = await call(verb, by: plan.host, "DELETE", path)
+    }
+  }
+
+  /// What is over; and all, once there are so many that they would not fit on a page.
+  private func archive() async {
+    let isFull = acts.planCount >= Self.maximumPlans
+    let now = isFull ? Timestamp.now().adding(seconds: 20 * 365 * 86_400) : .now()
+    if isFull { _ = acts.forgetPlans() }
+    let archived = try? await app.database.change {
+      try await Event.archive(endedBefore: now, atMost: 1000, in: $0)
+    }
+    if let archived, archived > 0 { history.count { $0.done[.archive, default: 0] += 1 } }
+  }
+
+  /// - Returns: nil if nobody answered.
+  private func call(
+    _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil
+  ) async -> Answer? {
+    guard let answer = try? await place.phone(of: cast[person]).send(method, path, body) else { return nil }
+    if answer.status < 300 { history.count { $0.done[verb, default: 0] += 1 } }
+    // Nothing here is malformed, and nobody is signed out.
+    if [400, 401, 405, 413, 415, 429].contains(answer.status) { history.report("\(verb): \(answer.body)") }
+    return answer
+  }
+
+  private mutating func roll(_ count: Int) -> Int {
+    Int.random(in: 0..<count, using: &random)
+  }
+}

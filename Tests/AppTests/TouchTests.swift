@@ -1,0 +1,191 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Each verb, and all lists of everybody whom it might concern: what it changes moves its stamp, and what it leaves as it
+/// was keeps it. The document lists whom each verb concerns, and the stamps that move needlessly.
+@Suite struct TouchTests {
+  /// The lists of some people.
+  private struct Watch {
+    let phones: [Phone]
+    private let collections: [App.Collection]
+    private var copies: [String: [App.Collection: HeldCopy]] = [:]
+
+    init(_ phones: [Phone], _ collections: [App.Collection] = Phone.everyCollection) async throws {
+      self.phones = phones
+      self.collections = collections
+      copies = try await read()
+    }
+
+    private func read() async throws -> [String: [App.Collection: HeldCopy]] {
+      try await withThrowingTaskGroup(of: (String, App.Collection, HeldCopy).self) { group in
+        for phone in phones {
+          for collection in collections {
+            group.addTask { (phone.username, collection, try await phone.copy(of: collection)) }
+          }
+        }
+        return try await group.reduce(into: [:]) { $0[$1.0, default: [:]][$1.1] = $1.2 }
+      }
+    }
+
+    /// Does something and compares.
+    ///
+    /// - Parameter needless: the stamps that move without a change.
+    mutating func expect(
+      _ what: String, changes: Bool = true, needless: [String: Set<App.Collection>] = [:],
+      sourceLocation: SourceLocation = #_sourceLocation, _ action: () async throws -> Void
+    ) async throws {
+      let before = copies
+      try await action()
+      copies = try await read()
+      var (moved, found): (Int, [String: Set<App.Collection>]) = (0, [:])
+      for phone in phones {
+        for collection in collections {
+          let old = try #require(before[phone.username]?[collection])
+          let new = try #require(copies[phone.username]?[collection])
+          // The profile has its stamp in it.
+          let isOther = old.items.replacing(old.stamp, with: "") != new.items.replacing(new.stamp, with: "")
+          let name = "\(what): \(collection) of \(phone.username)"
+          if isOther { #expect(old.stamp < new.stamp, "\(name)", sourceLocation: sourceLocation) }
+          if old.stamp != new.stamp { moved += 1 }
+          if old.stamp != new.stamp, !isOther { found[phone.username, default: []].insert(collection) }
+        }
+      }
+      #expect(found == needless, "\(what)", sourceLocation: sourceLocation)
+      #expect((moved > 0) == (changes || !needless.isEmpty), "\(what)", sourceLocation: sourceLocation)
+    }
+  }
+
+  private func run(_ body: @escaping @Sendable (TestApp, Neighbours) async throws -> Void) async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      try await body(app, try await Neighbours.gather(in: app))
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `of profiles`() async throws {
+    try await run { app, people in
+      let ana = people.ana
+      var watch = try await Watch([ana] + people.others)
+      try await watch.expect("another display name") { try await ana.editProfile(#"{"displayName": "Anita"}"#) }
+      try await watch.expect("the same one", changes: false) {
+        try await ana.editProfile(#"{"displayName": "Anita"}"#)
+      }
+      try await watch.expect("another username") { try await ana.editProfile(#"{"username": "anita"}"#) }
+      try await watch.expect("a bio") { try await ana.editProfile(#"{"bio": "Climbs."}"#) }
+      try await watch.expect("a picture") { try await ana.putPicture(Sample.png()) }
+      try await watch.expect("the same picture", changes: false) { try await ana.putPicture(Sample.png()) }
+      try await watch.expect("another picture") { try await ana.putPicture(Sample.png(1)) }
+      try await watch.expect("no picture") { try await ana.removePicture() }
+      try await watch.expect("no picture again", changes: false) { try await ana.removePicture() }
+      let address = #"{"email": "new@example.com", "currentPassword": "\#(ana.password)"}"#
+      try await watch.expect("another address") { try await ana.editProfile(address) }
+      try await watch.expect("the same one again", needless: ["ana": [.profile]]) { try await ana.editProfile(address) }
+      let mails = try await app.takeMails().filter { $0.type == "mail-verify-email" }
+      let token: String = try #require(mails.last?.token)
+      try await watch.expect("proving it") { _ = try await app.verify(token) }
+      try await watch.expect("logging in, refreshing and reading", changes: false) {
+        _ = try await app.logIn("anita", ana.password)
+        try await ana.refresh()
+        _ = try await ana.get("users/me")
+      }
+    }
+  }
+
+  @Test func `of friends`() async throws {
+    try await run { app, people in
+      let (cleo, dev, finn, gil, hugo) = (people.cleo, people.dev, people.finn, people.gil, people.hugo)
+      var watch = try await Watch([people.ana] + people.others)
+      var request = ""
+      try await watch.expect("asking") { request = try await hugo.sendFriendRequest(to: gil) }
+      try await watch.expect("asking again", changes: false) {
+        try await hugo.sendFriendRequest(to: gil, expecting: 200)
+      }
+      try await watch.expect("taking it back") { try await hugo.cancel(request) }
+      try await watch.expect("taking it back again", changes: false) { try await hugo.cancel(request) }
+      request = try await hugo.sendFriendRequest(to: gil)
+      watch = try await Watch(watch.phones)
+      try await watch.expect("declining") { try await gil.decline(request) }
+      try await watch.expect("declining again", changes: false) { try await gil.decline(request) }
+      try await watch.expect("asking the other way") { request = try await gil.sendFriendRequest(to: hugo) }
+      try await watch.expect("accepting") { try await hugo.accept(request) }
+      try await watch.expect("accepting again", changes: false) { try await hugo.accept(request) }
+      try await watch.expect("asking a friend", changes: false) {
+        try await hugo.sendFriendRequest(to: gil, expecting: 409)
+      }
+      try await watch.expect("asking in return") { try await cleo.sendFriendRequest(to: people.ana, expecting: 200) }
+      try await watch.expect("unfriending") { try await people.ana.unfriend(cleo) }
+      try await watch.expect("unfriending again", changes: false) { try await people.ana.unfriend(cleo) }
+      // With what is between two people: a request, a friendship, nothing.
+      for (one, other) in [(dev, people.ana), (gil, hugo), (finn, hugo)] {
+        try await watch.expect("blocking") { try await one.block(other) }
+        try await watch.expect("blocking again", changes: false) { try await one.block(other) }
+        try await watch.expect("being blocked in return", changes: false) { try await other.block(one) }
+        try await watch.expect("unblocking") { try await one.unblock(other) }
+        try await watch.expect("unblocking in return") { try await other.unblock(one) }
+        try await watch.expect("unblocking again", changes: false) { try await other.unblock(one) }
+      }
+    }
+  }
+
+  @Test func `of events`() async throws {
+    try await run { app, people in
+      let (ana, ben, emre, gil, hugo) = (people.ana, people.ben, people.emre, people.gil, people.hugo)
+      for friend in [emre, gil, hugo] { try await app.befriend(ana, friend) }
+      var watch = try await Watch([ana] + people.others)
+      var event = ""
+      try await watch.expect("making one") {
+        event = try await ana.createEvent("Swim", inviting: [ben, gil], capacity: 1)["id"].string ?? ""
+      }
+      try await watch.expect("inviting") { try await ana.invite([emre, hugo], to: event) }
+      try await watch.expect("inviting again", changes: false) { try await ana.invite([emre, hugo], to: event) }
+      try await watch.expect("editing") { try await ana.edit(event, #"{"title": "Dive", "note": "Deep"}"#) }
+      try await watch.expect("editing nothing", changes: false) { try await ana.edit(event, #"{"title": "Dive"}"#) }
+      try await watch.expect("going") { try await ben.answer("going", to: event) }
+      try await watch.expect("going again", changes: false) { try await ben.answer("going", to: event) }
+      try await watch.expect("waiting") { try await gil.answer("going", to: event) }
+      try await watch.expect("waiting, too") { try await emre.answer("going", to: event) }
+      try await watch.expect("giving a place up") { try await ben.answer("maybe", to: event) }
+      try await watch.expect("withdrawing, and moving up") { try await ana.withdraw(gil, from: event) }
+      try await watch.expect("withdrawing again", changes: false) { try await ana.withdraw(gil, from: event) }
+      try await watch.expect("more places") { try await ana.edit(event, #"{"capacity": null}"#) }
+      try await watch.expect("blocking a guest") { try await ana.block(hugo) }
+      try await watch.expect("cancelling") { try await ana.cancelEvent(event) }
+      try await watch.expect("cancelling again", changes: false) { try await ana.cancelEvent(event) }
+      try await watch.expect("blocking the host of a cancelled one") { try await ben.block(ana) }
+      try await watch.expect("a name that some do not see") { try await ana.editProfile(#"{"displayName": "Anita"}"#) }
+      try await watch.expect("seeing the host again") { try await ben.unblock(ana) }
+      try await watch.expect("archiving") {
+        let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
+        _ = try await app.database.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
+      }
+      try await watch.expect("archiving again", changes: false) {
+        _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
+      }
+      try await app.befriend(ana, ben)
+      let last = try await ben.createEvent("Last", inviting: [ana, gil])["id"].string ?? ""
+      try await ana.answer("going", to: last)
+      watch = try await Watch(people.others)
+      try await watch.expect("deleting an account") { try await ana.deleteAccount() }
+    }
+  }
+
+  @Test func `of events with more guests than lists count`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(Event.maximumCounted + 1, around: ana)
+      let event = try await ana.createEvent(inviting: Array(guests.dropLast()), capacity: 1)["id"].string ?? ""
+      let watched = [ana, guests[0], guests[1], guests[2], guests[199], guests[200]]
+      var watch = try await Watch(watched, [.events, .invitations])
+      try await watch.expect("an answer that all see") { try await guests[0].answer("going", to: event) }
+      try await watch.expect("the guest who is one too many") { try await ana.invite([guests[200]], to: event) }
+      try await watch.expect("an answer that few see") { try await guests[1].answer("going", to: event) }
+      try await watch.expect("moving up") { try await guests[0].answer("maybe", to: event) }
+      try await watch.expect("the counts come back") { try await ana.withdraw(guests[200], from: event) }
+      try await app.takeNotifications()
+    }
+  }
+}
