@@ -72,19 +72,23 @@ import Testing
       configuration.applicationName = "reaper"
       let reaper = try Database(configuration)
       defer { reaper.close() }
+      let gathered = parties
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await Self.reap(site, by: reaper, app) }
-        try await withThrowingTaskGroup(of: Void.self) { people in
-          for party in parties {
-            people.addTask { try await Self.befriend(party.guests, at: site) }
-            people.addTask {
-              for _ in 0..<(Self.isLong ? 100 : 6) { try await Self.plan(party.host, party.guests, at: site) }
+        group.addTask {
+          try await withThrowingTaskGroup(of: Void.self) { people in
+            for party in gathered {
+              people.addTask { try await Self.befriend(party.guests, at: site) }
+              people.addTask {
+                for _ in 0..<(Self.isLong ? 100 : 6) { try await Self.plan(party.host, party.guests, at: site) }
+              }
             }
+            for try await _ in people {}
           }
-          try await people.waitForAll()
+          site.state.withLock { $0.isOver = true }
         }
-        site.state.withLock { $0.isOver = true }
-        try await group.waitForAll()
+        // The first that fails ends the others.
+        for try await _ in group {}
       }
       try await Self.expectWholeChanges(site.state.withLock { $0.edits }, in: app)
       let requests: Int? = try await app.value("SELECT count(*) FROM friend_requests WHERE status = 'accepted'")
@@ -129,9 +133,11 @@ import Testing
       for number in 1...4 {
         // Each once: what came of it, the version tells.
         let answer = try await site.attempt(host, "PATCH", "events/\(id)", #"{"title": "Picnic \#(number)"}"#)
-        if answer?.status == 200 { site.state.withLock { $0.edits[event, default: 0] += 1 } }
+        guard let answer else { continue }
+        #expect(answer.status == 200, "\(answer.body)")
+        site.state.withLock { $0.edits[event, default: 0] += 1 }
       }
-      try await group.waitForAll()
+      for try await _ in group {}
     }
     try await site.insist(host, "DELETE", "events/\(id)", nil, 200, 204)
   }
@@ -221,8 +227,11 @@ import Testing
       ("queued, but not in the inbox", queued, filed), ("in the inbox, but not queued", filed, queued),
     ] {
       let odd = try await app.database.rows(
-        "SELECT type, count(*) FROM (\(one) EXCEPT ALL \(other)) AS odd GROUP BY type ORDER BY type")
-      let found = try odd.map { row in "\(try row[0] as String): \(try row[1] as Int)" }
+        "SELECT type, count(*) FROM ((\(one)) EXCEPT ALL (\(other))) AS odd GROUP BY type ORDER BY type")
+      let found = try odd.map { row -> String in
+        let (type, count): (String, Int) = (try row[0], try row[1])
+        return "\(type): \(count)"
+      }
       #expect(found == [], "\(name)")
     }
     // What was answered with is there.

@@ -144,7 +144,7 @@ final class Storm: Sendable {
       // The first to end by itself are the writers and the restarts; then the others may.
       for _ in 0..<(writers + 1) { _ = try await group.next() }
       tally.withLock { $0.isOver = true }
-      try await group.waitForAll()
+      for try await _ in group {}
     }
     sink.weather = .fair
   }

@@ -56,11 +56,11 @@ extension Storm {
     return lines
   }
 
-  /// Everything that was filed arrived at each of the recipient's devices, signed for it, and said what was filed; first
-  /// of all in the order of its subject. It arrived again only where the time before was not accepted, as far as its
+  /// Everything that was filed arrived at each of the recipient's devices, signed for it, and said what was filed, the
+  /// first time in the order of its subject. It arrived again only where the time before was not accepted, as far as its
   /// worker knew, or its row was taken over.
   func expectDelivery(of arrivals: [StormySink.Arrival], atLeast count: Int) async throws {
-    let (lines, excuses) = (try await filed(), try await excuses())
+    let (lines, excuse) = (try await filed(), try await excuses())
     #expect(lines.values.map(\.count).reduce(0, +) >= count)
     let byDevice = Dictionary(grouping: arrivals, by: \.device)
     var faults: [String] = []
@@ -72,12 +72,12 @@ extension Storm {
         known += here.count
         let byID = Dictionary(grouping: here, by: \.id)
         var found = here.filter { !$0.isSigned(with: secret) }.map { "the signature of \($0.id)" }
-        for (id, times) in byID where !excuses.takenOver.contains(id) && !excuses.failed.contains([device, id]) {
+        for (id, times) in byID where !excuse.takenOver.contains(id) && !excuse.failed.contains([device, id]) {
           if times.dropLast().contains(where: \.isAccepted) { found.append("\(id) was accepted before") }
         }
         let strangers = Set(byID.keys).subtracting(own.joined().map(\.id))
         found += strangers.map { "\($0) is for nobody here" }
-        for line in own { found += Self.faults(of: line, byID, here.map(\.id), excuses.takenOver) }
+        for line in own { found += Self.faults(of: line, byID, here.map(\.id), excuse.takenOver) }
         faults += found.map { "\(device): \($0)" }
       }
     }
