@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+"""What the queue of notifications can do, with the real `muster worker`, and `muster serve` where changes are made over
+HTTP. By hand, on a migrated database of its own (it leaves its people there, and empties the queue), with DATABASE_URL and
+both key variables set:
+
+    Benchmarks/deliveries.py [drain] [latency] [cost] [idle]
+
+Deliveries go to devices of the platform `log`: a line each, of the worker's stderr, which is the cheapest that there is.
+
+drain    deliveries a second while a full queue is emptied: claimed, sent and deleted with durable commits
+latency  milliseconds from the moment under the inbox's lock, just before COMMIT, to the worker's line, while events are
+         changed over HTTP at a fixed rate
+cost     what a change costs with rows for its guests and without: the same edit, by the same hosts, of events whose ten
+         guests are invited, and of others whose ten guests have declined, in turns, while no worker runs
+idle     rows that leave the queue in a second while others come at a fixed rate, at the beginning and at the end of a
+         time in which one transaction stays open, which keeps the dead rows from being removed
+"""
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import threading
+import time
+
+from generator import Connection, percentile, request
+
+PEOPLE = 1000
+FIXTURE = f"""
+INSERT INTO users (id, username, display_name)
+SELECT md5('deliveries user ' || n)::uuid, 'deliveries-' || n, 'Reader' FROM generate_series(1, {PEOPLE}) AS n
+ON CONFLICT DO NOTHING;
+INSERT INTO sessions (id, user_id, rotated_at, kid, created_at)
+SELECT md5('deliveries session ' || n)::uuid, md5('deliveries user ' || n)::uuid, now(), 'k', now()
+FROM generate_series(1, {PEOPLE}) AS n
+ON CONFLICT DO NOTHING;
+INSERT INTO devices (id, user_id, session_id, platform, token)
+SELECT md5('deliveries device ' || n)::uuid, md5('deliveries user ' || n)::uuid,
+  md5('deliveries session ' || n)::uuid, 'log', 'deliveries ' || n
+FROM generate_series(1, {PEOPLE}) AS n
+ON CONFLICT DO NOTHING;
+"""
+# As a change writes them, each about something else, as most are.
+ROWS = f"""
+INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+SELECT 'event-invited', md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid, event,
+  jsonb_build_object('type', 'event-invited', 'message', 'Ana invited you to “Picnic”.', 'eventId', event)
+FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
+"""
+DEPTH = "SELECT count(*) FROM notification_queue"
+
+
+class Psql:
+    """A session of psql that is kept, one statement after the other."""
+
+    def __init__(self):
+        command = ["psql", os.environ["DATABASE_URL"], "-XAtq", "-v", "ON_ERROR_STOP=1"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=1)
+
+    def run(self, text):
+        """The lines that it answers."""
+        self.process.stdin.write(text.rstrip().rstrip(";") + ";\n\\echo :done:\n")
+        self.process.stdin.flush()
+        lines = []
+        for line in self.process.stdout:
+            if line == ":done:\n":
+                return lines
+            lines.append(line.rstrip("\n"))
+        raise SystemExit("psql ended")
+
+    def value(self, text):
+        return self.run(text)[0]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Program:
+    """A `muster` that runs until it is ended."""
+
+    def __init__(self, arguments, said, *command, output=None):
+        environment = dict(os.environ, MUSTER_RATE_LIMITS="off", MUSTER_SCRYPT="ln=4,r=8,p=1")
+        self.process = subprocess.Popen(
+            [arguments.muster, *command], env=environment, stderr=subprocess.PIPE if output is None else output)
+        if output is None and said:
+            for line in self.process.stderr:
+                if said in line.decode():
+                    return
+            raise SystemExit(f"muster {command[0]} ended")
+
+    def lines(self, take):
+        """Hands all further lines, and when they came, to a function, on a thread of their own."""
+
+        def read():
+            for line in self.process.stderr:
+                take(line, time.time())
+
+        threading.Thread(target=read, daemon=True).start()
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Service(Program):
+    def __init__(self, arguments):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        super().__init__(arguments, "listening", "serve", "--port", str(port))
+        self.lines(lambda line, when: None)
+        self.address = ("127.0.0.1", port)
+        self.connection = Connection(self.address)
+
+    def ask(self, method, path, body, token, *expected):
+        status = self.connection.send(request(method, f"/api/v1/{path}", body, token))
+        if status not in expected:
+            raise SystemExit(f"{method} {path}: {status} {self.connection.body.decode()}")
+        return json.loads(self.connection.body) if self.connection.body else None
+
+    def register(self, name):
+        """Somebody new: id and access token."""
+        name = f"{name}-{os.getpid()}-{time.time_ns() % 10**9}"
+        account = {"username": name, "email": f"{name}@example.com", "password": "correct horse battery"}
+        answer = self.ask("POST", "auth/register", account, None, 201)
+        return answer["user"]["id"], answer["accessToken"]
+
+    def befriend(self, one, other):
+        # Requests that cross make friends at once.
+        self.ask("POST", "friend-requests", {"receiverId": other[0]}, one[1], 201)
+        self.ask("POST", "friend-requests", {"receiverId": one[0]}, other[1], 200)
+
+    def plan(self, host, guests):
+        event = {
+            "title": "Picnic", "startTime": "2040-05-01T18:00:00Z", "timeZone": "UTC",
+            "inviteeIds": [guest[0] for guest in guests],
+        }
+        return self.ask("POST", "events", event, host[1], 201)["id"]
+
+    def edits(self, event, host, titles):
+        return [request("PATCH", f"/api/v1/events/{event}", {"title": title}, host[1]) for title in titles]
+
+
+def durability(psql):
+    names = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method")
+    return ", ".join(f"{name} {psql.value(f'SHOW {name}')}" for name in names)
+
+
+def fill(psql, rows):
+    for first in range(0, rows, 10_000):
+        psql.run(ROWS % (first + 1, min(rows, first + 10_000)))
+
+
+def empty(psql):
+    psql.run("DELETE FROM notification_queue")
+    psql.run("VACUUM ANALYZE notification_queue")
+
+
+def start_workers(arguments, output):
+    command = ["worker", "--concurrency", str(arguments.concurrency)]
+    return [Program(arguments, "", *command, output=output) for _ in range(arguments.workers)]
+
+
+def drain(arguments, psql):
+    """Of a whole queue, the time between the tenth and the ninety-fifth hundredth: workers start and end in theirs."""
+    rates = []
+    for _ in range(arguments.rounds):
+        empty(psql)
+        fill(psql, arguments.rows)
+        psql.run("ANALYZE notification_queue")
+        psql.run("CHECKPOINT")
+        samples = []
+        workers = start_workers(arguments, subprocess.DEVNULL)
+        deadline = time.monotonic() + arguments.rows / 100
+        try:
+            while True:
+                depth, when = psql.value(f"SELECT ({DEPTH}), extract(epoch FROM clock_timestamp())").split("|")
+                samples.append((int(depth), float(when)))
+                if depth == "0":
+                    break
+                if time.monotonic() > deadline or any(worker.process.poll() is not None for worker in workers):
+                    raise SystemExit(f"the workers do not empty the queue: {depth} rows are left")
+                time.sleep(0.02)
+        finally:
+            for worker in workers:
+                worker.end()
+        first = next(sample for sample in samples if sample[0] <= arguments.rows * 0.9)
+        last = next(sample for sample in samples if sample[0] <= arguments.rows * 0.05)
+        rates.append((first[0] - last[0]) / max(1e-9, last[1] - first[1]))
+        begun = next(sample[1] for sample in samples if sample[0] < arguments.rows)
+        print(f"  {rates[-1]:8.0f} deliveries/s, {arguments.rows} in {samples[-1][1] - begun:.2f} s", flush=True)
+    spread = f"{min(rates):.0f} to {max(rates):.0f}"
+    print(f"drain: {statistics.median(rates):.0f} deliveries/s ({spread}), goal 10,000; {durability(psql)}")
+
+
+def latency(arguments, psql):
+    """Changes over HTTP, each of another event than the one before, so that none waits for another to be delivered."""
+    service = Service(arguments)
+    worker = None
+    try:
+        host, guest = service.register("host"), service.register("guest")
+        service.befriend(host, guest)
+        service.ask("PUT", "devices", {"platform": "log", "token": f"deliveries-{guest[0]}"}, guest[1], 201)
+        events = [service.plan(host, [guest]) for _ in range(200)]
+        empty(psql)
+        arrived = {}
+
+        def take(line, when):
+            if b'"notification"' in line:
+                arrived.setdefault(json.loads(line)["id"], when)
+
+        command = ["worker", "--concurrency", str(arguments.concurrency)]
+        worker = Program(arguments, "working", *command)
+        worker.lines(take)
+        total = int(arguments.changes * arguments.seconds)
+        changes = [
+            edit for turn in range(1 + total // len(events))
+            for event in events for edit in service.edits(event, host, [f"Picnic {turn}"])
+        ][:total]
+        begun = time.time()
+        statuses, late = send_by_the_clock(service.address, changes, arguments.changes)
+        filed = {}
+        deadline = time.monotonic() + 30
+        while True:
+            for line in psql.run(
+                "SELECT id, extract(epoch FROM filed_at) FROM notifications"
+                f" WHERE recipient_id = '{guest[0]}' AND filed_at >= to_timestamp({begun})"
+            ):
+                identifier, when = line.split("|")
+                filed[identifier] = float(when)
+            if filed.keys() <= arrived.keys() or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        lost = len(filed.keys() - arrived.keys())
+        # The first second is for warming up.
+        times = [
+            (arrived[identifier] - when) * 1000
+            for identifier, when in filed.items() if identifier in arrived and when > begun + 1
+        ]
+        print(
+            f"latency at {arguments.changes:.0f} changes/s: p50 {percentile(times, 0.5):.1f} ms,"
+            f" p99 {percentile(times, 0.99):.1f} ms, longest {max(times):.1f} ms, of {len(times)}; goals 10 and 50")
+        print(
+            f"  {len(filed)} filed, {lost} not delivered by themselves (several of one event may be told as one),"
+            f" answers {statuses}, last sent {late * 1000:.0f} ms late; {durability(psql)}")
+    finally:
+        if worker:
+            worker.end()
+        service.end()
+
+
+def send_by_the_clock(address, requests, rate, callers=16):
+    """How many got each status, and how late the last one left."""
+    taken = iter(range(len(requests)))
+    lock = threading.Lock()
+    statuses = {}
+    start = time.perf_counter() + 0.2
+    late = 0.0
+
+    def call():
+        nonlocal late
+        connection = Connection(address)
+        while True:
+            with lock:
+                number = next(taken, None)
+            if number is None:
+                return
+            if (pause := start + number / rate - time.perf_counter()) > 0:
+                time.sleep(pause)
+            late = max(0.0, time.perf_counter() - (start + number / rate))
+            status = connection.send(requests[number])
+            with lock:
+                statuses[status] = statuses.get(status, 0) + 1
+
+    threads = [threading.Thread(target=call, daemon=True) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return statuses, late
+
+
+def cost(arguments, psql):
+    """Each of the hosts edits as soon as the edit before is answered, in turns events with rows and events without."""
+    service = Service(arguments)
+    try:
+        hosts = []
+        for _ in range(arguments.hosts):
+            host, guests = service.register("host"), [service.register("guest") for _ in range(10)]
+            for guest in guests:
+                service.befriend(host, guest)
+            told, silent = service.plan(host, guests), service.plan(host, guests)
+            for guest in guests:
+                service.ask("PUT", f"events/{silent}/invitations/me", {"status": "declined"}, guest[1], 200)
+            hosts.append((host, told, silent))
+        turns = 0
+
+        def turn(silent):
+            nonlocal turns
+            turns += 1
+            empty(psql)
+            end = time.perf_counter() + arguments.seconds
+            times = []
+
+            def edit(host, event):
+                connection = Connection(service.address)
+                number = 0
+                while (sent := time.perf_counter()) < end:
+                    number += 1
+                    change = service.edits(event, host, [f"Turn {turns}.{number}"])[0]
+                    if connection.send(change) != 200:
+                        raise SystemExit(f"an edit was refused: {connection.body.decode()}")
+                    times.append(time.perf_counter() - sent)
+
+            threads = [
+                threading.Thread(target=edit, args=(host, without if silent else told), daemon=True)
+                for host, told, without in hosts
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            rows = int(psql.value(DEPTH))
+            if rows != (0 if silent else 10 * len(times)):
+                raise SystemExit(f"{rows} rows for {len(times)} edits")
+            return len(times) / arguments.seconds, statistics.median(times) * 1000
+
+        turn(False)  # to warm up
+        ratios, halves = [], []
+        for _ in range(arguments.rounds):
+            (with_rows, slow), (without, fast) = turn(False), turn(True)
+            ratios.append(without / with_rows)
+            halves.append(slow / fast)
+            print(
+                f"  with 10 rows {with_rows:.0f} changes/s, p50 {slow:.2f} ms;"
+                f" without {without:.0f} changes/s, p50 {fast:.2f} ms", flush=True)
+        print(
+            f"cost: a change with 10 rows costs {statistics.median(ratios):.2f} times one without by throughput"
+            f" ({min(ratios):.2f} to {max(ratios):.2f}), {statistics.median(halves):.2f} times by p50;"
+            f" {arguments.hosts} hosts at once; {durability(psql)}")
+        empty(psql)
+    finally:
+        service.end()
+
+
+def idle(arguments, psql):
+    """Inserts by SQL, each a transaction, in as many sessions as it takes; wake-ups as a service sends them."""
+    empty(psql)
+    stats = (
+        "SELECT n_tup_ins, n_tup_del, n_dead_tup, pg_table_size(relid), pg_indexes_size(relid),"
+        " extract(epoch FROM clock_timestamp()) FROM pg_stat_user_tables WHERE relname = 'notification_queue'"
+    )
+
+    def sample():
+        return [float(part) for part in psql.value(stats).split("|")]
+
+    holder = Psql()
+    workers = start_workers(arguments, subprocess.DEVNULL)
+    stop = threading.Event()
+
+    def write(place):
+        session = Psql()
+        # Twenty to a message of psql's, each with a COMMIT of its own.
+        text = ";\n".join([ROWS % (number, number) for number in range(place * 20, place * 20 + 20)])
+        step = 20 * arguments.sessions / arguments.rate
+        due = time.perf_counter() + step * place / arguments.sessions
+        while not stop.is_set():
+            if (pause := due - time.perf_counter()) > 0:
+                time.sleep(pause)
+            session.run(text)
+            session.run("NOTIFY muster_queue")
+            due += step
+        session.close()
+
+    writers = [threading.Thread(target=write, args=(place,), daemon=True) for place in range(arguments.sessions)]
+    try:
+        time.sleep(2)
+        for writer in writers:
+            writer.start()
+        time.sleep(5)
+        holder.run("SET idle_in_transaction_session_timeout = 0")
+        # It has seen something, and written something: its snapshot and its number hold back all that dies after.
+        holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        holder.run("SELECT count(*), pg_current_xact_id() FROM notification_queue")
+        samples = [sample()]
+        end = time.monotonic() + arguments.minutes * 60
+        while time.monotonic() < end:
+            time.sleep(min(5, max(0, end - time.monotonic())))
+            samples.append(sample())
+            if any(worker.process.poll() is not None for worker in workers):
+                raise SystemExit("a worker ended")
+        depth = int(psql.value(DEPTH))
+        oldest = psql.value("SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0) FROM notification_queue")
+        stop.set()
+        for writer in writers:
+            writer.join()
+
+        def rates(one, other):
+            seconds = other[5] - one[5]
+            return (other[0] - one[0]) / seconds, (other[1] - one[1]) / seconds
+
+        window = min(30.0, (samples[-1][5] - samples[0][5]) / 2)
+        early = next(one for one in samples if one[5] - samples[0][5] >= window)
+        late = next(one for one in reversed(samples) if samples[-1][5] - one[5] >= window)
+        (came, first), (comes, last) = rates(samples[0], early), rates(late, samples[-1])
+        print(
+            f"idle: {first:.0f} deliveries/s of {came:.0f} changes/s in the first {window:.0f} s, {last:.0f} of"
+            f" {comes:.0f} in the last, ratio {(last / comes) / (first / came):.2f}, goal 0.90")
+        print(
+            f"  after {arguments.minutes:g} minutes with one transaction open: {samples[-1][2]:.0f} dead rows, table"
+            f" {samples[-1][3] / 2**20:.0f} MiB, indexes {samples[-1][4] / 2**20:.0f} MiB, {depth} rows in the queue,"
+            f" the oldest due for {float(oldest):.2f} s; {durability(psql)}")
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.end()
+        holder.process.terminate()
+    empty(psql)
+
+
+PARTS = {"drain": drain, "latency": latency, "cost": cost, "idle": idle}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="all, if none is named")
+    parser.add_argument("--muster", default="muster", help="the program")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--concurrency", type=int, default=64, help="of each worker")
+    parser.add_argument("--rounds", type=int, default=3, help="of drain and cost")
+    parser.add_argument("--rows", type=int, default=50_000, help="to drain")
+    parser.add_argument("--changes", type=float, default=200, help="a second, for latency")
+    parser.add_argument("--seconds", type=float, default=20, help="of latency, and of each turn of cost")
+    parser.add_argument("--hosts", type=int, default=16, help="of cost")
+    parser.add_argument("--minutes", type=float, default=5, help="of idle")
+    parser.add_argument("--rate", type=float, default=500, help="changes a second, for idle")
+    parser.add_argument("--sessions", type=int, default=4, help="that make them")
+    arguments = parser.parse_args()
+    unknown = [part for part in arguments.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"there is no {unknown[0]}: {', '.join(PARTS)}")
+    psql = Psql()
+    if psql.value("SELECT count(*) FROM notification_queue WHERE type NOT LIKE 'mail-%'") != "0":
+        raise SystemExit("the queue is not empty: use a database of its own")
+    psql.run(FIXTURE)
+    for part in arguments.parts or PARTS:
+        PARTS[part](arguments, psql)
+    psql.close()
+
+
+if __name__ == "__main__":
+    main()

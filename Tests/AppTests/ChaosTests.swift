@@ -1,0 +1,111 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Notifications by real workers to a real receiver, while anything may end at any moment.
+@Suite(.serialized, .timeLimit(.minutes(20))) struct ChaosTests {
+  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
+
+  @Test
+  func `through kills, crashes and foul weather everything arrives, in order, and twice only what was taken over`()
+    async throws
+  {
+    let seed = Self.isLong ? UInt64.random(in: 0...UInt64.max) : 7
+    let total = Self.isLong ? 20_000 : 2000
+    try await Storm.gather(50, seed: seed) { storm in
+      try await storm.rage(
+        notifications: total, pause: Self.isLong ? 100...400 : 300...800, restarts: Self.isLong ? 6 : 2)
+      let workers = try (0..<3).map { _ in try storm.startWorker() }
+      defer { for worker in workers { worker.signal(SIGKILL) } }
+      try await storm.calm(within: .seconds(120))
+      var arrivals = storm.sink.arrivals
+      try await storm.expectDelivery(of: arrivals, atLeast: total)
+      let takenOver = try await storm.excuses().takenOver
+      // What was to be lived through, was.
+      #expect(storm.kills >= 5 && storm.sink.refusals > 0 && !takenOver.isEmpty, "seed \(seed)")
+
+      // In peace, everything arrives once.
+      let stormy = arrivals.count
+      try await storm.write(total / 50, as: 9, pausing: 0...0)
+      try await storm.calm(within: .seconds(30))
+      arrivals = storm.sink.arrivals
+      let pairs = arrivals[stormy...].map { [$0.device, $0.id] }
+      #expect(Set(pairs).count == pairs.count, "seed \(seed)")
+      try await storm.expectDelivery(of: arrivals, atLeast: total + total / 10)
+      for worker in workers { worker.signal(SIGTERM) }
+      for worker in workers { #expect(try await worker.exitStatus(within: .seconds(12)) == 0) }
+    }
+  }
+
+  /// Deletions of rows of the queue, whether or not they found any.
+  private static let countingDeletions: [SQL] = [
+    "CREATE SEQUENCE deletions",
+    """
+    CREATE FUNCTION count_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      PERFORM nextval('deletions');
+      RETURN NULL;
+    END
+    $$
+    """,
+    """
+    CREATE TRIGGER deletions AFTER DELETE ON notification_queue
+    FOR EACH STATEMENT EXECUTE FUNCTION count_deletion()
+    """,
+  ]
+
+  @Test func `a worker that stood still for too long acknowledges nothing that another holds`() async throws {
+    try await Storm.gather(6, seed: 1) { storm in
+      let (app, sink) = (storm.app, storm.sink)
+      let people = storm.readers.map(\.phone.userID)
+      let devices = storm.readers.flatMap(\.secrets).count
+      let event = Event.ID.new()
+      func held() async throws -> Int {
+        try await app.value("SELECT count(*) FROM notification_queue WHERE lease IS NOT NULL") ?? 0
+      }
+      let other = try storm.startWorker()
+      defer { other.signal(SIGKILL) }
+      try await other.waitForOutput("working")
+      other.signal(SIGSTOP)
+      let sleeper = try storm.startWorker()
+      defer { sleeper.signal(SIGKILL) }
+      try await sleeper.waitForOutput("working")
+      sink.weather = .still
+      for title in ["First", "Second"] {
+        try await app.database.change { change in
+          for person in people { change.notify(person, .waitlistPromoted(event, title)) }
+        }
+      }
+      try await eventually { sink.count == devices }
+      sleeper.signal(SIGSTOP)
+      // All of it is taken over, and sent once more; by now both have been accepted at the sleeper's door.
+      other.signal(SIGCONT)
+      try await eventually(within: .seconds(9)) { sink.count == 2 * devices }
+      #expect(try await held() == 2 * people.count)
+      for statement in Self.countingDeletions { try await app.database.execute(statement) }
+      sink.release(devices)
+      sleeper.signal(SIGCONT)
+      try await eventually {
+        let called: Bool? = try await app.value("SELECT is_called FROM deletions")
+        return called == true
+      }
+      // It believes that it has delivered them, and has said so. The other has not been told anything.
+      for _ in 0..<20 {
+        #expect(try await held() == 2 * people.count)
+        #expect(sink.count == 2 * devices)
+        try await Task.sleep(for: .milliseconds(50))
+      }
+      sink.weather = .fair
+      sink.release(.max)
+      try await storm.calm(within: .seconds(20))
+      let counts = sink.arrivals.reduce(into: [[String]: Int]()) { $0[[$1.device, $1.id], default: 0] += 1 }
+      #expect(counts.values.filter { $0 == 2 }.count == devices && counts.values.filter { $0 == 1 }.count == devices)
+      try await storm.expectDelivery(of: sink.arrivals, atLeast: 2 * people.count)
+      for worker in [sleeper, other] { worker.signal(SIGTERM) }
+      for worker in [sleeper, other] { #expect(try await worker.exitStatus(within: .seconds(12)) == 0) }
+    }
+  }
+}

@@ -1,0 +1,266 @@
+import Foundation
+import Logging
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Notifications to webhooks, by real workers that are killed and stopped at any moment, from a database that is
+/// restarted and crashes. What arrived is then held against what was filed in the inboxes.
+final class Storm: Sendable {
+  /// Somebody with one or two webhooks.
+  struct Reader: Sendable {
+    let phone: Phone
+    /// Their paths, and what each is signed with.
+    let secrets: [(device: String, secret: String)]
+  }
+
+  private struct Tally: Sendable {
+    var isOver = false
+    var changes = 0
+    var kills = 0
+    var stops = 0
+  }
+
+  let cluster: OwnCluster
+  let sink: StormySink
+  let app: TestApp
+  let readers: [Reader]
+  let seed: UInt64
+  private let environment: [String: String]
+  private let tally = Mutex(Tally())
+
+  private init(
+    _ cluster: OwnCluster, _ sink: StormySink, _ app: TestApp, _ readers: [Reader], _ environment: [String: String],
+    seed: UInt64
+  ) {
+    (self.cluster, self.sink, self.app, self.readers) = (cluster, sink, app, readers)
+    (self.environment, self.seed) = (environment, seed)
+  }
+
+  var kills: Int { tally.withLock { $0.kills } }
+  var stops: Int { tally.withLock { $0.stops } }
+  private var changes: Int { tally.withLock { $0.changes } }
+  private var isOver: Bool { tally.withLock { $0.isOver } }
+
+  /// Starts a database, a service and a sink, and has people register at the one for the other.
+  static func gather(_ count: Int, seed: UInt64, _ body: @escaping @Sendable (Storm) async throws -> Void) async throws
+  {
+    try await OwnCluster.run { cluster in
+      try await Migrator(url: cluster.url, migrations: Resources.migrations).up()
+      let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_RATE_LIMITS": "off"]
+      let environment = TestApp.environment(cluster.url).merging(more) { $1 }
+      var quiet = Logger(label: "test")
+      quiet.logLevel = .critical
+      let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
+      let dependencies = try await Dependencies(
+        configuration, name: "test", logger: quiet, endedSessionsAge: .seconds(5))
+      do {
+        try await StormySink.run(seed: seed) { sink in
+          let own = TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies)
+          let (app, readers) = try await ServiceProcess.running(of: own, environment) { app in
+            var readers: [Reader] = []
+            for number in 1...count { readers.append(try await register(number, app, sink)) }
+            return (app, readers)
+          }
+          try await app.takeMails()
+          for statement in logbook { try await app.database.execute(statement) }
+          try await body(Storm(cluster, sink, app, readers, environment, seed: seed))
+        }
+      } catch {
+        await dependencies.close()
+        throw error
+      }
+      await dependencies.close()
+    }
+  }
+
+  /// Every third with two webhooks.
+  private static func register(_ number: Int, _ app: TestApp, _ sink: StormySink) async throws -> Reader {
+    let phone = try await app.signUp("reader\(number)")
+    var secrets: [(device: String, secret: String)] = []
+    for place in 1...(number % 3 == 0 ? 2 : 1) {
+      let device = "/\(number)/\(place)"
+      let answer = try await phone.send(
+        "PUT", "devices", #"{"platform": "webhook", "token": "\#(sink.url(of: device))"}"#)
+      #expect(answer.status == 201, "\(answer.body)")
+      secrets.append((device, try #require(answer.json["secret"].string)))
+    }
+    return Reader(phone: phone, secrets: secrets)
+  }
+
+  /// A row for each claim of what another claim held and had not given back, and for each attempt that a worker calls
+  /// failed.
+  private static let logbook: [SQL] = [
+    "CREATE TABLE takeovers (notification_id uuid NOT NULL)",
+    "CREATE TABLE failures (notification_id uuid NOT NULL, device_id uuid NOT NULL)",
+    """
+    CREATE FUNCTION note_takeover() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO takeovers (notification_id) VALUES (OLD.notification_id);
+      RETURN NULL;
+    END
+    $$
+    """,
+    """
+    CREATE FUNCTION note_failure() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO failures (notification_id, device_id) VALUES (NEW.notification_id, NEW.device_id);
+      RETURN NULL;
+    END
+    $$
+    """,
+    """
+    CREATE TRIGGER takeovers AFTER UPDATE ON notification_queue
+    FOR EACH ROW WHEN (OLD.lease IS NOT NULL AND NEW.lease IS NOT NULL AND OLD.lease <> NEW.lease)
+    EXECUTE FUNCTION note_takeover()
+    """,
+    """
+    CREATE TRIGGER failures AFTER INSERT OR UPDATE ON notification_queue
+    FOR EACH ROW WHEN (NEW.last_error IS NOT NULL AND NEW.device_id IS NOT NULL AND NEW.lease IS NULL)
+    EXECUTE FUNCTION note_failure()
+    """,
+  ]
+
+  // MARK: What happens
+
+  /// All of it at once, until so many notifications are filed.
+  ///
+  /// - Parameters:
+  ///   - pause: in milliseconds, between the bursts of each who changes something.
+  ///   - restarts: of the database: in order and by a crash, in turns.
+  func rage(notifications: Int, pause: ClosedRange<Int>, restarts: Int) async throws {
+    let (writers, perWriter) = (4, notifications / Self.audience / 4)
+    sink.weather = .foul
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for writer in 0..<writers {
+        group.addTask { try await self.write(perWriter, as: writer, pausing: pause) }
+      }
+      group.addTask { try await self.restartDatabase(restarts, whileChanging: writers * perWriter) }
+      group.addTask { try await self.stallSink() }
+      for slot in 0..<3 { group.addTask { try await self.keepKilling(slot) } }
+      // The first to end by itself are the writers and the restarts; then the others may.
+      for _ in 0..<(writers + 1) { _ = try await group.next() }
+      tally.withLock { $0.isOver = true }
+      for try await _ in group {}
+    }
+    sink.weather = .fair
+  }
+
+  private static let audience = 5
+
+  /// Makes changes of which five people hear, of events of its own: what is about one subject is in one order.
+  func write(_ count: Int, as writer: Int, pausing pause: ClosedRange<Int>) async throws {
+    var random = SeededRandom(seed: seed &+ UInt64(writer) &* 7919)
+    let lines = (0..<10).map { line in
+      let first = (writer * 10 + line) * Self.audience
+      return (Event.ID.new(), (0..<Self.audience).map { readers[(first + $0) % readers.count].phone.userID })
+    }
+    var made = 0
+    while made < count {
+      let (event, people) = lines[Int.random(in: 0..<lines.count, using: &random)]
+      for _ in 0..<min(count - made, Int.random(in: 1...4, using: &random)) {
+        made += 1
+        try await tell(people, Self.notice("\(writer).\(made)", event, &random))
+      }
+      if pause.upperBound > 0 { try await Task.sleep(for: .milliseconds(Int.random(in: pause, using: &random))) }
+    }
+  }
+
+  /// Files until it is filed. What was committed without a word is filed twice, and arrives twice.
+  private func tell(_ people: [User.ID], _ notice: Notice) async throws {
+    while true {
+      do {
+        try await app.database.change { change in
+          for person in people { change.notify(person, notice) }
+        }
+        break
+      } catch is PostgresError {
+        try await Task.sleep(for: .milliseconds(100))
+      }
+    }
+    tally.withLock { $0.changes += 1 }
+  }
+
+  private static let fields = [("title", "the title"), ("note", "the note"), ("startTime", "the time")]
+
+  private static func notice(_ title: String, _ event: Event.ID, _ random: inout SeededRandom) -> Notice {
+    guard Int.random(in: 0..<3, using: &random) == 0 else { return .waitlistPromoted(event, title) }
+    let place = Int.random(in: 0..<fields.count, using: &random)
+    return .eventUpdated(event, title, changes: [(field: fields[place].0, word: fields[place].1)])
+  }
+
+  private func restartDatabase(_ restarts: Int, whileChanging total: Int) async throws {
+    for number in 1...restarts {
+      try await eventually(within: .seconds(600)) { changes >= total * number / (restarts + 1) }
+      try await cluster.stop(crashing: number % 2 == 0)
+      try await cluster.start()
+    }
+  }
+
+  private func stallSink() async throws {
+    var random = SeededRandom(seed: seed &+ 104_729)
+    while !isOver {
+      try await Task.sleep(for: .milliseconds(Int.random(in: 3000...7000, using: &random)))
+      sink.stall(for: .milliseconds(Int.random(in: 1000...3000, using: &random)))
+    }
+  }
+
+  func startWorker() throws -> Program {
+    try Program(Program.path("muster"), ["worker"], environment: environment)
+  }
+
+  /// Keeps a worker running for a while, and kills it. Now and then it stands still first, for longer than its claims
+  /// hold.
+  private func keepKilling(_ slot: Int) async throws {
+    var random = SeededRandom(seed: seed &+ UInt64(slot) &* 15_485_863)
+    while !isOver {
+      let worker = try startWorker()
+      defer { worker.signal(SIGKILL) }
+      do {
+        try await worker.waitForOutput("working", within: .seconds(30))
+      } catch {
+        // It cannot start while there is no database.
+        worker.signal(SIGKILL)
+        _ = try await worker.exitStatus()
+        continue
+      }
+      try await Task.sleep(for: .milliseconds(Int.random(in: 300...3000, using: &random)))
+      if Int.random(in: 0..<4, using: &random) == 0 {
+        worker.signal(SIGSTOP)
+        try await Task.sleep(for: .milliseconds(Int.random(in: 5000...6500, using: &random)))
+        worker.signal(SIGCONT)
+        tally.withLock { $0.stops += 1 }
+        try await Task.sleep(for: .milliseconds(Int.random(in: 100...1000, using: &random)))
+      }
+      worker.signal(SIGKILL)
+      #expect(try await worker.exitStatus() == -SIGKILL)
+      tally.withLock { $0.kills += 1 }
+    }
+  }
+
+  /// Waits until everything is delivered.
+  func calm(within limit: Duration) async throws {
+    try await eventually(within: limit) {
+      let left: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+      return left == 0
+    }
+    #expect(try await app.value("SELECT count(*) FROM dead_letters") == 0)
+  }
+}
+
+extension ServiceProcess {
+  /// Runs one for people to register at, and stops it in order.
+  static func running<Value: Sendable>(
+    of app: TestApp, _ environment: [String: String], _ body: (TestApp) async throws -> Value
+  ) async throws -> Value {
+    let process = try await ServiceProcess(of: app, environment)
+    defer { process.program.signal(SIGKILL) }
+    let value = try await body(process.app)
+    process.program.signal(SIGTERM)
+    #expect(try await process.program.exitStatus() == 0)
+    return value
+  }
+}
