@@ -228,6 +228,13 @@ public final class Database: Querying {
     try await repeated(true, on: slowPool, for: statements) { try await $0.send(statements) }.value
   }
 
+  /// Runs one statement that is a transaction by itself, beside the reads that take long.
+  func runAlone(_ statement: SQL) async throws {
+    let connection = try await slowPool.acquire(for: [statement])
+    defer { slowPool.release(connection) }
+    _ = try await connection.submit([statement], timeout: configuration.timeout(of: 1)).value()
+  }
+
   /// - Parameter statements: what the body is known to send.
   private func repeated<Value: Sendable>(
     _ isRepeatable: Bool, on pool: Pool, for statements: [SQL] = [], _ body: (Transaction) async throws -> Value

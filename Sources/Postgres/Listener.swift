@@ -74,7 +74,7 @@ extension Database {
       let next = ContinuousClock.now + .milliseconds(50)
       do {
         // Not among the reads: it waits for whoever commits a NOTIFY at the moment, and those behind it would, too.
-        _ = try await slow.send(["SELECT pg_notify(\(channel), '')"])
+        try await runAlone("SELECT pg_notify(\(channel), '')")
       } catch {
         configuration.logger.debug("hint not sent", metadata: ["channel": "\(channel)", "error": "\(error)"])
       }

@@ -15,7 +15,7 @@ public enum DeadLetter {
   public static func retry(_ ids: [Int64]? = nil, ofType type: String? = nil, in database: Database) async throws -> Int
   {
     // None of those that are given up while this goes on.
-    let newest: Int64? = try await database.value("SELECT max(id) FROM dead_letters")
+    let newest: Int64? = try await database.value("SELECT id FROM dead_letters ORDER BY id DESC LIMIT 1")
     guard let last = newest else { return 0 }
     var count = 0
     var place: Int64? = .min

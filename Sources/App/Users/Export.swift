@@ -179,7 +179,7 @@ extension Export.Section {
         "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",
         "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count",
       ],
-      times: ["start_time", "end_time", "live_until", "archived_at", "created_at", "updated_at"]),
+      times: ["start_time", "end_time", "remind_at", "live_until", "archived_at", "created_at", "updated_at"]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id", "status"], times: ["invited_at", "answered_at"],
