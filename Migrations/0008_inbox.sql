@@ -65,6 +65,11 @@ DROP INDEX notification_queue_by_person;
 DROP INDEX notification_queue_by_subject;
 CREATE INDEX notification_queue_by_actor ON notification_queue (actor_id) WHERE actor_id IS NOT NULL;
 -- Rows come and go: what is dead must go before it is in the way of each search for what is due.
+-- A recipient hears of one subject in order on each device, and what is for all of them is in an order of its own: only
+-- the oldest row is taken, which is one look into this index, however many there are for other devices.
+DROP INDEX notification_queue_in_order;
+CREATE INDEX notification_queue_in_order ON notification_queue
+  (recipient_id, subject_id, (coalesce(device_id, '00000000-0000-0000-0000-000000000000'::uuid)), id);
 ALTER TABLE notification_queue SET (autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.5);
 
 -- What was given up, for an operator to look at and to try again. It holds up nothing that comes after it.
@@ -100,7 +105,9 @@ DROP INDEX notification_queue_by_actor;
 ALTER TABLE notification_queue RESET (autovacuum_vacuum_cost_delay, autovacuum_analyze_scale_factor);
 -- What one device still waits for would be for all of them.
 DELETE FROM notification_queue WHERE device_id IS NOT NULL;
+DROP INDEX notification_queue_in_order;
 ALTER TABLE notification_queue DROP COLUMN actor_id, DROP COLUMN device_id;
+CREATE INDEX notification_queue_in_order ON notification_queue (recipient_id, subject_id, id);
 CREATE INDEX notification_queue_by_subject ON notification_queue (subject_id);
 CREATE INDEX notification_queue_by_person ON notification_queue ((payload->>'userId'))
   WHERE payload->>'userId' IS NOT NULL;

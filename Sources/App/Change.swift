@@ -203,10 +203,15 @@ public final class Change: Querying {
     """
   }
 
-  /// An inbox's stamp leaves room for a moment of its own for each notification.
+  /// An inbox's stamp leaves room for a moment of its own for each notification. While the clock is behind, after it was
+  /// set back, how far a stamp rises is chance: were it always the same, then after a restored backup another change
+  /// could get the stamp of one that was lost.
   private static let stamping: SQL = """
     UPDATE collection_stamps AS s
-    SET stamp = greatest(clock_timestamp(), s.stamp + greatest(locked.notices, 1) * interval '1 microsecond')
+    SET stamp = greatest(
+      clock_timestamp(),
+      s.stamp + greatest(locked.notices, 1) * interval '1 microsecond'
+        + CASE WHEN s.stamp < clock_timestamp() THEN interval '0' ELSE random() * interval '10 milliseconds' END)
     FROM locked
     WHERE s.user_id = locked.user_id AND s.collection = locked.collection
     """

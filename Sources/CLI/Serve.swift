@@ -37,10 +37,14 @@ struct Worker: AsyncParsableCommand {
     abstract: "Deliver notifications and mails, remind of events, archive past ones, forget what has expired.")
 
   @Option(help: "Notifications being sent at once.")
-  var concurrency = 16
+  var concurrency = 64
 
   @Flag(help: "Work until nothing is due, then stop.")
   var once = false
+
+  func validate() throws {
+    guard (1...1000).contains(concurrency) else { throw ValidationError("--concurrency must be from 1 to 1000") }
+  }
 
   func run() async throws {
     let logger = makeLogger()
@@ -54,13 +58,22 @@ struct Worker: AsyncParsableCommand {
     let worker = NotificationWorker(
       dependencies, sender: channels, mailer: mailer ?? NoMailer(), concurrency: concurrency)
     if once {
-      try await worker.runOnce()
+      try await run([Once(worker: worker)], logger: logger)
     } else {
       logger.info("working")
       let metrics = makeMetricsService(dependencies, port: 9465).map { [$0] } ?? []
       try await run(metrics + [worker], logger: logger)
     }
     await dependencies.close()
+  }
+}
+
+/// Stops in order, as one that goes on does.
+private struct Once: Service {
+  let worker: NotificationWorker
+
+  func run() async throws {
+    try await worker.runOnce()
   }
 }
 

@@ -191,7 +191,7 @@ import Testing
   @Test func `what Apple answers decides what becomes of the push and of the device`() async throws {
     let cases: [(status: Int, reason: String, headers: HTTPHeaders, remedy: DeliveryFailure.Remedy)] = [
       (410, "Unregistered", [:], .forgettingTheDevice), (410, "ExpiredToken", [:], .forgettingTheDevice),
-      (400, "BadDeviceToken", [:], .forgettingTheDevice), (400, "DeviceTokenNotForTopic", [:], .forgettingTheDevice),
+      (400, "BadDeviceToken", [:], .forgettingTheDevice), (400, "DeviceTokenNotForTopic", [:], .later(seconds: nil)),
       (400, "BadTopic", [:], .none), (404, "BadPath", [:], .none), (413, "PayloadTooLarge", [:], .none),
       (429, "TooManyRequests", ["retry-after": "7"], .later(seconds: 7)),
       (429, "TooManyProviderTokenUpdates", [:], .later(seconds: nil)),

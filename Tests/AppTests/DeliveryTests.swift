@@ -56,6 +56,32 @@ import Testing
     }
   }
 
+  @Test func `much that waits for a device that is gone, or down, holds up nothing that is for others`() async throws {
+    try await TestApp.run { app in
+      for failure in [DeliveryFailure.down, .unknownDevice] {
+        try await app.database.execute("DELETE FROM users WHERE username LIKE 'reader%'")
+        try await app.gatherReaders(2)
+        // More subjects than a worker holds at once, and then somebody else's.
+        try await app.database.execute(
+          """
+          INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+          SELECT 'test', md5('r1')::uuid, uuid_v7(), '{"round": 0}' FROM generate_series(1, 700)
+          """)
+        try await app.database.execute(
+          """
+          INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+          VALUES ('test', md5('r2')::uuid, uuid_v7(), '{"round": 1}')
+          """)
+        let recorder = Recorder { _, device in if device.token == "1-1" { throw failure } }
+        let running = Task { try await app.worker(recorder).run() }
+        try await eventually(within: .seconds(60)) { recorder.rounds("2-1") == [1] }
+        running.cancel()
+        try await running.value
+        try await app.takeNotifications()
+      }
+    }
+  }
+
   @Test func `a device that has another token by then is kept, and told there`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)

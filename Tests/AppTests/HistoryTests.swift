@@ -72,7 +72,7 @@ import Testing
   @Test(arguments: Trouble.Mutation.allCases)
   func `a broken promise is found out`(mutation: Trouble.Mutation) async throws {
     try await TestApp.run(Self.settings) { app in
-      let history = History(goal: 20_000, endsAtViolation: true)
+      let history = History(goal: 60_000, endsAtViolation: true)
       let world = try await CrowdedWorld(in: app, history)
       try await Trouble.begin(slow: 30, failing: 0, in: app)
       try await Trouble.apply(mutation, in: app)

@@ -53,8 +53,7 @@ import Testing
 
       #expect(scrape.value("muster_queue_up") == 1)
       #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "due"]) == 1)
-      let age = scrape.value("muster_queue_oldest_seconds", ["type": "friend-request", "state": "due"])
-      #expect((0..<600).contains(age ?? -1))
+      #expect((0..<600).contains(scrape.value("muster_queue_oldest_seconds") ?? -1))
       #expect(scrape.value("muster_streams") == 0)
 
       let began = try #require(scrape.value("process_start_time_seconds"))
@@ -84,6 +83,11 @@ import Testing
         "UPDATE notification_queue SET due_at = now() + interval '1 hour', attempts = 3")
       try await app.database.execute(
         """
+        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
+        SELECT type, recipient_id, subject_id, payload FROM notification_queue
+        """)
+      try await app.database.execute(
+        """
         INSERT INTO dead_letters
           (id, notification_id, type, recipient_id, subject_id, payload, created_at, attempts, last_error)
         SELECT place, uuid_v7(), 'event-invited', uuid_v7(), uuid_v7(), '{}', now() - interval '2 days', 9, 'refused'
@@ -93,10 +97,10 @@ import Testing
       let program = try Program(Program.path("muster"), ["worker"], environment: environment)
       defer { program.signal(SIGKILL) }
       let scrape = try await Scrape(try await metricsAddress(of: program))
-      #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "waiting"]) == 1)
+      #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "waiting"]) == 2)
       #expect(scrape.value("muster_queue_rows", ["type": "event-invited", "state": "dead"]) == 3)
-      let age = scrape.value("muster_queue_oldest_seconds", ["type": "event-invited", "state": "dead"])
-      #expect((172_000..<174_000).contains(age ?? 0))
+      // What has become due behind what waits, waits as well: nothing is late.
+      #expect(scrape.value("muster_queue_oldest_seconds") == 0)
       program.signal(SIGTERM)
       #expect(try await program.exitStatus() == 0)
       try await app.takeNotifications()

@@ -92,7 +92,7 @@ import Testing
     ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 11),
     ("accepting", "POST friend-requests/{accepted}/accept", nil, 9),
     ("declining", "POST friend-requests/{declined}/decline", nil, 8),
-    ("taking back", "DELETE friend-requests/{takenBack}", nil, 9),
+    ("taking back", "DELETE friend-requests/{takenBack}", nil, 11),
     ("unfriending", "DELETE friends/{unfriended}", nil, 6),
     ("blocking", "PUT blocks/{blocked}", nil, 15),
     ("unblocking", "DELETE blocks/{unblocked}", nil, 7),

@@ -121,6 +121,8 @@ struct List<Item: Sendable>: Sendable {
   let items: [Item]
   let next: Cursor?
   let stamp: Timestamp?
+  /// Whether pages come before it.
+  let isContinued: Bool
 
   /// A collection: items and stamp come from one statement, hence from one snapshot.
   static func read(
@@ -157,6 +159,7 @@ struct List<Item: Sendable>: Sendable {
     self.items = items
     next = nil
     stamp = nil
+    isContinued = false
   }
 
   private init(
@@ -177,6 +180,7 @@ struct List<Item: Sendable>: Sendable {
     }
     self.items = items
     self.stamp = stamp
+    isContinued = page.cursor != nil
     next = hasMore ? last.map { Cursor(list: name, stamp: stamp, time: $0.time, id: $0.id) } : nil
   }
 }

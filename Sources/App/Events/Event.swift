@@ -30,7 +30,7 @@ public struct Event: Sendable {
 
     /// An hour before the start, when who is going is reminded of it; nil if that has passed.
     func remindAt(now: Timestamp = .now()) -> Timestamp? {
-      let time = startTime.adding(seconds: -3600)
+      let time = startTime.adding(seconds: -Event.reminderLead)
       return time > now ? time : nil
     }
 
@@ -65,6 +65,8 @@ public struct Event: Sendable {
   /// answer would mean thousands of stamps.
   static let maximumCounted = 200
   static let participantsShown = 20
+  /// So many seconds before the start, who is going is reminded of it.
+  static let reminderLead = 3600
 
   let id: ID
   let plan: Plan

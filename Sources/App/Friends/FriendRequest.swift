@@ -116,12 +116,18 @@ public struct FriendRequest: Sendable {
     if standing == .cancelled { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     let request = try await close(id, as: .cancelled, in: change)
-    try await change.rows(
+    let its: SQL = """
+      recipient_id = \(request.receiver.id) AND type = \(Notice.Kind.friendRequest) AND payload->>'requestId' = \(id)::text
       """
-      DELETE FROM notification_queue
-      WHERE recipient_id = \(request.receiver.id) AND type = \(Notice.Kind.friendRequest)
-        AND payload->>'requestId' = \(id)::text
-      """)
+    // Twice: a worker that the first waits for may put rows of single devices in the place of the one that it had.
+    for _ in 0..<2 {
+      try change.write(
+        """
+        DELETE FROM notification_queue
+        WHERE id IN (SELECT id FROM notification_queue WHERE \(its) ORDER BY id FOR UPDATE)
+        """)
+    }
+    try change.write("DELETE FROM dead_letters WHERE \(its)")
     return request
   }
 

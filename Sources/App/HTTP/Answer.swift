@@ -51,7 +51,8 @@ extension Response {
     var response = Response(
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
       body: ResponseBody(byteBuffer: json.buffer))
-    if let stamp = list.stamp { response.headers[.eTag] = Stamp(stamp).eTag }
+    // Of a later page the stamp says when the first one was read, and not what is on it.
+    if let stamp = list.stamp, !list.isContinued { response.headers[.eTag] = Stamp(stamp).eTag }
     return response
   }
 }

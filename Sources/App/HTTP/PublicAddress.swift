@@ -30,15 +30,21 @@ extension IPAddress {
     self.init(bits: 0xffff << 32 | bits & 0xffff_ffff)
   }
 
-  /// All addresses of a host, in the order in which the system would try them. It takes as long as the system's resolver
-  /// has patience.
-  static func resolving(_ host: String) async throws -> [IPAddress] {
-    try await withCheckedThrowingContinuation { continuation in
-      // The resolver blocks: neither an event loop nor a thread of tasks must wait for it.
-      DispatchQueue.global().async {
-        continuation.resume(with: Result { try addresses(of: host) })
-      }
+  /// All addresses of a host, in the order in which the system would try them. Whoever registers a webhook chooses who
+  /// answers for its name: nobody waits longer than this for that.
+  ///
+  /// - Throws: ``DeliveryFailure``.
+  static func resolving(_ host: String, within limit: Duration = .seconds(5)) async throws -> [IPAddress] {
+    let (answers, answer) = AsyncStream.makeStream(of: Result<[IPAddress], any Error>.self)
+    // The resolver blocks: neither an event loop nor a thread of tasks must wait for it, nor this one longer than it may.
+    DispatchQueue.global().async { answer.yield(Result { try addresses(of: host) }) }
+    let alarm = Task {
+      try await Task.sleep(for: limit)
+      answer.finish()
     }
+    defer { alarm.cancel() }
+    for await found in answers { return try found.get() }
+    throw DeliveryFailure(description: "the webhook's host cannot be found in time")
   }
 
   private static func addresses(of host: String) throws -> [IPAddress] {

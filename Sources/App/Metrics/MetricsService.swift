@@ -104,37 +104,27 @@ private struct MetricsService: Service {
 
   /// The queue as all workers share it, whoever is asked.
   private func writeQueue(to text: inout MetricsText) async {
-    var counts: [(labels: String, count: Int, oldest: Double)]?
+    text.family("muster_queue_up", .gauge, "Whether the queue could be counted.")
+    let stats: QueueStats
     do {
-      let rows = try await database.slow.rows(
-        """
-        SELECT type, state, count(*) AS count,
-          extract(epoch FROM clock_timestamp() - min(created_at))::float8 AS oldest
-        FROM (
-          SELECT type, created_at,
-            CASE WHEN leased_until > now() THEN 'in-flight' WHEN due_at <= now() THEN 'due' ELSE 'waiting' END AS state
-          FROM notification_queue
-          UNION ALL
-          SELECT type, created_at, 'dead' FROM dead_letters
-        ) AS each
-        GROUP BY type, state
-        ORDER BY type, state
-        """)
-      counts = try rows.map { row -> (labels: String, count: Int, oldest: Double) in
-        let (type, state): (String, String) = (try row["type"], try row["state"])
-        return (MetricsText.labels([("type", type), ("state", state)]), try row["count"], try row["oldest"])
-      }
+      stats = try await QueueStats.read(in: database)
     } catch {
       logger.warning("the queue cannot be counted", metadata: ["error": "\(error)"])
+      text.sample("muster_queue_up", "", 0)
+      return
     }
-    text.family("muster_queue_up", .gauge, "Whether the queue could be counted.")
-    text.sample("muster_queue_up", "", counts == nil ? 0 : 1)
-    guard let counts else { return }
+    text.sample("muster_queue_up", "", 1)
     text.family(
-      "muster_queue_rows", .gauge, "Rows of the queue: due, waiting for another attempt, in flight, or given up (dead)."
-    )
-    for (labels, count, _) in counts { text.sample("muster_queue_rows", labels, Double(count)) }
-    text.family("muster_queue_oldest_seconds", .gauge, "The age of the oldest of them.")
-    for (labels, _, oldest) in counts { text.sample("muster_queue_oldest_seconds", labels, oldest) }
+      "muster_queue_rows", .gauge,
+      "Rows of the queue: due, waiting for another attempt or behind one that is, in flight, or given up (dead).")
+    for (type, counts) in stats.types.sorted(by: { $0.key < $1.key }) {
+      for (state, count) in [
+        ("due", counts.due), ("waiting", counts.waiting), ("in-flight", counts.inFlight), ("dead", counts.dead),
+      ] {
+        text.sample("muster_queue_rows", MetricsText.labels([("type", type), ("state", state)]), Double(count))
+      }
+    }
+    text.family("muster_queue_oldest_seconds", .gauge, "For how long what is due the longest has been.")
+    text.sample("muster_queue_oldest_seconds", "", stats.oldestDueSeconds ?? 0)
   }
 }

@@ -105,7 +105,9 @@ struct APNsSender: PushSender {
     let reason = Self.reason(answer)
     let remedy: DeliveryFailure.Remedy =
       switch (answer.status, reason) {
-      case (410, _), (400, "BadDeviceToken"?), (400, "DeviceTokenNotForTopic"?): .forgettingTheDevice
+      case (410, _), (400, "BadDeviceToken"?): .forgettingTheDevice
+      // Of all devices, where MUSTER_APNS_TOPIC is mistyped: who runs this can mend it.
+      case (400, "DeviceTokenNotForTopic"?): .later(answer.headers)
       case (400, _), (404, _), (405, _), (413, _): .none
       // A key that is refused may be mended by who runs this; all else is Apple's to mend.
       default: .later(answer.headers)

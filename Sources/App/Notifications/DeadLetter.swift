@@ -52,12 +52,11 @@ public enum DeadLetter {
       """
       WITH gone AS (
         DELETE FROM dead_letters WHERE id = ANY(\(found))
-        RETURNING id, notification_id, type, recipient_id, subject_id, device_id, payload, created_at
+        RETURNING id, notification_id, type, recipient_id, subject_id, device_id, payload
       )
-      INSERT INTO notification_queue (
-        notification_id, type, recipient_id, subject_id, device_id, payload, created_at
-      )
-      SELECT notification_id, type, recipient_id, subject_id, device_id, payload, created_at FROM gone ORDER BY id
+      -- As old as new: it would else be given up again for its age, and providers would not keep it for a phone.
+      INSERT INTO notification_queue (notification_id, type, recipient_id, subject_id, device_id, payload)
+      SELECT notification_id, type, recipient_id, subject_id, device_id, payload FROM gone ORDER BY id
       """)
     return (found.last, moved.affected)
   }
@@ -94,12 +93,19 @@ extension Device {
 }
 
 extension Notice {
-  /// Takes what is 90 days old out of the inboxes.
+  /// For how many seconds an inbox keeps what it has: 90 days.
+  static let lifetime = 90 * 86_400
+
+  /// Takes what is old out of the inboxes.
   ///
   /// - Returns: how many there were.
-  static func purge(atMost limit: Int, in change: Change) async throws -> Int {
+  static func purge(olderThan seconds: Int = lifetime, atMost limit: Int, in change: Change) async throws -> Int {
     let old = try await change.rows(
-      "SELECT recipient_id, filed_at FROM notifications WHERE filed_at < now() - interval '90 days' LIMIT \(limit)")
+      """
+      SELECT recipient_id, filed_at FROM notifications
+      WHERE filed_at < now() - make_interval(secs => \(Double(seconds)))
+      LIMIT \(limit)
+      """)
     guard !old.isEmpty else { return 0 }
     let recipients: [User.ID] = try old.map { try $0["recipient_id"] }
     let times: [Timestamp] = try old.map { try $0["filed_at"] }

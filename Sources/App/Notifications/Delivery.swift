@@ -53,6 +53,7 @@ actor Delivery {
   private static let fullInterval = Duration.milliseconds(800)
   /// Between two claims while little is due; while nothing is, it doubles.
   private static let shortestPause = Duration.milliseconds(2)
+  /// A change is on its way within that time of its commit, even if nobody is woken.
   private static let longestPause = Duration.milliseconds(50)
   /// What is under way when the worker is asked to stop has so long to end. Then it is cut short and given back.
   private static let grace = Duration.seconds(4)
@@ -61,8 +62,6 @@ actor Delivery {
   let database: Database
   let logger: Logger
   let deliver: @Sendable (Parcel) async throws -> Void
-  /// Whether wake-ups come, so that the queue need not be looked at as often.
-  private let isWoken: @Sendable () -> Bool
   private let wakeUps: AsyncStream<Void>
   private let wakeUp: AsyncStream<Void>.Continuation
 
@@ -106,13 +105,12 @@ actor Delivery {
   var failure: (any Error)?
 
   init(
-    _ settings: Settings, database: Database, logger: Logger, isWoken: @escaping @Sendable () -> Bool = { false },
+    _ settings: Settings, database: Database, logger: Logger,
     deliver: @escaping @Sendable (Parcel) async throws -> Void
   ) {
     self.settings = settings
     self.database = database
     self.logger = logger
-    self.isWoken = isWoken
     self.deliver = deliver
     (wakeUps, wakeUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
@@ -129,14 +127,14 @@ actor Delivery {
   @discardableResult
   func run(_ mode: Mode) async throws -> Int {
     await withTaskGroup(of: Happening.self) { group in
-      if mode == .untilStopped {
+      if mode != .oneBatch {
         group.addTask {
           // Throws when it is cancelled, which is the same here.
           try? await gracefulShutdown()
           return .stopping
         }
-        listen(&group)
       }
+      if mode == .untilStopped { listen(&group) }
       schedule(mode, &group)
       while !isDone(mode), let happening = await group.next() {
         handle(happening, mode, &group)
@@ -301,7 +299,7 @@ actor Delivery {
       if rows.isEmpty {
         isExhausted = claim.wasIdle
         waitsForIdleness = true
-        pause = min(pause * 2, isWoken() ? Self.fullInterval : Self.longestPause)
+        pause = min(pause * 2, Self.longestPause)
       } else {
         waitsForIdleness = false
         pause = Self.shortestPause

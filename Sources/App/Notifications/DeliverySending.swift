@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import DequeModule
 import Foundation
 import Logging
@@ -26,7 +27,10 @@ extension Delivery {
   func begin(_ job: Job, _ now: Instant, _ group: inout TaskGroup<Happening>) {
     guard let chain = chains[job.chain], !isStopping, !chain.isLost, now < chain.isHeldUntil,
       job.device.map({ !gone.contains($0) }) ?? true
-    else { return note(job, .notTried) }
+    else {
+      note(job, .notTried)
+      return unpark(job.device)
+    }
     if let device = job.device {
       let underWay = sendingTo[device, default: 0]
       guard underWay < Self.concurrencyOfDevice else {
@@ -44,8 +48,12 @@ extension Delivery {
       } catch {
         // Of what is cut short nobody knows whether it arrived: it is sent again.
         if Task.isCancelled { return .sent(job, .notTried) }
-        let failure = error as? DeliveryFailure
-        return .sent(job, .failed(failure?.description ?? "\(error)", failure?.remedy ?? .later(seconds: nil)))
+        guard let failure = error as? DeliveryFailure else {
+          // Others' errors name hosts and addresses.
+          let name = (error as? HTTPClientError)?.shortDescription ?? "\(type(of: error))"
+          return .sent(job, .failed(name, .later(seconds: nil)))
+        }
+        return .sent(job, .failed(failure.description, failure.remedy))
       }
     }
   }
@@ -55,12 +63,20 @@ extension Delivery {
     if let device = job.device {
       let underWay = sendingTo[device, default: 1] - 1
       sendingTo[device] = underWay == 0 ? nil : underWay
-      if let next = parked[device]?.popFirst() {
-        jobs.prepend(next)
-        if parked[device]?.isEmpty == true { parked[device] = nil }
+      if case .failed(_, .later) = outcome {
+        // What waits for it would fail the same way, one after the other, and keep what is for others waiting.
+        for waiting in parked.removeValue(forKey: device) ?? [] { note(waiting, outcome) }
       }
+      unpark(device)
     }
     note(job, outcome)
+  }
+
+  /// Lets the next one try that waits for a device. Whoever does not use its turn hands it on.
+  private func unpark(_ device: Device.ID?) {
+    guard let device, let next = parked[device]?.popFirst() else { return }
+    jobs.prepend(next)
+    if parked[device]?.isEmpty == true { parked[device] = nil }
   }
 
   private func note(_ job: Job, _ outcome: Outcome) {
@@ -98,7 +114,7 @@ extension Delivery {
     var spooled: [Device.ID] = []
     if settings.kind == .mails {
       parcels = [(nil, .row(newest))]
-    } else if !targets.muted.contains(newest.type) {
+    } else if !targets.muted.contains(newest.type), !Self.isPast(newest) {
       let push = Push(newest, payload ?? newest.payload)
       for (device, isBehind) in targets.devices {
         if isBehind || chain.apart.contains(device.id) || gone.contains(device.id) {
@@ -217,6 +233,12 @@ extension Delivery {
 
   private func log(_ error: String, _ row: Item) {
     logger.warning("a notification was not delivered", metadata: ["type": "\(row.type)", "error": "\(error)"])
+  }
+
+  /// Whether nobody needs to be told any more: of an event that has begun.
+  private static func isPast(_ row: Item) -> Bool {
+    row.type == Notice.Kind.eventReminder.rawValue
+      && row.createdAt < Timestamp.now().adding(seconds: -Event.reminderLead)
   }
 
   private func isOver(_ row: Item) -> Bool {

@@ -66,6 +66,11 @@ enum NotificationQueue {
   static let byIndex: SQL =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
 
+  /// In which order of its recipient and subject a row is: a device's, or that of all of them. As the index has it.
+  static func line(_ device: SQL) -> SQL {
+    "coalesce(\(device), '00000000-0000-0000-0000-000000000000'::uuid)"
+  }
+
   /// Claims due rows for a worker, for a while: afterwards another may take them over. Of one recipient's rows about one
   /// subject, for one device or for all, the oldest is taken, and those behind it with it.
   ///
@@ -111,7 +116,7 @@ enum NotificationQueue {
           AND NOT EXISTS (
             SELECT FROM notification_queue AS older
             WHERE older.recipient_id = due.recipient_id AND older.subject_id = due.subject_id AND older.id < due.id
-              AND older.device_id IS NOT DISTINCT FROM due.device_id
+              AND \(line("older.device_id")) = \(line("due.device_id"))
             OFFSET 0
           )
         ORDER BY due.due_at, due.id
@@ -126,7 +131,7 @@ enum NotificationQueue {
           FROM (
             SELECT id FROM notification_queue
             WHERE recipient_id = due.recipient_id AND subject_id = due.subject_id AND id > due.id
-              AND device_id IS NOT DISTINCT FROM due.device_id
+              AND \(line("device_id")) = \(line("due.device_id"))
             ORDER BY id
             LIMIT \(chainLength)
           ) AS q
@@ -199,7 +204,7 @@ enum NotificationQueue {
         CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END,
         c.device_id IS NULL AND EXISTS (
           SELECT FROM notification_queue AS q
-          WHERE q.recipient_id = c.recipient_id AND q.subject_id = c.subject_id AND q.device_id = d.id
+          WHERE q.recipient_id = c.recipient_id AND q.subject_id = c.subject_id AND \(line("q.device_id")) = d.id
           OFFSET 0
         ),
         ARRAY(SELECT type FROM muted_notifications WHERE user_id = c.recipient_id)

@@ -47,9 +47,8 @@ public struct NotificationWorker: Service {
 
   /// Works until the process is asked to stop; then finishes what is under way and gives back the rest.
   public func run() async throws {
-    let ear = Ear()
-    let (pushes, mails) = (delivery(of: .pushes, ear), delivery(of: .mails, ear))
-    let listening = Task { if canListen { await listen(ear, waking: [pushes, mails]) } }
+    let (pushes, mails) = (delivery(of: .pushes), delivery(of: .mails))
+    let listening = Task { if canListen { await listen(waking: [pushes, mails]) } }
     defer { listening.cancel() }
     async let mailed = mails.run(.untilStopped)
     async let reminded: Void = work(pausing: Self.reminderInterval) { try await remind() }
@@ -109,7 +108,7 @@ public struct NotificationWorker: Service {
 
   // MARK: Delivering
 
-  private func delivery(of kind: NotificationQueue.Kind, _ ear: Ear? = nil) -> Delivery {
+  private func delivery(of kind: NotificationQueue.Kind) -> Delivery {
     let settings =
       switch kind {
       case .pushes:
@@ -122,7 +121,7 @@ public struct NotificationWorker: Service {
           kind: kind, concurrency: concurrency, chains: concurrency, fewChains: concurrency,
           patience: Self.patienceForMails, tellsOfUnheard: false)
       }
-    return Delivery(settings, database: database, logger: logger, isWoken: { ear?.hears ?? false }, deliver: deliver)
+    return Delivery(settings, database: database, logger: logger, deliver: deliver)
   }
 
   @Sendable private func deliver(_ parcel: Delivery.Parcel) async throws {
@@ -139,18 +138,9 @@ public struct NotificationWorker: Service {
     }
   }
 
-  /// Hears when something was put into the queue. Nothing depends on it: who hears nothing looks more often.
-  private func listen(_ ear: Ear, waking deliveries: [Delivery]) async {
-    let calling = Task {
-      while !Task.isCancelled {
-        // In a silence nobody knows whether there is nothing to be heard, or nobody who hears.
-        if !ear.hasHeard(within: Ear.silence) { database.notify(NotificationQueue.channel) }
-        try? await Task.sleep(for: Ear.silence)
-      }
-    }
-    defer { calling.cancel() }
+  /// Hears when something was put into the queue. Nothing depends on it: it saves some of the pause between two looks.
+  private func listen(waking deliveries: [Delivery]) async {
     for await _ in database.notifications(on: NotificationQueue.channel) {
-      ear.hear()
       for delivery in deliveries { delivery.wake() }
     }
   }
@@ -197,22 +187,5 @@ public struct NotificationWorker: Service {
       }
       chores = unfinished
     }
-  }
-}
-
-/// Whether wake-ups can be heard: a connection that is lost does not say so.
-private final class Ear: Sendable {
-  /// After which it is tried.
-  static let silence = Duration.seconds(5)
-  private let heard = Mutex<ContinuousClock.Instant?>(nil)
-
-  func hear() {
-    heard.withLock { $0 = .now }
-  }
-
-  var hears: Bool { hasHeard(within: Self.silence * 2) }
-
-  func hasHeard(within time: Duration) -> Bool {
-    heard.withLock { heard in heard.map { ContinuousClock.now - $0 < time } ?? false }
   }
 }

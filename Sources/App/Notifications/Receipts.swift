@@ -146,8 +146,16 @@ struct Receipts: Sendable {
       notification_id, type, recipient_id, subject_id, device_id, payload, created_at, due_at, attempts, last_error
     )
     SELECT gone.notification_id, gone.type, gone.recipient_id, gone.subject_id, own.device_id,
-      coalesce(own.payload, gone.payload), gone.created_at, now() + make_interval(secs => own.delay), own.attempts,
-      own.error
+      coalesce(own.payload, gone.payload), gone.created_at,
+      -- Behind others it is not due before them: thousands that cannot be taken yet would be looked at all the time.
+      greatest(
+        now() + make_interval(secs => own.delay),
+        (
+          SELECT max(q.due_at) FROM notification_queue AS q
+          WHERE q.recipient_id = gone.recipient_id AND q.subject_id = gone.subject_id
+            AND \(NotificationQueue.line("q.device_id")) = own.device_id
+        )),
+      own.attempts, own.error
     FROM unnest(
       \(own.map(\.row)), \(own.map(\.device)), \(own.map(\.payload)), \(own.map { Int32($0.attempts) }),
       \(own.map(\.delay)), \(own.map(\.error))

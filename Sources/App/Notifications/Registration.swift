@@ -90,9 +90,14 @@ extension Device {
         SET session_id = excluded.session_id, environment = excluded.environment, topic = excluded.topic,
           name = excluded.name,
           sealed_secret = CASE WHEN \(rotates) THEN excluded.sealed_secret ELSE d.sealed_secret END,
-          sealed_previous_secret = CASE WHEN \(rotates) THEN d.sealed_secret ELSE d.sealed_previous_secret END,
+          -- Asked for again, because the answer was lost, it leaves the one that the receiver has.
+          sealed_previous_secret = CASE
+            WHEN \(rotates) AND (d.previous_secret_until > now()) IS NOT TRUE THEN d.sealed_secret
+            ELSE d.sealed_previous_secret
+          END,
           previous_secret_until = CASE
-            WHEN \(rotates) THEN now() + make_interval(secs => \(Double(secretOverlap)))
+            WHEN \(rotates) AND (d.previous_secret_until > now()) IS NOT TRUE
+              THEN now() + make_interval(secs => \(Double(secretOverlap)))
             ELSE d.previous_secret_until
           END
         WHERE d.user_id = excluded.user_id

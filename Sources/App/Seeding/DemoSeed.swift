@@ -165,11 +165,13 @@ public struct DemoSeed: Sendable {
         archived_at = excluded.archived_at
       """)
     // It may have been over when its host blocked a guest, who stayed.
-    try await change.rows(
+    let gone = try await change.rows(
       """
       DELETE FROM invitations
       WHERE event_id = \(event.id) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(creator))
+      RETURNING user_id
       """)
+    for row in gone { change.touch(.events, .invitations, of: try row["user_id"]) }
     for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
       let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: 86_400)
       let guestID = try id(guest)

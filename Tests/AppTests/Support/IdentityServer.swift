@@ -71,7 +71,7 @@ final class IdentityServer: Sendable {
       "/usr/bin/env",
       [
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-        "-addext", "subjectAltName=DNS:localhost,DNS:\(IdentityServer.certifiedName),IP:127.0.0.1", "-keyout", key,
+        "-addext", "subjectAltName=DNS:localhost,DNS:\(IdentityServer.certifiedName)", "-keyout", key,
         "-out",
         certificate,
       ])
@@ -116,7 +116,7 @@ final class IdentityServer: Sendable {
 
   // MARK: For tests
 
-  var url: String { "https://127.0.0.1:\(state.withLock { $0.port })" }
+  var url: String { "https://localhost:\(state.withLock { $0.port })" }
 
   /// How often the keys were asked for.
   var fetches: Int { state.withLock { $0.fetches } }

@@ -86,7 +86,7 @@ final class PushServer: Sendable {
   // MARK: For tests
 
   var port: Int { state.withLock { $0.port } }
-  var url: String { "https://127.0.0.1:\(port)" }
+  var url: String { "https://localhost:\(port)" }
   /// The environment of a worker that pushes here, with Apple's key of ``IdentityServer``.
   func environment() async throws -> [String: String] {
     [

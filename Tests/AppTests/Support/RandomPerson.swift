@@ -43,7 +43,7 @@ struct RandomPerson {
     case rename, writeBio, putPicture, removePicture
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, invite, withdraw, answer, cancelEvent, archive
-    case markRead, choose
+    case markRead, choose, purge
 
     /// How often it is chosen, compared with the others.
     fileprivate var weight: Int {
@@ -55,7 +55,7 @@ struct RandomPerson {
       case .create: 6
       case .decline, .cancelRequest: 4
       case .block, .unfriend, .withdraw: 3
-      case .markRead: 3
+      case .markRead, .purge: 3
       case .cancelEvent, .putPicture, .removePicture, .archive, .choose: 2
       case .writeBio: 1
       }
@@ -104,6 +104,10 @@ struct RandomPerson {
     case .markRead:
       let now = Timestamp.now().rfc3339()
       _ = await call(verb, by: me, "POST", "notifications/read", #"{"before": "\#(now)"}"#)
+    case .purge:
+      // Of what is a second old: a page holds what is left.
+      let purged = try? await app.database.change { try await Notice.purge(olderThan: 1, atMost: 1000, in: $0) }
+      if let purged, purged > 0 { history.count { $0.done[.purge, default: 0] += 1 } }
     case .choose:
       let isOn = roll(2) == 0
       _ = await call(verb, by: me, "PUT", "notification-preferences", #"{"event-updated": \#(isOn)}"#)

@@ -90,8 +90,13 @@ struct TestApp: Sendable {
   @TaskLocal static var client: HTTPClient = HTTPClient.shared
 
   /// Runs `body` with so many connections to the service: else there are 8.
-  func withConnections<Value: Sendable>(_ count: Int, _ body: () async throws -> Value) async throws -> Value {
+  ///
+  /// - Parameter isPatient: waits a while for a service that does not listen, else that is an error at once.
+  func withConnections<Value: Sendable>(
+    _ count: Int, isPatient: Bool = true, _ body: () async throws -> Value
+  ) async throws -> Value {
     var configuration = HTTPClient.Configuration()
+    configuration.connectionPool.retryConnectionEstablishment = isPatient
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = count
     let client = HTTPClient(configuration: configuration)
     do {
