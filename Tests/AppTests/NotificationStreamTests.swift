@@ -354,7 +354,9 @@ import Testing
       try await app.database.execute("UPDATE sessions SET rotated_at = now() - interval '2 hours'")
       try await EventStream.follow(tablet) { other in
         try await EventStream.follow(ana, token: token) { stream in
-          try await eventually { try await app.send("GET", "users/me", token: token).problem == "token-expired" }
+          try await eventually(within: .seconds(60)) {
+            try await app.send("GET", "users/me", token: token).problem == "token-expired"
+          }
           try await app.fileNotifications(1, for: ana)
           try await eventually { stream.events.count == 1 && other.events.count == 1 }
           let end = try await tablet.send("DELETE", "auth/sessions/\(try ana.session)")
