@@ -1,4 +1,5 @@
 """What the load generators share: whole requests on kept connections, sent by the clock."""
+import encodings.idna  # What a forked process, whose threads all want it at once, may else not find.
 import json
 import multiprocessing
 import socket
