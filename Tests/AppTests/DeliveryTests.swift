@@ -337,6 +337,35 @@ import Testing
     }
   }
 
+  @Test func `who has lost the first of a chain puts nothing before it, though it holds what is behind`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1, devices: 2)
+      try await app.enqueue(rounds: 0..<4, to: 1)
+      let isDown = Switch(true)
+      let recorder = Recorder { _, device in
+        if device.token.hasSuffix("-1"), isDown.isOn { throw DeliveryFailure.down }
+      }
+      recorder.hold()
+      let step = Task { try await app.worker(recorder, concurrency: 8).step() }
+      try await eventually { recorder.begun == 2 }
+      // It stood still for so long that another has begun to take over.
+      let other = UUID()
+      try await app.database.execute(
+        """
+        UPDATE notification_queue SET lease = \(other), leased_until = now() + interval '1 hour'
+        WHERE id = (SELECT min(id) FROM notification_queue)
+        """)
+      recorder.letGo()
+      _ = try await step.value
+      let devices = try await app.database.rows("SELECT device_id FROM notification_queue ORDER BY id")
+      #expect(try devices.map { try $0["device_id"] as UUID? } == [nil, nil, nil, nil])
+      isDown.turn(false)
+      try await app.database.execute("UPDATE notification_queue SET lease = NULL, leased_until = NULL")
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.rounds("1-1") == [0, 1, 2, 3])
+    }
+  }
+
   // MARK: The end
 
   /// Runs a worker as the program does, until it is told to stop.

@@ -44,7 +44,7 @@ import Testing
 
   @Test func `a flood of logins is answered 503, counts for nobody, and holds up nothing else`() async throws {
     // Some time for each, so that few are done before all are here.
-    let environment = ["MUSTER_SCRYPT": "ln=15,r=8,p=4", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"]
+    let environment = ["MUSTER_SCRYPT": "ln=15,r=8,p=2", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"]
     try await TestApp.run(environment) { app in
       let ana = try await app.signUp("ana")
       let (logins, finished) = (100, Tally())

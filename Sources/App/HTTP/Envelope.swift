@@ -81,7 +81,7 @@ struct Envelope: RouterMiddleware {
 enum RequestID {
   /// The client's own, when it is one word of reasonable length; else a fresh one.
   static func of(_ request: Request) -> String {
-    guard let given = request.headers[.xRequestID], (1...128).contains(given.utf8.count),
+    guard let given = request.headers.value(of: .xRequestID), (1...128).contains(given.utf8.count),
       given.utf8.allSatisfy(isAllowed)
     else { return fresh() }
     return given

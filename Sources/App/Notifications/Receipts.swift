@@ -103,12 +103,13 @@ struct Receipts: Sendable {
   }
 
   /// The rows of claims that are still held, locked in the order of their ids: a deletion locks many of them, too.
-  private static func held(_ rows: [Held]) -> SQL {
+  private static func held(_ rows: [Held], unless behind: SQL = "false") -> SQL {
     """
     held AS MATERIALIZED (
       SELECT q.id
       FROM unnest(\(rows.map(\.id)), \(rows.map(\.lease))) AS mine (id, lease)
       JOIN notification_queue AS q ON q.id = mine.id AND q.lease = mine.lease
+      WHERE NOT \(behind)
       ORDER BY q.id
       FOR UPDATE OF q
     )
@@ -119,12 +120,24 @@ struct Receipts: Sendable {
     "WITH \(held(rows)) DELETE FROM notification_queue AS q USING held WHERE q.id = held.id"
   }
 
+  /// Whether somebody else is at something older: then this is not next, and must not come before it in a device's own
+  /// order. Who stood still beyond the claim's end may have lost the first rows of a chain and hold the others still.
+  private static let isBehindAnother: SQL = """
+    EXISTS (
+      SELECT FROM notification_queue AS older
+      WHERE older.recipient_id = q.recipient_id AND older.subject_id = q.subject_id AND older.id < q.id
+        AND \(NotificationQueue.line("older.device_id")) = \(NotificationQueue.line("q.device_id"))
+        AND older.lease IS DISTINCT FROM q.lease
+      OFFSET 0
+    )
+    """
+
   private var locking: SQL { "WITH \(Self.held(settled)) SELECT count(*) FROM held" }
 
   /// Only what was held is put in place of it. All that is put is in the order of what it stands for.
   private var finishing: SQL {
     """
-    WITH \(Self.held(finished)),
+    WITH \(Self.held(finished, unless: Self.isBehindAnother)),
     gone AS (
       DELETE FROM notification_queue AS q USING held WHERE q.id = held.id
       RETURNING q.id, q.notification_id, q.type, q.recipient_id, q.subject_id, q.payload, q.created_at, q.attempts

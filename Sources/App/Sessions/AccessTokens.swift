@@ -35,6 +35,8 @@ public final class AccessTokens: Sendable {
     public let user: User.ID
     public let session: Session.ID
     let expires: Timestamp
+
+    func isValid(at now: Timestamp) -> Bool { expires.adding(seconds: AccessTokens.skew) > now }
   }
 
   let lifetime: Int
@@ -69,14 +71,14 @@ public final class AccessTokens: Sendable {
   /// - Throws: ``AppError`` with the slug `token-expired` (refresh) or `invalid-token`.
   func verify(_ token: String, now: Timestamp = .now()) async throws -> Caller {
     if let caller = known.withLock({ $0[token] }) {
-      guard caller.expires.adding(seconds: Self.skew) > now else {
+      guard caller.isValid(at: now) else {
         known.withLock { $0[token] = nil }
         throw AppError.tokenExpired
       }
       return caller
     }
     let caller = try await verifySignature(token, now: now)
-    guard caller.expires.adding(seconds: Self.skew) > now else { throw AppError.tokenExpired }
+    guard caller.isValid(at: now) else { throw AppError.tokenExpired }
     known.withLock { known in
       if known.count >= Self.maximumKnown { known.removeAll(keepingCapacity: true) }
       known[token] = caller

@@ -115,13 +115,15 @@ extension Storm {
       if next.map({ tells($0, of: place) }) != true { faults.append("\(one.id) of \(one.type) is lost") }
     }
 
-    var highest = -1
-    var seen: Set<Int> = []
-    for place in ids.compactMap({ places[$0] }) where seen.insert(place).inserted {
-      // Sent once more, it may come alone that came with a later one before.
-      let isRepeated = place < highest && takenOver.contains(line[place].id) && tells(highest, of: place)
-      if place < highest, !isRepeated { faults.append("\(line[place].id) is behind \(line[highest].id)") }
-      highest = max(highest, place)
+    var seen: [Int] = []
+    for place in ids.compactMap({ places[$0] }) where !seen.contains(place) {
+      // Sent once more by another worker, it may come alone that was told in a later one's name before.
+      let isRepeated = takenOver.contains(line[place].id) && seen.contains { $0 > place && tells($0, of: place) }
+      if let later = seen.first(where: { $0 > place }), !isRepeated {
+        let story = ids.compactMap { places[$0] }.map { "\($0)\(line[$0].isEdit ? "e" : "")" }.joined(separator: " ")
+        faults.append("\(line[place].id), the \(place)th, is behind the \(later)th: \(story)")
+      }
+      seen.append(place)
     }
     return faults
   }

@@ -121,7 +121,7 @@ struct TestApp: Sendable {
     }
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
-    let response = try await Self.client.execute(request, timeout: .seconds(60))
+    let response = try await Self.client.execute(request, timeout: .seconds(180))
     // A stream of events has no end: leaving it after its first bytes hangs up.
     if response.headers.first(name: "Content-Type") == "text/event-stream" {
       var first = ByteBuffer()
