@@ -2,7 +2,7 @@
 final class Reply<Value: Sendable>: Sendable {
   private enum State {
     case pending
-    case awaited(UnsafeContinuation<Value, any Error>)
+    case awaited(UnsafeContinuation<Void, Never>)
     case done(Result<Value, any Error>)
   }
 
@@ -11,19 +11,13 @@ final class Reply<Value: Sendable>: Sendable {
   /// Hands the value over. False if the caller gave up or was served already: the value is still the giver's then.
   @discardableResult
   func fulfil(_ result: Result<Value, any Error>) -> Bool {
-    let (isFirst, waiting) = state.withLock { state -> (Bool, UnsafeContinuation<Value, any Error>?) in
-      switch state {
-      case .done:
-        return (false, nil)
-      case .pending:
-        state = .done(result)
-        return (true, nil)
-      case .awaited(let continuation):
-        state = .done(result)
-        return (true, continuation)
-      }
+    let (isFirst, waiting) = state.withLock { state -> (Bool, UnsafeContinuation<Void, Never>?) in
+      if case .done = state { return (false, nil) }
+      defer { state = .done(result) }
+      if case .awaited(let continuation) = state { return (true, continuation) }
+      return (true, nil)
     }
-    waiting?.resume(with: result)
+    waiting?.resume()
     return isFirst
   }
 
@@ -43,13 +37,18 @@ final class Reply<Value: Sendable>: Sendable {
 
   /// Waits, whether or not the task is cancelled meanwhile.
   func uncancellableValue() async throws -> Value {
-    try await withUnsafeThrowingContinuation { continuation in
-      let result = state.withLock { state -> Result<Value, any Error>? in
-        if case .done(let result) = state { return result }
+    await withUnsafeContinuation { continuation in
+      let isDone = state.withLock { state in
+        if case .done = state { return true }
         state = .awaited(continuation)
-        return nil
+        return false
       }
-      if let result { continuation.resume(with: result) }
+      if isDone { continuation.resume() }
     }
+    // Not from the continuation: what comes out of a lock is seen by ThreadSanitizer to have been put in before.
+    return try state.withLock { state in
+      guard case .done(let result) = state else { preconditionFailure("resumed before there was a value") }
+      return result
+    }.get()
   }
 }
