@@ -24,10 +24,11 @@ import Testing
       let history = History(goal: Self.isLong ? 1_000_000 : 20_000)
       let world = try await CrowdedWorld(in: app, history)
       try await Trouble.begin(slow: 8, failing: 1, in: app)
-      try await world.run(clockIsSet: true)
+      try await world.run(phonesEach: Self.isLong ? 6 : 2, clockIsSet: true)
       try await Trouble.end(in: app)
       #expect(history.violations == [])
       let tally = history.tally
+      if Self.isLong { print("\(tally)") }
       for verb in RandomPerson.Verb.allCases { #expect(tally.done[verb, default: 0] > 0, "\(verb) is never done") }
       // There was something to err about, on each way.
       #expect(tally.fresh > tally.validations / 20, "\(tally)")

@@ -220,13 +220,15 @@ struct CrowdedWorld: Sendable {
     self.cast = cast
   }
 
-  /// People do things, and two phones of each watch, until the history is over; then nobody does anything any more, and
+  /// People do things, and phones of each watch, until the history is over; then nobody does anything any more, and
   /// all phones must end with what the service sends.
   ///
-  /// - Parameter clockIsSet: back and forth, all the time.
-  func run(datesLate: Bool = false, clockIsSet: Bool = false) async throws {
+  /// - Parameters:
+  ///   - phonesEach: of each person.
+  ///   - clockIsSet: back and forth, all the time.
+  func run(phonesEach: Int = 2, datesLate: Bool = false, clockIsSet: Bool = false) async throws {
     let acts = SharedActs()
-    var phones = try await app.withConnections(32) {
+    var phones = try await app.withConnections(64) {
       try await withThrowingTaskGroup(of: CachingPhone?.self) { group in
         for number in 0..<Self.doersAtOnce {
           group.addTask {
@@ -235,7 +237,7 @@ struct CrowdedWorld: Sendable {
             return nil
           }
         }
-        for number in 0..<2 * cast.count {
+        for number in 0..<phonesEach * cast.count {
           group.addTask {
             let owner = cast[number % cast.count]
             var phone = CachingPhone(
