@@ -147,6 +147,36 @@ import Testing
     }
   }
 
+  @Test func `what is not next gets no row of a device's own, whoever has finished what was before it`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<3, to: 1)
+      let (late, other, device) = (UUID(), UUID(), Device.ID.new())
+      let rows = try await NotificationQueue.claim(atMost: 10, lease: late, in: app.database).flatMap { $0 }
+      #expect(rows.count == 3)
+      /// As if each were spooled for a device by whoever has the lease, in a transaction of its own.
+      func spool(_ places: Range<Int>, _ lease: UUID) async throws -> Int {
+        var receipts = Receipts()
+        receipts.finish(rows[places].map { .init(id: $0.id, lease: lease) }, isReplaced: true)
+        for row in rows[places] { receipts.spool(row.id, for: device, nil) }
+        try await receipts.write(in: app.database)
+        return try await app.value("SELECT count(*) FROM notification_queue WHERE device_id = \(device)") ?? 0
+      }
+      try await app.database.execute("UPDATE notification_queue SET lease = \(other) WHERE id = \(rows[0].id)")
+      #expect(try await spool(1..<2, late) == 0)
+      #expect(try await spool(0..<1, other) == 1)
+      #expect(try await spool(2..<3, late) == 1)
+      // Given back, both are taken by whoever comes next, and follow.
+      let next = UUID()
+      let chains = try await NotificationQueue.claim(atMost: 10, lease: next, in: app.database)
+      #expect(Set(chains.joined().map(\.id)).isSuperset(of: rows[1...].map(\.id)))
+      #expect(try await spool(1..<3, next) == 3)
+      let order = try await app.database.rows("SELECT notification_id FROM notification_queue ORDER BY id")
+      #expect(try order.map { try $0["notification_id"] as UUID } == rows.map(\.notificationID))
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `what a killed worker held is taken over, and that is no failed attempt`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(5)

@@ -165,7 +165,8 @@ extension Delivery {
   }
 
   private func finish(_ step: Step, of chain: Chain) {
-    receipts.finish(chain.holds(step.rows))
+    let failed = step.outcomes.contains { if case .delivered = $0 { false } else { true } }
+    receipts.finish(chain.holds(step.rows), isReplaced: failed || !step.spooled.isEmpty)
     for device in step.spooled { receipts.spool(step.newest.id, for: device, step.payload) }
   }
 

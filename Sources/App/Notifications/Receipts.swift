@@ -7,13 +7,19 @@ struct Receipts: Sendable {
   typealias Held = NotificationQueue.Held
 
   /// Rows that are done with: all who were to be told have been, or have a row of their own below, or a dead letter.
-  private(set) var finished: [Held] = []
+  private(set) var finished: [Finished] = []
   private(set) var own: [Own] = []
   private(set) var dead: [Dead] = []
   private(set) var retried: [Retried] = []
   private(set) var released: [Held] = []
   /// Devices that their providers do not know any more.
   private(set) var gone: [Device] = []
+
+  struct Finished: Sendable {
+    let held: Held
+    /// Whether something is put in its place: then it must be its turn.
+    let isReplaced: Bool
+  }
 
   /// For one device, in place of the finished row of this id.
   struct Own: Sendable {
@@ -42,7 +48,7 @@ struct Receipts: Sendable {
 
   var isEmpty: Bool { finished.isEmpty && retried.isEmpty && released.isEmpty && gone.isEmpty }
   /// All that is no longer held once it is written.
-  var settled: [Held] { finished + retried.map(\.held) + released }
+  var settled: [Held] { finished.map(\.held) + retried.map(\.held) + released }
 
   /// Adds what has become of others since.
   mutating func append(_ later: Receipts) {
@@ -54,7 +60,11 @@ struct Receipts: Sendable {
     gone += later.gone
   }
 
-  mutating func finish(_ rows: some Sequence<Held>) { finished += rows }
+  /// - Parameter isReplaced: whether any of them is given to devices one by one, or buried, below.
+  mutating func finish(_ rows: some Sequence<Held>, isReplaced: Bool = false) {
+    finished += rows.map { Finished(held: $0, isReplaced: isReplaced) }
+  }
+
   mutating func release(_ rows: some Sequence<Held>) { released += rows }
   mutating func forget(_ device: Device) { gone.append(device) }
 
@@ -95,7 +105,7 @@ struct Receipts: Sendable {
   /// Writes all of it down, in one transaction. Repeating it does no harm.
   func write(in database: Database) async throws {
     if own.isEmpty, dead.isEmpty, retried.isEmpty, released.isEmpty {
-      if !finished.isEmpty { try await database.batch(NotificationQueue.byIndex, Self.deleting(finished)) }
+      if !finished.isEmpty { try await database.batch(NotificationQueue.byIndex, Self.deleting(finished.map(\.held))) }
     } else {
       try await database.batch(NotificationQueue.byIndex, locking, finishing, retrying, releasing)
     }
@@ -103,13 +113,12 @@ struct Receipts: Sendable {
   }
 
   /// The rows of claims that are still held, locked in the order of their ids: a deletion locks many of them, too.
-  private static func held(_ rows: [Held], unless behind: SQL = "false") -> SQL {
+  private static func held(_ rows: [Held]) -> SQL {
     """
     held AS MATERIALIZED (
       SELECT q.id
       FROM unnest(\(rows.map(\.id)), \(rows.map(\.lease))) AS mine (id, lease)
       JOIN notification_queue AS q ON q.id = mine.id AND q.lease = mine.lease
-      WHERE NOT \(behind)
       ORDER BY q.id
       FOR UPDATE OF q
     )
@@ -120,24 +129,30 @@ struct Receipts: Sendable {
     "WITH \(held(rows)) DELETE FROM notification_queue AS q USING held WHERE q.id = held.id"
   }
 
-  /// Whether somebody else is at something older: then this is not next, and must not come before it in a device's own
-  /// order. Who stood still beyond the claim's end may have lost the first rows of a chain and hold the others still.
-  private static let isBehindAnother: SQL = """
-    EXISTS (
-      SELECT FROM notification_queue AS older
-      WHERE older.recipient_id = q.recipient_id AND older.subject_id = q.subject_id AND older.id < q.id
-        AND \(NotificationQueue.line("older.device_id")) = \(NotificationQueue.line("q.device_id"))
-        AND older.lease IS DISTINCT FROM q.lease
-      OFFSET 0
-    )
-    """
-
   private var locking: SQL { "WITH \(Self.held(settled)) SELECT count(*) FROM held" }
 
-  /// Only what was held is put in place of it. All that is put is in the order of what it stands for.
+  /// Only what was held is put in place of it. All that is put is in the order of what it stands for: nothing while
+  /// something older is there that is not finished with it. Who stood still beyond the claim's end may have lost the first
+  /// rows of a chain to somebody, and hold those behind them still.
   private var finishing: SQL {
     """
-    WITH \(Self.held(finished, unless: Self.isBehindAnother)),
+    WITH mine AS MATERIALIZED (
+      SELECT q.id, q.recipient_id, q.subject_id, \(NotificationQueue.line("q.device_id")) AS line, mine.is_replaced,
+        row_number() OVER (
+          PARTITION BY q.recipient_id, q.subject_id, \(NotificationQueue.line("q.device_id")) ORDER BY q.id
+        ) AS nth
+      FROM unnest(\(finished.map(\.held.id)), \(finished.map(\.held.lease)), \(finished.map(\.isReplaced)))
+        AS mine (id, lease, is_replaced)
+      JOIN notification_queue AS q ON q.id = mine.id AND q.lease = mine.lease
+    ),
+    held AS MATERIALIZED (
+      SELECT id FROM mine
+      WHERE NOT is_replaced OR nth > (
+        SELECT count(*) FROM notification_queue AS older
+        WHERE older.recipient_id = mine.recipient_id AND older.subject_id = mine.subject_id AND older.id < mine.id
+          AND \(NotificationQueue.line("older.device_id")) = mine.line
+      )
+    ),
     gone AS (
       DELETE FROM notification_queue AS q USING held WHERE q.id = held.id
       RETURNING q.id, q.notification_id, q.type, q.recipient_id, q.subject_id, q.payload, q.created_at, q.attempts
@@ -191,9 +206,10 @@ struct Receipts: Sendable {
     """
   }
 
+  /// Also what could not be finished, because it is not its turn.
   private var releasing: SQL {
     """
-    WITH \(Self.held(released))
+    WITH \(Self.held(released + finished.map(\.held)))
     UPDATE notification_queue AS q SET lease = NULL, leased_until = NULL FROM held WHERE q.id = held.id
     """
   }

@@ -77,7 +77,7 @@ extension Storm {
         }
         let strangers = Set(byID.keys).subtracting(own.joined().map(\.id))
         found += strangers.map { "\($0) is for nobody here" }
-        for line in own { found += Self.faults(of: line, byID, here.map(\.id), excuse.takenOver) }
+        for line in own { found += Self.faults(of: line, byID, here, excuse.takenOver) }
         faults += found.map { "\(device): \($0)" }
       }
     }
@@ -85,9 +85,9 @@ extension Storm {
     #expect(faults.isEmpty, "seed \(seed), \(faults.count) faults: \(faults.prefix(20))")
   }
 
-  /// - Parameter ids: of all that arrived at the device, in order.
+  /// - Parameter here: all that arrived at the device, in order.
   private static func faults(
-    of line: [Filed], _ arrivals: [String: [StormySink.Arrival]], _ ids: [String], _ takenOver: Set<String>
+    of line: [Filed], _ arrivals: [String: [StormySink.Arrival]], _ here: [StormySink.Arrival], _ takenOver: Set<String>
   ) -> [String] {
     var faults: [String] = []
     let places = Dictionary(line.enumerated().map { ($1.id, $0) }) { first, _ in first }
@@ -116,14 +116,25 @@ extension Storm {
     }
 
     var seen: [Int] = []
-    for place in ids.compactMap({ places[$0] }) where !seen.contains(place) {
-      // Sent once more by another worker, it may come alone that was told in a later one's name before.
-      let isRepeated = takenOver.contains(line[place].id) && seen.contains { $0 > place && tells($0, of: place) }
-      if let later = seen.first(where: { $0 > place }), !isRepeated {
-        let story = ids.compactMap { places[$0] }.map { "\($0)\(line[$0].isEdit ? "e" : "")" }.joined(separator: " ")
-        faults.append("\(line[place].id), the \(place)th, is behind the \(later)th: \(story)")
+    /// What has been told so far in the name of each.
+    var told: [Int: Set<String>] = [:]
+    for arrival in here {
+      guard let place = places[arrival.id] else { continue }
+      if !seen.contains(place) {
+        // Sent once more by another worker, it may come alone that was told in a later one's name before.
+        let isRepeated =
+          takenOver.contains(arrival.id)
+          && seen.contains { later in
+            later > place && line[place...later].allSatisfy(\.isEdit)
+              && told[later, default: []].isSuperset(of: line[place].changes)
+          }
+        if let later = seen.first(where: { $0 > place }), !isRepeated {
+          let story = here.compactMap { places[$0.id] }.map { "\($0)\(line[$0].isEdit ? "e" : "")" }
+          faults.append("\(arrival.id), the \(place)th, is behind the \(later)th: \(story.joined(separator: " "))")
+        }
+        seen.append(place)
       }
-      seen.append(place)
+      told[place, default: []].formUnion(arrival.json["data"]["changes"].array.compactMap(\.string))
     }
     return faults
   }
