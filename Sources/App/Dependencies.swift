@@ -33,15 +33,21 @@ public struct Dependencies: Sendable {
   let publicURL: PublicURL
   public let logger: Logger
 
-  /// - Parameter endedSessionsAge: for how long a copy of the ended sessions is believed. Longer only where a machine is
-  ///   known to be overloaded.
+  /// Both times are longer only where a machine is known to be overloaded.
+  ///
+  /// - Parameters:
+  ///   - endedSessionsAge: for how long a copy of the ended sessions is believed.
+  ///   - connectionWait: how long a change waits for a connection to the database.
   public init(
-    _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1)
+    _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
+    connectionWait: Duration = .seconds(5)
   ) async throws {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
-    database = try metrics.measuring { try Database(configuration.database(name, logger: logger)) }
+    var settings = configuration.database(name, logger: logger)
+    settings.waitTimeout = connectionWait
+    database = try metrics.measuring { [settings] in try Database(settings) }
     canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try metrics.measuring {

@@ -259,12 +259,12 @@ import Testing
     try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
       let ana = try await app.signUp("ana")
       let kinds = Notice.Kind.optional.map(\.rawValue)
-      let statuses = try await app.race(12) { index in
+      let statuses = try await app.race(32) { index in
         // Every second one the other way round.
         let choices = kinds.enumerated().map { "\"\($0.element)\": \(($0.offset + index) % 2 == 0)" }
         return try await ana.send("PUT", "notification-preferences", "{\(choices.joined(separator: ", "))}")
       }
-      #expect(statuses == [200: 12])
+      #expect(statuses == [200: 32])
       let chosen = try await ana.get("notification-preferences")
       let isOn = kinds.enumerated().map { (chosen[$0.element].bool ?? false) == ($0.offset % 2 == 0) }
       #expect(Set(isOn).count == 1, "\(chosen)")

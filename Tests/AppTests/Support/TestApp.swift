@@ -58,7 +58,8 @@ struct TestApp: Sendable {
       var quiet = Logger(label: "test")
       quiet.logLevel = .critical
       let dependencies = try await Dependencies(
-        configuration, name: "test", logger: logger ?? quiet, endedSessionsAge: .seconds(5))
+        configuration, name: "test", logger: logger ?? quiet, endedSessionsAge: .seconds(5),
+        connectionWait: .seconds(30))
       do {
         try await serving(
           logger: dependencies.logger,
