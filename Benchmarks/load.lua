@@ -1,5 +1,7 @@
 -- For wrk. WORK=validate|feed|update; TOKENS=file of "userId eventId accessToken" lines, cycled over.
 local work, requests, i = os.getenv("WORK") or "validate", {}, 0
+-- Each update must change something, in each run: a title that an event has already is no update.
+local placeholder, titles = "0000000000000", os.time() * 1000
 
 function init()
   local n = 0
@@ -14,7 +16,7 @@ function init()
     elseif work == "feed" then
       requests[n] = wrk.format("GET", "/api/v1/events?limit=20", headers, nil)
     else
-      requests[n] = wrk.format("PATCH", "/api/v1/events/" .. event, headers, string.format('{"title":"New title %d"}', math.random(1000000)))
+      requests[n] = wrk.format("PATCH", "/api/v1/events/" .. event, headers, string.format('{"title":"New title %s"}', placeholder))
     end
   end
   i = math.random(1, #requests)
@@ -22,7 +24,9 @@ end
 
 function request()
   i = i % #requests + 1
-  return requests[i]
+  if work ~= "update" then return requests[i] end
+  titles = titles + 1
+  return (requests[i]:gsub(placeholder, string.format("%d", titles), 1))
 end
 
 function done(summary, latency)

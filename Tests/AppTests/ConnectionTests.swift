@@ -30,6 +30,24 @@ import Testing
     #expect(try await app.sendRaw("GET", "/health/ready").status == 200, sourceLocation: sourceLocation)
   }
 
+  @Test func `every answer says what time it is`() async throws {
+    try await TestApp.run { app in
+      let form = DateFormatter()
+      form.locale = Locale(identifier: "en_US_POSIX")
+      form.timeZone = TimeZone(identifier: "UTC")
+      form.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+      var dates: [Date] = []
+      for path in ["/health/live", "/health/live", "/nowhere"] {
+        let header = try await app.sendRaw("GET", path).header("Date")
+        dates.append(try #require(form.date(from: header ?? ""), "\(header ?? "none")"))
+        // The header is made once a second.
+        try await Task.sleep(for: .seconds(1.1))
+      }
+      #expect(dates[0] < dates[1] && dates[1] < dates[2])
+      #expect(abs(dates[2].timeIntervalSinceNow) < 60)
+    }
+  }
+
   // MARK: Clients that are too slow
 
   @Test func `a head that trickles in is cut at its deadline, although bytes keep coming`() async throws {

@@ -11,6 +11,7 @@ public struct Context: RequestContext {
   public var coreContext: CoreRequestContextStorage
   /// Sent back as `X-Request-Id`, and in every problem and log line.
   var requestID = ""
+  private let unnamedLogger: Logger
   fileprivate(set) var caller: AccessTokens.Caller?
   /// What ``address`` is made of.
   let channel: any Channel
@@ -20,6 +21,14 @@ public struct Context: RequestContext {
   public init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
     channel = source.channel
+    unnamedLogger = source.logger
+  }
+
+  /// Names the request in its lines. Made when it is asked for: most requests say nothing.
+  public var logger: Logger {
+    var logger = unnamedLogger
+    logger[metadataKey: "request"] = "\(requestID)"
+    return logger
   }
 
   /// The signed-in user: on routes behind ``SignedIn``.

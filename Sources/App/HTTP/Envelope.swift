@@ -9,7 +9,6 @@ import Synchronization
 
 /// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
 struct Envelope: RouterMiddleware {
-  let logger: Logger
   let logsAllRequests: Bool
   let allowedMethods: AllowedMethods
   let trustedProxies: TrustedProxies
@@ -21,8 +20,6 @@ struct Envelope: RouterMiddleware {
   ) async throws -> Response {
     var context = context
     context.requestID = RequestID.of(request)
-    context.logger = logger
-    context.logger[metadataKey: "request"] = "\(context.requestID)"
     if !trustedProxies.isEmpty {
       context.trustedProxies = trustedProxies
       context.forwardedFor = request.headers[values: .xForwardedFor]

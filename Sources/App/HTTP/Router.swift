@@ -25,18 +25,20 @@ private func buildRoutes(
   router.add(
     middleware:
       Envelope(
-        logger: dependencies.logger, logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
+        logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
         trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, requests: requests))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
+  var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
+  let signedIn = open.group().add(middleware: onlySignedIn)
+  // The router compares a path with these in turn: what phones ask for most comes first.
+  CacheRoutes(dependencies).add(to: signedIn)
+  EventRoutes(dependencies).add(to: signedIn)
   let sessions = SessionRoutes(dependencies)
   let providers = ProviderRoutes(dependencies)
   sessions.add(to: open)
   providers.add(to: open)
-
-  var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
-  let signedIn = open.group().add(middleware: onlySignedIn)
   sessions.addSignedIn(to: signedIn)
   PasswordRoutes(dependencies).add(to: signedIn, open: open)
   providers.addLinks(to: signedIn)
@@ -44,9 +46,7 @@ private func buildRoutes(
   AccountRoutes(dependencies).add(to: signedIn)
   FriendRoutes(dependencies).add(to: signedIn)
   BlockRoutes(dependencies).add(to: signedIn)
-  EventRoutes(dependencies).add(to: signedIn)
   InvitationRoutes(dependencies).add(to: signedIn)
-  CacheRoutes(dependencies).add(to: signedIn)
   InboxRoutes(dependencies).add(to: signedIn)
   DeviceRoutes(dependencies).add(to: signedIn)
   StreamRoutes(streams).add(to: signedIn)
@@ -66,14 +66,11 @@ public func makeService(
   _ dependencies: Dependencies, host: String, port: Int, limits: ConnectionLimits = ConnectionLimits(),
   onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> any Service {
-  // Its own lines at a start say nothing that ours do not.
-  var logger = dependencies.logger
-  logger.logLevel = max(logger.logLevel, .notice)
   let streams = NotificationStreams(dependencies, limits: limits)
   dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
   let server = makeServer(
     responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
-    logger: logger
+    logger: dependencies.logger
   ) { port in
     dependencies.publicURL.listens(on: host, port: port)
     await onListening(port)

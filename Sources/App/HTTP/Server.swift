@@ -1,10 +1,13 @@
 import Foundation
+import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import ServiceLifecycle
+import Synchronization
 
 /// What a client may take, in time and bytes. The defaults are contract 2's.
 public struct ConnectionLimits: Sendable {
@@ -44,23 +47,32 @@ func makeServer<Responder: HTTPResponder>(
   responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(), logger: Logger,
   onServerRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> some Service where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
-  let application = Application(
-    responder: responder,
-    server: HTTPServerBuilder { LimitedHTTP1Channel(responder: $0, limits: limits) },
-    configuration: .init(address: .hostname(host, port: port), serverName: nil, backlog: 1024, reuseAddress: true),
-    onServerRunning: { await onServerRunning($0.localAddress?.port ?? port) },
-    logger: logger)
-  return HTTPServer(application: application, host: host, port: port)
+  HTTPServer(
+    responder: responder, host: host, port: port, limits: limits, logger: logger, onServerRunning: onServerRunning)
 }
 
-private struct HTTPServer<Application: ApplicationProtocol>: Service {
-  let application: Application
+/// In place of Hummingbird's `Application`, which makes a logger for each request, whether or not it says anything.
+private struct HTTPServer<Responder: HTTPResponder>: Service
+where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
+  let responder: Responder
   let host: String
   let port: Int
+  let limits: ConnectionLimits
+  let logger: Logger
+  let onServerRunning: @Sendable (_ port: Int) async -> Void
+  private let date = DateHeader()
 
   func run() async throws {
+    // Its own lines at a start say nothing that ours do not.
+    var quiet = logger
+    quiet.logLevel = max(quiet.logLevel, .notice)
+    let server = try HTTPServerBuilder { [limits] in LimitedHTTP1Channel(responder: $0, limits: limits) }.buildServer(
+      configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
+      responder: { request, writer, channel in try await answer(request, on: channel, to: writer) },
+      onServerRunning: { [port, onServerRunning] in await onServerRunning($0.localAddress?.port ?? port) })
     do {
-      try await application.run()
+      try await server.run()
     } catch let error as IOError {
       switch error.errnoCode {
       case EADDRINUSE: throw ListenError(description: "port \(port) is in use")
@@ -70,6 +82,38 @@ private struct HTTPServer<Application: ApplicationProtocol>: Service {
       }
     } catch is SocketAddressError.UnknownHost {
       throw ListenError(description: "\(host):\(port) is not an address to listen on")
+    }
+  }
+
+  private func answer(_ request: Request, on channel: any Channel, to writer: consuming ResponseWriter) async throws {
+    let context = Responder.Context(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+    var response = try await responder.respond(to: request, context: context)
+    response.headers.append(HTTPField(name: .date, value: date.text))
+    do {
+      try await writer.write(response: response.head, body: response.body)
+    } catch is HTTPParserError {
+      // The channel would write another response because of it.
+      throw ChannelError.inputClosed
+    }
+  }
+}
+
+/// The time of day as RFC 9110 wants it, made anew once a second.
+private final class DateHeader: Sendable {
+  private let current = Mutex((second: time_t(0), text: ""))
+
+  var text: String {
+    var now = time(nil)
+    return current.withLock { current in
+      if current.second != now {
+        var parts = tm()
+        gmtime_r(&now, &parts)
+        let text = String(unsafeUninitializedCapacity: 32) {
+          strftime($0.baseAddress, $0.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+        }
+        current = (now, text)
+      }
+      return current.text
     }
   }
 }

@@ -62,9 +62,7 @@ private struct MetricsService: Service {
   func run() async throws {
     let router = Router(context: BasicRequestContext.self)
     router.get("metrics", use: answer)
-    var quiet = logger
-    quiet.logLevel = max(quiet.logLevel, .notice)
-    let server = makeServer(responder: router.buildResponder(), host: host, port: port, logger: quiet) {
+    let server = makeServer(responder: router.buildResponder(), host: host, port: port, logger: logger) {
       [logger, host] port in
       let name = host.contains(":") ? "[\(host)]" : host
       logger.info("metrics", metadata: ["address": "http://\(name):\(port)/metrics"])
