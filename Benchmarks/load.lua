@@ -2,6 +2,13 @@
 local work, requests, i = os.getenv("WORK") or "validate", {}, 0
 -- Each update must change something, in each run: a title that an event has already is no update.
 local placeholder, titles = "0000000000000", os.time() * 1000
+local threads = 0
+
+-- Each of wrk's threads has a state of its own.
+function setup(thread)
+  threads = threads + 1
+  thread:set("firstTitle", threads * 100000000)
+end
 
 function init()
   local n = 0
@@ -19,6 +26,7 @@ function init()
       requests[n] = wrk.format("PATCH", "/api/v1/events/" .. event, headers, string.format('{"title":"New title %s"}', placeholder))
     end
   end
+  titles = titles + firstTitle
   i = math.random(1, #requests)
 end
 

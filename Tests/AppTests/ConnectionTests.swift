@@ -1,4 +1,7 @@
 import Foundation
+import Hummingbird
+import Logging
+import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
@@ -46,6 +49,29 @@ import Testing
       #expect(dates[0] < dates[1] && dates[1] < dates[2])
       #expect(abs(dates[2].timeIntervalSinceNow) < 60)
     }
+  }
+
+  @Test func `a server whose listener is gone ends with an error, so that somebody starts it again`() async throws {
+    let router = Router(context: BasicRequestContext.self)
+    var quiet = Logger(label: "test")
+    quiet.logLevel = .critical
+    let server = makeServer(responder: router.buildResponder(), host: "127.0.0.1", port: 0, logger: quiet) { port in
+      for socket in Int32(3)..<4096 {
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isNamed = withUnsafeMutableBytes(of: &address) {
+          getsockname(socket, $0.assumingMemoryBound(to: sockaddr.self).baseAddress!, &length) == 0
+        }
+        // Connections to it have the same port.
+        var isListening: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard isNamed, UInt16(bigEndian: address.sin_port) == port,
+          getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0, isListening != 0
+        else { continue }
+        shutdown(socket, Int32(SHUT_RDWR))
+      }
+    }
+    await #expect(throws: ListenError.self) { try await server.run() }
   }
 
   // MARK: Clients that are too slow

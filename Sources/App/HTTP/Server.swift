@@ -73,6 +73,10 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
       onServerRunning: { [port, onServerRunning] in await onServerRunning($0.localAddress?.port ?? port) })
     do {
       try await server.run()
+      // It ends without an error, too, when it can accept no more.
+      guard Task.isShuttingDownGracefully || Task.isCancelled else {
+        throw ListenError(description: "port \(port) is not listened on any more")
+      }
     } catch let error as IOError {
       switch error.errnoCode {
       case EADDRINUSE: throw ListenError(description: "port \(port) is in use")
