@@ -95,7 +95,13 @@ let package = Package(
     .executableTarget(
       name: "postgres-benchmark", dependencies: ["Postgres"], path: "Benchmarks/Client", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EmbeddedPostgres", "Postgres"], path: "Tests/TestSupport",
+      name: "TestSupport",
+      dependencies: [
+        "EmbeddedPostgres", "Postgres",
+        .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
     .testTarget(

@@ -58,7 +58,7 @@ import Testing
         #expect(refused.remedy == .later(seconds: nil))
         #expect(channels.gaps.filter { $0.contains(name) }.count == 1)
       }
-      let worker = try Program(
+      let worker = try await Program(
         Program.path("muster"), ["worker", "--once"], environment: TestApp.environment(app.databaseURL))
       #expect(try await worker.exitStatus() == 0)
       for gap in channels.gaps { #expect(worker.standardError.contains(gap)) }

@@ -18,7 +18,8 @@ import Testing
     try await Storm.gather(50, seed: seed) { storm in
       try await storm.rage(
         notifications: total, pause: Self.isLong ? 100...400 : 300...800, restarts: Self.isLong ? 6 : 2)
-      let workers = try (0..<3).map { _ in try storm.startWorker() }
+      var workers: [Program] = []
+      for _ in 0..<3 { workers.append(try await storm.startWorker()) }
       defer { for worker in workers { worker.signal(SIGKILL) } }
       try await storm.calm(within: .seconds(120))
       var arrivals = storm.sink.arrivals
@@ -66,11 +67,11 @@ import Testing
       func held() async throws -> Int {
         try await app.value("SELECT count(*) FROM notification_queue WHERE lease IS NOT NULL") ?? 0
       }
-      let other = try storm.startWorker()
+      let other = try await storm.startWorker()
       defer { other.signal(SIGKILL) }
       try await other.waitForOutput("working")
       other.signal(SIGSTOP)
-      let sleeper = try storm.startWorker()
+      let sleeper = try await storm.startWorker()
       defer { sleeper.signal(SIGKILL) }
       try await sleeper.waitForOutput("working")
       sink.weather = .still

@@ -184,7 +184,7 @@ import Testing
 /// `muster queue` as a process.
 @Suite struct QueueCommandTests {
   private func queue(_ app: TestApp, _ arguments: String...) async throws -> Program {
-    let program = try Program(
+    let program = try await Program(
       Program.path("muster"), ["queue"] + arguments, environment: ["DATABASE_URL": app.databaseURL], in: "/tmp")
     _ = try await program.exitStatus()
     return program
@@ -249,7 +249,7 @@ import Testing
       for wrong in [
         ["retry"], ["retry", "--all", "1"], ["retry", "1", "--type", "test"], ["purge"], ["list", "--limit", "0"],
       ] {
-        let program = try Program(
+        let program = try await Program(
           Program.path("muster"), ["queue"] + wrong, environment: ["DATABASE_URL": app.databaseURL], in: "/tmp")
         #expect(try await program.exitStatus() == 64, "\(wrong)")
       }

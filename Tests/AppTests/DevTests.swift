@@ -15,8 +15,8 @@ import Testing
     try await body(folder)
   }
 
-  private func start(_ folder: String, port: Int, _ more: String...) throws -> Program {
-    try Program(
+  private func start(_ folder: String, port: Int, _ more: String...) async throws -> Program {
+    try await Program(
       Program.path("muster"), ["dev", "--data", folder, "--port", String(port)] + more,
       environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off"], in: "/tmp")
   }
@@ -33,14 +33,14 @@ import Testing
     try await withFolder { folder in
       let port = Self.freePort()
       for signal in [SIGINT, SIGTERM] {
-        let dev = try start(folder, port: port)
+        let dev = try await start(folder, port: port)
         try await dev.waitForOutput("Ctrl-C stops it")
         let postmaster = try #require(postmasterPID(folder))
         #expect(kill(postmaster, 0) == 0)
 
         // The printed line works when pasted.
         let line = try #require(dev.standardOutput.split(separator: "\n").first { $0.hasPrefix("Try: ") }?.dropFirst(5))
-        let curl = try Program("/bin/sh", ["-c", String(line)])
+        let curl = try await Program("/bin/sh", ["-c", String(line)])
         #expect(try await curl.exitStatus() == 0)
         let answer = try JSON(parsing: curl.standardOutput.utf8)
         let token = try #require(answer["accessToken"].string)
@@ -68,14 +68,14 @@ import Testing
 
   @Test func `a cluster that a killed process left is taken over, with its data`() async throws {
     try await withFolder { folder in
-      let first = try start(folder, port: Self.freePort())
+      let first = try await start(folder, port: Self.freePort())
       try await first.waitForOutput("Ctrl-C stops it")
       let postmaster = try #require(postmasterPID(folder))
       first.signal(SIGKILL)
       _ = try await first.exitStatus()
       #expect(kill(postmaster, 0) == 0)
 
-      let second = try start(folder, port: Self.freePort())
+      let second = try await start(folder, port: Self.freePort())
       try await second.waitForOutput("Ctrl-C stops it")
       #expect(postmasterPID(folder) == postmaster)
       second.signal(SIGTERM)
@@ -87,7 +87,7 @@ import Testing
   @Test func `a signal while it starts leaves nothing behind either`() async throws {
     try await withFolder { folder in
       for delay in [50, 400, 900] {
-        let dev = try start(folder, port: Self.freePort())
+        let dev = try await start(folder, port: Self.freePort())
         try await Task.sleep(for: .milliseconds(delay))
         let postmaster = postmasterPID(folder)
         dev.signal(SIGTERM)
@@ -99,7 +99,7 @@ import Testing
 
   @Test func `what is in the way gets one clear line`() async throws {
     try await withFolder { folder in
-      let first = try start(folder, port: Self.freePort())
+      let first = try await start(folder, port: Self.freePort())
       try await first.waitForOutput("Ctrl-C stops it")
       let port = try #require(first.standardOutput.firstMatch(of: /127\.0\.0\.1:(\d+)/)?.1)
 
@@ -110,9 +110,9 @@ import Testing
         #expect(lines.count == 1, "\(program.standardError)")
         return String(lines.first ?? "")
       }
-      #expect(try await refusal(try start(folder, port: Self.freePort())).contains(String(first.pid)))
+      #expect(try await refusal(try await start(folder, port: Self.freePort())).contains(String(first.pid)))
       try await withFolder { other in
-        let said = try await refusal(try start(other, port: Int(port) ?? 0))
+        let said = try await refusal(try await start(other, port: Int(port) ?? 0))
         #expect(said.contains("port \(port) is in use"))
         // And its own cluster does not go on.
         #expect(postmasterPID(other).map { kill($0, 0) } != 0)
@@ -120,12 +120,12 @@ import Testing
       try await withFolder { foreign in
         try FileManager.default.createDirectory(atPath: foreign, withIntermediateDirectories: true)
         try "precious".write(toFile: foreign + "/notes.txt", atomically: true, encoding: .utf8)
-        #expect(try await refusal(try start(foreign, port: Self.freePort())).contains(foreign))
-        #expect(try await refusal(try start(foreign, port: Self.freePort(), "--reset")).contains(foreign))
+        #expect(try await refusal(try await start(foreign, port: Self.freePort())).contains(foreign))
+        #expect(try await refusal(try await start(foreign, port: Self.freePort(), "--reset")).contains(foreign))
         #expect(try String(contentsOfFile: foreign + "/notes.txt", encoding: .utf8) == "precious")
       }
       try await withFolder { other in
-        let missing = try Program(
+        let missing = try await Program(
           Program.path("muster"), ["dev", "--data", other], environment: ["MUSTER_PG_BIN": "/nonexistent"])
         let said = try await refusal(missing)
         #expect(said.contains("/nonexistent"))
@@ -138,7 +138,7 @@ import Testing
   @Test func `reset begins anew`() async throws {
     try await withFolder { folder in
       for more in [[], ["--reset"]] {
-        let dev = try Program(
+        let dev = try await Program(
           Program.path("muster"), ["dev", "--data", folder, "--port", String(Self.freePort())] + more,
           environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1"])
         try await dev.waitForOutput("Ctrl-C stops it")

@@ -20,7 +20,7 @@ import Testing
       try await app.takeMails()
       try await ben.sendFriendRequest(to: ana)
       let started = Timestamp.now()
-      let program = try serve(app, ["MUSTER_METRICS_LISTEN": "127.0.0.1:0"])
+      let program = try await serve(app, ["MUSTER_METRICS_LISTEN": "127.0.0.1:0"])
       defer { program.signal(SIGKILL) }
       let (api, metrics) = try await addresses(of: program)
       let service = TestApp(url: api, databaseURL: app.databaseURL, dependencies: app.dependencies)
@@ -94,7 +94,7 @@ import Testing
         FROM generate_series(1, 3) AS place
         """)
       let environment = TestApp.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 }
-      let program = try Program(Program.path("muster"), ["worker"], environment: environment)
+      let program = try await Program(Program.path("muster"), ["worker"], environment: environment)
       defer { program.signal(SIGKILL) }
       let scrape = try await Scrape(try await metricsAddress(of: program))
       #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "waiting"]) == 2)
@@ -111,14 +111,14 @@ import Testing
     async throws
   {
     try await TestApp.run { app in
-      let first = try serve(app, ["MUSTER_METRICS_LISTEN": ""])
+      let first = try await serve(app, ["MUSTER_METRICS_LISTEN": ""])
       defer { first.signal(SIGKILL) }
       try await first.waitForOutput("listening")
       // Whoever has the port.
       try await eventually {
         first.standardError.contains("/metrics") || first.standardError.contains("MUSTER_METRICS_LISTEN")
       }
-      let second = try serve(app, ["MUSTER_METRICS_LISTEN": ""])
+      let second = try await serve(app, ["MUSTER_METRICS_LISTEN": ""])
       defer { second.signal(SIGKILL) }
       try await second.waitForOutput("listening")
       try await second.waitForOutput("there are no metrics of this process")
@@ -126,12 +126,12 @@ import Testing
       let service = TestApp(url: String(address), databaseURL: app.databaseURL, dependencies: app.dependencies)
       #expect(try await service.send("GET", "/health/live").status == 200)
 
-      let third = try serve(app, ["MUSTER_METRICS_LISTEN": "127.0.0.1:9464"])
+      let third = try await serve(app, ["MUSTER_METRICS_LISTEN": "127.0.0.1:9464"])
       defer { third.signal(SIGKILL) }
       #expect(try await third.exitStatus() != 0)
       #expect(third.standardError.contains("MUSTER_METRICS_LISTEN: port 9464 is in use"), "\(third.standardError)")
 
-      let quiet = try serve(app, ["MUSTER_METRICS_LISTEN": "off"])
+      let quiet = try await serve(app, ["MUSTER_METRICS_LISTEN": "off"])
       defer { quiet.signal(SIGKILL) }
       try await quiet.waitForOutput("listening")
       for program in [first, second, quiet] { program.signal(SIGTERM) }
@@ -140,8 +140,8 @@ import Testing
     }
   }
 
-  private func serve(_ app: TestApp, _ more: [String: String]) throws -> Program {
-    try Program(
+  private func serve(_ app: TestApp, _ more: [String: String]) async throws -> Program {
+    try await Program(
       Program.path("muster"), ["serve", "--port", "0"],
       environment: TestApp.environment(app.databaseURL).merging(more) { $1 })
   }

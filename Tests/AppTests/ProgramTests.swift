@@ -8,7 +8,7 @@ import Testing
 /// The commands as real processes, on real databases.
 @Suite struct ProgramTests {
   private func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program {
-    let program = try Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
+    let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
     _ = try await program.exitStatus()
     return program
   }
@@ -18,7 +18,10 @@ import Testing
       var environment = TestApp.environment(databaseURL)
       environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "5"
       let muster = Program.path("muster")
-      let servers = try (0..<2).map { _ in try Program(muster, ["serve", "--port", "0"], environment: environment) }
+      func start(_ arguments: String...) async throws -> Program {
+        try await Program(muster, arguments, environment: environment)
+      }
+      let servers = [try await start("serve", "--port", "0"), try await start("serve", "--port", "0")]
       var addresses: [Substring] = []
       for server in servers {
         try await server.waitForOutput("listening")
@@ -27,14 +30,14 @@ import Testing
       let urls = addresses.joined(separator: ",")
 
       func tell(_ more: [String: String]) async throws {
-        let story = try Program(
+        let story = try await Program(
           Program.checkout.appending(path: "Scripts/story").path, [urls, databaseURL],
           environment: environment.merging(more) { $1 }.merging(["MUSTER": muster]) { $1 })
         #expect(try await story.exitStatus(within: .seconds(120)) == 0, "\(story.standardOutput)\(story.standardError)")
       }
       // First with the queue left alone, so that what waits in it can be seen; then with two workers at it.
       try await tell([:])
-      let workers = try (0..<2).map { _ in try Program(muster, ["worker"], environment: environment) }
+      let workers = [try await start("worker"), try await start("worker")]
       for worker in workers { try await worker.waitForOutput("working") }
       try await tell(["STORY_WORKER": "running", "STORY_TOKEN_WAIT": "0"])
       for program in servers + workers { program.signal(SIGTERM) }
@@ -54,7 +57,7 @@ import Testing
       let installed = folder + "/muster"
       try FileManager.default.copyItem(atPath: Program.path("muster"), toPath: installed)
       func muster(_ arguments: String...) async throws -> Program {
-        let program = try Program(installed, arguments, environment: TestApp.environment(databaseURL), in: folder)
+        let program = try await Program(installed, arguments, environment: TestApp.environment(databaseURL), in: folder)
         #expect(try await program.exitStatus() == 0, "\(program.standardError)")
         return program
       }
@@ -65,18 +68,18 @@ import Testing
       #expect(status.array.count == Resources.migrations.count)
       #expect(status.array.allSatisfy { $0["state"].string == "applied" })
       _ = try await muster("seed", "demo")
-      let server = try Program(
+      let server = try await Program(
         installed, ["serve", "--port", "0"], environment: TestApp.environment(databaseURL), in: folder)
       try await server.waitForOutput("listening")
       let address = try #require(server.standardError.firstMatch(of: /http:\/\/127\.0\.0\.1:\d+/)?.0)
-      let document = try Program("/usr/bin/env", ["curl", "-fs", "\(address)/openapi.yaml"])
+      let document = try await Program("/usr/bin/env", ["curl", "-fs", "\(address)/openapi.yaml"])
       #expect(try await document.exitStatus() == 0)
       #expect(document.standardOutput == Resources.openAPI)
       server.signal(SIGTERM)
       #expect(try await server.exitStatus() == 0)
       _ = try await muster("worker", "--once")
       for typo in ["", "3", "zzz"] {
-        let refused = try Program(
+        let refused = try await Program(
           installed, ["migrate", "down", "--to", typo], environment: TestApp.environment(databaseURL), in: folder)
         #expect(try await refused.exitStatus() != 0, "\(typo)")
       }

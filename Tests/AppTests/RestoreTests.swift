@@ -72,7 +72,7 @@ import Testing
   private func run(_ program: String, _ arguments: String..., for app: TestApp) async throws {
     let folder: String? = try await app.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
     let path = try #require(folder) + "/" + program
-    let process = try Program(path, arguments)
+    let process = try await Program(path, arguments)
     #expect(try await process.exitStatus() == 0, "\(process.standardError)")
   }
 }

@@ -148,7 +148,7 @@ private final class ServerPair: Sendable {
 
   private func launch(_ place: Place, _ settings: String...) async throws {
     let all = ["unix_socket_directories=\(place.socket)", "listen_addresses=", "fsync=off", "shared_buffers=32MB"]
-    let program = try program("postgres", ["-D", place.data] + (all + settings).flatMap { ["-c", $0] })
+    let program = try await program("postgres", ["-D", place.data] + (all + settings).flatMap { ["-c", $0] })
     running.append((place, program))
     let url = url(place)
     try await eventually("the server is ready") {
@@ -157,15 +157,15 @@ private final class ServerPair: Sendable {
     }
   }
 
-  private func program(_ name: String, _ arguments: [String]) throws -> Program {
+  private func program(_ name: String, _ arguments: [String]) async throws -> Program {
     let path = "\(programs)/\(name)"
-    if owner.user == Int(geteuid()) { return try Program(path, arguments, in: "/") }
+    if owner.user == Int(geteuid()) { return try await Program(path, arguments, in: "/") }
     let account = ["--reuid", String(owner.user), "--regid", String(owner.group), "--clear-groups"]
-    return try Program("/usr/bin/setpriv", account + [path] + arguments, in: "/")
+    return try await Program("/usr/bin/setpriv", account + [path] + arguments, in: "/")
   }
 
   private func finish(_ name: String, _ arguments: String...) async throws {
-    let program = try program(name, arguments)
+    let program = try await program(name, arguments)
     let status = try await program.exitStatus()
     guard status == 0 else { throw Unexpected("\(name): \(program.standardError)") }
   }
@@ -181,7 +181,7 @@ private final class ServerPair: Sendable {
     guard let program = running.all.last(where: { $0.place.data == place.data })?.program else { return }
     // It stands still, so that it has no more children than are found.
     program.signal(SIGSTOP)
-    let children = try Program("/bin/ps", ["-A", "-o", "pid=", "-o", "ppid="])
+    let children = try await Program("/bin/ps", ["-A", "-o", "pid=", "-o", "ppid="])
     _ = try await children.exitStatus()
     let pids = children.standardOutput.split(whereSeparator: \.isNewline)
       .map { $0.split(separator: " ").compactMap { Int32($0) } }

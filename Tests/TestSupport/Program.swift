@@ -1,10 +1,13 @@
 import Foundation
 import Postgres
+import Subprocess
+import SystemPackage
 
-/// A program of this package, running as a process of its own: what it prints is kept, line by line.
+/// A program of this package, running as a process of its own: what it prints is kept.
 public final class Program: Sendable {
-  private let process: Lock<Process>
-  private let output = Lock((out: "", err: ""))
+  /// What is known of the process. Foundation's own `Process` is no use here: it reads beyond the list of the files that
+  /// are open, and crashes, when a test has more than a thousand.
+  private let state = Lock((out: [UInt8](), err: [UInt8](), end: Int32?.none))
   public let pid: Int32
 
   /// The checkout that these tests were built from.
@@ -21,46 +24,50 @@ public final class Program: Sendable {
   /// - Parameter environment: added to a small one: none of this process's own settings leak in.
   public init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:], in folder: String? = nil
-  ) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: executable)
-    process.arguments = arguments
+  ) async throws {
     let own = ProcessInfo.processInfo.environment
-    process.environment = [
+    let all = [
       "PATH": own["PATH"] ?? "/usr/bin:/bin", "HOME": own["HOME"] ?? "/", "TMPDIR": own["TMPDIR"] ?? "/tmp",
       "SWIFT_BACKTRACE": "enable=no", "LANG": "C.UTF-8",
     ].merging(environment) { $1 }
-    if let folder { process.currentDirectoryURL = URL(filePath: folder) }
-    let (out, err) = (Pipe(), Pipe())
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = out
-    process.standardError = err
-    do {
-      // A thread of Swift's keeps signals blocked, and its child would be deaf to them all its life.
-      var none = sigset_t()
-      var blocked = sigset_t()
-      sigemptyset(&none)
-      pthread_sigmask(SIG_SETMASK, &none, &blocked)
-      defer { pthread_sigmask(SIG_SETMASK, &blocked, nil) }
-      try process.run()
-    }
-    pid = process.processIdentifier
-    self.process = Lock(process)
-    collect(out) { $0.out += $1 }
-    collect(err) { $0.err += $1 }
-  }
-
-  private func collect(_ pipe: Pipe, _ append: @escaping @Sendable (inout (out: String, err: String), String) -> Void) {
-    Thread.detachNewThread { [self] in
-      while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty {
-        output.withLock { append(&$0, String(decoding: data, as: UTF8.self)) }
+    let (pids, started) = AsyncThrowingStream<Int32, any Error>.makeStream()
+    Task.detached { [state] in
+      do {
+        let result = try await Subprocess.run(
+          .path(FilePath(executable)), arguments: Arguments(arguments),
+          environment: .custom(Dictionary(uniqueKeysWithValues: all.map { (Environment.Key(stringLiteral: $0), $1) })),
+          workingDirectory: folder.map { FilePath($0) }, input: .none, output: .sequence, error: .sequence
+        ) { process in
+          started.yield(process.processIdentifier.value)
+          async let err: Void = {
+            for try await part in process.standardError {
+              state.withLock { $0.err += part.withUnsafeBytes(Array.init) }
+            }
+          }()
+          for try await part in process.standardOutput {
+            state.withLock { $0.out += part.withUnsafeBytes(Array.init) }
+          }
+          try await err
+        }
+        let end =
+          switch result.terminationStatus {
+          case .exited(let code): code
+          case .signaled(let number): -number
+          }
+        state.withLock { $0.end = end }
+        started.finish()
+      } catch {
+        state.withLock { $0.end = .min }
+        started.finish(throwing: error)
       }
     }
+    guard let pid = try await pids.first(where: { _ in true }) else { throw CancellationError() }
+    self.pid = pid
   }
 
-  public var standardOutput: String { output.withLock { $0.out } }
-  public var standardError: String { output.withLock { $0.err } }
-  public var isRunning: Bool { process.withLock { $0.isRunning } }
+  public var standardOutput: String { String(decoding: state.withLock { $0.out }, as: UTF8.self) }
+  public var standardError: String { String(decoding: state.withLock { $0.err }, as: UTF8.self) }
+  public var isRunning: Bool { state.withLock { $0.end == nil } }
 
   public func signal(_ number: Int32) {
     guard isRunning else { return }
@@ -79,9 +86,7 @@ public final class Program: Sendable {
   /// - Returns: its exit status, or the negated number of the signal that killed it.
   public func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
     try await eventually(within: limit) { !isRunning }
-    // What it printed last may still be in the pipe.
-    try await Task.sleep(for: .milliseconds(50))
-    return process.withLock { $0.terminationReason == .exit ? $0.terminationStatus : -$0.terminationStatus }
+    return state.withLock { $0.end ?? .min }
   }
 
   /// Waits until standard output or standard error contains a text.

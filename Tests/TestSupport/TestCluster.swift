@@ -97,7 +97,7 @@ public enum TestCluster {
     """.write(toFile: folder + "/pgbouncer.ini", atomically: true, encoding: .utf8)
     // It refuses root, as PostgreSQL does.
     let asRoot = getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
-    let process = try Program("/usr/bin/env", asRoot + [program, folder + "/pgbouncer.ini"])
+    let process = try await Program("/usr/bin/env", asRoot + [program, folder + "/pgbouncer.ini"])
     runningPooler.withLock { $0 = process }
     atexit {
       runningPooler.withLock { $0 }?.end()

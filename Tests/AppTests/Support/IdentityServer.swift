@@ -67,7 +67,7 @@ final class IdentityServer: Sendable {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let (certificate, key) = (folder + "/certificate.pem", folder + "/key.pem")
-    let openssl = try Program(
+    let openssl = try await Program(
       "/usr/bin/env",
       [
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",

@@ -15,7 +15,7 @@ struct ServiceProcess: Sendable {
   ///   - databaseURL: how it reaches the database, if not directly.
   init(of app: TestApp, _ environment: [String: String] = [:], databaseURL: String? = nil) async throws {
     let settings = TestApp.environment(databaseURL ?? app.databaseURL).merging(environment) { $1 }
-    program = try Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
+    program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
     try await program.waitForOutput("listening")
     let address = try #require(program.standardError.firstMatch(of: /http:\/\/127\.0\.0\.1:\d+/)?.0)
     self.app = TestApp(url: String(address), databaseURL: app.databaseURL, dependencies: app.dependencies)

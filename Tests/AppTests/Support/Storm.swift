@@ -208,8 +208,8 @@ final class Storm: Sendable {
     }
   }
 
-  func startWorker() throws -> Program {
-    try Program(Program.path("muster"), ["worker"], environment: environment)
+  func startWorker() async throws -> Program {
+    try await Program(Program.path("muster"), ["worker"], environment: environment)
   }
 
   /// Keeps a worker running for a while, and kills it. Now and then it stands still first, for longer than its claims
@@ -217,7 +217,7 @@ final class Storm: Sendable {
   private func keepKilling(_ slot: Int) async throws {
     var random = SeededRandom(seed: seed &+ UInt64(slot) &* 15_485_863)
     while !isOver {
-      let worker = try startWorker()
+      let worker = try await startWorker()
       defer { worker.signal(SIGKILL) }
       do {
         try await worker.waitForOutput("working", within: .seconds(30))
