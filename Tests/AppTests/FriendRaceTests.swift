@@ -274,11 +274,9 @@ private struct Stage: Sendable {
     return standing.settled
   }
 
-  private func stamps() async throws -> [Side: [App.Collection: Timestamp]] {
-    [
-      .ana: try await Stamps.read(of: ana.userID, in: app.database),
-      .ben: try await Stamps.read(of: ben.userID, in: app.database),
-    ]
+  private func stamps() async throws -> [Side: Stamps] {
+    let reads = Stamps.reads(in: app.database)
+    return try await [.ana: reads.value(for: ana.userID), .ben: reads.value(for: ben.userID)].compactMapValues { $0 }
   }
 
   /// Whose list of blocks shows the other: of two blocks that is the first one alone.
@@ -289,7 +287,7 @@ private struct Stage: Sendable {
 
   /// Whatever the lists show otherwise at the end has moved its stamp.
   private func checkStamps(
-    since before: [Side: [App.Collection: Timestamp]], from start: Standing, to end: Standing,
+    since before: [Side: Stamps], from start: Standing, to end: Standing,
     blocksShown shownBefore: Set<Side>, _ script: Script
   ) async throws {
     let (after, shownAfter) = (try await stamps(), try await shownBlocks())

@@ -4,9 +4,11 @@ import Postgres
 
 struct CacheRoutes {
   private let database: Database
+  private let stamps: GatheredReads<User.ID, Stamps>
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
+    stamps = Stamps.reads(in: database)
   }
 
   func add(to routes: Routes) {
@@ -17,16 +19,15 @@ struct CacheRoutes {
     case items
   }
 
-  /// Tells a phone which of its collections are out of date: one indexed read, whatever their size. With `include=items`
-  /// one read more for each that is, which brings the small ones along.
+  /// Tells a phone which of its collections are out of date: one indexed read, whatever their size, which requests that
+  /// come at the same time share. With `include=items` one read more for each that is, which brings the small ones along.
   @Sendable private func validate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     guard context.parameters.get("userId").flatMap({ User.ID($0) }) == me else { throw AppError.notYours }
     let include = try request.query { $0.word("include", of: Include.allCases) }
     let claims = try Self.claims(try await request.json())
     let now = Timestamp.now()
-    let stamps = try await Stamps.read(of: me, in: database)
-    guard !stamps.isEmpty else { throw AppError.sessionEnded }
+    guard let stamps = try await stamps.value(for: me) else { throw AppError.sessionEnded }
     var verdicts = claims.map { name, claim in
       // A collection that this server does not know cannot be called fresh.
       let collection = Collection.named[name]

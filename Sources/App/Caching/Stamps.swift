@@ -1,7 +1,7 @@
 import Postgres
 
-/// Asks which of a user's collections have changed since a phone read them.
-enum Stamps {
+/// When each of a user's collections changed last.
+struct Stamps: Sendable {
   /// What a phone says of its copy.
   enum Claim: Equatable, Sendable {
     /// The stamp that came with the copy, echoed.
@@ -31,17 +31,29 @@ enum Stamps {
     }
   }
 
-  /// All of a user's stamps: one indexed read, however large the collections are.
-  static func read(of user: User.ID, in database: some Querying) async throws -> [Collection: Timestamp] {
-    let rows = try await database.rows("SELECT collection, stamp FROM collection_stamps WHERE user_id = \(user)")
-    var stamps: [Collection: Timestamp] = [:]
-    stamps.reserveCapacity(rows.count)
-    for row in rows {
-      // A newer release may know more of them than this one.
-      guard let collection = Collection.named[try row[0]] else { continue }
-      stamps[collection] = try row[1]
+  private var all: [(collection: Collection, stamp: Timestamp)] = []
+
+  subscript(collection: Collection) -> Timestamp? {
+    all.first { $0.collection == collection }?.stamp
+  }
+
+  /// Each user's: nil for one who has none, and so no account. Reads by key, however large the collections are. The
+  /// array is no plain parameter, so that its length changes nothing about the plan, and the server keeps one.
+  static func reads(in database: Database) -> GatheredReads<User.ID, Stamps> {
+    GatheredReads(in: database) { users, database in
+      let rows = try await database.rows(
+        """
+        SELECT user_id, collection, stamp FROM collection_stamps
+        WHERE user_id = ANY(ARRAY(SELECT unnest(\(users)::uuid[])))
+        """)
+      var stamps: [User.ID: Stamps] = [:]
+      for row in rows {
+        // A newer release may know more of them than this one.
+        guard let collection = Collection.named[try row[1]] else { continue }
+        stamps[try row[0], default: Stamps()].all.append((collection, try row[2]))
+      }
+      return stamps
     }
-    return stamps
   }
 
   static func read(_ collection: Collection, of user: User.ID, in database: some Querying) async throws -> Timestamp? {
