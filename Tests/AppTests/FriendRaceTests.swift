@@ -276,7 +276,10 @@ private struct Stage: Sendable {
 
   private func stamps() async throws -> [Side: Stamps] {
     let reads = Stamps.reads(in: app.database)
-    return try await [.ana: reads.value(for: ana.userID), .ben: reads.value(for: ben.userID)].compactMapValues { $0 }
+    return [
+      .ana: try Stamps(try #require(try await reads.value(for: ana.userID))),
+      .ben: try Stamps(try #require(try await reads.value(for: ben.userID))),
+    ]
   }
 
   /// Whose list of blocks shows the other: of two blocks that is the first one alone.

@@ -57,11 +57,16 @@ public final class Program: Sendable {
         state.withLock { $0.end = end }
         started.finish()
       } catch {
-        state.withLock { $0.end = .min }
+        state.withLock {
+          $0.err += "\(error)".utf8
+          $0.end = .min
+        }
         started.finish(throwing: error)
       }
     }
-    guard let pid = try await pids.first(where: { _ in true }) else { throw CancellationError() }
+    // Not in this task: when it is cancelled, somebody must know the process all the same, to end it.
+    let pid = try await Task.detached { try await pids.first { _ in true } }.value
+    guard let pid else { throw Unexpected("the program has no process") }
     self.pid = pid
   }
 

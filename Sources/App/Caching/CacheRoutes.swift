@@ -4,7 +4,7 @@ import Postgres
 
 struct CacheRoutes {
   private let database: Database
-  private let stamps: GatheredReads<User.ID, Stamps>
+  private let stamps: GatheredReads<User.ID, [Row]>
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
@@ -27,7 +27,7 @@ struct CacheRoutes {
     let include = try request.query { $0.word("include", of: Include.allCases) }
     let claims = try Self.claims(try await request.json())
     let now = Timestamp.now()
-    guard let stamps = try await stamps.value(for: me) else { throw AppError.sessionEnded }
+    guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }
     var verdicts = claims.map { name, claim in
       // A collection that this server does not know cannot be called fresh.
       let collection = Collection.named[name]

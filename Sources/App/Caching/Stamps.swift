@@ -33,26 +33,28 @@ struct Stamps: Sendable {
 
   private var all: [(collection: Collection, stamp: Timestamp)] = []
 
+  /// - Parameter rows: of ``reads(in:)``.
+  init(_ rows: [Row]) throws {
+    all.reserveCapacity(rows.count)
+    for row in rows {
+      // A newer release may know more of them than this one.
+      guard let collection = Collection.named[try row[1]] else { continue }
+      all.append((collection, try row[2]))
+    }
+  }
+
   subscript(collection: Collection) -> Timestamp? {
     all.first { $0.collection == collection }?.stamp
   }
 
-  /// Each user's: nil for one who has none, and so no account. Reads by key, however large the collections are. The
-  /// array is no plain parameter, so that its length changes nothing about the plan, and the server keeps one.
-  static func reads(in database: Database) -> GatheredReads<User.ID, Stamps> {
+  /// The rows of each user's stamps: nil for one who has none, and so no account.
+  static func reads(in database: Database) -> GatheredReads<User.ID, [Row]> {
     GatheredReads(in: database) { users, database in
+      // An array that is no plain parameter: its length changes nothing about the plan then, and the server keeps one.
+      let these: SQL = users.count == 1 ? "\(users[0])" : "ANY(ARRAY(SELECT unnest(\(users)::uuid[])))"
       let rows = try await database.rows(
-        """
-        SELECT user_id, collection, stamp FROM collection_stamps
-        WHERE user_id = ANY(ARRAY(SELECT unnest(\(users)::uuid[])))
-        """)
-      var stamps: [User.ID: Stamps] = [:]
-      for row in rows {
-        // A newer release may know more of them than this one.
-        guard let collection = Collection.named[try row[1]] else { continue }
-        stamps[try row[0], default: Stamps()].all.append((collection, try row[2]))
-      }
-      return stamps
+        "SELECT user_id, collection, stamp FROM collection_stamps WHERE user_id = \(these)")
+      return try Dictionary(grouping: rows) { try $0[0] }
     }
   }
 
