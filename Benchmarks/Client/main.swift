@@ -3,7 +3,7 @@ import Postgres
 import Synchronization
 
 // postgres-benchmark URL [SECONDS] [CALLERS] [LANES]: how many single statements a second the client's lanes carry.
-// The statement is the one of Benchmarks/read.sql, so that pgbench can be asked the same.
+// Benchmarks/README.md has how to ask pgbench the same.
 let arguments = CommandLine.arguments.dropFirst()
 guard let url = arguments.first else {
   print("usage: postgres-benchmark URL [SECONDS] [CALLERS] [LANES]")
