@@ -1,6 +1,7 @@
-/// Reads of one kind, each for a key of its own, of which many are asked for at about the same time. A few are under way,
-/// each a statement of its own; those that come meanwhile are gathered, and leave as one statement when these have been
-/// answered. Nobody waits for company, and the busier the server, the fewer statements it gets for as many reads.
+/// Reads of one kind, each for a key of its own, of which many are asked for at about the same time. As long as they are
+/// few, each is a statement of its own; those that come while others are under way are gathered, and leave as one statement
+/// when there is an answer. Nobody waits for company, and the busier the server, the fewer statements it gets for as many
+/// reads.
 ///
 ///     let titles = GatheredReads(in: database) { (ids: [UUID], database) in
 ///       let rows = try await database.rows("SELECT id, title FROM events WHERE id = ANY(\(ids))")
