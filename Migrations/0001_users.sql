@@ -1,6 +1,11 @@
--- Accounts, their sessions, and the stamps of their collections.
+-- Accounts: who people are, and how they are found.
 
--- A time-ordered UUID (RFC 9562, version 7): new rows land at the right edge of their index.
+-- Both extensions come with PostgreSQL (on Debian in the server package, elsewhere in `postgresql-contrib`). Both are
+-- trusted: the owner of the database may create them. A role without that right needs them to exist beforehand.
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+CREATE EXTENSION IF NOT EXISTS unaccent;
+
+-- A time-ordered UUID (RFC 9562, version 7): new rows go to the right edge of their index.
 CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
   SELECT encode(
     set_bit(set_bit(
@@ -12,60 +17,65 @@ CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     'hex')::uuid
 $$;
 
+-- A name as people type it: without case, accents of any script, ligatures and the width of letters. unaccent() is
+-- immutable only when its dictionary is named. The body is parsed here, not when it is called, so that it finds the
+-- extension on any search path.
+CREATE FUNCTION folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN lower(unaccent(
+  'unaccent'::regdictionary,
+  -- NFKC puts kana and Hangul together again, which NFKD takes apart.
+  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)));
+
 CREATE TABLE users (
   id uuid PRIMARY KEY,
   -- Shown as the user wrote it, unique without regard to case.
   username text NOT NULL CONSTRAINT username_form CHECK (username ~ '^[A-Za-z0-9._-]{3,30}$'),
-  email text NOT NULL CONSTRAINT email_length CHECK (char_length(email) <= 254),
+  -- NULL if the provider that the user signed up with does not share an address.
+  email text CONSTRAINT email_length CHECK (char_length(email) <= 254),
+  -- When the user proved to receive mail there.
+  email_verified_at timestamptz,
   display_name text NOT NULL CONSTRAINT display_name_length CHECK (char_length(display_name) BETWEEN 1 AND 100),
   bio text CONSTRAINT bio_length CHECK (char_length(bio) <= 500),
+  -- The path of the picture, relative to the service's public URL.
   picture_url text,
-  -- The algorithm's parameters are part of it, so that they can be raised at the next login.
-  password_hash text NOT NULL,
+  -- Includes the algorithm's parameters, so that they can be raised at the next login. NULL: no password.
+  password_hash text,
+  search_name text NOT NULL GENERATED ALWAYS AS (folded(username || ' ' || display_name)) STORED,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE UNIQUE INDEX username_taken ON users (lower(username));
 CREATE UNIQUE INDEX email_taken ON users (lower(email));
+-- GiST, not GIN: it returns names in order of similarity, so that a search ends with its page, however many names
+-- share something with the query.
+CREATE INDEX users_by_search_name ON users USING gist (search_name gist_trgm_ops (siglen = 64));
 
--- One row for each signed-in device, whatever number of times its tokens rotate. Nothing secret is stored: a refresh
--- token is a MAC over (id, counter, branch, kid).
-CREATE TABLE sessions (
-  id uuid PRIMARY KEY,
-  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  device text CONSTRAINT device_length CHECK (char_length(device) <= 100),
-  counter bigint NOT NULL DEFAULT 0,
-  branch integer NOT NULL DEFAULT 0,
-  -- The branch of the token that the current one replaced: only that one may be shown again when an answer was lost.
-  parent_branch integer NOT NULL DEFAULT 0,
-  rotated_at timestamptz NOT NULL,
-  kid text NOT NULL,
-  created_at timestamptz NOT NULL,
-  ended_at timestamptz
+-- At most one picture for each user.
+CREATE TABLE pictures (
+  user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
+  -- Its name in the URL: random, and new for each picture. Anyone with the URL can see the picture, for ever.
+  key text NOT NULL CONSTRAINT picture_key_taken UNIQUE,
+  type text NOT NULL
+    CONSTRAINT picture_type CHECK (type IN ('image/jpeg', 'image/png', 'image/webp', 'image/heic')),
+  -- SHA-256 of the bytes: uploading the same picture again changes nothing.
+  digest bytea NOT NULL,
+  bytes bytea NOT NULL CONSTRAINT picture_length CHECK (octet_length(bytes) BETWEEN 1 AND 2097152),
+  created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX sessions_of_user ON sessions (user_id);
--- Every process reads the sessions ended a short while ago, several times a second.
-CREATE INDEX sessions_by_end ON sessions (ended_at) WHERE ended_at IS NOT NULL;
+-- Pictures are compressed already.
+ALTER TABLE pictures ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
-CREATE TYPE collection AS ENUM (
-  'profile', 'friends', 'friendRequests', 'sentFriendRequests', 'events', 'invitations', 'blocks', 'notifications',
-  'notificationPreferences'
+-- Usernames that were given up, as digests. They rest for a while, so that no one is mistaken for the former owner.
+CREATE TABLE retired_usernames (
+  digest bytea PRIMARY KEY,
+  until timestamptz NOT NULL
 );
-
--- When a collection of a user last changed. A row for each pair from the user's first day on, so that a change is
--- always an update, whose row lock orders the stamps as the transactions commit.
-CREATE TABLE collection_stamps (
-  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  collection collection NOT NULL,
-  stamp timestamptz NOT NULL,
-  PRIMARY KEY (user_id, collection)
-)
--- Room for new versions beside the old ones: an update then touches no index.
-WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
 -- down
-DROP TABLE collection_stamps;
-DROP TYPE collection;
-DROP TABLE sessions;
+
+DROP TABLE retired_usernames;
+DROP TABLE pictures;
 DROP TABLE users;
+DROP FUNCTION folded;
 DROP FUNCTION uuid_v7;
+-- The extensions stay: something else may use them.

@@ -1,26 +1,23 @@
--- breaking
--- (A release before knows of no blocks, and brings people together across them.)
-
--- Blocks: two people one of whom does not want to meet the other are hidden from each other.
+-- Blocks: a block hides two people from each other.
 
 CREATE TABLE blocks (
   blocker_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   blocked_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   created_at timestamptz NOT NULL,
-  -- Each of two may have blocked the other, neither knowing of it, and takes back only their own.
+  -- Two people may block each other. Neither knows of the other's block, and each can take back only their own.
   CONSTRAINT one_block_in_each_direction PRIMARY KEY (blocker_id, blocked_id),
   CONSTRAINT no_block_of_oneself CHECK (blocker_id <> blocked_id)
 );
 -- Every read asks in both directions.
 CREATE INDEX blocks_reversed ON blocks (blocked_id, blocker_id);
 
--- Whom a user does not see, and is not seen by: from which side the block comes makes no difference.
+-- Users who cannot see each other, from both sides: the direction of the block makes no difference.
 CREATE VIEW hidden AS
   SELECT blocker_id AS user_id, blocked_id AS hidden_id FROM blocks
   UNION ALL
   SELECT blocked_id AS user_id, blocker_id AS hidden_id FROM blocks;
 
--- What GET /blocks shows. Who had blocked the other before does not exist for them, there neither.
+-- What GET /blocks shows: a block is absent while an older block in the other direction hides its target.
 CREATE VIEW shown_blocks AS
   SELECT b.blocker_id, b.blocked_id, b.created_at
   FROM blocks AS b
@@ -30,6 +27,7 @@ CREATE VIEW shown_blocks AS
   );
 
 -- down
+
 DROP VIEW shown_blocks;
 DROP VIEW hidden;
 DROP TABLE blocks;

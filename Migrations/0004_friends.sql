@@ -1,24 +1,26 @@
--- Friend requests and the friendships that come of them.
+-- Friends and friend requests.
 
 CREATE TABLE friend_requests (
   id uuid PRIMARY KEY,
   sender_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   receiver_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  -- The row stays when the request is closed, so that a repeated verb gets the same answer.
+  -- The row stays when the request is closed, so that a repeated verb gets the same response.
   status text NOT NULL DEFAULT 'pending'
     CONSTRAINT friend_request_status CHECK (status IN ('pending', 'accepted', 'declined', 'cancelled')),
   created_at timestamptz NOT NULL DEFAULT now(),
   closed_at timestamptz,
   CONSTRAINT no_friend_request_to_oneself CHECK (sender_id <> receiver_id)
 );
--- Of two requests that cross, the second meets this rule and becomes an acceptance of the first.
 CREATE UNIQUE INDEX one_pending_friend_request_per_pair
   ON friend_requests (least(sender_id, receiver_id), greatest(sender_id, receiver_id))
   WHERE status = 'pending';
 CREATE INDEX friend_requests_received ON friend_requests (receiver_id, id) WHERE status = 'pending';
 CREATE INDEX friend_requests_sent ON friend_requests (sender_id, id) WHERE status = 'pending';
+-- All requests of a user, closed ones included: for exports and deletions.
+CREATE INDEX friend_requests_of_sender ON friend_requests (sender_id, id);
+CREATE INDEX friend_requests_of_receiver ON friend_requests (receiver_id, id);
 
--- One row for each pair, in one order: two mirrored rows would deadlock when two people accept crosswise.
+-- One row for each pair.
 CREATE TABLE friendships (
   user_a uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   user_b uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -28,12 +30,14 @@ CREATE TABLE friendships (
 );
 CREATE INDEX friendships_reversed ON friendships (user_b, user_a);
 
+-- The same pairs, seen from both sides.
 CREATE VIEW friends AS
   SELECT user_a AS user_id, user_b AS friend_id, since FROM friendships
   UNION ALL
   SELECT user_b AS user_id, user_a AS friend_id, since FROM friendships;
 
 -- down
+
 DROP VIEW friends;
 DROP TABLE friendships;
 DROP TABLE friend_requests;

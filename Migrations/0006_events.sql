@@ -1,8 +1,9 @@
--- Events and who is invited to them.
+-- Events and invitations.
 
 CREATE TABLE events (
   id uuid PRIMARY KEY,
-  creator_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  -- NULL once the creator's account is deleted: guests keep the event in their archive.
+  creator_id uuid REFERENCES users ON DELETE SET NULL,
   title text NOT NULL CONSTRAINT event_title_length CHECK (char_length(title) BETWEEN 1 AND 200),
   note text CONSTRAINT event_note_length CHECK (char_length(note) <= 2000),
   start_time timestamptz NOT NULL,
@@ -11,22 +12,24 @@ CREATE TABLE events (
   location_name text CONSTRAINT event_location_length CHECK (char_length(location_name) BETWEEN 1 AND 200),
   latitude double precision,
   longitude double precision,
-  -- Going guests, the host not among them; NULL is no limit.
+  -- The most guests that can be going, not counting the creator. NULL: no limit.
   capacity integer CONSTRAINT event_capacity_positive CHECK (capacity > 0),
   status text NOT NULL DEFAULT 'scheduled' CONSTRAINT event_status CHECK (status IN ('scheduled', 'cancelled')),
   -- Counts the creator's edits, for If-Match.
   version integer NOT NULL DEFAULT 1,
-  -- How many invitations are in each state, kept by the writes that change one: counting them on each read was over
+  -- How many invitations are in each state, kept by the writes that change one. Counting them on each read was over
   -- half of a feed's cost.
   invited_count integer NOT NULL DEFAULT 0,
   going_count integer NOT NULL DEFAULT 0,
   maybe_count integer NOT NULL DEFAULT 0,
   declined_count integer NOT NULL DEFAULT 0,
   waitlisted_count integer NOT NULL DEFAULT 0,
-  -- A day after its end, when the worker archives it; one without an end counts six hours.
+  -- A day after the end, when the worker archives the event. An event without an end counts six hours.
   live_until timestamptz NOT NULL,
-  -- From then on it is in the archive and no longer in the live lists, which therefore do not depend on the clock.
+  -- Set: the event is in the archive and no longer in the live lists, which therefore do not depend on the clock.
   archived_at timestamptz,
+  -- When the guests are reminded. NULL: they have been, or will not be.
+  remind_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT event_ends_after_start CHECK (end_time > start_time),
@@ -35,8 +38,8 @@ CREATE TABLE events (
     least(invited_count, going_count, maybe_count, declined_count, waitlisted_count) >= 0)
 );
 CREATE INDEX events_of_creator ON events (creator_id, start_time, id);
--- What the worker looks through for events to archive.
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
+CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
 
 CREATE TABLE invitations (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
@@ -52,5 +55,6 @@ CREATE INDEX invitations_of_user ON invitations (user_id, event_id) INCLUDE (sta
 CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id) WHERE status = 'waitlisted';
 
 -- down
+
 DROP TABLE invitations;
 DROP TABLE events;
