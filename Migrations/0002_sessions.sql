@@ -1,5 +1,13 @@
 -- Logging in: sessions, provider identities, mailed tokens, and counts of failed attempts.
 
+-- One row. Sessions that started in an earlier epoch have ended, whatever their rows say: a new number ends everyone's
+-- sessions at once. Not a time to compare with: clocks disagree, and sessions start while others end.
+CREATE TABLE session_epoch (
+  is_only boolean PRIMARY KEY DEFAULT true CONSTRAINT session_epoch_is_one_row CHECK (is_only),
+  number bigint NOT NULL
+);
+INSERT INTO session_epoch (number) VALUES (0);
+
 -- One row for each logged-in device, however often its tokens rotate. Nothing secret is stored: a refresh token is a
 -- MAC over (id, counter, branch, kid).
 CREATE TABLE sessions (
@@ -15,12 +23,37 @@ CREATE TABLE sessions (
   kid text NOT NULL,
   created_at timestamptz NOT NULL,
   ended_at timestamptz,
+  -- The epoch in which it started.
+  epoch bigint NOT NULL DEFAULT 0,
+  -- The transaction that ended it, which tells a process whether an earlier snapshot of its own showed the end already.
+  -- NULL: the epoch ends it.
+  ended_xid xid8,
   CONSTRAINT session_without_user_has_ended CHECK (user_id IS NOT NULL OR ended_at IS NOT NULL)
 );
 CREATE INDEX sessions_of_user ON sessions (user_id);
 CREATE INDEX sessions_by_end ON sessions (ended_at) WHERE ended_at IS NOT NULL;
--- Sessions whose access tokens may still be valid: every process reads them several times a second.
-CREATE INDEX ended_sessions_by_use ON sessions (rotated_at) WHERE ended_at IS NOT NULL;
+-- What ended since a process looked last: every process asks several times a second.
+CREATE INDEX ended_sessions_by_transaction ON sessions (ended_xid, id) WHERE ended_xid IS NOT NULL;
+-- Sessions whose access tokens may still be valid: a process reads them when it starts. The later of the two times,
+-- because after a restored backup `rotated_at` may lie before the last refresh. The condition on `ended_at` keeps the
+-- planner from searching this index for transactions while the statistics are out of date.
+CREATE INDEX ended_sessions_by_use ON sessions (greatest(rotated_at, ended_at), id)
+  WHERE ended_at IS NOT NULL AND ended_xid IS NOT NULL;
+-- Sessions that an epoch has ended and whose rows do not say so yet.
+CREATE INDEX open_sessions_by_epoch ON sessions (epoch) WHERE ended_at IS NULL;
+
+-- A trigger, so that an operator's statement notes it, too.
+CREATE FUNCTION note_session_end() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  -- Else nobody needs to read it: there may be millions.
+  IF NEW.epoch >= (SELECT number FROM session_epoch) THEN
+    NEW.ended_xid := pg_current_xact_id();
+  END IF;
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER session_ends BEFORE INSERT OR UPDATE OF ended_at ON sessions
+  FOR EACH ROW WHEN (NEW.ended_at IS NOT NULL) EXECUTE FUNCTION note_session_end();
 
 -- Accounts at Apple and Google, by the provider's own permanent id, never by an address: addresses change hands.
 CREATE TABLE identities (
@@ -65,3 +98,5 @@ DROP TABLE throttles;
 DROP TABLE mail_tokens;
 DROP TABLE identities;
 DROP TABLE sessions;
+DROP FUNCTION note_session_end;
+DROP TABLE session_epoch;

@@ -207,7 +207,7 @@ import Testing
       let ended = try connection.rows(
         """
         SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-        WHERE datname = \(name) AND query LIKE '%ended_at%'
+        WHERE datname = \(name) AND query LIKE '%ended_xid%'
         """)
       #expect(!ended.isEmpty)
     }

@@ -131,7 +131,7 @@ import Testing
       // A session from before the exchange: its next token is of the new key.
       let (user, oldKeys) = (ana.userID, try SigningKeys(TestApp.refreshTokenKeys))
       let before = try await app.database.change {
-        try await Session.start(for: user, device: nil, keys: oldKeys, in: $0)
+        try await Session.start(for: user, device: nil, keys: oldKeys, in: $0).token
       }
       let text = try before.signed(with: oldKeys)
       #expect(try await ana.refresh(text).status == 200)
@@ -190,7 +190,6 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let tablet = try await ana.signInAgain()
-      // As the README says it.
       try await app.database.execute(
         """
         UPDATE sessions SET ended_at = clock_timestamp()

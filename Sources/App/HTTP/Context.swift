@@ -68,13 +68,13 @@ struct SignedIn: RouterMiddleware {
     guard let token = request.bearerToken else { throw AppError.noToken }
     var (request, context) = (request, context)
     let caller = try await accessTokens.verify(token)
-    try endedSessions.check(caller.session)
+    try endedSessions.check(caller)
     if request.hasBody {
-      // It may trickle in for minutes: who is signed out meanwhile does nothing any more, nor does a token that has
-      // expired, whose session's end may be forgotten.
+      // It may trickle in for minutes. Neither a session that ends meanwhile may act, nor a token that expires: the end of
+      // its session may be forgotten.
       request.body = RequestBody(buffer: try await request.bytes(upTo: maximumBody, else: tooLarge))
       guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
-      try endedSessions.check(caller.session)
+      try endedSessions.check(caller)
     }
     context.caller = caller
     return try await next(request, context)

@@ -67,6 +67,13 @@ public func makeService(
   onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> any Service {
   let streams = NotificationStreams(dependencies, limits: limits)
+  let endedSessions = dependencies.endedSessions
+  dependencies.metrics.watch("muster_ended_sessions", "Ended sessions whose access tokens may still be valid.") {
+    Double(endedSessions.count)
+  }
+  dependencies.metrics.watch("muster_ended_sessions_age_seconds", "Seconds since the ended sessions were read.") {
+    endedSessions.age / .seconds(1)
+  }
   dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
   let server = makeServer(
     responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
@@ -88,8 +95,8 @@ private struct RESTService<Server: Service>: Service {
   let streams: NotificationStreams
 
   func run() async throws {
-    // The first request finds it known who is signed in. If the database is away, requests say so.
-    try? await endedSessions.read()
+    // The first request needs them. If the database is unavailable, requests say so.
+    await endedSessions.prepare()
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await endedSessions.run() }
       group.addTask { try await identityProviders.run() }

@@ -61,10 +61,11 @@ public struct LoadSeed: Sendable {
       let own = (0..<Self.eventsEach).map { number * Self.eventsEach + $0 }
       guard let open = own.first(where: { event($0).plan.liveUntil > start }) else { continue }
       count += 1
-      let session = try await dependencies.database.change {
+      let pass = try await dependencies.database.change {
         try await Session.start(for: user, device: "load", keys: dependencies.refreshTokenKeys, in: $0)
       }
-      let token = try await dependencies.accessTokens.sign(user: user, session: session.session)
+      let token = try await dependencies.accessTokens.sign(
+        user: user, session: pass.token.session, epoch: pass.epoch)
       lines += "\(user) \(eventID(open)) \(token)\n"
     }
     return lines

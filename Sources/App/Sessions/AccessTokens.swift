@@ -9,11 +9,13 @@ struct AccessClaims: JWTPayload, Equatable {
   let aud: AudienceClaim
   let sub: SubjectClaim
   let sid: String
+  /// In which the session started: see ``Session/endEveryones(in:)``.
+  let epoch: Int
   let iat: IssuedAtClaim
   let exp: ExpirationClaim
   let jti: IDClaim
 
-  /// The dates are judged by ``AccessTokens``, which allows for clocks that disagree a little.
+  /// ``AccessTokens`` checks the dates.
   func verify(using algorithm: some JWTAlgorithm) throws {
     try aud.verifyIntendedAudience(includes: AccessTokens.audience)
     guard iss.value == AccessTokens.issuer else {
@@ -26,7 +28,7 @@ struct AccessClaims: JWTPayload, Equatable {
 public final class AccessTokens: Sendable {
   static let issuer = "muster"
   static let audience = "muster"
-  /// Processes' clocks may disagree by this much.
+  /// By how much a token's beginning may lie ahead, in seconds: processes' clocks disagree. Its end has no leeway.
   private static let skew = 30
   /// A token is verified once and then known until it expires: verification costs more than the rest of a hot request.
   private static let maximumKnown = 50_000
@@ -34,9 +36,10 @@ public final class AccessTokens: Sendable {
   public struct Caller: Sendable, Equatable {
     public let user: User.ID
     public let session: Session.ID
+    let epoch: Int
     let expires: Timestamp
 
-    func isValid(at now: Timestamp) -> Bool { expires.adding(seconds: AccessTokens.skew) > now }
+    func isValid(at now: Timestamp) -> Bool { expires > now }
   }
 
   let lifetime: Int
@@ -57,12 +60,15 @@ public final class AccessTokens: Sendable {
     }
   }
 
-  func sign(user: User.ID, session: Session.ID, now: Timestamp = .now()) async throws -> String {
+  /// - Parameter epoch: the session's; 0 is the first.
+  func sign(
+    user: User.ID, session: Session.ID, epoch: Int = 0, now: Timestamp = .now()
+  ) async throws -> String {
     // Whole seconds, as most libraries expect them.
     let now = Timestamp(microseconds: now.microseconds / 1_000_000 * 1_000_000)
     let claims = AccessClaims(
       iss: IssuerClaim(value: Self.issuer), aud: AudienceClaim(value: Self.audience),
-      sub: SubjectClaim(value: user.description), sid: session.description,
+      sub: SubjectClaim(value: user.description), sid: session.description, epoch: epoch,
       iat: IssuedAtClaim(value: now.date), exp: ExpirationClaim(value: now.adding(seconds: lifetime).date),
       jti: IDClaim(value: UUID().uuidString.lowercased()))
     return try await keys.sign(claims, kid: signingKid, header: ["typ": "at+jwt"])
@@ -104,7 +110,7 @@ public final class AccessTokens: Sendable {
     else { throw AppError.invalidToken }
     // One from a time of longer lives, too, is past when the ended sessions have forgotten its own.
     let expires = min(Timestamp(claims.exp.value), Timestamp(claims.iat.value).adding(seconds: lifetime))
-    return Caller(user: user, session: session, expires: expires)
+    return Caller(user: user, session: session, epoch: claims.epoch, expires: expires)
   }
 }
 

@@ -44,13 +44,13 @@ struct ProviderRoutes {
     }
     let identity = try await provider.verify(shown.token, logger: context.logger)
     try await dependencies.throttle.count(.sessions(of: identity))
-    let (user, token, isNew) = try await database.change { change in
+    let (user, pass, isNew) = try await database.change { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
-      let token = try await Session.start(for: id, device: device, keys: keys, in: change)
-      return (try await User.find(id, in: change), token, isNew)
+      let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+      return (try await User.find(id, in: change), pass, isNew)
     }
     await keepGrant(shown.authorizationCode, identity, logger: context.logger)
-    return try await answer(user, token, isNew: isNew)
+    return try await answer(user, pass, isNew: isNew)
   }
 
   @Sendable private func link(

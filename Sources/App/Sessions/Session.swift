@@ -12,24 +12,53 @@ public struct Session: Sendable {
   /// A duplicate of a refresh that comes within this many seconds gets the same answer: parallel requests converge.
   private static let convergence = 10
   private static let maximumIdle = 60 * 86_400
-  private static let maximumAge = 365 * 86_400
+  static let maximumAge = 365 * 86_400
+  /// Of one user.
+  static let maximumCount = 50
 
-  /// Starts a session for a user.
+  /// What a client gets: the refresh token, and what its access tokens say besides.
+  struct Pass: Sendable {
+    let user: User.ID
+    let token: RefreshToken
+    /// In which the session started: see ``Session/endEveryones(in:)``.
+    let epoch: Int
+  }
+
+  /// Sessions that go on, as a condition on `sessions`.
+  static let isOpen: SQL = "ended_at IS NULL AND epoch >= (SELECT number FROM session_epoch)"
+
+  /// Starts a session for a user, who is locked for share. If it is one too many, the session that has been idle for
+  /// longest ends.
   static func start(
     for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
-  ) async throws -> RefreshToken {
+  ) async throws -> Pass {
     let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
-    try await change.rows(
+    let results = try await change.pipeline(
+      User.takingTurns(at: .sessions, by: user),
       """
-      INSERT INTO sessions (id, user_id, device, rotated_at, kid, created_at)
-      SELECT \(token.session), \(user), \(device), now, \(token.kid), now
-      FROM coalesce(\(now), clock_timestamp()) AS now
+      INSERT INTO sessions (id, user_id, device, rotated_at, kid, created_at, epoch)
+      SELECT \(token.session), \(user), \(device), now, \(token.kid), now, number
+      FROM coalesce(\(now), clock_timestamp()) AS now CROSS JOIN session_epoch
+      RETURNING epoch
+      """,
+      """
+      UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
+      WHERE id IN (
+        SELECT id FROM sessions
+        WHERE user_id = \(user) AND ended_at IS NULL AND id <> \(token.session)
+        ORDER BY rotated_at DESC, id DESC
+        OFFSET \(maximumCount - 1)
+      )
+      RETURNING id
       """)
-    return token
+    guard let row = results[1].first else { throw AppError.sessionEnded }
+    let surplus: [ID] = try results[2].map { try $0[0] }
+    if !surplus.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(surplus))")) }
+    return Pass(user: user, token: token, epoch: try row[0])
   }
 
   enum Rotation: Sendable {
-    case rotated(User.ID, RefreshToken)
+    case rotated(Pass)
     /// Refused, and the session has ended: recorded even though the caller gets an error.
     case theft
     case ended
@@ -48,7 +77,7 @@ public struct Session: Sendable {
     // The database's clock: processes' clocks may disagree by more than the seconds that count.
     let row = try await change.first(
       """
-      SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, ended_at,
+      SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, epoch, \(isOpen) AS is_open,
         coalesce(\(now), clock_timestamp()) AS now
       FROM sessions WHERE id = \(shown.session)
       FOR NO KEY UPDATE
@@ -58,9 +87,9 @@ public struct Session: Sendable {
     let owner: User.ID? = try row["user_id"]
     let rotatedAt: Timestamp = try row["rotated_at"]
     let createdAt: Timestamp = try row["created_at"]
-    let endedAt: Timestamp? = try row["ended_at"]
+    let (isOpen, epoch): (Bool, Int) = (try row["is_open"], try row["epoch"])
     let now: Timestamp = try row["now"]
-    guard let user = owner, endedAt == nil, now < rotatedAt.adding(seconds: maximumIdle),
+    guard let user = owner, isOpen, now < rotatedAt.adding(seconds: maximumIdle),
       now < createdAt.adding(seconds: maximumAge)
     else { return .ended }
 
@@ -73,7 +102,9 @@ public struct Session: Sendable {
       next = RefreshToken(session: shown.session, counter: shown.counter + 1, branch: 0, kid: keys.signing.kid)
       nextParentBranch = shown.branch
     } else if (shown.counter, shown.branch) == (current.counter - 1, parentBranch) {
-      if now < rotatedAt.adding(seconds: convergence) { return .rotated(user, current) }
+      if now < rotatedAt.adding(seconds: convergence) {
+        return .rotated(Pass(user: user, token: current, epoch: epoch))
+      }
       next = RefreshToken(
         session: shown.session, counter: current.counter, branch: current.branch + 1, kid: keys.signing.kid)
       nextParentBranch = parentBranch
@@ -89,61 +120,7 @@ public struct Session: Sendable {
         rotated_at = \(now), kid = \(next.kid)
       WHERE id = \(shown.session)
       """)
-    return .rotated(user, next)
-  }
-
-  /// Ends a session: it cannot be refreshed any more, its access tokens stop within a second, and its devices are told
-  /// nothing any more. See ``EndedSessions``.
-  ///
-  /// - Returns: false if the user has no such session that could be refreshed.
-  static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
-    try await change.pipeline(
-      """
-      UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
-      WHERE id = \(id) AND user_id = \(user) AND ended_at IS NULL
-      """,
-      // After the session: whoever registers one holds it, and is waited for.
-      Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
-    )[0].affected == 1
-  }
-
-  /// Makes sure that a session goes on until the change ends, whose request may have been let in long before. The user's
-  /// row must be locked, as it is by whoever ends all of their sessions.
-  ///
-  /// - Throws: ``AppError/sessionEnded``.
-  static func check(_ id: ID, in change: Change) async throws {
-    let isLive = try await change.first("SELECT 1 FROM sessions WHERE id = \(id) AND ended_at IS NULL FOR SHARE") != nil
-    guard isLive else { throw AppError.sessionEnded }
-  }
-
-  /// Ends all sessions of a user, or all but one, and forgets their devices. The user's row must be locked: no session
-  /// starts meanwhile.
-  static func endAll(of user: User.ID, except kept: ID? = nil, in change: Change) async throws {
-    try await change.pipeline(
-      """
-      UPDATE sessions SET ended_at = clock_timestamp()
-      WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
-      """,
-      Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)"))
-  }
-
-  /// Forgets sessions that ended long enough ago that none of their access tokens is valid, and those too old to be
-  /// refreshed.
-  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    let rows = try await database.batch(
-      """
-      DELETE FROM sessions
-      WHERE id IN (
-        SELECT id FROM sessions WHERE ended_at < now() - interval '2 days' ORDER BY ended_at LIMIT \(limit)
-      )
-      """,
-      // The ids tell their age, so that the oldest are found by the primary key.
-      """
-      DELETE FROM sessions
-      WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))
-        AND created_at < now() - make_interval(secs => \(Double(maximumAge)))
-      """)
-    return rows.map(\.affected).reduce(0, +)
+    return .rotated(Pass(user: user, token: next, epoch: epoch))
   }
 
   /// The sessions that can still be refreshed, the newest first.
@@ -154,7 +131,7 @@ public struct Session: Sendable {
         list: .sessions, columns: "s.id, s.device, s.created_at, s.rotated_at",
         source: """
           sessions AS s
-          WHERE s.user_id = \(user) AND s.ended_at IS NULL
+          WHERE s.user_id = \(user) AND \(isOpen)
             AND s.rotated_at > now() - make_interval(secs => \(Double(maximumIdle)))
             AND s.created_at > now() - make_interval(secs => \(Double(maximumAge)))
           """,

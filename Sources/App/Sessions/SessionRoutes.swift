@@ -49,14 +49,14 @@ struct SessionRoutes {
     let hash = try await passwords.hash(password)
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
-    let (user, token) = try await database.change { change in
+    let (user, pass) = try await database.change { change in
       let id = try await User.register(registration, in: change)
       let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
       change.mail(.token(mailed))
-      let token = try await Session.start(for: id, device: nil, keys: keys, in: change)
-      return (try await User.find(id, in: change), token)
+      let pass = try await Session.start(for: id, device: nil, keys: keys, in: change)
+      return (try await User.find(id, in: change), pass)
     }
-    return try await signedIn(user, token, status: .created)
+    return try await signedIn(user, pass, status: .created)
   }
 
   @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
@@ -70,7 +70,7 @@ struct SessionRoutes {
     // Once more if the password is another by the time that the session starts, or is hashed anew.
     while true {
       let proven = try await throttle.attempt(
-        .login(login), .logins(from: context.address)
+        .login(login), .logins(from: context.address), .sessions(by: login)
       ) { () -> (id: User.ID, hash: String)? in
         let account = try await Credentials.find(login: login, in: database)
         guard try await passwords.verify(password, against: account?.passwordHash) else { return nil }
@@ -80,12 +80,12 @@ struct SessionRoutes {
       guard let (id, hash) = proven else { throw AppError.wrongCredentials }
       // If there is no room to hash it now, it is upgraded another time.
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
-      let started = try await database.change { change -> (User?, RefreshToken)? in
+      let started = try await database.change { change -> (User?, Session.Pass)? in
         guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
-        let token = try await Session.start(for: id, device: device, keys: keys, in: change)
-        return (try await User.find(id, in: change), token)
+        let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+        return (try await User.find(id, in: change), pass)
       }
-      if let (user, token) = started { return try await signedIn(user, token) }
+      if let (user, pass) = started { return try await signedIn(user, pass) }
     }
   }
 
@@ -93,11 +93,9 @@ struct SessionRoutes {
     let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     // A theft is recorded in the database before the caller is refused.
-    let rotated = try await database.change { change -> (User?, RefreshToken)? in
-      guard case .rotated(let user, let next) = try await Session.rotate(shown, keys: keys, in: change) else {
-        return nil
-      }
-      return (try await User.find(user, in: change), next)
+    let rotated = try await database.change { change -> (User?, Session.Pass)? in
+      guard case .rotated(let next) = try await Session.rotate(shown, keys: keys, in: change) else { return nil }
+      return (try await User.find(next.user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }
     return try await signedIn(user, next)

@@ -1,6 +1,6 @@
 import Hummingbird
 
-/// What everybody gets who has just proven who they are: the account and both tokens.
+/// What a user gets who has proven who they are: the account and both tokens.
 struct SignedInAnswer: Sendable {
   private let accessTokens: AccessTokens
   private let keys: SigningKeys
@@ -14,12 +14,13 @@ struct SignedInAnswer: Sendable {
   ///
   /// - Parameter isNew: whether the account was made just now, where the client cannot know.
   func callAsFunction(
-    _ user: User?, _ token: RefreshToken, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
+    _ user: User?, _ pass: Session.Pass, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
   ) async throws -> Response {
     guard let user else { throw AppError.sessionEnded }
-    let accessToken = try await accessTokens.sign(user: user.id, session: token.session)
+    let accessToken = try await accessTokens.sign(
+      user: user.id, session: pass.token.session, epoch: pass.epoch)
     let tokens = TokensJSON(
-      user: user, accessToken: accessToken, refreshToken: try token.signed(with: keys),
+      user: user, accessToken: accessToken, refreshToken: try pass.token.signed(with: keys),
       expiresIn: accessTokens.lifetime, isNew: isNew)
     var response = Response.json(tokens, status: status)
     response.headers[.cacheControl] = "no-store"

@@ -15,6 +15,8 @@ struct Throttle: Sendable {
     fileprivate let firstWait: Double
     /// Whether a success has the failures before it forgotten; otherwise it was just no failure.
     fileprivate var isClearedBySuccess = false
+    /// Whether attempts that succeed are counted, and not those that fail.
+    fileprivate var countsSuccesses = false
     /// Seconds in which a count falls to half.
     fileprivate var halfLife = Double.infinity
 
@@ -46,10 +48,20 @@ struct Throttle: Sendable {
       Key(label: "proof", subject: session.description, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
-    /// Sessions that an identity begins, whose token is good more than once.
+    /// Sessions that start with a provider's token, which is good more than once.
     static func sessions(of identity: Identity) -> Key {
-      let subject = "\(identity.provider.rawValue):\(identity.subject)"
-      return Key(label: "sessions", subject: subject, free: 20, firstWait: 1, halfLife: 3600)
+      sessions("\(identity.provider.rawValue):\(identity.subject)")
+    }
+
+    /// Sessions that start with a password, by what was given as a login: each costs a hash and a row.
+    static func sessions(by login: String) -> Key {
+      var key = sessions(login)
+      key.countsSuccesses = true
+      return key
+    }
+
+    private static func sessions(_ subject: String) -> Key {
+      Key(label: "sessions", subject: subject, free: 20, firstWait: 1, halfLife: 3600)
     }
 
     /// To which tokens for a new password are mailed, for anybody's asking.
@@ -81,11 +93,12 @@ struct Throttle: Sendable {
     if isOn { _ = try await begin(keys) }
   }
 
-  /// Lets an attempt happen unless one of its keys is blocked. It counts as a failure of each key from before it begins,
-  /// so that of many at once only as many pass as one after the other would; one that is refused does not count.
+  /// Lets an attempt happen unless one of its keys is blocked. It counts for each key from before it begins, so that of
+  /// many at once only as many pass as one after the other would. One that is refused does not count.
   ///
-  /// A value from `body` is a success, and nil a failure. An error is neither and not counted, but whoever hangs up
-  /// halfway has had their attempt, as has a process that dies.
+  /// A value from `body` is a success, and nil a failure. Each key counts one of the two: see
+  /// ``Key/countsSuccesses``. An error is neither and does not count, but a caller that hangs up halfway has had the
+  /// attempt, as has a process that dies.
   ///
   /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait, or the body's error.
   func attempt<Value: Sendable>(_ keys: Key..., body: () async throws -> Value?) async throws -> Value? {
@@ -99,7 +112,10 @@ struct Throttle: Sendable {
       do { try await settle(keys, blocks, isSuccess: false) } catch {}
       throw error
     }
-    if value != nil { try await settle(keys, blocks, isSuccess: true) }
+    let uncounted = zip(keys, blocks).filter { key, _ in key.countsSuccesses == (value == nil) }
+    if !uncounted.isEmpty {
+      try await settle(uncounted.map(\.0), uncounted.map(\.1), isSuccess: value != nil)
+    }
     return value
   }
 
@@ -222,7 +238,7 @@ struct Throttle: Sendable {
 
 extension AppError {
   static let tooManyAttempts = AppError(
-    .tooManyRequests, "too-many-attempts", "This has failed too often: try again later.")
+    .tooManyRequests, "too-many-attempts", "There were too many attempts: try again later.")
 
   fileprivate func waiting(_ seconds: Double) -> AppError {
     var error = self

@@ -17,14 +17,14 @@ struct StoredSessions: RefreshMachine {
   let user: User.ID
 
   func logIn(at now: Timestamp, keys: SigningKeys) async throws -> RefreshToken {
-    try await database.change { try await Session.start(for: user, device: nil, keys: keys, now: now, in: $0) }
+    try await database.change { try await Session.start(for: user, device: nil, keys: keys, now: now, in: $0).token }
   }
 
   func show(_ token: RefreshToken, at now: Timestamp, keys: SigningKeys) async throws -> RefreshOutcome {
     let rotation = try await database.change { try await Session.rotate(token, keys: keys, now: now, in: $0) }
     switch rotation {
-    case .rotated(user, let next): return .given(next)
-    case .rotated(let stranger, _): throw RefreshViolation(kind: .unlikeTheModel, description: "is \(stranger)'s")
+    case .rotated(let next) where next.user == user: return .given(next.token)
+    case .rotated(let next): throw RefreshViolation(kind: .unlikeTheModel, description: "is \(next.user)'s")
     case .theft: return .theft
     case .ended: return .ended
     }

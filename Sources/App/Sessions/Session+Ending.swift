@@ -1,0 +1,126 @@
+import Postgres
+
+extension Session {
+  /// Ends a session: it can no longer be refreshed, its access tokens stop within a second, and its devices are
+  /// forgotten. See ``EndedSessions``.
+  ///
+  /// - Returns: false if the user has no such session that could be refreshed.
+  static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
+    try await change.pipeline(
+      """
+      UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
+      WHERE id = \(id) AND user_id = \(user) AND \(isOpen)
+      """,
+      // After the session: whoever registers one holds it, and is waited for.
+      Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
+    )[0].affected == 1
+  }
+
+  /// Keeps a session open until the change ends: its request may have been let in long before. The user's row must be
+  /// locked, as it is by every change that ends all of a user's sessions.
+  ///
+  /// - Throws: ``AppError/sessionEnded``.
+  static func check(_ id: ID, in change: Change) async throws {
+    let isOpen =
+      try await change.first("SELECT 1 FROM sessions WHERE id = \(id) AND \(Self.isOpen) FOR SHARE") != nil
+    guard isOpen else { throw AppError.sessionEnded }
+  }
+
+  /// Ends all sessions of a user, or all but one, and forgets their devices. The user's row must be locked: no session
+  /// starts meanwhile.
+  ///
+  /// - Returns: how many were open.
+  @discardableResult
+  static func endAll(of user: User.ID, except kept: ID? = nil, in change: Change) async throws -> Int {
+    try await change.pipeline(
+      """
+      UPDATE sessions SET ended_at = clock_timestamp()
+      WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
+      """,
+      Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)")
+    )[0].affected
+  }
+
+  /// Ends the sessions of everyone by one row, whose number every process reads with the ended sessions. A session
+  /// carries the number that it started under, and so do its access tokens: no clock decides which sessions are older,
+  /// and one that starts while this change commits either has the new number or ends.
+  ///
+  /// The rows themselves follow: see ``endFormer(atMost:in:)``.
+  static func endEveryones(in change: Change) async throws {
+    // The clock makes it higher than numbers that a restored backup has forgotten, and that tokens still carry.
+    try await change.rows(
+      """
+      UPDATE session_epoch
+      SET number = greatest(number + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+      """)
+  }
+
+  /// Writes the end into rows of sessions that an epoch has ended, and forgets their devices.
+  ///
+  /// - Returns: how many.
+  static func endFormer(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.change { change in
+      let rows = try await change.rows(
+        """
+        UPDATE sessions SET ended_at = clock_timestamp()
+        WHERE id IN (
+          SELECT id FROM sessions
+          WHERE ended_at IS NULL AND epoch < (SELECT number FROM session_epoch)
+          ORDER BY epoch
+          LIMIT \(limit)
+          FOR NO KEY UPDATE SKIP LOCKED
+        )
+        RETURNING id
+        """)
+      let ids: [ID] = try rows.map { try $0[0] }
+      if !ids.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(ids))")) }
+      return ids.count
+    }
+  }
+
+  /// Forgets sessions that ended long enough ago that none of their access tokens is valid, and those too old to be
+  /// refreshed; and ends those of earlier epochs.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    let rows = try await database.batch(
+      """
+      DELETE FROM sessions
+      WHERE id IN (
+        SELECT id FROM sessions WHERE ended_at < now() - interval '2 days' ORDER BY ended_at LIMIT \(limit)
+      )
+      """,
+      // The ids tell their age, so that the oldest are found by the primary key.
+      """
+      DELETE FROM sessions
+      WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))
+        AND created_at < now() - make_interval(secs => \(Double(maximumAge)))
+      """)
+    let former = try await endFormer(atMost: limit, in: database)
+    return rows.map(\.affected).reduce(former, +)
+  }
+}
+
+extension Session {
+  /// For operators: ends all sessions of a user.
+  ///
+  /// - Returns: how many were open.
+  /// - Throws: ``AppError/userNotFound``.
+  public static func endAll(ofUserNamed username: String, in database: Database) async throws -> Int {
+    try await database.change { change in
+      let user: User.ID? = try await change.value(
+        "SELECT id FROM users WHERE lower(username) = lower(\(username)) FOR NO KEY UPDATE")
+      guard let user else { throw AppError.userNotFound }
+      return try await endAll(of: user, in: change)
+    }
+  }
+
+  /// For operators: ends the sessions of everyone. They have ended when `onEnd` is called; their rows and devices follow.
+  ///
+  /// - Returns: how many were open.
+  public static func endEveryones(in database: Database, onEnd: () -> Void) async throws -> Int {
+    try await database.change { try await endEveryones(in: $0) }
+    onEnd()
+    var count = 0
+    while case let ended = try await endFormer(atMost: 1000, in: database), ended > 0 { count += ended }
+    return count
+  }
+}

@@ -1,0 +1,35 @@
+import App
+import ArgumentParser
+import Postgres
+
+struct Sessions: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "End sessions.", subcommands: [End.self])
+
+  struct End: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "End sessions on every process within a second: access and refresh tokens, and the sessions' devices.")
+
+    @Option(help: "The sessions of the user with this username.")
+    var user: String?
+
+    @Flag(help: "The sessions of everyone.")
+    var all = false
+
+    func validate() throws {
+      guard all == (user == nil) else { throw ValidationError("Give either --user or --all.") }
+    }
+
+    func run() async throws {
+      let configuration = try await MusterConfiguration.loadForTools()
+      let database = try Database(configuration.database("muster sessions", logger: makeLogger()))
+      defer { database.close() }
+      if let user {
+        let count = try await Session.endAll(ofUserNamed: user, in: database)
+        print("ended \(count) sessions of \(user)")
+      } else {
+        let count = try await Session.endEveryones(in: database) { print("ended the sessions of everyone") }
+        print("recorded the end of \(count) sessions")
+      }
+    }
+  }
+}
