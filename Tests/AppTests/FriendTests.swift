@@ -162,6 +162,7 @@ import Testing
       #expect(second != request)
       try await ben.decline(second)
       #expect(try await ana.cancel(second, expecting: 409).problem == "friend-request-closed")
+      try await app.letFriendRequestsAge(by: "1 day")
       let third = try await ana.sendFriendRequest(to: ben)
       try await ben.accept(third)
       #expect(try await ana.cancel(third, expecting: 409).problem == "friend-request-closed")

@@ -3,9 +3,11 @@ import Postgres
 
 struct FriendRoutes {
   private let database: Database
+  private let isLimited: Bool
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
+    isLimited = dependencies.throttle.isOn
   }
 
   func add(to routes: Routes) {
@@ -42,7 +44,10 @@ struct FriendRoutes {
   @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
-    switch try await database.change({ try await FriendRequest.send(from: me, to: receiver, in: $0) }) {
+    let sent = try await database.change {
+      try await FriendRequest.send(from: me, to: receiver, isLimited: isLimited, in: $0)
+    }
+    switch sent {
     case .created(let request): return .json(request, status: .created)
     case .standing(let request), .met(let request): return .json(request)
     }

@@ -39,6 +39,15 @@ extension Phone {
 }
 
 extension TestApp {
+  /// As if all friend requests had been sent and closed earlier.
+  func letFriendRequestsAge(by interval: String) async throws {
+    try await database.execute(
+      """
+      UPDATE friend_requests
+      SET created_at = created_at - \(interval)::interval, closed_at = closed_at - \(interval)::interval
+      """)
+  }
+
   /// Between two people one of whom has blocked the other there is no friendship, no pending request, no invitation to
   /// a coming event, and nothing in the queue.
   func expectNothingCrossesABlock(sourceLocation: SourceLocation = #_sourceLocation) async throws {
