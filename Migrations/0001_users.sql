@@ -68,8 +68,11 @@ ALTER TABLE pictures ALTER COLUMN bytes SET STORAGE EXTERNAL;
 -- Usernames that were given up, as digests. They rest for a while, so that no one is mistaken for the former owner.
 CREATE TABLE retired_usernames (
   digest bytea PRIMARY KEY,
+  -- The former owner, who may take the name back. NULL once the account is deleted.
+  user_id uuid REFERENCES users ON DELETE SET NULL,
   until timestamptz NOT NULL
 );
+CREATE INDEX retired_usernames_of_user ON retired_usernames (user_id, until);
 
 -- down
 

@@ -103,6 +103,38 @@ import Testing
     }
   }
 
+  @Test func `events that nobody else sees go with the account, and of the others note and place`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let hers = try await ana.createEvent("Hers")["id"].string ?? ""
+      let left = try await ana.createEvent("Left", inviting: [ben])["id"].string ?? ""
+      try await ana.withdraw(ben, from: left)
+      let shared = try await ana.createEvent("Shared", inviting: [ben])["id"].string ?? ""
+      let past = try await ana.createEvent("Past", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)
+      let place = #"{"name": "Ana's kitchen", "latitude": 38.7, "longitude": -9.1}"#
+      for id in [hers, shared, past["id"].string ?? ""] {
+        try await ana.edit(id, #"{"note": "Ring twice", "location": \#(place)}"#)
+      }
+      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      try await ben.answer("declined", to: shared)
+      try await app.takeNotifications()
+      #expect(
+        try await ben.stale { try await ana.deleteAccount() } == [.friends, .events, .invitations, .notifications])
+
+      let titles = try await app.database.rows("SELECT title FROM events ORDER BY title")
+      #expect(try titles.map { try $0[0] as String } == ["Past", "Shared"])
+      for id in [shared, past["id"].string ?? ""] {
+        let seen = try await ben.get("events/\(id)")
+        #expect(seen["title"].string != nil)
+        for member in ["note", "location", "creator"] { #expect(seen[member] == .null, "\(member)") }
+      }
+      try await app.expectConsistency()
+      // Nobody sees them any more once the last guest has gone, too.
+      try await ben.deleteAccount()
+      #expect(try await app.value("SELECT count(*) FROM events") == 0)
+    }
+  }
+
   @Test func `a place becomes free for whoever has waited longest`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

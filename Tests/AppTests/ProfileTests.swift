@@ -40,7 +40,60 @@ import Testing
       for (login, status) in [("Anita", 200), ("ana", 401)] {
         #expect(try await app.logIn(login, ana.password).status == status, "\(login)")
       }
+    }
+  }
+
+  @Test func `a username that was given up rests for 30 days, and its owner may take it back`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let registration = #"{"username": "Ana", "email": "dev@example.com", "password": "correct horse dev"}"#
+      // Another spelling gives nothing up.
+      for name in ["ANA", "anita"] { try await ana.editProfile(#"{"username": "\#(name)"}"#) }
+      #expect(try await ben.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")
+      #expect(try await app.send("POST", "auth/register", body: registration).problem == "username-taken")
+      let days: Int? = try await app.value(
+        "SELECT extract(day FROM max(until) - now())::integer FROM retired_usernames")
+      #expect([29, 30].contains(days))
+
+      try await ana.editProfile(#"{"username": "ana"}"#)
+      #expect(try await ben.editProfile(#"{"username": "anita"}"#, expecting: 409).problem == "username-taken")
+      try await ana.editProfile(#"{"username": "anita"}"#)
+      try await app.database.execute("UPDATE retired_usernames SET until = now() - interval '1 second'")
       try await ben.editProfile(#"{"username": "ana"}"#)
+      // Ben has it now: Ana's claim has gone.
+      #expect(try await ana.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")
+      try await ben.editProfile(#"{"username": "ben"}"#)
+      #expect(try await ana.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")
+      // Nor does it outlive the account.
+      try await ana.deleteAccount()
+      #expect(try await app.value("SELECT count(*) FROM retired_usernames WHERE user_id = \(ana.userID)") == 0)
+      #expect(try await ben.editProfile(#"{"username": "anita"}"#, expecting: 409).problem == "username-taken")
+    }
+  }
+
+  @Test func `one user keeps only a few names from others`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      for number in 1...6 { try await ana.editProfile(#"{"username": "ana\#(number)"}"#) }
+      #expect(try await ben.editProfile(#"{"username": "ana1"}"#, expecting: 409).problem == "username-taken")
+      try await ben.editProfile(#"{"username": "ana"}"#)
+    }
+  }
+
+  @Test func `of registrations while a username is given up none gets it`() async throws {
+    try await TestApp.run { app in
+      for round in 0..<5 {
+        let ana = try await app.signUp("ana\(round)")
+        async let renamed = ana.send("PATCH", "users/me", #"{"username": "anita\#(round)"}"#)
+        let statuses = try await app.race(4) { number in
+          let email = "\(round).\(number)@example.com"
+          return try await app.send(
+            "POST", "auth/register",
+            body: #"{"username": "ana\#(round)", "email": "\#(email)", "password": "correct horse"}"#)
+        }
+        #expect(statuses == [409: 4])
+        #expect(try await renamed.status == 200)
+      }
     }
   }
 

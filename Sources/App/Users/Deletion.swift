@@ -3,19 +3,21 @@ import Postgres
 extension User {
   /// Erases an account and all that is held about its owner; what was between them and others ends as if they had left.
   ///
-  /// - Their coming events are cancelled, and everybody invited who has not declined is told. They and the past ones
-  ///   stay, without a creator.
-  /// - They are off every guest list; whoever waited longest for their place has it.
+  /// - Their events that have other guests stay, without a creator, note and place. The coming ones are cancelled, and
+  ///   the guests who have not declined get a notification. The other events go.
+  /// - They leave every guest list. Whoever waited longest for their place has it. An event whose creator has gone
+  ///   before them goes with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is for them any more, or names them.
-  /// - The username stays free of others for 30 days.
+  /// - The username rests for 30 days.
   ///
+  /// - Parameter session: must be open; nil for the demo's accounts.
   /// - Throws: ``AppError/sessionEnded`` without an account.
-  static func erase(_ id: ID, by session: Session.ID, in change: Change) async throws {
+  static func erase(_ id: ID, by session: Session.ID?, in change: Change) async throws {
     // No new friend, request, event, invitation or session of theirs from here on: whoever makes one locks the row for
     // share. Not FOR UPDATE before the end, when nothing is left to wait for: changing an event twice looks its creator up.
     guard try await change.lock(id, for: .update).contains(id) else { throw AppError.sessionEnded }
-    try await Session.check(session, in: change)
-    try await change.rows(
+    if let session { try await Session.check(session, in: change) }
+    let events = try await change.rows(
       """
       SELECT id FROM events
       WHERE id IN (
@@ -25,7 +27,8 @@ extension User {
       )
       ORDER BY id
       FOR NO KEY UPDATE
-      """)
+      """
+    ).map { row -> Event.ID in try row["id"] }
     try await Session.endAll(of: id, in: change)
     try await change.pipeline(
       "UPDATE sessions SET device = NULL WHERE user_id = \(id)",
@@ -42,21 +45,30 @@ extension User {
       ORDER BY id
       FOR UPDATE
       """,
-      """
-      INSERT INTO retired_usernames (digest, until)
-      SELECT \(digest(of: "username")), now() + interval '30 days' FROM users WHERE id = \(id)
-      ON CONFLICT (digest) DO UPDATE SET until = excluded.until
-      """)
+      retiring("(SELECT username FROM users WHERE id = \(id))", of: nil))
     try await Identity.unlinkAll(from: id, in: change)
     change.touchWhoSees(id)
     // All of theirs too, although they go: so they are locked in the same order as everybody's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE actor_id = \(id)")
     try await cancelComingEvents(of: id, in: change)
+    try change.write(
+      """
+      UPDATE events
+      SET note = NULL, location_name = NULL, latitude = NULL, longitude = NULL, updated_at = clock_timestamp()
+      WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
+      """)
     try await Invitation.leave(where: "i.user_id = \(id)", in: change)
     // Under the inboxes' stamps, as what is in them was filed, and is marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE actor_id = \(id)")
+    // Those that nobody else sees.
+    change.erase(
+      """
+      DELETE FROM events AS e
+      WHERE e.id = ANY(\(events)) AND (e.creator_id = \(id) OR e.creator_id IS NULL)
+        AND NOT EXISTS (SELECT FROM invitations AS i WHERE i.event_id = e.id)
+      """)
     // With it go the picture, devices, what is muted, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }

@@ -41,7 +41,7 @@ extension User {
       if isRenamed { change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
     }
     if username.lowercased() != oldUsername.lowercased() {
-      guard try await change.rows(retired("\(username)")).isEmpty else { throw AppError.usernameTaken }
+      try await retire(oldUsername, for: username, of: id, in: change)
     }
     if case .set(let email) = edit.email { try await askForEmail(email, by: id, keys: keys, in: change) }
   }
@@ -70,10 +70,48 @@ extension User {
     change.touch(.profile, of: id)
   }
 
-  /// A row if nobody may take this name yet, because an account that had it was deleted a short while ago. To be asked
-  /// in a statement after the one that took the name: that one may have waited for the deletion.
-  static func retired(_ username: SQL) -> SQL {
-    "SELECT 1 FROM retired_usernames WHERE digest = \(digest(of: username)) AND until > now()"
+  /// Retires the username that a user has given up for another.
+  ///
+  /// - Throws: ``AppError/usernameTaken`` if the other one was given up by someone else.
+  private static func retire(
+    _ username: String, for newUsername: String, of id: ID, in change: Change
+  ) async throws {
+    // In a statement after the one that took the name: that one may have waited for the change that gave it up.
+    let results = try await change.pipeline(
+      retired("\(newUsername)", except: id),
+      "DELETE FROM retired_usernames WHERE digest = \(digest(of: "\(newUsername)"))",
+      retiring("\(username)", of: id),
+      // Else one user could take any number of names out of use.
+      """
+      DELETE FROM retired_usernames
+      WHERE digest IN (
+        SELECT digest FROM retired_usernames WHERE user_id = \(id) ORDER BY until DESC OFFSET \(maximumRetired)
+      )
+      """)
+    guard results[0].isEmpty else { throw AppError.usernameTaken }
+  }
+
+  /// Names of one user that rest at a time: the latest.
+  private static let maximumRetired = 5
+
+  /// - Parameter owner: who may take the name back; nil if the account goes.
+  static func retiring(_ username: SQL, of owner: ID?) -> SQL {
+    """
+    INSERT INTO retired_usernames (digest, user_id, until)
+    VALUES (\(digest(of: username)), \(owner), clock_timestamp() + interval '30 days')
+    ON CONFLICT (digest) DO UPDATE SET user_id = excluded.user_id, until = excluded.until
+    """
+  }
+
+  /// A row if this name rests: its owner gave it up a short while ago, or deleted the account. To be read in a
+  /// statement after the one that took the name: that one may have waited for the owner's change.
+  ///
+  /// - Parameter owner: who may take it all the same.
+  static func retired(_ username: SQL, except owner: ID? = nil) -> SQL {
+    """
+    SELECT 1 FROM retired_usernames
+    WHERE digest = \(digest(of: username)) AND until > now() AND (user_id = \(owner)) IS NOT TRUE
+    """
   }
 
   static func digest(of username: SQL) -> SQL {

@@ -151,6 +151,9 @@ struct Model {
       events[event].version += 1
       tellGuests(of: event, "event-cancelled")
     }
+    for event in events.indices where events[event].host == person {
+      (events[event].plan.note, events[event].plan.location) = (nil, nil)
+    }
     people[person].isGone = true
     friendships.removeAll { $0.isOf(person) }
     blocks.removeAll { $0.by == person || $0.of == person }
