@@ -69,8 +69,8 @@ private struct DevelopmentService: Service {
   }
 
   private func serve(with dependencies: Dependencies) async throws {
-    try await DemoSeed().plant(in: dependencies)
-    let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0) }
+    let logins = try await DemoSeed().plant(in: dependencies)
+    let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0, logins) }
     let worker = NotificationWorker(
       dependencies, sender: Channels(dependencies, printsPayloads: true), unheard: LogSender(logger: logger),
       mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
@@ -98,17 +98,19 @@ private struct DevelopmentService: Service {
   ]
 
   /// Plain text on stdout, whatever stdout is.
-  private func greet(port: Int) {
+  private func greet(port: Int, _ logins: DemoSeed.Logins) {
     let base = "http://127.0.0.1:\(port)"
-    let login = #"{"login": "\#(DemoSeed.login)", "password": "\#(DemoSeed.password)"}"#
-    say(
-      """
-
-      Muster is up at \(base)
-      Demo login: \(DemoSeed.login) with the password \(DemoSeed.password)
-      Try: curl -s \(base)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(login)'
-      Ctrl-C stops it; the data stay in \(folder)
-      """)
+    var lines = ["", "Muster is up at \(base)"]
+    lines += logins.changed.map { "\($0) `muster dev --reset` deletes all data and starts anew." }
+    if let login = logins.working {
+      let body = #"{"login": "\#(login)", "password": "\#(DemoSeed.password)"}"#
+      lines += [
+        "Demo login: \(login) with the password \(DemoSeed.password)",
+        "Try: curl -s \(base)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(body)'",
+      ]
+    }
+    lines.append("Ctrl-C stops it; the data stay in \(folder)")
+    say(lines.joined(separator: "\n"))
   }
 
   private func say(_ line: String) {

@@ -11,12 +11,30 @@ struct Seed: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "The small cast for previews: the same ids every time, dates relative to today, safe to repeat.")
 
+    @Flag(
+      help: """
+        Delete the demo's users first, with all that they did, and any other account that has one of their e-mail \
+        addresses.
+        """)
+    var reset = false
+
     func run() async throws {
       let dependencies = try await Dependencies(
         try await MusterConfiguration.loadForTools(), name: "muster seed", logger: makeLogger())
-      try await DemoSeed().plant(in: dependencies)
+      let logins: DemoSeed.Logins
+      do {
+        logins = try await DemoSeed().plant(in: dependencies, resets: reset)
+      } catch {
+        await dependencies.close()
+        throw error
+      }
       await dependencies.close()
-      print("seeded the demo: log in as \(DemoSeed.login) with the password \(DemoSeed.password)")
+      for line in logins.changed { print("\(line) --reset undoes that.") }
+      if let login = logins.working {
+        print("seeded the demo: log in as \(login) with the password \(DemoSeed.password)")
+      } else {
+        print("seeded the demo: none of its users has its password")
+      }
     }
   }
 }

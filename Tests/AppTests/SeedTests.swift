@@ -62,11 +62,75 @@ import Testing
     }
   }
 
-  @Test func `a name of the cast that somebody else has is said`() async throws {
+  @Test func `planting again brings back neither guests nor friends who have left, and fills no event too far`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let seed = try DemoSeed()
+      try await seed.plant(in: app.dependencies)
+      let (ana, dev, emre) = (try await login(app, "ana"), try await login(app, "dev"), try await login(app, "emre"))
+      let climbing = "01900000-0000-7000-8002-000000000004"
+      let (ben, cleo) = (try await login(app, "ben"), try await login(app, "cleo"))
+      // Both places become free, and others take them.
+      for guest in [ben, cleo] { try await ana.withdraw(guest, from: climbing) }
+      for guest in [dev, emre] { try await guest.answer("going", to: climbing) }
+      try await ana.unfriend(ben)
+      let before = try await ana.get("events/\(climbing)")["counts"]
+      #expect(before["going"].int == 2)
+      try await seed.plant(in: app.dependencies)
+      #expect(try await ana.get("events/\(climbing)")["counts"] == before)
+      #expect(try await ben.send("GET", "events/\(climbing)").status == 404)
+      #expect(try await ana.get("friends")["items"].array.count == 4)
+      // Who was deleted comes back with their friends and events.
+      #expect(try await cleo.send("DELETE", "users/me", #"{"password": "\#(DemoSeed.password)"}"#).status == 204)
+      try await seed.plant(in: app.dependencies)
+      #expect(try await login(app, "cleo").get("friends")["items"].array.isEmpty == false)
+      try await app.takeNotifications()
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `demo users whose login is another by now are named, and the reset brings them back`() async throws {
+    try await TestApp.run { app in
+      let seed = try DemoSeed()
+      let first = try await seed.plant(in: app.dependencies)
+      #expect(first.working == "ana" && first.changed.isEmpty)
+      let (ana, ben) = (try await login(app, "ana"), try await login(app, "ben"))
+      let change = #"{"currentPassword": "\#(DemoSeed.password)", "newPassword": "another horse ana"}"#
+      #expect(try await ana.send("POST", "auth/password", change).status == 204)
+      try await ben.editProfile(#"{"username": "benjamin"}"#)
+      let second = try await seed.plant(in: app.dependencies)
+      #expect(second.working == "cleo")
+      #expect(second.changed.count == 2)
+      #expect(second.changed.first?.contains("ana") == true && second.changed.last?.contains("benjamin") == true)
+
+      // Their addresses are others' by now.
+      #expect(try await ana.send("DELETE", "users/me", #"{"password": "another horse ana"}"#).status == 204)
+      let registration = #"{"username": "anna", "email": "ana@demo.example", "password": "correct horse"}"#
+      #expect(try await app.send("POST", "auth/register", body: registration).status == 201)
+      let error = await #expect(throws: AppError.self) { try await seed.plant(in: app.dependencies) }
+      #expect(error?.slug == "email-taken")
+      #expect(error?.message.contains("ana") == true && error?.message.contains("--reset") == true)
+
+      let third = try await seed.plant(in: app.dependencies, resets: true)
+      #expect(third.working == "ana" && third.changed.isEmpty)
+      for name in ["ana", "ben"] { _ = try await login(app, name) }
+      #expect(try await app.value("SELECT count(*) FROM users") == 10)
+      #expect(try await app.value("SELECT count(*) FROM events WHERE creator_id IS NULL") == 0)
+      try await app.takeNotifications()
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `a username of the cast that another account has is named`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("cleo")
-      let error = await #expect(throws: AppError.self) { try await DemoSeed().plant(in: app.dependencies) }
-      #expect(error?.message.contains("cleo") == true)
+      for resets in [false, true] {
+        let error = await #expect(throws: AppError.self) {
+          try await DemoSeed().plant(in: app.dependencies, resets: resets)
+        }
+        #expect(error?.message.contains("cleo") == true)
+      }
       #expect(try await app.value("SELECT count(*) FROM users") == 1)
     }
   }

@@ -1,0 +1,58 @@
+import Postgres
+
+extension DemoSeed {
+  /// Whether the demo's users can still log in as they are announced.
+  public struct Logins: Sendable {
+    /// The first user with the demo's username and password.
+    public let working: String?
+    /// Those who have another by now: a sentence each.
+    public let changed: [String]
+  }
+
+  func logins(in dependencies: Dependencies) async throws -> Logins {
+    let rows = try await dependencies.database.rows(
+      "SELECT \(Credentials.columns) FROM users AS u WHERE u.id = ANY(\(people.map(\.user)))")
+    let accounts = try rows.map(Credentials.init(row:))
+    // Those who were planted together have one hash, which takes long to check.
+    var isPassword: [String: Bool] = [:]
+    var working: [String] = []
+    var changed: [String] = []
+    for person in people {
+      guard let account = accounts.first(where: { $0.user == person.user }) else { continue }
+      guard account.username.lowercased() == person.username else {
+        changed.append("The demo user \(person.username) has another username, \(account.username).")
+        continue
+      }
+      let hash = account.passwordHash ?? ""
+      if isPassword[hash] == nil {
+        isPassword[hash] = try await dependencies.passwords.verify(Self.password, against: account.passwordHash)
+      }
+      if isPassword[hash] == true {
+        working.append(person.username)
+      } else {
+        changed.append("The demo user \(person.username) has another password.")
+      }
+    }
+    return Logins(working: working.first, changed: changed)
+  }
+
+  /// Deletes the cast, accounts that have one of its e-mail addresses, and its events.
+  func erase(from database: Database) async throws {
+    let rows = try await database.rows(
+      """
+      SELECT id FROM users WHERE id = ANY(\(people.map(\.user))) OR lower(email) = ANY(\(people.map(\.email)))
+      ORDER BY id
+      """)
+    for row in rows {
+      let user: User.ID = try row["id"]
+      try await database.change { try await User.erase(user, by: nil, in: $0) }
+    }
+    // Those with other guests.
+    let ids = events.map(\.id)
+    try await database.change { change in
+      try await change.rows("SELECT id FROM events WHERE id = ANY(\(ids)) ORDER BY id FOR UPDATE")
+      change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
+      change.erase("DELETE FROM events WHERE id = ANY(\(ids))")
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Postgres
+
+extension DemoSeed {
+  private func id(_ username: String) throws -> UUID {
+    guard let person = people.first(where: { $0.username == username }) else { throw AppError.userNotFound }
+    return person.id
+  }
+
+  /// - Returns: whether the account is new.
+  func plant(_ person: PersonSeed, passwordHash: String, in change: Change) async throws -> Bool {
+    do {
+      return try await change.pipeline(
+        """
+        INSERT INTO users (id, username, email, display_name, bio, password_hash)
+        VALUES (
+          \(person.id), \(person.username), \(person.email), \(person.displayName), \(person.bio),
+          \(passwordHash)
+        )
+        ON CONFLICT (id) DO NOTHING
+        """,
+        """
+        INSERT INTO collection_stamps (user_id, collection, stamp)
+        SELECT \(person.id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
+        ON CONFLICT DO NOTHING
+        """
+      )[0].affected == 1
+    } catch let error as PostgresError where error.constraint == "username_taken" {
+      throw AppError(
+        .conflict, "username-taken",
+        "Another account has the username \(person.username) of the demo: rename or delete that account.")
+    } catch let error as PostgresError where error.constraint == "email_taken" {
+      throw AppError(
+        .conflict, "email-taken",
+        "Another account has the e-mail address of the demo user \(person.username): --reset deletes that account.")
+    }
+  }
+
+  func plant(_ friendship: FriendsSeed.Friendship, now: Date, in change: Change) async throws {
+    let pair = try friendship.between.map { try id($0) }
+    let since = Timestamp(now).adding(seconds: friendship.days * 86_400)
+    try await change.rows(
+      """
+      INSERT INTO friendships (user_a, user_b, since)
+      SELECT least(\(pair[0]), \(pair[1])), greatest(\(pair[0]), \(pair[1])), \(since)
+      WHERE \(User.visible("\(pair[0])", to: User.ID(rawValue: pair[1])))
+      ON CONFLICT DO NOTHING
+      """)
+  }
+
+  func plant(_ request: FriendsSeed.Request, now: Date, in change: Change) async throws {
+    let sent = Timestamp(now).adding(seconds: request.days * 86_400)
+    let (sender, receiver) = (try id(request.from), try id(request.to))
+    try await change.rows(
+      """
+      INSERT INTO friend_requests (id, sender_id, receiver_id, created_at)
+      SELECT \(request.id), \(sender), \(receiver), \(sent)
+      WHERE \(User.visible("\(receiver)", to: User.ID(rawValue: sender)))
+      ON CONFLICT DO NOTHING
+      """)
+  }
+
+  func plant(_ event: EventSeed, now: Date, in change: Change) async throws {
+    let creator = try id(event.creator)
+    let start = try Self.start(of: event, now: now)
+    let plan = Event.Plan(
+      title: event.title, note: event.note, startTime: start,
+      endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone)
+    let archivedAt = plan.liveUntil <= Timestamp(now) ? plan.liveUntil : nil
+    let remindAt = event.status == Event.Status.cancelled.rawValue ? nil : plan.remindAt(now: Timestamp(now))
+    let invitedAt = Timestamp(now).adding(seconds: min(event.day, 0) * 86_400 - 14 * 86_400)
+    let results = try await change.pipeline(
+      """
+      UPDATE events
+      SET start_time = \(plan.startTime), end_time = \(plan.endTime), live_until = \(plan.liveUntil),
+        remind_at = CASE WHEN status = 'scheduled' THEN \(remindAt) END, archived_at = \(archivedAt)
+      WHERE id = \(event.id)
+      """,
+      """
+      INSERT INTO events (
+        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
+        status, live_until, remind_at, archived_at, created_at, updated_at
+      )
+      VALUES (
+        \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
+        \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
+        \(event.capacity.map(Int32.init)), \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt),
+        \(archivedAt), \(invitedAt), \(invitedAt)
+      )
+      ON CONFLICT (id) DO NOTHING
+      """)
+    if results[1].affected == 1 { return try await plantGuests(of: event, invitedAt: invitedAt, in: change) }
+    // It may have been over when its creator blocked a guest, who stayed on the list.
+    try await Invitation.leave(
+      where: """
+        i.event_id = \(event.id) AND i.user_id IN (
+          SELECT h.hidden_id FROM hidden AS h JOIN events AS e ON e.creator_id = h.user_id WHERE e.id = \(event.id)
+        )
+        """, in: change)
+  }
+
+  /// Only of a new event: whoever has left an old one stays away, and their place may be another's.
+  private func plantGuests(of event: EventSeed, invitedAt: Timestamp, in change: Change) async throws {
+    let creator = try id(event.creator)
+    for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
+      let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: 86_400)
+      let guestID = try id(guest)
+      try await change.rows(
+        """
+        INSERT INTO invitations (event_id, user_id, status, invited_at, answered_at)
+        SELECT \(event.id), \(guestID), \(status), \(invitedAt), \(answeredAt)
+        WHERE \(User.visible("\(creator)", to: User.ID(rawValue: guestID)))
+        """)
+    }
+    try await change.rows(
+      """
+      UPDATE events
+      SET (invited_count, going_count, maybe_count, declined_count, waitlisted_count) = (
+        SELECT count(*) FILTER (WHERE status = 'invited'), count(*) FILTER (WHERE status = 'going'),
+          count(*) FILTER (WHERE status = 'maybe'), count(*) FILTER (WHERE status = 'declined'),
+          count(*) FILTER (WHERE status = 'waitlisted')
+        FROM invitations WHERE event_id = \(event.id)
+      )
+      WHERE id = \(event.id)
+      """)
+  }
+
+  private static func start(of event: EventSeed, now: Date) throws -> Timestamp {
+    let clock = event.time.split(separator: ":").compactMap { Int($0) }
+    var calendar = Calendar(identifier: .gregorian)
+    guard let zone = TimeZone(identifier: event.timeZone), clock.count == 2 else {
+      throw AppError(.invalid, "invalid-seed", "The event \(event.title) has no valid time.")
+    }
+    calendar.timeZone = zone
+    let today = calendar.startOfDay(for: now)
+    guard let day = calendar.date(byAdding: .day, value: event.day, to: today),
+      let start = calendar.date(bySettingHour: clock[0], minute: clock[1], second: 0, of: day)
+    else { throw AppError(.invalid, "invalid-seed", "The event \(event.title) has no valid time.") }
+    return Timestamp(start)
+  }
+}
