@@ -84,6 +84,10 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     sqlState == "40001" || sqlState == "40P01" || isStalePlan
   }
 
+  /// Another transaction held a lock for longer than `lock_timeout`. The server works: it is the row or the table that
+  /// is busy.
+  public var isLockTimeout: Bool { sqlState == "55P03" }
+
   /// The database cannot be used at present, through no fault of the statement: an HTTP service answers 503.
   public var isUnavailable: Bool {
     switch kind {
