@@ -317,7 +317,8 @@ struct TransactionTests {
     // However short a statement's time is, a lock's is shorter.
     try await withDatabase(configure: { $0.statementTimeout = .seconds(4) }) { database, _ in
       #expect(try await database.value("SHOW lock_timeout") == "2s")
-      #expect(try await database.execute("SHOW lock_timeout")[0][0] == "2s")
+      let exclusive: String = try await database.execute("SHOW lock_timeout")[0][0]
+      #expect(exclusive == "2s")
     }
     try await withDatabase { database, _ in #expect(try await database.value("SHOW lock_timeout") == "5s") }
   }
