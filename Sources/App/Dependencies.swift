@@ -11,6 +11,7 @@ public struct Dependencies: Sendable {
   let queuesWrites: Bool
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
+  public let schemaWatch: SchemaWatch
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
   let throttle: Throttle
@@ -53,6 +54,7 @@ public struct Dependencies: Sendable {
     settings.lockTimeout = lockWait
     database = try metrics.measuring { [settings] in try Database(settings) }
     self.queuesWrites = queuesWrites
+    schemaWatch = SchemaWatch(database: database, logger: logger)
     canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try metrics.measuring {

@@ -33,7 +33,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   /// Who or what failed.
   public let kind: Kind
   /// The server's or this client's own words, in English. Not for end users: may quote values.
-  public let message: String
+  public private(set) var message: String
   /// The five characters of `errcodes.txt`, when the server spoke.
   public var sqlState: String?
   /// The named constraint that was violated.
@@ -70,6 +70,13 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     detail = field("D")
     message = field("M") ?? String(cString: PQresultErrorMessage(result))
     mayHaveRun = false
+  }
+
+  /// The same, with where it happened before the server's words.
+  func at(_ place: String) -> PostgresError {
+    var error = self
+    error.message = "\(place): \(message)"
+    return error
   }
 
   /// The message with the SQLSTATE and the constraint; may quote values, too.

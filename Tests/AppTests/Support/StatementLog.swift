@@ -14,7 +14,8 @@ final class StatementLog: Sendable {
   }
 
   fileprivate func add(_ statement: String) {
-    // The ended sessions are read all the time, and hints are sent some time later.
+    // The ended sessions and the migrations are read all the time, and hints are sent some time later.
+    if statement.contains("FROM schema_migrations WHERE breaking") { return }
     if statement.contains("ended_at IS NOT NULL AND rotated_at >") || statement.contains("pg_notify(") { return }
     kept.withLock { $0.append(statement) }
   }
