@@ -7,9 +7,11 @@ public struct Dependencies: Sendable {
   public let database: Database
   /// Not through a pooler, whose sessions are not one's own.
   let canListen: Bool
-  let eventQueue = EventQueue()
+  let writeQueue = KeyedQueue()
+  let queuesWrites: Bool
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
+  public let schemaWatch: SchemaWatch
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
   let throttle: Throttle
@@ -38,16 +40,21 @@ public struct Dependencies: Sendable {
   /// - Parameters:
   ///   - endedSessionsAge: for how long a copy of the ended sessions is believed.
   ///   - connectionWait: how long a change waits for a connection to the database.
+  ///   - lockWait: how long a statement waits for a lock.
+  ///   - queuesWrites: false lets writes to one user or event meet in the database, as those of several processes do.
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
-    connectionWait: Duration = .seconds(5)
+    connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5), queuesWrites: Bool = true
   ) async throws {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
     var settings = configuration.database(name, logger: logger)
     settings.waitTimeout = connectionWait
+    settings.lockTimeout = lockWait
     database = try metrics.measuring { [settings] in try Database(settings) }
+    self.queuesWrites = queuesWrites
+    schemaWatch = SchemaWatch(database: database, logger: logger)
     canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try metrics.measuring {

@@ -1,6 +1,7 @@
 import App
 import ArgumentParser
 import Foundation
+import Logging
 import Postgres
 
 struct Migrate: AsyncParsableCommand {
@@ -9,14 +10,18 @@ struct Migrate: AsyncParsableCommand {
     subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
 
   static func migrator() async throws -> Migrator {
-    Migrator(url: try await MusterConfiguration.loadForTools().databaseURL, migrations: Resources.migrations)
+    var migrator = Migrator(
+      url: try await MusterConfiguration.loadForTools().databaseURL, migrations: Resources.migrations)
+    migrator.programs = "muster "
+    return migrator
   }
 
   struct Up: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Apply what is pending (the default).")
 
     func run() async throws {
-      try await migrator().up { print("applied \($0)") }
+      let logger = makeLogger()
+      try await migrator().up(warning: { logger.warning("\($0)") }, notice: { print("applied \($0)") })
       print("up to date")
     }
   }
@@ -62,7 +67,8 @@ struct Migrate: AsyncParsableCommand {
     var to: String
 
     func run() async throws {
-      try await migrator().down(to: to) { print("undone \($0)") }
+      let logger = makeLogger()
+      try await migrator().down(to: to, warning: { logger.warning("\($0)") }, notice: { print("undone \($0)") })
       // What was undone may be seen in anybody's lists.
       let url = try await MusterConfiguration.loadForTools().databaseURL
       try await ScriptConnection.run(url) { connection in

@@ -62,7 +62,7 @@ struct Worker: AsyncParsableCommand {
     } else {
       logger.info("working")
       let metrics = makeMetricsService(dependencies, port: 9465).map { [$0] } ?? []
-      try await run(metrics + [worker], logger: logger)
+      try await run(metrics + [dependencies.schemaWatch, worker], logger: logger)
     }
     await dependencies.close()
   }

@@ -28,6 +28,10 @@ public final class Database: Querying {
     /// that travel together, as many times this and a second. That bounds a read as a whole, however often it is
     /// repeated.
     public var statementTimeout = Duration.seconds(10)
+    /// For each lock that a statement waits for, enforced by the server: SQLSTATE 55P03, see
+    /// ``PostgresError/isLockTimeout``. At most half of ``statementTimeout`` counts, so that a wait for a lock ends as
+    /// one, and not as a statement that took too long.
+    public var lockTimeout = Duration.seconds(5)
     /// After which the server ends a session that left its transaction open.
     public var idleInTransactionTimeout = Duration.seconds(30)
     /// Callers waiting, for each lane and for the pool; beyond it they are turned away with `overloaded`.
@@ -36,8 +40,8 @@ public final class Database: Querying {
     /// callers are turned away with `overloaded`. What a transaction's body will send is not known before it runs.
     public var maximumWaitingBytes = 64 << 20
     /// PgBouncer, or another pooler in transaction mode, stands between. Nothing of a session is relied upon then: no
-    /// prepared statements, no settings (give the role its `statement_timeout` and
-    /// `idle_in_transaction_session_timeout`), no guard against writes among reads, and no LISTEN.
+    /// prepared statements, no settings (give the role its `statement_timeout`, `lock_timeout`
+    /// and `idle_in_transaction_session_timeout`), no guard against writes among reads, and no LISTEN.
     public var isBehindPooler = false
     /// Hears of slow statements, without their parameters.
     public var logger = Logger(label: "postgres")
@@ -314,6 +318,7 @@ extension Database.Configuration {
     let session: [(name: String, value: String)] = [
       ("timezone", "UTC"), ("jit", "off"), ("default_transaction_isolation", "read committed"),
       ("statement_timeout", String(statementTimeout.wholeMilliseconds)),
+      ("lock_timeout", String(min(lockTimeout, statementTimeout / 2).wholeMilliseconds)),
       ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),
     ]
     return Connecting(

@@ -33,7 +33,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   /// Who or what failed.
   public let kind: Kind
   /// The server's or this client's own words, in English. Not for end users: may quote values.
-  public let message: String
+  public private(set) var message: String
   /// The five characters of `errcodes.txt`, when the server spoke.
   public var sqlState: String?
   /// The named constraint that was violated.
@@ -72,6 +72,13 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     mayHaveRun = false
   }
 
+  /// The same, with where it happened before the server's words.
+  func at(_ place: String) -> PostgresError {
+    var error = self
+    error.message = "\(place): \(message)"
+    return error
+  }
+
   /// The message with the SQLSTATE and the constraint; may quote values, too.
   public var description: String {
     let state = sqlState.map { " (SQLSTATE \($0))" } ?? ""
@@ -83,6 +90,10 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   public var isWorthRepeating: Bool {
     sqlState == "40001" || sqlState == "40P01" || isStalePlan
   }
+
+  /// Another transaction held a lock for longer than `lock_timeout`. The server works: it is the row or the table that
+  /// is busy.
+  public var isLockTimeout: Bool { sqlState == "55P03" }
 
   /// The database cannot be used at present, through no fault of the statement: an HTTP service answers 503.
   public var isUnavailable: Bool {

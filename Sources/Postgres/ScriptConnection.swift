@@ -22,19 +22,63 @@ public final class ScriptConnection {
   ) async throws -> Value {
     let reply = Reply<Value>()
     BlockingWork.run {
-      reply.fulfil(
-        Result {
-          let connecting = Connecting(url: url, applicationName: applicationName, timeout: timeout)
-          return try body(ScriptConnection(try connecting.openBlocking(.exclusive)))
-        })
+      reply.fulfil(Result { try body(try open(url, applicationName: applicationName, timeout: timeout)) })
     }
     return try await reply.uncancellableValue()
   }
+
+  /// Blocks, for each host of the URL at most as long as the timeout.
+  static func open(
+    _ url: String, applicationName: String, timeout: Duration = .seconds(5)
+  ) throws -> ScriptConnection {
+    let connecting = Connecting(url: url, applicationName: applicationName, timeout: timeout)
+    return ScriptConnection(try connecting.openBlocking(.exclusive))
+  }
+
+  /// Of the server's process for this connection.
+  var processID: Int32 { PQbackendPID(pg) }
 
   /// Runs a text of any number of statements. Without BEGIN in it, all of it is one transaction.
   public func script(_ text: String) throws {
     guard !text.utf8.contains(0) else { throw PostgresError(.invalidParameter, "the script contains U+0000") }
     _ = try check(PQexec(pg, text))
+  }
+
+  /// Which statement of a script failed, counted from 0, and how.
+  struct StatementFailure: Error {
+    let index: Int
+    let error: PostgresError
+  }
+
+  /// The same for a text whose statements may wait for long.
+  ///
+  /// - Parameter look: called again and again while the server has not answered.
+  /// - Throws: ``StatementFailure``
+  func script(_ text: String, lookingUpEvery interval: Duration, _ look: () -> Void) throws {
+    guard !text.utf8.contains(0) else { throw PostgresError(.invalidParameter, "the script contains U+0000") }
+    guard PQsendQuery(pg, text) == 1 else { throw lost }
+    var done = 0
+    var failure: StatementFailure?
+    while true {
+      while PQisBusy(pg) == 1 {
+        var socket = pollfd(fd: PQsocket(pg), events: Int16(POLLIN), revents: 0)
+        guard poll(&socket, 1, Int32(clamping: interval.wholeMilliseconds + 1)) != 0 else {
+          look()
+          continue
+        }
+        guard PQconsumeInput(pg) == 1 else { throw lost }
+      }
+      guard let result = PQgetResult(pg) else { break }
+      do {
+        _ = try check(result)
+        done += 1
+      } catch let error as PostgresError {
+        // Without an end of its own, such as COPY.
+        if error.sqlState == nil { throw error }
+        failure = failure ?? StatementFailure(index: done, error: error)
+      }
+    }
+    if let failure { throw failure }
   }
 
   /// Runs one statement.

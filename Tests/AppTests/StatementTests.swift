@@ -7,8 +7,8 @@ import Testing
 @Suite struct StatementTests {
   /// With BEGIN and COMMIT.
   private static let expected = [
-    "making an event": 10, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
-    "inviting": 10, "answering": 9, "waiting": 9, "editing": 6, "more places": 8, "giving a place up": 11,
+    "making an event": 11, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
+    "inviting": 11, "answering": 9, "waiting": 9, "editing": 6, "more places": 8, "giving a place up": 11,
     "withdrawing": 9, "cancelling": 6, "archiving": 5,
   ]
 
@@ -88,22 +88,22 @@ import Testing
     ("a picture's head", "HEAD {picture}", nil, 1),
     ("all that is held", "GET users/me/export", nil, ofExport),
     ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 10),
-    ("asking again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 9),
-    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 12),
-    ("accepting", "POST friend-requests/{accepted}/accept", nil, 9),
-    ("declining", "POST friend-requests/{declined}/decline", nil, 8),
-    ("taking back", "DELETE friend-requests/{takenBack}", nil, 11),
-    ("unfriending", "DELETE friends/{unfriended}", nil, 6),
-    ("blocking", "PUT blocks/{blocked}", nil, 15),
-    ("unblocking", "DELETE blocks/{unblocked}", nil, 7),
-    ("another bio", "PATCH users/me", #"{"bio": "Climbs."}"#, 7),
-    ("another name", "PATCH users/me", #"{"displayName": "Anita"}"#, 8),
-    ("another username", "PATCH users/me", #"{"username": "anita{size}"}"#, 12),
-    ("another picture", "PUT users/me/picture", Sample.webpText, 10),
-    ("the same picture", "PUT users/me/picture", Sample.webpText, 6),
-    ("no picture", "DELETE users/me/picture", nil, 8),
+    ("asking again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 1),
+    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 13),
+    ("accepting", "POST friend-requests/{accepted}/accept", nil, 10),
+    ("declining", "POST friend-requests/{declined}/decline", nil, 9),
+    ("taking back", "DELETE friend-requests/{takenBack}", nil, 12),
+    ("unfriending", "DELETE friends/{unfriended}", nil, 7),
+    ("blocking", "PUT blocks/{blocked}", nil, 16),
+    ("unblocking", "DELETE blocks/{unblocked}", nil, 8),
+    ("another bio", "PATCH users/me", #"{"bio": "Climbs."}"#, 8),
+    ("another name", "PATCH users/me", #"{"displayName": "Anita"}"#, 9),
+    ("another username", "PATCH users/me", #"{"username": "anita{size}"}"#, 13),
+    ("another picture", "PUT users/me/picture", Sample.webpText, 11),
+    ("the same picture", "PUT users/me/picture", Sample.webpText, 7),
+    ("no picture", "DELETE users/me/picture", nil, 9),
     // Ten of them to prove the password.
-    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 35),
+    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 36),
   ]
 
   @Test func `calls to people cost the same number of statements, however many have to do with each other`()

@@ -225,7 +225,7 @@ import Testing
         }
         try await app.expectCounts()
         _ = try await line(id, in: app)
-        #expect(app.dependencies.eventQueue.isIdle)
+        #expect(app.dependencies.writeQueue.isIdle)
       }
       let deadlocks: Int? = try await app.value(
         "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")

@@ -296,4 +296,31 @@ struct TransactionTests {
       #expect(try await server.backends("query = '' AND query_start IS NULL") == 1)
     }
   }
+
+  @Test(
+    "A lock that is not free in time is given up before the statement is, and told apart from a server that is away")
+  func lockTimeout() async throws {
+    try await withDatabase(
+      Self.notes + "; INSERT INTO notes VALUES (1, 'a')",
+      configure: {
+        $0.lockTimeout = .milliseconds(100)
+      }
+    ) { database, server in
+      try await database.transaction { holder in
+        try await holder.rows("SELECT 1 FROM notes WHERE id = 1 FOR UPDATE")
+        let error = try await postgresError { try await database.execute("UPDATE notes SET text = 'b' WHERE id = 1") }
+        #expect(error.sqlState == "55P03")
+        #expect(error.isLockTimeout && error.isUnavailable && !error.mayHaveRun)
+      }
+      try await database.execute("UPDATE notes SET text = 'b' WHERE id = 1")
+    }
+    // However short a statement's time is, a lock's is shorter.
+    try await withDatabase(configure: { $0.statementTimeout = .seconds(4) }) { database, _ in
+      #expect(try await database.value("SHOW lock_timeout") == "2s")
+      let exclusive: String = try await database.execute("SHOW lock_timeout")[0][0]
+      #expect(exclusive == "2s")
+    }
+    let usual: String? = try await withDatabase { database, _ in try await database.value("SHOW lock_timeout") }
+    #expect(usual == "5s")
+  }
 }

@@ -35,14 +35,14 @@ extension User {
   }
 
   /// Hides two people from each other, at the wish of one, and ends what is between them: friendship, pending requests,
-  /// invitations of one to live events of the other, which could still tell one of the other. Nobody is told, and nobody
-  /// hears of what was still to be told. Repeating it changes nothing. Nor does it show any change to somebody whom the
-  /// other has blocked before, which would tell them.
+  /// invitations of one to live events of the other, cancelled ones too, which could still show one to the other. Neither
+  /// is notified, and what waits to be delivered between them is dropped. Repeating it changes nothing. Nor does it show
+  /// any change to a user whom the other has blocked before, which would reveal that block.
   ///
   /// - Throws: ``AppError/userNotFound`` without such a user.
   static func block(_ other: ID, by blocker: ID, in change: Change) async throws {
     guard other != blocker else { throw AppError.invalid("userId", "must be somebody else") }
-    // From here on neither befriends, asks or invites the other: whoever does locks both for share.
+    // From here on neither befriends, asks or invites the other: a verb that does locks both for share.
     try await change.lockBoth(blocker, other, for: .update)
     let pair = [blocker, other]
     let answers = try await change.pipeline(
@@ -61,7 +61,7 @@ extension User {
       // Who edits or answers one of these is waited for: what that puts into the queue is then seen below.
       """
       SELECT id FROM events
-      WHERE id IN (\(events(between: pair))) AND archived_at IS NULL AND status = 'scheduled'
+      WHERE id IN (\(events(between: pair))) AND archived_at IS NULL
       ORDER BY id
       FOR NO KEY UPDATE
       """)
@@ -98,7 +98,7 @@ extension User {
       try await Invitation.leave(where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", in: change)
     }
     change.touch(.blocks, of: blocker)
-    change.touchSight(between: pair)
+    change.touchInboxes(naming: pair)
   }
 
   /// Takes a block back. What it ended stays ended, and a block in the other direction stands. Without one it does
@@ -115,7 +115,7 @@ extension User {
     guard !answers[0].isEmpty else { return }
     change.touch(.blocks, of: blocker)
     if answers[2].isEmpty {
-      change.touchSight(between: [blocker, other])
+      change.touchInboxes(naming: [blocker, other])
     } else {
       // Theirs shows from now on, and the two stay hidden from each other.
       change.touch(.blocks, of: other)
@@ -165,19 +165,11 @@ extension Change {
     guard found.contains(other) else { throw AppError.userNotFound }
   }
 
-  /// Touches the lists of two people that show one to the other, or no longer do: those with events of one to which the
-  /// other is still invited, cancelled ones until they are archived; and inboxes that name the other. The two are locked.
-  fileprivate func touchSight(between pair: [User.ID]) {
+  /// Touches the inboxes of two people that name the other, and show it no longer, or again. No other list of one shows
+  /// the other: a block has ended all that would. The two are locked.
+  fileprivate func touchInboxes(naming pair: [User.ID]) {
     touch(
       .notifications,
       ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND actor_id = ANY(\(pair))")
-    touch(
-      .events, .invitations,
-      ofUsersIn: """
-        SELECT i.user_id
-        FROM invitations AS i
-        JOIN events AS e ON e.id = i.event_id
-        WHERE i.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair)) AND e.archived_at IS NULL
-        """)
   }
 }

@@ -2,9 +2,11 @@ import Hummingbird
 import Postgres
 
 struct BlockRoutes {
+  private let dependencies: Dependencies
   private let database: Database
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
   }
 
@@ -23,19 +25,21 @@ struct BlockRoutes {
   @Sendable private func block(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    return try await done { try await User.block(other, by: me, in: $0) }
+    return try await done(me, other) { try await User.block(other, by: me, in: $0) }
   }
 
   @Sendable private func unblock(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    return try await done { try await User.unblock(other, by: me, in: $0) }
+    return try await done(me, other) { try await User.unblock(other, by: me, in: $0) }
   }
 
-  /// An id of nobody is answered like one of somebody who is hidden, or it would tell who is.
-  private func done(_ body: @escaping @Sendable (Change) async throws -> Void) async throws -> Response {
+  /// An unknown id gets the response of a hidden user's, which would else be recognizable.
+  private func done(
+    _ me: User.ID, _ other: User.ID, _ body: (Change) async throws -> Void
+  ) async throws -> Response {
     do {
-      try await database.change(body)
+      try await dependencies.change(at: .user(me), .user(other), verb: body)
     } catch let error as AppError where error == .userNotFound {}
     return .done
   }

@@ -51,7 +51,7 @@ struct EventRoutes {
       return (plan, guests)
     }
     let id = Event.ID.new()
-    let rows = try await database.change(thenReading: Event.Detail.query(id, for: me)) { change in
+    let rows = try await dependencies.change(at: .user(me), thenReading: Event.Detail.query(id, for: me)) { change in
       try await Event.create(id, plan, inviting: guests, by: me, in: change)
     }
     var response = Response.event(try Event.Detail(rows: rows), status: .created)

@@ -10,6 +10,14 @@ public struct FriendRequest: Sendable {
 
   enum Direction: String, CaseIterable {
     case incoming, sent
+
+    /// The columns of the user whose list it is, and of the other.
+    fileprivate var columns: (mine: SQL, theirs: SQL) {
+      switch self {
+      case .incoming: ("receiver_id", "sender_id")
+      case .sent: ("sender_id", "receiver_id")
+      }
+    }
   }
 
   let id: ID
@@ -43,6 +51,21 @@ public struct FriendRequest: Sendable {
     case standing(FriendRequest)
     /// The other side had asked: friends at once.
     case met(FriendRequest)
+  }
+
+  /// The pending request of one user to another, if the sender sees the receiver. Asked again, it is the response: it
+  /// takes no lock, so that repeating a request delays no other change of the receiver.
+  static func pending(
+    from sender: User.ID, to receiver: User.ID, in database: some Querying
+  ) async throws -> FriendRequest? {
+    try await database.first(
+      """
+      SELECT \(columns) FROM \(source)
+      WHERE r.status = 'pending' AND least(r.sender_id, r.receiver_id) = least(\(sender), \(receiver))
+        AND greatest(r.sender_id, r.receiver_id) = greatest(\(sender), \(receiver))
+        AND r.sender_id = \(sender) AND \(User.visible("r.receiver_id", to: sender))
+      """
+    ).map(FriendRequest.init(row:))
   }
 
   /// Asks another user to be friends.
@@ -99,8 +122,10 @@ public struct FriendRequest: Sendable {
   }
 
   /// Accepts a request that the receiver got. Repeating it changes nothing.
-  static func accept(_ id: ID, by receiver: User.ID, in change: Change) async throws -> FriendRequest {
-    let standing = try await lock(id, .incoming, of: receiver, in: change)
+  static func accept(
+    _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
+  ) async throws -> FriendRequest {
+    let standing = try await lock(id, .incoming, of: receiver, and: sender, in: change)
     if standing == .accepted { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     let request = try await befriend(id, in: change)
@@ -109,8 +134,10 @@ public struct FriendRequest: Sendable {
   }
 
   /// Declines a request that the receiver got; its sender is not told. Repeating it changes nothing.
-  static func decline(_ id: ID, by receiver: User.ID, in change: Change) async throws -> FriendRequest {
-    let standing = try await lock(id, .incoming, of: receiver, in: change)
+  static func decline(
+    _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
+  ) async throws -> FriendRequest {
+    let standing = try await lock(id, .incoming, of: receiver, and: sender, in: change)
     if standing == .declined { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     return try await close(id, as: .declined, in: change)
@@ -118,8 +145,10 @@ public struct FriendRequest: Sendable {
 
   /// Takes back a request that the sender sent. The receiver is not told, and no longer hears of the request if that is
   /// still to come. Repeating it changes nothing.
-  static func cancel(_ id: ID, by sender: User.ID, in change: Change) async throws -> FriendRequest {
-    let standing = try await lock(id, .sent, of: sender, in: change)
+  static func cancel(
+    _ id: ID, by sender: User.ID, to receiver: User.ID, in change: Change
+  ) async throws -> FriendRequest {
+    let standing = try await lock(id, .sent, of: sender, and: receiver, in: change)
     if standing == .cancelled { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     let request = try await close(id, as: .cancelled, in: change)
@@ -138,22 +167,31 @@ public struct FriendRequest: Sendable {
     return request
   }
 
+  /// The other user of a request that a user got, or sent. It stays the same as long as the request exists.
+  ///
+  /// - Throws: ``AppError/friendRequestNotFound``
+  static func other(
+    in id: ID, _ direction: Direction, of user: User.ID, in database: some Querying
+  ) async throws -> User.ID {
+    let (mine, theirs) = direction.columns
+    let other: User.ID? = try await database.value(
+      "SELECT \(theirs) FROM friend_requests WHERE id = \(id) AND \(mine) = \(user)")
+    guard let other else { throw AppError.friendRequestNotFound }
+    return other
+  }
+
   /// Locks both people, then the request, so that nothing else happens between the two.
   ///
   /// - Throws: ``AppError/friendRequestNotFound`` unless it is one that the user got, or sent, and they see the other.
   private static func lock(
-    _ id: ID, _ direction: Direction, of user: User.ID, in change: Change
+    _ id: ID, _ direction: Direction, of user: User.ID, and other: User.ID, in change: Change
   ) async throws -> Status {
-    let mine: SQL = direction == .incoming ? "receiver_id" : "sender_id"
-    let theirs: SQL = direction == .incoming ? "sender_id" : "receiver_id"
-    let other: User.ID? = try await change.value(
-      "SELECT \(theirs) FROM friend_requests WHERE id = \(id) AND \(mine) = \(user)")
-    guard let other else { throw AppError.friendRequestNotFound }
+    let (mine, theirs) = direction.columns
     try await change.lock(user, other, for: .share)
     let status: Status? = try await change.value(
       """
       SELECT status FROM friend_requests
-      WHERE id = \(id) AND \(User.visible(theirs, to: user))
+      WHERE id = \(id) AND \(mine) = \(user) AND \(theirs) = \(other) AND \(User.visible(theirs, to: user))
       FOR UPDATE
       """)
     guard let status else { throw AppError.friendRequestNotFound }

@@ -2,10 +2,12 @@ import Hummingbird
 import Postgres
 
 struct FriendRoutes {
+  private let dependencies: Dependencies
   private let database: Database
   private let isLimited: Bool
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
     isLimited = dependencies.throttle.isOn
   }
@@ -29,7 +31,7 @@ struct FriendRoutes {
   @Sendable private func unfriend(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    try await database.change { try await Friend.end(with: other, by: me, in: $0) }
+    try await dependencies.change(at: .user(me), .user(other)) { try await Friend.end(with: other, by: me, in: $0) }
     return .done
   }
 
@@ -44,7 +46,8 @@ struct FriendRoutes {
   @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
-    let sent = try await database.change {
+    if let pending = try await FriendRequest.pending(from: me, to: receiver, in: database) { return .json(pending) }
+    let sent = try await dependencies.change(at: .user(me), .user(receiver)) {
       try await FriendRequest.send(from: me, to: receiver, isLimited: isLimited, in: $0)
     }
     switch sent {
@@ -54,21 +57,32 @@ struct FriendRoutes {
   }
 
   @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
-    let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
-    return .json(try await database.change { try await FriendRequest.cancel(id, by: me, in: $0) })
+    try await close(.sent, context) { id, me, receiver, change in
+      try await FriendRequest.cancel(id, by: me, to: receiver, in: change)
+    }
   }
 
   @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
-    let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
-    return .json(try await database.change { try await FriendRequest.accept(id, by: me, in: $0) })
+    try await close(.incoming, context) { id, me, sender, change in
+      try await FriendRequest.accept(id, by: me, from: sender, in: change)
+    }
   }
 
   @Sendable private func decline(_ request: Request, _ context: Context) async throws -> Response {
+    try await close(.incoming, context) { id, me, sender, change in
+      try await FriendRequest.decline(id, by: me, from: sender, in: change)
+    }
+  }
+
+  /// Runs a verb that ends a request, in turn with all others on the two users.
+  private func close(
+    _ direction: FriendRequest.Direction, _ context: Context,
+    _ verb: (FriendRequest.ID, _ me: User.ID, _ other: User.ID, Change) async throws -> FriendRequest
+  ) async throws -> Response {
     let me = try context.user
     let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
-    return .json(try await database.change { try await FriendRequest.decline(id, by: me, in: $0) })
+    let other = try await FriendRequest.other(in: id, direction, of: me, in: database)
+    return .json(try await dependencies.change(at: .user(me), .user(other)) { try await verb(id, me, other, $0) })
   }
 }
 

@@ -57,6 +57,8 @@ struct Envelope: RouterMiddleware {
     switch error {
     case let error as AppError:
       return error
+    case let error as PostgresError where error.isLockTimeout:
+      return .contended
     case let error as PostgresError where error.isUnavailable:
       return error.kind == .unknownOutcome ? .unknownOutcome : .databaseAway
     case let error as HTTPError where error.status == .notFound:

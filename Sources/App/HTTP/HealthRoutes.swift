@@ -7,11 +7,13 @@ import Postgres
 struct HealthRoutes {
   private let database: Database
   private let endedSessions: EndedSessions
+  private let schemaWatch: SchemaWatch
   private let document = ByteBuffer(string: Resources.openAPI)
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
     endedSessions = dependencies.endedSessions
+    schemaWatch = dependencies.schemaWatch
   }
 
   func add(to routes: Routes) {
@@ -25,13 +27,14 @@ struct HealthRoutes {
     .json(Health(status: "live"))
   }
 
-  /// The process can do its work: the database answers, and has all of this release's migrations; it is
-  /// known which sessions have ended.
+  /// The process can do its work: the database answers, has all of this release's migrations and no breaking one of a
+  /// newer release, and it is known which sessions have ended.
   @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
     let versions = Resources.migrations.map(\.version)
     let applied: Int? = try await database.value(
       "SELECT count(*) FROM schema_migrations WHERE version = ANY(\(versions))")
     guard applied == versions.count else { throw AppError.migrationsBehind }
+    guard schemaWatch.breaking.isEmpty else { throw AppError.migrationsAhead }
     guard endedSessions.isFresh else { throw AppError.databaseAway }
     return .json(Health(status: "ready"))
   }
@@ -43,11 +46,11 @@ struct HealthRoutes {
 }
 
 extension AppError {
-  static var migrationsBehind: AppError {
-    var error = AppError(.unavailable, "migrations-behind", "The database lacks migrations of this release.")
-    error.retryAfter = 10
-    return error
-  }
+  static let migrationsBehind = AppError(
+    .unavailable, "migrations-behind", "The database lacks migrations of this release.", retryAfter: 10)
+  static let migrationsAhead = AppError(
+    .unavailable, "migrations-ahead", "The database has a breaking migration that this release does not know.",
+    retryAfter: 10)
 }
 
 private struct Health: JSONWritable {

@@ -83,14 +83,15 @@ public func makeService(
     await onListening(port)
   }
   return RESTService(
-    server: server, endedSessions: dependencies.endedSessions, identityProviders: dependencies.identityProviders,
-    streams: streams)
+    server: server, endedSessions: dependencies.endedSessions, schemaWatch: dependencies.schemaWatch,
+    identityProviders: dependencies.identityProviders, streams: streams)
 }
 
 /// The server and what must run as long as it answers.
 private struct RESTService<Server: Service>: Service {
   let server: Server
   let endedSessions: EndedSessions
+  let schemaWatch: SchemaWatch
   let identityProviders: IdentityProviders
   let streams: NotificationStreams
 
@@ -99,6 +100,7 @@ private struct RESTService<Server: Service>: Service {
     await endedSessions.prepare()
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await endedSessions.run() }
+      group.addTask { await schemaWatch.run() }
       group.addTask { try await identityProviders.run() }
       group.addTask { await streams.run() }
       defer { group.cancelAll() }

@@ -51,6 +51,7 @@ extension User {
   static func keep(
     passwordHash: String, upgradedTo upgraded: String?, of id: ID, in change: Change
   ) async throws -> Bool {
+    try change.takeTurns(at: [id], for: upgraded == nil ? .share : .update)
     guard let upgraded else {
       return try await change.first(
         "SELECT 1 FROM users WHERE id = \(id) AND password_hash = \(passwordHash) FOR SHARE") != nil
@@ -67,6 +68,7 @@ extension User {
   static func changePassword(
     of id: ID, from proven: String, to hash: String, keeping session: Session.ID, in change: Change
   ) async throws -> Bool {
+    try change.takeTurns(at: [id], for: .update)
     let changed = try await change.rows(
       """
       UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp()

@@ -53,6 +53,7 @@ struct Identity: Sendable {
       """
     guard let user: User.ID = try await change.value(owner) else { return nil }
     // Read once more when the account is locked: a reset that was waited for has taken the identity away.
+    try change.takeTurns(at: [user], for: .share)
     let answers = try await change.pipeline("SELECT 1 FROM users WHERE id = \(user) FOR SHARE", owner)
     return try answers[1].first.map { try $0[0] }
   }
@@ -61,15 +62,19 @@ struct Identity: Sendable {
   ///
   /// - Returns: false if an account has verified it.
   private static func free(_ email: String, in change: Change) async throws -> Bool {
-    let loser: User.ID? = try await change.value(
+    let holder: SQL = """
+      SELECT id, email_verified_at IS NOT NULL AS is_verified FROM users WHERE lower(email) = lower(\(email))
+      """
+    guard let row = try await change.first(holder) else { return true }
+    if try row["is_verified"] { return false }
+    let loser: User.ID = try row["id"]
+    try change.takeTurns(at: [loser], for: .update)
+    let freed = try await change.rows(
       """
       UPDATE users SET email = NULL, updated_at = now()
-      WHERE lower(email) = lower(\(email)) AND email_verified_at IS NULL
-      RETURNING id
+      WHERE id = \(loser) AND lower(email) = lower(\(email)) AND email_verified_at IS NULL
       """)
-    guard let loser else {
-      return try await change.first("SELECT 1 FROM users WHERE lower(email) = lower(\(email))") == nil
-    }
+    guard freed.affected == 1 else { return try await change.first(holder) == nil }
     try await change.rows(
       """
       WITH gone AS (

@@ -94,26 +94,23 @@ struct MailToken: Sendable {
     ).map(Credentials.init(row:))
   }
 
-  /// Spends a token, and locks its account for a change. Of many who show it at once, one gets it.
+  /// Spends a token, and locks its account for a change. Of several requests with it at once, one succeeds.
   ///
-  /// - Returns: nil if it is none of ours, or for another purpose, or was used, replaced or expired.
+  /// - Parameter user: the account that it was for a moment ago: see ``credentials(behind:for:keys:in:)``.
+  /// - Returns: nil if it is unknown, for another purpose or account, or was used, replaced or expired.
   static func redeem(
-    _ text: String, for purpose: Purpose, keys: SigningKeys, in change: Change
+    _ text: String, of user: User.ID, for purpose: Purpose, keys: SigningKeys, in change: Change
   ) async throws -> MailToken? {
     guard let id = id(of: text, for: purpose, keys: keys) else { return nil }
-    let row = try await change.pipeline(
-      // A statement of its own: accounts are locked before tokens.
-      """
-      SELECT id FROM users
-      WHERE id = (SELECT user_id FROM mail_tokens WHERE id = \(id))
-      FOR NO KEY UPDATE
-      """,
+    // Accounts are locked before tokens.
+    try await change.lock(user, for: .update)
+    let row = try await change.first(
       """
       DELETE FROM mail_tokens AS t
       USING users AS u
-      WHERE \(isGood(id, purpose))
+      WHERE \(isGood(id, purpose)) AND t.user_id = \(user)
       RETURNING t.user_id, t.email
-      """)[1].first
+      """)
     return try row.map { MailToken(user: try $0["user_id"], email: try $0["email"]) }
   }
 

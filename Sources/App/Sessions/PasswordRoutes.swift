@@ -41,7 +41,7 @@ struct PasswordRoutes {
       }
       // Outside the transaction: it takes a while, and a connection must not wait for it.
       let hash = try await passwords.hash(new)
-      let isChanged = try await database.change {
+      let isChanged = try await dependencies.change(at: .user(me)) {
         try await User.changePassword(of: me, from: proven, to: hash, keeping: session, in: $0)
       }
       if isChanged { return .done }
@@ -83,8 +83,9 @@ struct PasswordRoutes {
     guard let account else { throw AppError.badMailToken }
     try account.checkChoice(of: new)
     let hash = try await passwords.hash(new)
-    try await database.change { change in
-      let redeemed = try await MailToken.redeem(token, for: .resetPassword, keys: keys, in: change)
+    try await dependencies.change(at: .user(account.user)) { change in
+      let redeemed = try await MailToken.redeem(
+        token, of: account.user, for: .resetPassword, keys: keys, in: change)
       guard let redeemed else { throw AppError.badMailToken }
       try await User.resetPassword(to: hash, by: redeemed, in: change)
     }
@@ -93,8 +94,10 @@ struct PasswordRoutes {
 
   @Sendable private func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
     let token = try await request.read { $0.required("token", .text(1...500)) }
-    try await database.change { change in
-      let redeemed = try await MailToken.redeem(token, for: .verifyEmail, keys: keys, in: change)
+    let account = try await MailToken.credentials(behind: token, for: .verifyEmail, keys: keys, in: database)
+    guard let account else { throw AppError.badMailToken }
+    try await dependencies.change(at: .user(account.user)) { change in
+      let redeemed = try await MailToken.redeem(token, of: account.user, for: .verifyEmail, keys: keys, in: change)
       guard let redeemed else { throw AppError.badMailToken }
       try await User.verifyEmail(by: redeemed, in: change)
     }

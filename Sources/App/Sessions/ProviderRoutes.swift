@@ -67,7 +67,9 @@ struct ProviderRoutes {
     }
     let identity = try await provider.verify(shown.token, logger: context.logger)
     try await proof.check(context, in: dependencies)
-    try await database.change { try await Identity.link(identity, to: me, by: session, in: $0) }
+    try await dependencies.change(at: .user(me)) {
+      try await Identity.link(identity, to: me, by: session, in: $0)
+    }
     await keepGrant(shown.authorizationCode, identity, logger: context.logger)
     return .done
   }

@@ -4,6 +4,7 @@ import Postgres
 
 /// Registering, logging in and refreshing, which are open to everybody, and what people do with their sessions.
 struct SessionRoutes {
+  private let dependencies: Dependencies
   private let database: Database
   private let passwords: Passwords
   private let keys: SigningKeys
@@ -11,6 +12,7 @@ struct SessionRoutes {
   private let signedIn: SignedInAnswer
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
     passwords = dependencies.passwords
     keys = dependencies.refreshTokenKeys
@@ -80,7 +82,7 @@ struct SessionRoutes {
       guard let (id, hash) = proven else { throw AppError.wrongCredentials }
       // If there is no room to hash it now, it is upgraded another time.
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
-      let started = try await database.change { change -> (User?, Session.Pass)? in
+      let started = try await dependencies.change(at: .user(id)) { change -> (User?, Session.Pass)? in
         guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
         let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
         return (try await User.find(id, in: change), pass)
@@ -93,7 +95,7 @@ struct SessionRoutes {
     let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     // A theft is recorded in the database before the caller is refused.
-    let rotated = try await database.change { change -> (User?, Session.Pass)? in
+    let rotated = try await dependencies.change(at: .session(shown.session)) { change -> (User?, Session.Pass)? in
       guard case .rotated(let next) = try await Session.rotate(shown, keys: keys, in: change) else { return nil }
       return (try await User.find(next.user, in: change), next)
     }
@@ -103,7 +105,7 @@ struct SessionRoutes {
 
   @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    _ = try await database.change { try await Session.end(session, of: me, in: $0) }
+    _ = try await dependencies.change(at: .session(session)) { try await Session.end(session, of: me, in: $0) }
     return .done
   }
 
@@ -118,9 +120,8 @@ struct SessionRoutes {
   @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Session.ID = try context.id("id", else: .sessionNotFound)
-    guard try await database.change({ try await Session.end(id, of: me, in: $0) }) else {
-      throw AppError.sessionNotFound
-    }
+    let isEnded = try await dependencies.change(at: .session(id)) { try await Session.end(id, of: me, in: $0) }
+    guard isEnded else { throw AppError.sessionNotFound }
     return .done
   }
 }

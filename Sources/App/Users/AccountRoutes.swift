@@ -37,7 +37,7 @@ struct AccountRoutes {
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
-    let edited = try await database.change { change in
+    let edited = try await dependencies.change(at: .user(me)) { change in
       try await User.edit(me, edit, by: session, keys: keys, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
@@ -49,7 +49,7 @@ struct AccountRoutes {
     let (me, session) = (try context.user, try context.session)
     let proof = try await request.read { $0.proof(password: "password") }
     try await proof.check(context, in: dependencies)
-    try await database.change { try await User.erase(me, by: session, in: $0) }
+    try await dependencies.change(at: .user(me)) { try await User.erase(me, by: session, in: $0) }
     return .done
   }
 

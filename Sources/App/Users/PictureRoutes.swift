@@ -27,9 +27,11 @@ struct Uploads: RouterMiddleware {
 
 /// Putting one's picture, and showing everybody's.
 struct PictureRoutes {
+  private let dependencies: Dependencies
   private let database: Database
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
   }
 
@@ -44,7 +46,7 @@ struct PictureRoutes {
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let picture = try Picture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
-    let changed = try await database.change { change in
+    let changed = try await dependencies.change(at: .user(me)) { change in
       try await picture.put(of: me, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
@@ -54,7 +56,7 @@ struct PictureRoutes {
 
   @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    try await database.change { try await Picture.remove(of: me, in: $0) }
+    try await dependencies.change(at: .user(me)) { try await Picture.remove(of: me, in: $0) }
     return .done
   }
 

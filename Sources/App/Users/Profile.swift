@@ -16,7 +16,8 @@ extension User {
   static func edit(
     _ id: ID, _ edit: ProfileEdit, by session: Session.ID, keys: SigningKeys, in change: Change
   ) async throws {
-    // Locked before anything else is read: who befriends or invites this person at the moment waits, or is seen below.
+    // Locked before anything else is read: a change that befriends or invites this user waits, or is seen below.
+    try change.takeTurns(at: [id], for: .update)
     let row = try await change.first(
       "SELECT username, display_name, bio FROM users WHERE id = \(id) FOR NO KEY UPDATE")
     guard let row else { throw AppError.sessionEnded }

@@ -257,8 +257,7 @@ struct Model {
         notice.recipient == one && (notice.user == two || notice.event.map { hosts[$0] == two } == true)
       }
     }
-    // What is cancelled does not come, and no longer changes.
-    for event in events.indices where !events[event].isClosed {
+    for event in events.indices where !events[event].isArchived {
       if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event) }
       if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event) }
     }

@@ -14,8 +14,9 @@ final class StatementLog: Sendable {
   }
 
   fileprivate func add(_ statement: String) {
-    // The ended sessions are read all the time, and hints are sent some time later.
-    if ["pg_current_snapshot()", "ended_xid", "pg_notify("].contains(where: statement.contains) { return }
+    // The ended sessions and the migrations are read all the time, and hints are sent some time later.
+    let background = ["pg_current_snapshot()", "ended_xid", "pg_notify(", "FROM schema_migrations WHERE breaking"]
+    if background.contains(where: statement.contains) { return }
     kept.withLock { $0.append(statement) }
   }
 

@@ -40,9 +40,12 @@ struct TestApp: Sendable {
 
   /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
   ///
-  /// - Parameter prepare: is given the database before the service connects to it.
+  /// - Parameters:
+  ///   - queuesWrites: false lets writes meet in the database, as those of several processes do.
+  ///   - prepare: is given the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
+    lockWait: Duration = .seconds(5), queuesWrites: Bool = true,
     prepare: (_ databaseURL: String) async throws -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
@@ -59,7 +62,7 @@ struct TestApp: Sendable {
       quiet.logLevel = .critical
       let dependencies = try await Dependencies(
         configuration, name: "test", logger: logger ?? quiet, endedSessionsAge: .seconds(5),
-        connectionWait: .seconds(30))
+        connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites)
       do {
         try await serving(
           logger: dependencies.logger,

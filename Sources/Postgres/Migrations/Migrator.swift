@@ -1,55 +1,11 @@
 import Foundation
 
-/// One migration file: plain SQL, applied once, in the order of the names.
-///
-/// Lines of comment with a meaning: `-- down` begins the part that undoes the migration; `-- no-transaction` is for a
-/// file of one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY; `-- breaking` says that
-/// programs that do not know this migration must not run on the migrated database.
-public struct Migration: Sendable {
-  /// The digits before the first underscore, such as `0001`.
-  public let version: String
-  /// The whole file name without its ending.
-  public let name: String
-  let up: String
-  let down: String?
-  let isTransactional: Bool
-  let isBreaking: Bool
-  /// Over every byte of the file: an applied migration never changes.
-  public let checksum: String
-
-  /// - Parameter fileName: such as `0001_users.sql`.
-  public init(fileName: String, text: String) {
-    name = fileName.hasSuffix(".sql") ? String(fileName.dropLast(4)) : fileName
-    version = String(name.prefix { $0 != "_" })
-    // A line may end in CR LF, or in spaces that nobody sees.
-    var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    func line(of comment: String) -> Int? {
-      lines.firstIndex { $0.hasPrefix(comment) && $0.dropFirst(comment.count).allSatisfy(\.isWhitespace) }
-    }
-    isTransactional = line(of: "-- no-transaction") == nil
-    isBreaking = line(of: "-- breaking") != nil
-    var undo: String?
-    if let divider = line(of: "-- down") {
-      undo = lines[(divider + 1)...].joined(separator: "\n")
-      lines = Array(lines[..<divider])
-    }
-    up = lines.joined(separator: "\n")
-    down = undo
-    checksum = Self.fingerprint(text)
-  }
-
-  /// FNV-1a, 64 bits: tells an edit, which is all it is for.
-  private static func fingerprint(_ text: String) -> String {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    let digits = String(hash, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
-  }
-}
-
 /// Brings a database's schema to where this program wants it, and tells where it is.
 ///
 /// Any number may run at once: each file's transaction takes the same advisory lock and reads anew what is applied.
+///
+/// A statement that needs a table in use waits for ``lockTimeout`` only, since all others queue behind it. The file is
+/// then rolled back and tried again, with growing pauses, for as long as ``lockPatience``.
 public struct Migrator: Sendable {
   /// What a database and a program think of one migration.
   public struct Status: Sendable, Equatable {
@@ -82,12 +38,15 @@ public struct Migrator: Sendable {
     public let description: String
   }
 
-  private let url: String
+  let url: String
   private let migrations: [Migration]
-  /// "muster" in ASCII: any constant serves, as long as all use the same.
-  private static let lockKey: Int64 = 0x6d75_7374_6572
-  /// How long one migration waits for another deploy's to end, in seconds.
-  private static let patience = 600
+  /// For each lock that a statement of a file waits for.
+  public var lockTimeout = Duration.seconds(1)
+  /// For all attempts at one file. A file without a transaction has this long for each lock in its only attempt: what it
+  /// waits for, such as the end of older transactions, stops no others.
+  public var lockPatience = Duration.seconds(60)
+  /// How the `application_name` of programs begins that a breaking migration may concern.
+  public var programs = ""
 
   /// Connects to nothing yet.
   ///
@@ -106,13 +65,22 @@ public struct Migrator: Sendable {
 
   /// Applies what is pending.
   ///
-  /// - Parameter notice: called with the name of each migration once it is applied.
-  /// - Throws: ``Refusal`` when an applied file was edited, or ``PostgresError`` naming nothing but the server's words;
-  ///   a failed file leaves no trace.
-  public func up(notice: @escaping @Sendable (String) -> Void = { _ in }) async throws {
+  /// - Parameters:
+  ///   - warning: called with a sentence for the operator: before a breaking migration while other programs are
+  ///     connected, and when a file has to wait for a lock.
+  ///   - notice: called with the name of each migration once it is applied.
+  /// - Throws: ``Refusal`` when an applied file was edited, or no lock was to be had; or ``PostgresError``, which names
+  ///   the file and its statement. A failed file leaves no trace.
+  public func up(
+    warning: @escaping @Sendable (String) -> Void = { _ in }, notice: @escaping @Sendable (String) -> Void = { _ in }
+  ) async throws {
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
       try prepare(connection)
       for migration in migrations {
+        if migration.isBreaking, try isPending(migration, on: connection) {
+          let others = try otherPrograms(on: connection)
+          if !others.isEmpty { warning("\(migration.name) is breaking, and programs are connected: \(others)") }
+        }
         let alone =
           migration.isTransactional
           ? nil
@@ -120,9 +88,9 @@ public struct Migrator: Sendable {
             guard try isPending(migration, on: connection) else { return }
             try runAlone(migration.up, of: migration, on: connection)
           }
-        let isNew = try exclusively(connection, before: alone) {
+        let isNew = try exclusively(connection, before: alone, warning: warning) {
           guard try isPending(migration, on: connection) else { return false }
-          if migration.isTransactional { try connection.script(migration.up) }
+          if migration.isTransactional { try run(migration.up, of: migration, on: connection) }
           try connection.rows(
             """
             INSERT INTO schema_migrations (version, name, checksum, breaking)
@@ -137,8 +105,14 @@ public struct Migrator: Sendable {
 
   /// Undoes what was applied after `version`, newest first.
   ///
-  /// - Parameter version: the last one to keep, exactly as in its file's name; `0000` keeps none.
-  public func down(to version: String, notice: @escaping @Sendable (String) -> Void = { _ in }) async throws {
+  /// - Parameters:
+  ///   - version: the last one to keep, exactly as in its file's name; `0000` keeps none.
+  ///   - warning: as for ``up(warning:notice:)``.
+  ///   - notice: called with the name of each migration once it is undone.
+  public func down(
+    to version: String, warning: @escaping @Sendable (String) -> Void = { _ in },
+    notice: @escaping @Sendable (String) -> Void = { _ in }
+  ) async throws {
     guard version == "0000" || migrations.contains(where: { $0.version == version }) else {
       throw Refusal(description: "there is no migration \"\(version)\"")
     }
@@ -154,11 +128,11 @@ public struct Migrator: Sendable {
             guard try !isPending(migration, on: connection) else { return }
             try runAlone(down, of: migration, on: connection)
           }
-        let isUndone = try exclusively(connection, before: alone) {
+        let isUndone = try exclusively(connection, before: alone, warning: warning) {
           // Another program may have been faster.
           let gone = try connection.rows("DELETE FROM schema_migrations WHERE version = \(status.version)")
           guard gone.affected == 1 else { return false }
-          if migration.isTransactional { try connection.script(down) }
+          if migration.isTransactional { try run(down, of: migration, on: connection) }
           return true
         }
         if isUndone { notice(migration.name) }
@@ -235,49 +209,9 @@ public struct Migrator: Sendable {
     }
   }
 
-  /// Asks for the advisory lock again and again, in a transaction of its own each time for a lock that is the
-  /// transaction's. A statement that waits for it, and a transaction that sleeps between two attempts, would hold a
-  /// snapshot, for which CREATE INDEX CONCURRENTLY under the same lock would wait in turn.
-  private func lock(_ connection: ScriptConnection, inTransaction: Bool) throws {
-    let end = ContinuousClock.now + .seconds(Self.patience)
-    while true {
-      if inTransaction { try connection.script("BEGIN ISOLATION LEVEL READ COMMITTED") }
-      let function: SQL = inTransaction ? "pg_try_advisory_xact_lock" : "pg_try_advisory_lock"
-      if try connection.rows("SELECT \(function)(\(Self.lockKey))")[0][0] == true { return }
-      if inTransaction { try connection.script("ROLLBACK") }
-      guard .now < end else { throw Refusal(description: "another program has been migrating for too long") }
-      usleep(50_000)
-    }
-  }
-
-  /// Runs `body` in a transaction of its own that holds the advisory lock. What cannot run in a transaction runs first,
-  /// under the same lock held by the session.
-  ///
-  /// - Parameter before: nil where everything can run in the transaction.
-  @discardableResult
-  private func exclusively(
-    _ connection: ScriptConnection, before: (() throws -> Void)? = nil, _ body: () throws -> Bool
-  ) throws -> Bool {
-    do {
-      // A table that is in use is waited for briefly only: everybody else queues behind whoever waits.
-      try connection.script("SET lock_timeout = '10s'")
-      if let before {
-        try lock(connection, inTransaction: false)
-        try before()
-      }
-      try lock(connection, inTransaction: true)
-      let result = try body()
-      try connection.script("COMMIT; SELECT pg_advisory_unlock_all()")
-      return result
-    } catch {
-      try? connection.script("ROLLBACK; SELECT pg_advisory_unlock_all()")
-      throw error
-    }
-  }
-
   /// Runs a part of a file of one statement that cannot run in a transaction.
   private func runAlone(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
-    try connection.script(script)
+    try run(script, of: migration, on: connection)
     // CREATE INDEX CONCURRENTLY that fails leaves an index behind that is never used, and IF NOT EXISTS is content with
     // it the next time.
     let broken = try connection.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")

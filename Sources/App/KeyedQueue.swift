@@ -1,0 +1,102 @@
+import Postgres
+import Synchronization
+
+/// Lets one write at a time at each user, session and event, and the others behind it in the order in which they came.
+/// They would wait for the row anyway. Here they hold no connection that another write needs.
+final class KeyedQueue: Sendable {
+  /// What a write waits for. The order is that of the rows' locks: users by id, sessions, events.
+  enum Key: Hashable, Comparable {
+    case user(User.ID)
+    case session(Session.ID)
+    case event(Event.ID)
+  }
+
+  private struct Waiter {
+    let number: Int
+    let deadline: ContinuousClock.Instant
+    let continuation: CheckedContinuation<Void, any Error>
+  }
+
+  private let capacity: Int
+  private let patience: Duration
+  private let numbers = Atomic(0)
+  /// For each key that a write holds, those behind it. Other keys are absent.
+  private let lines = Mutex<[Key: [Waiter]]>([:])
+
+  /// - Parameters:
+  ///   - capacity: how many may wait for one key.
+  ///   - patience: for how long, and then until the write before them has ended.
+  init(capacity: Int = 1000, patience: Duration = .seconds(20)) {
+    self.capacity = capacity
+    self.patience = patience
+  }
+
+  /// Runs `body` when it is the caller's turn at all of the keys. Every caller waits for its keys in the same order, so
+  /// that no two wait for each other. Cancelling the task ends the wait at once.
+  ///
+  /// - Throws: ``AppError/contended`` if too many wait already, or if it took too long.
+  func turn<Value: Sendable>(at keys: [Key], _ body: () async throws -> Value) async throws -> Value {
+    var held: [Key] = []
+    defer { for key in held { leave(key) } }
+    for key in Set(keys).sorted() {
+      try await wait(at: key)
+      held.append(key)
+    }
+    return try await body()
+  }
+
+  /// How many wait for a key; nil while no write holds it.
+  func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.count } }
+
+  /// Whether nothing is kept of any key.
+  var isIdle: Bool { lines.withLock { $0.isEmpty } }
+
+  private func wait(at key: Key) async throws {
+    let number = numbers.wrappingAdd(1, ordering: .relaxed).newValue
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        let waiter = Waiter(number: number, deadline: .now + patience, continuation: continuation)
+        let result = lines.withLock { lines -> Result<Void, any Error>? in
+          // A cancellation before this moment has found no waiter to take out of the line.
+          if Task.isCancelled { return .failure(CancellationError()) }
+          guard let length = lines[key]?.count else {
+            lines[key] = []
+            return .success(())
+          }
+          guard length < capacity else { return .failure(AppError.contended) }
+          lines[key]?.append(waiter)
+          return nil
+        }
+        if let result { continuation.resume(with: result) }
+      }
+    } onCancel: {
+      // Nil once it has its turn: then `body` ends the turn.
+      let waiter = lines.withLock { lines -> Waiter? in
+        guard let place = lines[key]?.firstIndex(where: { $0.number == number }) else { return nil }
+        return lines[key]?.remove(at: place)
+      }
+      waiter?.continuation.resume(throwing: CancellationError())
+    }
+  }
+
+  private func leave(_ key: Key) {
+    let now = ContinuousClock.now
+    let (next, late) = lines.withLock { lines -> (Waiter?, [Waiter]) in
+      var late: [Waiter] = []
+      while let first = lines[key]?.first {
+        lines[key]?.removeFirst()
+        if first.deadline > now { return (first, late) }
+        late.append(first)
+      }
+      lines[key] = nil
+      return (nil, late)
+    }
+    next?.continuation.resume()
+    for waiter in late { waiter.continuation.resume(throwing: AppError.contended) }
+  }
+}
+
+extension AppError {
+  static let contended = AppError(
+    .unavailable, "busy", "Too many requests are changing the same data. Nothing was changed.", retryAfter: 2)
+}

@@ -1,0 +1,72 @@
+extension Migrator {
+  /// Runs a script of a migration, and looks meanwhile at what it waits for.
+  ///
+  /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and its statement.
+  func run(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
+    var blockers = Blockers(of: connection, url: url)
+    do {
+      try connection.script(script, lookingUpEvery: min(lockTimeout / 4, .milliseconds(250))) { blockers.look() }
+    } catch let failure as ScriptConnection.StatementFailure {
+      let statements = SQLScript.statements(of: script)
+      let text =
+        statements.indices.contains(failure.index) ? " (\(SQLScript.summary(of: statements[failure.index])))" : ""
+      let place = "\(migration.name), statement \(failure.index + 1)\(text)"
+      // A deadlock with a running program is settled by trying again, too.
+      guard failure.error.isLockTimeout || failure.error.sqlState == "40P01" else {
+        throw failure.error.at(place)
+      }
+      throw LockFailure(description: "\(place) waits for \(blockers.found ?? "a process that has ended since")")
+    }
+  }
+
+  /// The sessions of other programs in this database, counted by their names.
+  func otherPrograms(on connection: ScriptConnection) throws -> String {
+    try connection.rows(
+      """
+      SELECT application_name, count(*) FROM pg_stat_activity
+      WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+        AND starts_with(application_name, \(programs))
+      GROUP BY application_name
+      ORDER BY application_name
+      """
+    ).map { row in
+      let (name, count): (String, Int) = (try row[0], try row[1])
+      return "\(name.isEmpty ? "unnamed" : name) (\(count == 1 ? "1 connection" : "\(count) connections"))"
+    }.joined(separator: ", ")
+  }
+}
+
+/// Which processes a statement waits for, seen from a second connection: when its wait has ended, nobody knows any more.
+private struct Blockers {
+  private let url: String
+  private let waiter: Int32
+  private var observer: ScriptConnection?
+  /// Fit for an operator; those of the last look at which there were any.
+  private(set) var found: String?
+
+  init(of connection: ScriptConnection, url: String) {
+    self.url = url
+    waiter = connection.processID
+  }
+
+  mutating func look() {
+    do {
+      let observer = try observer ?? ScriptConnection.open(url, applicationName: "migrate")
+      self.observer = observer
+      let blockers: [String] = try observer.rows(
+        """
+        SELECT format(
+          'process %s (%s, %s, in its transaction for %s s)', pid, coalesce(nullif(application_name, ''), 'unnamed'),
+          coalesce(state, backend_type), coalesce(extract(epoch FROM clock_timestamp() - xact_start)::bigint, 0))
+        FROM pg_stat_activity
+        WHERE pid = ANY(pg_blocking_pids(\(waiter)))
+        ORDER BY xact_start
+        """
+      ).map { try $0[0] }
+      if !blockers.isEmpty { found = blockers.joined(separator: ", ") }
+    } catch {
+      // The migration goes on without knowing what it waits for.
+      observer = nil
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+@Suite struct KeyedQueueTests {
+  /// What happened, in order.
+  private final class Record: Sendable {
+    private let kept = Mutex<[Int]>([])
+
+    var numbers: [Int] { kept.withLock { $0 } }
+
+    func add(_ number: Int) { kept.withLock { $0.append(number) } }
+  }
+
+  /// A write that has the turn at a key until it is ended.
+  private final class Holder: Sendable {
+    private let gate = AsyncStream.makeStream(of: Void.self)
+    private let task: Task<Void, any Error>
+
+    init(_ queue: KeyedQueue, at event: KeyedQueue.Key) async throws {
+      let stream = gate.stream
+      task = Task { try await queue.turn(at: [event]) { for await _ in stream {} } }
+      try await eventually { queue.waiting(at: event) != nil }
+    }
+
+    func end() async throws {
+      gate.continuation.finish()
+      try await task.value
+    }
+  }
+
+  @Test func `turns come in the order of asking`() async throws {
+    let (queue, event, record) = (KeyedQueue(), KeyedQueue.Key.event(.new()), Record())
+    let holder = try await Holder(queue, at: event)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 1...20 {
+        group.addTask { try await queue.turn(at: [event]) { record.add(number) } }
+        try await eventually { queue.waiting(at: event) == number }
+      }
+      #expect(record.numbers.isEmpty)
+      try await holder.end()
+      try await group.waitForAll()
+    }
+    #expect(record.numbers == Array(1...20))
+    #expect(queue.isIdle)
+  }
+
+  @Test func `one at a time writes to an event, and others to other events meanwhile`() async throws {
+    let (queue, record) = (KeyedQueue(), Record())
+    let events = (0..<4).map { _ in KeyedQueue.Key.event(.new()) }
+    let busy = Rooms(events.count)
+    let holder = try await Holder(queue, at: .event(.new()))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<400 {
+        group.addTask {
+          try await queue.turn(at: [events[number % events.count]]) {
+            if busy.enter(number % events.count) > 1 { record.add(number) }
+            await Task.yield()
+            busy.leave(number % events.count)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(record.numbers.isEmpty)
+    #expect(!queue.isIdle)
+    try await holder.end()
+    #expect(queue.isIdle)
+  }
+
+  /// How many are inside, for each of a few rooms.
+  private final class Rooms: Sendable {
+    private let inside: Mutex<[Int]>
+
+    init(_ count: Int) { inside = Mutex(Array(repeating: 0, count: count)) }
+
+    func enter(_ room: Int) -> Int {
+      inside.withLock { inside in
+        inside[room] += 1
+        return inside[room]
+      }
+    }
+
+    func leave(_ room: Int) { inside.withLock { $0[room] -= 1 } }
+  }
+
+  @Test func `whoever gives up leaves the line, and those behind move up`() async throws {
+    let (queue, event, record) = (KeyedQueue(), KeyedQueue.Key.event(.new()), Record())
+    let holder = try await Holder(queue, at: event)
+    let first = Task { try await queue.turn(at: [event]) { record.add(1) } }
+    try await eventually { queue.waiting(at: event) == 1 }
+    let second = Task { try await queue.turn(at: [event]) { record.add(2) } }
+    try await eventually { queue.waiting(at: event) == 2 }
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    #expect(queue.waiting(at: event) == 1)
+    try await holder.end()
+    try await second.value
+    #expect(record.numbers == [2])
+    #expect(queue.isIdle)
+  }
+
+  @Test func `however many give up at whatever moment, everybody ends and nothing is left`() async throws {
+    let queue = KeyedQueue()
+    var random = SeededRandom(seed: 5)
+    for _ in 0..<20 {
+      let event = KeyedQueue.Key.event(.new())
+      let record = Record()
+      let tasks = (0..<60).map { number in
+        Task {
+          try await queue.turn(at: [event]) {
+            await Task.yield()
+            record.add(number)
+          }
+        }
+      }
+      for task in tasks where Bool.random(using: &random) {
+        task.cancel()
+        if Int.random(in: 0..<3, using: &random) == 0 { await Task.yield() }
+      }
+      var served = 0
+      for task in tasks {
+        switch await task.result {
+        case .success: served += 1
+        case .failure(let error): #expect(error is CancellationError)
+        }
+      }
+      #expect(record.numbers.count == served)
+      #expect(queue.isIdle)
+    }
+  }
+
+  @Test func `beyond a bound nobody is let into the line`() async throws {
+    let (queue, event) = (KeyedQueue(capacity: 2), KeyedQueue.Key.event(.new()))
+    let holder = try await Holder(queue, at: event)
+    let waiting = (0..<2).map { _ in Task { try await queue.turn(at: [event]) {} } }
+    try await eventually { queue.waiting(at: event) == 2 }
+    let refusal = await #expect(throws: AppError.self) { try await queue.turn(at: [event]) {} }
+    #expect(refusal?.slug == "busy")
+    #expect(refusal?.retryAfter == 2)
+    try await queue.turn(at: [.event(.new())]) {}
+    // Who gives up makes room.
+    waiting[0].cancel()
+    try await eventually { queue.waiting(at: event) == 1 }
+    let late = Task { try await queue.turn(at: [event]) {} }
+    try await eventually { queue.waiting(at: event) == 2 }
+    try await holder.end()
+    try await waiting[1].value
+    try await late.value
+    #expect(queue.isIdle)
+  }
+
+  @Test func `whoever has waited too long is turned away`() async throws {
+    let (queue, event, record) = (KeyedQueue(patience: .zero), KeyedQueue.Key.event(.new()), Record())
+    let holder = try await Holder(queue, at: event)
+    let waiting = (0..<3).map { number in Task { try await queue.turn(at: [event]) { record.add(number) } } }
+    try await eventually { queue.waiting(at: event) == 3 }
+    try await holder.end()
+    for task in waiting {
+      let refusal = await #expect(throws: AppError.self) { try await task.value }
+      #expect(refusal?.slug == "busy")
+    }
+    #expect(record.numbers.isEmpty)
+    #expect(queue.isIdle)
+    // Nobody waits where nobody writes.
+    try await queue.turn(at: [event]) { record.add(1) }
+    #expect(record.numbers == [1])
+  }
+
+  @Test func `a turn that fails ends like any other`() async throws {
+    let (queue, event) = (KeyedQueue(), KeyedQueue.Key.event(.new()))
+    for _ in 0..<2 {
+      await #expect(throws: AppError.eventNotFound) {
+        try await queue.turn(at: [event]) { () -> Void in throw AppError.eventNotFound }
+      }
+    }
+    #expect(queue.isIdle)
+  }
+
+  @Test func `a write on two users waits for both, and those on one go on`() async throws {
+    let queue = KeyedQueue()
+    let (ana, ben) = (KeyedQueue.Key.user(.new()), KeyedQueue.Key.user(.new()))
+    let holder = try await Holder(queue, at: max(ana, ben))
+    let both = Task { try await queue.turn(at: [max(ana, ben), min(ana, ben)]) {} }
+    try await eventually { queue.waiting(at: max(ana, ben)) == 1 }
+    #expect(queue.waiting(at: min(ana, ben)) == 0, "held while it waits for the other")
+    try await queue.turn(at: [.user(.new())]) {}
+    both.cancel()
+    await #expect(throws: CancellationError.self) { try await both.value }
+    #expect(queue.waiting(at: min(ana, ben)) == nil, "given back")
+    try await holder.end()
+    #expect(queue.isIdle)
+  }
+
+  @Test func `writes on any two of a few keys never wait for each other crosswise`() async throws {
+    let (queue, record) = (KeyedQueue(), Record())
+    let keys: [KeyedQueue.Key] = [.user(.new()), .event(.new()), .user(.new()), .session(.new())]
+    let busy = Rooms(keys.count)
+    var random = SeededRandom(seed: 7)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<400 {
+        let rooms = Array(keys.indices).shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random))
+        group.addTask {
+          // One that is named twice is waited for once.
+          try await queue.turn(at: (rooms + rooms.prefix(1)).map { keys[$0] }) {
+            for room in rooms where busy.enter(room) > 1 { record.add(room) }
+            await Task.yield()
+            for room in rooms { busy.leave(room) }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(record.numbers.isEmpty)
+    #expect(queue.isIdle)
+  }
+}

@@ -1,0 +1,160 @@
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Writes wait for their turn before they take one of the pool's connections.
+@Suite struct WriteTurnTests {
+  /// They may know an event's id from when they were invited.
+  @Test func `strangers do not stand in an event's line`() async throws {
+    try await TestApp.run { app in
+      let (ana, cleo) = (try await app.signUp("ana"), try await app.signUp("cleo"))
+      let guests = try await app.crowd(4, around: ana)
+      let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
+      let event = try #require(Event.ID(id))
+      let (queue, key) = (app.dependencies.writeQueue, KeyedQueue.Key.event(event))
+      let calls: [(method: String, path: String, body: String?)] = [
+        ("PATCH", "events/\(id)", #"{"title": "Mine"}"#), ("DELETE", "events/\(id)", nil),
+        ("PUT", "events/\(id)/invitations/me", #"{"status": "going"}"#),
+        ("POST", "events/\(id)/invitations", #"{"userIds": ["\#(ana.id)"]}"#),
+        ("DELETE", "events/\(id)/invitations/\(guests[0].id)", nil),
+      ]
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      try await app.withConnections(16) {
+        let answering = try await holder.transaction { transaction in
+          try await transaction.rows("SELECT 1 FROM events WHERE id = \(event) FOR UPDATE")
+          let tasks = guests.map { guest in Task { try await guest.answer("going", to: id) } }
+          try await eventually { queue.waiting(at: key) == guests.count - 1 }
+          for (method, path, body) in calls {
+            let answer = try await cleo.send(method, path, body)
+            #expect(answer.status == 404 && answer.problem == "event-not-found", "\(method) \(path): \(answer.body)")
+          }
+          // Its host waits with the guests.
+          let editing = Task { try await ana.edit(id, #"{"title": "Dinner"}"#) }
+          try await eventually { queue.waiting(at: key) == guests.count }
+          return tasks + [editing]
+        }
+        for task in answering { _ = try await task.value }
+      }
+      #expect(queue.isIdle)
+      // The same without a line.
+      for (method, path, body) in calls {
+        let answer = try await cleo.send(method, path, body)
+        #expect(answer.status == 404 && answer.problem == "event-not-found", "\(method) \(path): \(answer.body)")
+      }
+      let seen = try await ana.get("events/\(id)")
+      #expect(seen["counts"]["going"].int == guests.count && seen["title"].string == "Dinner")
+      try await app.takeNotifications()
+    }
+  }
+
+  /// As many as there are connections, and more, want to write to one event that somebody else has locked.
+  @Test func `one popular event does not stop writes to others`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let guests = try await app.crowd(40, around: ana)
+      let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
+      let event = try #require(Event.ID(id))
+      let blocker = try Database(Database.Configuration(url: app.databaseURL))
+      defer { blocker.close() }
+      let gate = AsyncStream.makeStream(of: Void.self)
+      let locked = AsyncStream.makeStream(of: Void.self)
+      async let holding: Void = blocker.transaction { transaction in
+        try await transaction.rows("SELECT 1 FROM events WHERE id = \(event) FOR UPDATE")
+        locked.continuation.finish()
+        for await _ in gate.stream {}
+      }
+      for await _ in locked.stream {}
+      try await app.withConnections(64) {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for guest in guests { group.addTask { _ = try await guest.answer("going", to: id) } }
+          try await eventually { app.dependencies.writeQueue.waiting(at: .event(event)) == guests.count - 1 }
+          for number in 0..<5 {
+            let other = try await ben.createEvent("Other \(number)")["id"].string ?? ""
+            try await ben.edit(other, #"{"title": "Another"}"#)
+          }
+          #expect(app.dependencies.writeQueue.waiting(at: .event(event)) == guests.count - 1)
+          gate.continuation.finish()
+          try await group.waitForAll()
+        }
+      }
+      try await holding
+      #expect(app.dependencies.writeQueue.isIdle)
+      #expect(try await ana.get("events/\(id)")["counts"]["going"].int == guests.count)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  /// What 40 requests at once want to write to one user.
+  enum Rush: CaseIterable {
+    case edits, blocks, friendRequests, unfriendings
+
+    fileprivate func send(_ guest: Phone, _ ana: Phone, _ number: Int) async throws -> Int {
+      switch self {
+      case .edits: try await ana.send("PATCH", "users/me", #"{"bio": "Number \#(number)"}"#).status
+      case .blocks: try await guest.send("PUT", "blocks/\(ana.id)").status
+      case .friendRequests: try await guest.send("POST", "friend-requests", #"{"receiverId": "\#(ana.id)"}"#).status
+      case .unfriendings: try await guest.send("DELETE", "friends/\(ana.id)").status
+      }
+    }
+  }
+
+  /// More than there are connections want to write to one user, whose row is locked.
+  @Test(arguments: Rush.allCases)
+  func `one locked user does not stop writes to others`(rush: Rush) async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let guests = try await app.crowd(40, around: rush == .friendRequests ? ben : ana)
+      let queue = app.dependencies.writeQueue
+      func waiting() -> Int? { queue.waiting(at: .user(ana.userID)) }
+      let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
+      defer { elsewhere.close() }
+      try await app.withConnections(64) {
+        let writes = try await elsewhere.transaction { transaction in
+          try await transaction.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR UPDATE")
+          let writes = guests.enumerated().map { number, guest in
+            Task { try await rush.send(guest, ana, number) }
+          }
+          try await eventually { waiting() == guests.count - 1 }
+          for number in 0..<3 { try await ben.createEvent("Other \(number)") }
+          #expect(waiting() == guests.count - 1)
+          return writes
+        }
+        for write in writes { #expect([200, 201, 204].contains(try await write.value)) }
+      }
+      #expect(queue.isIdle)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a write that does not get its lock in time is refused as busy, and leaves no trace`() async throws {
+    try await TestApp.run(
+      lockWait: .milliseconds(150),
+      // Behind a pooler the limit is not the session's.
+      prepare: { url in
+        try await ScriptConnection.run(url) { connection in
+          try connection.script(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 150', current_database()); END $$")
+        }
+      }
+    ) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
+      defer { elsewhere.close() }
+      try await elsewhere.transaction { transaction in
+        try await transaction.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR UPDATE")
+        for (method, path, body) in [("PATCH", "users/me", #"{"bio": "New"}"#), ("PUT", "blocks/\(ben.id)", nil)] {
+          let response = try await ana.send(method, path, body)
+          #expect(response.status == 503 && response.problem == "busy", "\(path): \(response.body)")
+          #expect(response.header("Retry-After") == "2")
+        }
+      }
+      #expect(try await ana.get("users/me")["bio"] == .null)
+      #expect(try await ana.get("blocks")["items"].array.isEmpty)
+      try await ana.block(ben)
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Postgres
+
+/// Migrations beside programs that use the tables.
+@Suite("Migrator, beside others", .timeLimit(.minutes(15)))
+struct MigratorLockTests {
+  private static let users = Migration(
+    fileName: "0001_users.sql", text: "CREATE TABLE users (id bigint);\n-- down\nDROP TABLE users;\n")
+  private static let names = Migration(
+    fileName: "0002_names.sql",
+    text: """
+      -- Names; and more.
+      CREATE TABLE names (name text DEFAULT 'a;b');
+      ALTER TABLE users
+        ADD name text;
+      """)
+
+  private func migrator(_ server: Server, _ migrations: Migration...) -> Migrator {
+    var migrator = Migrator(url: server.url, migrations: migrations)
+    migrator.lockTimeout = .milliseconds(100)
+    migrator.lockPatience = .seconds(30)
+    return migrator
+  }
+
+  @Test("A migration steps back from a table in use, lets others at it meanwhile, and is applied once it is free")
+  func steppingBack() async throws {
+    try await withDatabase { database, server in
+      try await migrator(server, Self.users).up()
+      let migrator = migrator(server, Self.users, Self.names)
+      let warnings = Collected<String>()
+      let applied = Collected<String>()
+      let migrating = try await database.transaction { reader in
+        try await reader.rows("SELECT * FROM users")
+        let migrating = Task { try await migrator.up(warning: { warnings.append($0) }, notice: { applied.append($0) }) }
+        try await eventually("it has stepped back twice") { warnings.count >= 2 }
+        // Nothing waits for the migration: its lock was given up.
+        #expect(try await server.value("SELECT count(*) FROM users") == 0)
+        #expect(applied.all == [])
+        return migrating
+      }
+      try await migrating.value
+      #expect(applied.all == ["0002_names"])
+      let warning = try #require(warnings.all.first)
+      #expect(warning.hasPrefix("0002_names, statement 2 (ALTER TABLE users ADD name text) waits for process "))
+      #expect(warning.contains("(tested, idle in transaction, in its transaction for "))
+      #expect(warning.hasSuffix(": trying again"))
+    }
+  }
+
+  @Test("One that never gets its lock is refused with its statement and who holds it, and leaves no trace")
+  func givingUp() async throws {
+    try await withDatabase { database, server in
+      try await migrator(server, Self.users).up()
+      var migrator = migrator(server, Self.users, Self.names)
+      migrator.lockPatience = .milliseconds(300)
+      let impatient = migrator
+      try await database.transaction { reader in
+        try await reader.rows("SELECT * FROM users")
+        let pid: Int = try #require(try await reader.value("SELECT pg_backend_pid()"))
+        let refusal = try await #require(throws: Migrator.Refusal.self) { try await impatient.up() }
+        #expect(refusal.description.hasPrefix("0002_names, statement 2 (ALTER TABLE users ADD name text) waits for"))
+        #expect(refusal.description.contains("process \(pid) (tested,"))
+      }
+      let hasNames: Bool = try await server.value("SELECT to_regclass('names') IS NOT NULL")
+      #expect(!hasNames)
+      #expect(try await impatient.status().map(\.state) == [.applied, .pending])
+    }
+  }
+
+  @Test("A file that fails is named with its statement")
+  func naming() async throws {
+    try await withDatabase { _, server in
+      let failing = Migration(
+        fileName: "0002_failing.sql", text: "SELECT 1;\n/* ; */ SELECT\n  missing FROM nowhere;\n")
+      let error = try await postgresError { try await migrator(server, Self.users, failing).up() }
+      #expect(error.message.hasPrefix("0002_failing, statement 2 (SELECT missing FROM nowhere): relation"))
+    }
+  }
+
+  @Test("Before a breaking migration, the programs that are connected are named, and before another they are not")
+  func breaking() async throws {
+    try await withDatabase(configure: { $0.applicationName = "muster serve" }) { database, server in
+      try await database.execute("SELECT 1")
+      var migrator = migrator(
+        server, Self.users,
+        Migration(fileName: "0002_breaking.sql", text: "-- breaking\nALTER TABLE users RENAME TO people;\n"))
+      migrator.programs = "muster "
+      let deploy = migrator
+      let warnings = Collected<String>()
+      try await deploy.up(warning: { warnings.append($0) })
+      #expect(warnings.all == ["0002_breaking is breaking, and programs are connected: muster serve (1 connection)"])
+      try await deploy.up(warning: { warnings.append($0) })
+      #expect(warnings.count == 1, "it is applied")
+    }
+  }
+
+  @Test(
+    "A script is divided into its statements",
+    arguments: [
+      ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]), (" -- a; b\n;; ", []),
+      ("SELECT ';', \"a;b\", E'\\';', 'it''s;' ; SELECT 2;", ["SELECT ';', \"a;b\", E'\\';', 'it''s;'", "SELECT 2"]),
+      ("/* a /* b; */ c; */ SELECT 1 -- ;\n+ 1;", ["SELECT 1 + 1"]),
+      (
+        "DO $$ BEGIN a; END $$; DO $b$ $$;$$ $b$; SELECT a$1;",
+        ["DO $$ BEGIN a; END $$", "DO $b$ $$;$$ $b$", "SELECT a$1"]
+      ),
+      ("SELECT 'open; ", ["SELECT 'open;"]),
+    ])
+  func dividing(script: String, statements: [String]) {
+    #expect(SQLScript.statements(of: script).map { SQLScript.summary(of: $0) } == statements)
+  }
+}
