@@ -72,8 +72,10 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     mayHaveRun = false
   }
 
-  /// The message with the SQLSTATE and the constraint; may quote values, too.
+  /// The message with the SQLSTATE and the constraint, for logs: without the values that messages about data quote.
   public var description: String {
+    let isAboutData = sqlState?.hasPrefix("22") == true
+    let message = isAboutData ? message.replacing(/".*"/.dotMatchesNewlines(), with: "\"...\"") : message
     let state = sqlState.map { " (SQLSTATE \($0))" } ?? ""
     let rule = constraint.map { " [\($0)]" } ?? ""
     return "\(message)\(state)\(rule)"
