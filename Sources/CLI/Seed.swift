@@ -13,7 +13,7 @@ struct Seed: AsyncParsableCommand {
 
     func run() async throws {
       let dependencies = try await Dependencies(
-        try await MusterConfiguration.loadForTools(), name: "muster seed", logger: makeLogger())
+        try await configure(for: .tool), name: "muster seed", logger: makeLogger())
       try await DemoSeed().plant(in: dependencies)
       await dependencies.close()
       print("seeded the demo: log in as \(DemoSeed.login) with the password \(DemoSeed.password)")
@@ -44,7 +44,7 @@ extension Seed {
 
     func run() async throws {
       let configuration =
-        tokens == nil ? try await MusterConfiguration.loadForTools() : try await MusterConfiguration.load()
+        tokens == nil ? try await configure(for: .tool) : try await configure(for: .serve)
       let seed = LoadSeed(users: users, seed: seed)
       let bar = ProgressBar()
       let start = ContinuousClock.now
