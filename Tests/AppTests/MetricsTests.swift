@@ -55,6 +55,8 @@ import Testing
       #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "due"]) == 1)
       #expect((0..<600).contains(scrape.value("muster_queue_oldest_seconds") ?? -1))
       #expect(scrape.value("muster_streams") == 0)
+      #expect(scrape.value("muster_build_info", ["version": Release.version]) == 1)
+      #expect(scrape.value("muster_connections") ?? 0 >= 1)
 
       let began = try #require(scrape.value("process_start_time_seconds"))
       #expect(abs(began - Double(started.microseconds) / 1e6) < 60)
