@@ -1,3 +1,5 @@
+# The base images carry no digests: a tag gets its distribution's security fixes with each build, and a digest does not.
+# A build that must be repeatable pins both, as CONTRIBUTING.md describes.
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
   && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libpq-dev pkg-config zlib1g-dev \
@@ -18,7 +20,8 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin muster
 COPY --from=build /out/muster /usr/local/bin/muster
-COPY LICENSE /usr/share/doc/muster/LICENSE
+# Which versions of the packages are in it.
+COPY --from=build /build/Package.resolved /build/LICENSE /usr/share/doc/muster/
 # What is allocated by one thread and freed by another costs this one less than glibc's: see Benchmarks/README.md.
 ENV LD_PRELOAD=libjemalloc.so.2
 USER 10001:10001

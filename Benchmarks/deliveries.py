@@ -82,7 +82,7 @@ class Program:
     """A `muster` that runs until it is ended."""
 
     def __init__(self, arguments, said, *command, output=None):
-        environment = dict(os.environ, MUSTER_RATE_LIMITS="off", MUSTER_SCRYPT="ln=4,r=8,p=1")
+        environment = dict(os.environ, MUSTER_PUBLIC_URL="http://127.0.0.1", MUSTER_THROTTLING="off", MUSTER_SCRYPT="ln=4,r=8,p=1")
         self.process = subprocess.Popen(
             [arguments.muster, *command], env=environment, stderr=subprocess.PIPE if output is None else output)
         if output is None and said:

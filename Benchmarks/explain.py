@@ -70,7 +70,8 @@ def main():
         with urllib.request.urlopen(asked, timeout=30) as answer:
             return json.load(answer)
 
-    environment = dict(os.environ, DATABASE_URL=explaining(database), MUSTER_RATE_LIMITS="off")
+    environment = dict(
+        os.environ, DATABASE_URL=explaining(database), MUSTER_PUBLIC_URL="http://127.0.0.1", MUSTER_THROTTLING="off")
     service = subprocess.Popen([arguments.muster, "serve", "--port", str(port)], env=environment)
     try:
         deadline = time.monotonic() + 30

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a change that thousands of people see does to everybody else's writes: edits of small events at a fixed rate, alone
-and beside one large change after the other, in turns. By hand, against a server with MUSTER_RATE_LIMITS=off:
+and beside one large change after the other, in turns. By hand, against a server with MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/fan-out.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens

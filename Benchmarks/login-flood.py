@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a flood of logins does to everybody else: cache validations at a fixed rate, alone and beside logins at a fixed
-rate, in turns. By hand, against a server with MUSTER_RATE_LIMITS=off:
+rate, in turns. By hand, against a server with MUSTER_THROTTLING=off:
 
     muster seed load --users 100000 --tokens tokens
     Benchmarks/login-flood.py http://127.0.0.1:8300 --tokens tokens --known known.txt

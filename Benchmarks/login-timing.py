@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether the time of a refused login tells if the account exists: wrong passwords for known and for unknown logins,
 interleaved in random order on one connection, compared by a Kolmogorov-Smirnov test. By hand, against a quiet server
-with MUSTER_RATE_LIMITS=off:
+with MUSTER_THROTTLING=off:
 
     Benchmarks/login-timing.py http://127.0.0.1:8300 --known known.txt
 
@@ -64,7 +64,7 @@ def main():
         answer.read()
         seconds = time.perf_counter() - start
         if answer.status != 401:
-            raise SystemExit(f"{login}: {answer.status}, not 401 (is MUSTER_RATE_LIMITS off?)")
+            raise SystemExit(f"{login}: {answer.status}, not 401 (is MUSTER_THROTTLING off?)")
         return seconds * 1000
 
     def unknown():

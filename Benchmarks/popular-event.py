@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a popular event does to everybody else: writes of others at a fixed rate, alone and while 400 guests answer to one
-event at once, in turns. By hand, against a server with MUSTER_RATE_LIMITS=off and few enough people that all have tokens:
+event at once, in turns. By hand, against a server with MUSTER_THROTTLING=off and few enough people that all have tokens:
 
     muster seed load --users 1000 --tokens tokens
     Benchmarks/popular-event.py http://127.0.0.1:8300 --tokens tokens

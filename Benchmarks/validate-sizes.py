@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the size of a user's collections does to the cost of their validation: users with 5,000 friends and users with 5,
-who validate all collections, in turns. By hand, against a server with MUSTER_RATE_LIMITS=off:
+who validate all collections, in turns. By hand, against a server with MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/validate-sizes.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens

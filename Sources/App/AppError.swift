@@ -1,5 +1,5 @@
 /// A refusal that a client is told about. Declared beside the verb that throws it, as an extension of this type.
-public struct AppError: Error, Equatable, Sendable {
+public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Sendable {
     case malformed, unauthorized, forbidden, notFound, methodNotAllowed, conflict, lostUpdate, tooLarge
     case unsupportedMediaType, invalid, tooManyRequests, unavailable, internalError
@@ -21,6 +21,9 @@ public struct AppError: Error, Equatable, Sendable {
     self.message = message
     self.retryAfter = retryAfter
   }
+
+  /// For logs.
+  public var description: String { slug }
 
   /// Values that parse but break a rule: all of them at once.
   public static func invalid(_ fields: [FieldError]) -> AppError {

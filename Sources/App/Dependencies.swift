@@ -24,6 +24,12 @@ public struct Dependencies: Sendable {
   let httpClient: HTTPClient
   let outgoing: Outgoing
   let logsAllRequests: Bool
+  let logsAddresses: Bool
+  let readiness = Readiness()
+  let drainSeconds: Int
+  /// Of clients, in all and from one address.
+  let maximumConnections: Int
+  let connectionsPerAddress: Int
   let metrics = MetricsRegistry()
   let metricsListening: MetricsListening
   let mailWebhook: MailWebhook?
@@ -76,6 +82,12 @@ public struct Dependencies: Sendable {
       AppleGrants(settings: $0, client: outgoing.client, keys: configuration.refreshTokenKeys)
     }
     logsAllRequests = configuration.logsAllRequests
+    logsAddresses = configuration.logsAddresses
+    drainSeconds = configuration.drainSeconds
+    maximumConnections =
+      configuration.maximumConnections
+      ?? ConnectionGate.limit(files: FileLimit.current, pool: configuration.poolSize)
+    connectionsPerAddress = configuration.connectionsPerAddress
     metricsListening = configuration.metrics
     mailWebhook = configuration.mailWebhook
     allowsPrivateWebhooks = configuration.allowsPrivateWebhooks

@@ -55,9 +55,8 @@ private struct DevelopmentService: Service {
     }
     try await Migrator(url: url, migrations: Resources.migrations).up()
 
-    var environment = ProcessInfo.processInfo.environment
-    environment["DATABASE_URL"] = url
-    let configuration = try await MusterConfiguration.load(environment: environment, defaults: Self.publicKeys)
+    FileLimit.raise()
+    let configuration = try await configure(for: .dev, overrides: ["DATABASE_URL": url])
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
       try await serve(with: dependencies)
@@ -89,13 +88,6 @@ private struct DevelopmentService: Service {
       try await group.waitForAll()
     }
   }
-
-  /// Known to everybody, and good for a service that listens on this machine alone; phones stay signed in from run to
-  /// run.
-  private static let publicKeys = [
-    "MUSTER_ACCESS_TOKEN_KEYS": "dev:bm90IGEgc2VjcmV0OiBmb3IgbXVzdGVyIGRldiBvbmx5",
-    "MUSTER_REFRESH_TOKEN_KEYS": "dev:YWxzbyBub3QgYSBzZWNyZXQ6IG11c3RlciBkZXYgb25seQ==",
-  ]
 
   /// Plain text on stdout, whatever stdout is.
   private func greet(port: Int, _ logins: DemoSeed.Logins) {

@@ -10,8 +10,7 @@ struct Migrate: AsyncParsableCommand {
     subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
 
   static func migrator() async throws -> Migrator {
-    var migrator = Migrator(
-      url: try await MusterConfiguration.loadForTools().databaseURL, migrations: Resources.migrations)
+    var migrator = Migrator(url: try await configure(for: .tool).databaseURL, migrations: Resources.migrations)
     migrator.programs = "muster "
     return migrator
   }
@@ -70,7 +69,7 @@ struct Migrate: AsyncParsableCommand {
       let logger = makeLogger()
       try await migrator().down(to: to, warning: { logger.warning("\($0)") }, notice: { print("undone \($0)") })
       // What was undone may be seen in anybody's lists.
-      let url = try await MusterConfiguration.loadForTools().databaseURL
+      let url = try await configure(for: .tool).databaseURL
       try await ScriptConnection.run(url) { connection in
         guard try connection.rows("SELECT 1 WHERE to_regclass('collection_stamps') IS NOT NULL").count == 1 else {
           return

@@ -9,7 +9,7 @@ struct Queue: AsyncParsableCommand {
     subcommands: [Stats.self, List.self, Retry.self, Purge.self])
 
   fileprivate static func withDatabase(_ body: (Database) async throws -> Void) async throws {
-    let configuration = try await MusterConfiguration.loadForTools()
+    let configuration = try await configure(for: .tool)
     let database = try Database(configuration.database("muster queue", logger: makeLogger()))
     defer { database.close() }
     try await body(database)

@@ -16,18 +16,16 @@ struct Serve: AsyncParsableCommand {
 
   func run() async throws {
     let logger = makeLogger()
-    let configuration = try await MusterConfiguration.load()
+    FileLimit.raise()
+    let configuration = try await configure(for: .serve)
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
-    if configuration.publicURL == nil {
-      logger.warning("MUSTER_PUBLIC_URL is not set: the URLs of pictures lead to where this process listens")
-    }
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
     // Services are stopped from the last to the first: metrics tell of the stopping, too.
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
-    try await run(metrics + [service], logger: logger)
+    try await run(metrics + [service], drainSeconds: configuration.drainSeconds, logger: logger)
     await dependencies.close()
   }
 }
@@ -48,7 +46,8 @@ struct Worker: AsyncParsableCommand {
 
   func run() async throws {
     let logger = makeLogger()
-    let configuration = try await MusterConfiguration.loadForWorker()
+    FileLimit.raise()
+    let configuration = try await configure(for: .worker)
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
     let mailer = dependencies.webhookMailer
@@ -79,16 +78,20 @@ private struct Once: Service {
 
 extension AsyncParsableCommand {
   /// Runs services until one of the signals, then lets them finish what they have begun.
+  ///
+  /// - Parameter drainSeconds: how long they may take besides.
   func run(
-    _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], logger: Logger
+    _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], drainSeconds: Int = 0, logger: Logger
   ) async throws {
     var quiet = logger
     quiet.logLevel = .error
     var configuration = ServiceGroupConfiguration(
       services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
       gracefulShutdownSignals: signals, logger: quiet)
-    configuration.maximumGracefulShutdownDuration = .seconds(9)
+    configuration.maximumGracefulShutdownDuration = .seconds(9 + drainSeconds)
+    logger.notice("starting", metadata: ["version": "\(Release.version)"])
     try await ServiceGroup(configuration: configuration).run()
+    logger.notice("stopped", metadata: ["version": "\(Release.version)"])
   }
 
   /// The service never migrates: behind, it must not run; ahead, it may, so that a deploy can migrate first.

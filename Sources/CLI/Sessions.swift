@@ -20,7 +20,7 @@ struct Sessions: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let configuration = try await MusterConfiguration.loadForTools()
+      let configuration = try await configure(for: .tool)
       let database = try Database(configuration.database("muster sessions", logger: makeLogger()))
       defer { database.close() }
       if let user {

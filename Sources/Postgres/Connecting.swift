@@ -97,6 +97,11 @@ final class Connecting: Sendable {
         "keepalives_count": "3", "tcp_user_timeout": "15000",
       ], uniquingKeysWith: { given, _ in given })
     options["client_encoding"] = "UTF8"
+    // One of several is a standby, most likely, and may lag behind: what it calls fresh may be stale.
+    if Self.hosts(of: options).count > 1, options["target_session_attrs"] == nil, getenv("PGTARGETSESSIONATTRS") == nil
+    {
+      options["target_session_attrs"] = "read-write"
+    }
     var session = session
     if purpose == .shared, !session.isEmpty {
       session.append(("default_transaction_read_only", "on"))

@@ -12,7 +12,8 @@ import Synchronization
 public final class Database: Querying {
   /// Where the server is, how many connections there may be, and how long everything may take.
   public struct Configuration: Sendable {
-    /// A libpq URI or `key=value` string. Several hosts are tried in order.
+    /// A libpq URI or `key=value` string. Several hosts are tried in order, for one that takes writes unless
+    /// `target_session_attrs` says otherwise.
     public var url: String
     /// What `pg_stat_activity` shows.
     public var applicationName = "swift"

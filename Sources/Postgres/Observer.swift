@@ -42,7 +42,8 @@ final class Observer: Sendable {
     logger.warning(
       "slow statement",
       metadata: [
-        "milliseconds": "\(duration.wholeMilliseconds)", "statement": "\(texts.joined(separator: "; ").prefix(1000))",
+        "duration_ms": .stringConvertible(duration.wholeMilliseconds),
+        "statement": "\(texts.joined(separator: "; ").prefix(1000))",
       ])
   }
 }

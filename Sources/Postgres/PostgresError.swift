@@ -79,8 +79,10 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     return error
   }
 
-  /// The message with the SQLSTATE and the constraint; may quote values, too.
+  /// The message with the SQLSTATE and the constraint, for logs: without the values that messages about data quote.
   public var description: String {
+    let isAboutData = sqlState?.hasPrefix("22") == true
+    let message = isAboutData ? message.replacing(/".*"/.dotMatchesNewlines(), with: "\"...\"") : message
     let state = sqlState.map { " (SQLSTATE \($0))" } ?? ""
     let rule = constraint.map { " [\($0)]" } ?? ""
     return "\(message)\(state)\(rule)"

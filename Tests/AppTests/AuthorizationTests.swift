@@ -18,7 +18,7 @@ import Testing
 
   @Test func `everybody gets the answer of the table, whatever their token`() async throws {
     let environment = [
-      "MUSTER_RATE_LIMITS": "off", "MUSTER_APPLE_CLIENT_IDS": "app.example", "MUSTER_GOOGLE_CLIENT_IDS": "app.example",
+      "MUSTER_THROTTLING": "off", "MUSTER_APPLE_CLIENT_IDS": "app.example", "MUSTER_GOOGLE_CLIENT_IDS": "app.example",
     ]
     try await TestApp.run(environment) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in

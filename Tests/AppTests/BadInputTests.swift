@@ -524,7 +524,7 @@ private struct Scene: Sendable {
 
   /// - Parameter body: must leave a service that is ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
-    try await TestApp.runWithProviders(["MUSTER_RATE_LIMITS": "off"]) { app, identity in
+    try await TestApp.runWithProviders(["MUSTER_THROTTLING": "off"]) { app, identity in
       let (ana, dev) = try await app.friends("ana", "dev")
       let ben = try await app.signUp("ben")
       let verifyToken = try await app.takeToken("mail-verify-email")

@@ -14,7 +14,7 @@ import Testing
     _ expected: Set<Int>, blocking: Set<Int> = [204], alone: Bool = true,
     _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
   ) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<16 {
           group.addTask {

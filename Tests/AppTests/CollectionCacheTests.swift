@@ -67,7 +67,7 @@ import Testing
   private func run(_ body: @escaping @Sendable (TestApp, _ folder: URL) async throws -> Void) async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cache-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { try await body($0, folder) }
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { try await body($0, folder) }
   }
 
   private func names(in cache: CollectionCache) async throws -> [String]? {

@@ -55,7 +55,10 @@ import Testing
     let router = Router(context: BasicRequestContext.self)
     var quiet = Logger(label: "test")
     quiet.logLevel = .critical
-    let server = makeServer(responder: router.buildResponder(), host: "127.0.0.1", port: 0, logger: quiet) { port in
+    let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: MetricsRegistry())
+    let server = makeServer(
+      responder: router.buildResponder(), host: "127.0.0.1", port: 0, gate: gate, logger: quiet
+    ) { port in
       for socket in Int32(3)..<4096 {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)

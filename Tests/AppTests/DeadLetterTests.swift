@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test func `an account that goes while its notifications fail leaves nothing behind`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let cleo = try await app.signUp("cleo")
       for round in 0..<8 {
         let ana = try await app.signUp("ana\(round)")

@@ -11,7 +11,7 @@ import Testing
   private func race(
     _ expected: Set<Int>, _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
   ) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<16 {
           group.addTask {
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test func `accepting their request`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<16 {
           group.addTask {
@@ -242,7 +242,7 @@ import Testing
   // MARK: Many at once
 
   @Test func `of two deletions, one does it`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       for round in 0..<8 {
         let ana = try await app.signUp("ana\(round)")
         async let one = ana.send("DELETE", "users/me", #"{"password": "\#(ana.password)"}"#).status
@@ -254,7 +254,7 @@ import Testing
   }
 
   @Test func `all friends deleting theirs too`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       var phones: [Phone] = []
       for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
       for (index, one) in phones.enumerated() {

@@ -106,7 +106,7 @@ import Testing
       /// What a start says that cannot succeed.
       func refusal(_ program: Program) async throws -> String {
         #expect(try await program.exitStatus(within: .seconds(30)) != 0)
-        let lines = program.standardError.split(separator: "\n").filter { $0.hasPrefix("Error: ") }
+        let lines = program.standardError.split(separator: "\n").filter { $0.contains(#""level":"critical""#) }
         #expect(lines.count == 1, "\(program.standardError)")
         return String(lines.first ?? "")
       }

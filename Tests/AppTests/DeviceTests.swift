@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test func `nobody has more than twenty, though they register them at once`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let statuses = try await app.race(30) {
         try await ana.send("PUT", "devices", #"{"platform": "log", "token": "t\#($0)"}"#)
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test func `of many who register one token at once, one has it`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       var phones: [Phone] = []
       for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
       let people = phones
@@ -275,7 +275,7 @@ import Testing
   }
 
   @Test func `no device is left to a session that ends while it is registered`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<24 {
           group.addTask {

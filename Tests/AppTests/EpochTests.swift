@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func `a login while the sessions of everyone end lives or ends as a whole`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       for _ in 0..<4 {
         let phones = try await withThrowingTaskGroup(of: Phone?.self) { group in

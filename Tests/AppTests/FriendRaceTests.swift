@@ -33,7 +33,7 @@ import Testing
 
   /// Plays all scripts, some at once, each by a pair that plays nothing else meanwhile.
   private func run(_ scripts: [Script]) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       let stages = 6
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<stages {

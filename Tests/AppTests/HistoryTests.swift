@@ -12,7 +12,7 @@ import Testing
   /// Set for more of the same.
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let settings = [
-    "MUSTER_RATE_LIMITS": "off", "MUSTER_ACCESS_TOKEN_SECONDS": "86400",
+    "MUSTER_THROTTLING": "off", "MUSTER_ACCESS_TOKEN_SECONDS": "86400",
     // `pictureUrl` is the same wherever the service listens.
     "MUSTER_PUBLIC_URL": "http://muster.example",
   ]

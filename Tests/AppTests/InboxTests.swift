@@ -172,7 +172,7 @@ import Testing
   }
 
   @Test func `marking by a stamp marks what was in the list, however much comes meanwhile`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let shown = Shown()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test func `no copy is called fresh that another phone has marked as read since`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<8 {
           group.addTask {
@@ -256,7 +256,7 @@ import Testing
   }
 
   @Test func `two phones that choose at once end with what one of them has chosen for each type`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let kinds = Notice.Kind.optional.map(\.rawValue)
       let statuses = try await app.race(32) { index in

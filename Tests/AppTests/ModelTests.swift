@@ -25,7 +25,7 @@ import Testing
       for (number, seed) in Self.seeds.enumerated() {
         if number >= Self.atOnce { _ = try await group.next() }
         group.addTask {
-          try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+          try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
             var world = try await ModelWorld(app, seed: seed)
             try await world.run(steps: Self.steps)
             tally.add(world.done)
@@ -54,7 +54,7 @@ import Testing
     ("UPDATE friendships SET since = since - interval '1 day'", "its stamp has not moved on"),
   ])
   func `a change that nobody made is found out`(sql: String, finding: String) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       var world = try await ModelWorld(app, seed: 0)
       try await world.checkEverything()
       try await app.database.execute("\(unescaped: sql)")

@@ -37,6 +37,7 @@ import Yams
     try await TestApp.run { app in
       let document = try document()
       #expect(document["openapi"] as? String == "3.1.0")
+      #expect((document["info"] as? [String: Any])?["version"] as? String == Release.version)
       let paths = try #require(document["paths"] as? [String: [String: Any]])
       var ids: [String] = []
       for (path, item) in paths {

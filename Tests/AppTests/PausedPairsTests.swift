@@ -12,7 +12,7 @@ import Testing
   func `a change that is held before COMMIT and another one leave no stale copy fresh`(pair: PausedPair)
     async throws
   {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       let scene = try await PairScene.gather(in: app)
       defer { scene.elsewhere.close() }
       let (history, place) = (History(), Place(app))

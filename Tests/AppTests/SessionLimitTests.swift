@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test func `of logins at once none passes the limit`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       try await plant(45, of: ana, in: app)
       #expect(try await app.race(24) { _ in try await app.logIn("ana", ana.password) } == [200: 24])

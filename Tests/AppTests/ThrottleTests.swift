@@ -311,7 +311,7 @@ import Testing
   }
 
   @Test func `load tests may switch it off`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       _ = try await app.signUp("ana")
       for _ in 0..<30 { #expect(try await logIn(app).status == 401) }
       #expect(try await app.value("SELECT count(*) FROM throttles") == 0)

@@ -60,7 +60,7 @@ import Testing
   }
 
   private func run(_ body: @escaping @Sendable (TestApp, Neighbours) async throws -> Void) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       try await body(app, try await Neighbours.gather(in: app))
       try await app.takeNotifications()
     }
@@ -177,7 +177,7 @@ import Testing
   }
 
   @Test func `of events with more guests than lists count`() async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(Event.maximumCounted + 1, around: ana)
       let event = try await ana.createEvent(inviting: Array(guests.dropLast()), capacity: 1)["id"].string ?? ""

@@ -157,7 +157,7 @@ import Testing
   private static func reap(_ site: Site, by reaper: Database, _ app: TestApp) async throws {
     var random = SeededRandom(seed: 11)
     while !site.isOver {
-      let service = try await ServiceProcess(of: app, ["MUSTER_RATE_LIMITS": "off"])
+      let service = try await ServiceProcess(of: app, ["MUSTER_THROTTLING": "off"])
       defer { service.program.signal(SIGKILL) }
       site.state.withLock { $0.service = service }
       // Counted in answers and not in time, of which a slow machine needs more to get anywhere at all.

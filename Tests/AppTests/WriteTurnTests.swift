@@ -105,7 +105,7 @@ import Testing
   /// More than there are connections want to write to one user, whose row is locked.
   @Test(arguments: Rush.allCases)
   func `one locked user does not stop writes to others`(rush: Rush) async throws {
-    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"]) { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let guests = try await app.crowd(40, around: rush == .friendRequests ? ben : ana)
       let queue = app.dependencies.writeQueue

@@ -11,14 +11,15 @@ struct FailoverTests {
     try await ServerPair.run { pair in
       let primary = Server(url: pair.url(pair.primary))
       try await primary.script(Load.table)
-      let url = pair.url(pair.primary, pair.standby) + " target_session_attrs=read-write"
-      var configuration = Database.Configuration(url: url)
+      // Of several hosts the one that takes writes is meant, whatever their order.
+      var configuration = Database.Configuration(url: pair.url(pair.standby, pair.primary))
       configuration.applicationName = Server.applicationName
       configuration.connectTimeout = .seconds(1)
       configuration.waitTimeout = .seconds(2)
       configuration.statementTimeout = .seconds(2)
       let database = try Database(configuration)
       defer { database.close() }
+      #expect(try await database.value("SELECT pg_is_in_recovery()") == false)
       let load = try await Load.run(on: [database]) { load in
         try await load.recovery(within: .seconds(20))
         try await Task.sleep(for: .seconds(1))

@@ -136,6 +136,21 @@ struct MisuseTests {
     }
   }
 
+  @Test("An error's description, which is logged, quotes no value")
+  func descriptionsWithoutValues() async throws {
+    try await withDatabase("CREATE TABLE notes (text text)") { database, _ in
+      for value in ["s3cret", "s3\"c\nret"] {
+        let error = try await postgresError { _ = try await database.rows("SELECT \(value)::text::int") }
+        #expect(error.sqlState == "22P02")
+        #expect(error.message.contains(value))
+        #expect(error.description == "invalid input syntax for type integer: \"...\" (SQLSTATE 22P02)")
+      }
+      // Names of tables and the like are no values.
+      let error = try await postgresError { _ = try await database.rows("SELECT FROM nowhere") }
+      #expect(error.description.contains("nowhere"))
+    }
+  }
+
   @Test("A text with U+0000 is never sent in part")
   func nulInText() async throws {
     try await withDatabase { database, _ in

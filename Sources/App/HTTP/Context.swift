@@ -5,6 +5,7 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import Postgres
+import Synchronization
 
 /// What is known of a request besides itself.
 public struct Context: RequestContext {
@@ -12,7 +13,8 @@ public struct Context: RequestContext {
   /// Sent back as `X-Request-Id`, and in every problem and log line.
   var requestID = ""
   private let unnamedLogger: Logger
-  fileprivate(set) var caller: AccessTokens.Caller?
+  /// Shared by the copies of this context, so that the outermost middleware knows who was let in.
+  private let admission = Admission()
   /// What ``address`` is made of.
   let channel: any Channel
   var trustedProxies = TrustedProxies()
@@ -22,6 +24,12 @@ public struct Context: RequestContext {
     coreContext = CoreRequestContextStorage(source: source)
     channel = source.channel
     unnamedLogger = source.logger
+  }
+
+  var caller: AccessTokens.Caller? { admission.caller.withLock { $0 } }
+
+  fileprivate func admit(_ caller: AccessTokens.Caller) {
+    admission.caller.withLock { $0 = caller }
   }
 
   /// Names the request in its lines. Made when it is asked for: most requests say nothing.
@@ -54,6 +62,11 @@ public struct Context: RequestContext {
   }
 }
 
+/// Who was let in.
+private final class Admission: Sendable {
+  let caller = Mutex<AccessTokens.Caller?>(nil)
+}
+
 /// Lets only requests pass with a valid access token of a session that has not ended.
 struct SignedIn: RouterMiddleware {
   let accessTokens: AccessTokens
@@ -66,8 +79,9 @@ struct SignedIn: RouterMiddleware {
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
   ) async throws -> Response {
     guard let token = request.bearerToken else { throw AppError.noToken }
-    var (request, context) = (request, context)
+    var request = request
     let caller = try await accessTokens.verify(token)
+    context.admit(caller)
     try endedSessions.check(caller)
     if request.hasBody {
       // It may trickle in for minutes. Neither a session that ends meanwhile may act, nor a token that expires: the end of
@@ -76,7 +90,6 @@ struct SignedIn: RouterMiddleware {
       guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
       try endedSessions.check(caller)
     }
-    context.caller = caller
     return try await next(request, context)
   }
 }

@@ -9,7 +9,7 @@ import Synchronization
 
 /// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
 struct Envelope: RouterMiddleware {
-  let logsAllRequests: Bool
+  let log: RequestLog
   let allowedMethods: AllowedMethods
   let trustedProxies: TrustedProxies
   let publicURL: PublicURL
@@ -26,6 +26,7 @@ struct Envelope: RouterMiddleware {
     }
     let start = ContinuousClock.now
     var response: Response
+    var problem: AppError?
     var cause: (any Error)?
     do {
       response = try await PublicURL.$base.withValue(publicURL.text) { try await next(request, context) }
@@ -33,23 +34,18 @@ struct Envelope: RouterMiddleware {
       // The client broke off or sent what is not HTTP: the connection deals with it.
       throw error
     } catch {
-      response = .problem(problem(error, request), requestID: context.requestID)
-      cause = error
+      let refusal = self.problem(error, request)
+      response = .problem(refusal, requestID: context.requestID)
+      problem = refusal
+      // What a refusal says, the client knows.
+      if !(error is AppError), refusal.kind.status.code >= 500 { cause = error }
     }
     // The answer to a HEAD has no body, whatever went wrong: one would be taken for the next answer.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
     let duration = ContinuousClock.now - start
     requests.count(request.method, context.endpointPath, response.status.code, after: duration)
-    if logsAllRequests || response.status.code >= 500 {
-      var metadata: Logger.Metadata = [
-        "method": "\(request.method)", "route": "\(context.endpointPath ?? "none")",
-        "status": "\(response.status.code)", "milliseconds": "\(duration.milliseconds)",
-      ]
-      if response.status.code >= 500, let cause { metadata["error"] = "\(cause)" }
-      let level: Logger.Level = response.status.code == 500 ? .error : response.status.code > 500 ? .warning : .info
-      context.logger.log(level: level, "request", metadata: metadata)
-    }
+    log.answered(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
     return response
   }
 
@@ -57,6 +53,9 @@ struct Envelope: RouterMiddleware {
     switch error {
     case let error as AppError:
       return error
+    // Cut off because the process stops: nothing else cancels a request.
+    case _ where Task.isCancelled || error is CancellationError:
+      return .stopping
     case let error as PostgresError where error.isLockTimeout:
       return .contended
     case let error as PostgresError where error.isUnavailable:
@@ -146,11 +145,5 @@ extension AppError {
       "The database went away while this was being saved: it may or may not have happened. Repeat the request.")
     error.retryAfter = 1
     return error
-  }
-}
-
-extension Duration {
-  fileprivate var milliseconds: Int64 {
-    components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
   }
 }

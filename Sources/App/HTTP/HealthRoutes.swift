@@ -5,15 +5,20 @@ import Postgres
 
 /// For load balancers, and for people who want to know what there is.
 struct HealthRoutes {
+  /// Load balancers want an answer within a second.
+  private static let patience = Duration.milliseconds(800)
+
   private let database: Database
   private let endedSessions: EndedSessions
   private let schemaWatch: SchemaWatch
+  private let readiness: Readiness
   private let document = ByteBuffer(string: Resources.openAPI)
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
     endedSessions = dependencies.endedSessions
     schemaWatch = dependencies.schemaWatch
+    readiness = dependencies.readiness
   }
 
   func add(to routes: Routes) {
@@ -27,16 +32,33 @@ struct HealthRoutes {
     .json(Health(status: "live"))
   }
 
-  /// The process can do its work: the database answers, has all of this release's migrations and no breaking one of a
-  /// newer release, and it is known which sessions have ended.
+  /// The process can do its work: it is not stopping; the database answers, has all of this release's migrations and no
+  /// breaking one of a newer release; it is known which sessions have ended.
   @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
-    let versions = Resources.migrations.map(\.version)
-    let applied: Int? = try await database.value(
-      "SELECT count(*) FROM schema_migrations WHERE version = ANY(\(versions))")
-    guard applied == versions.count else { throw AppError.migrationsBehind }
+    if readiness.isStopping { throw AppError.stopping }
+    guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
     guard schemaWatch.breaking.isEmpty else { throw AppError.migrationsAhead }
     guard endedSessions.isFresh else { throw AppError.databaseAway }
     return .json(Health(status: "ready"))
+  }
+
+  /// - Throws: 503 too if the database does not answer in time.
+  private func areMigrationsApplied() async throws -> Bool {
+    let versions = Resources.migrations.map(\.version)
+    return try await withThrowingTaskGroup(of: Bool.self) { [database] group in
+      group.addTask {
+        let applied: Int? = try await database.value(
+          "SELECT count(*) FROM schema_migrations WHERE version = ANY(\(versions))")
+        return applied == versions.count
+      }
+      group.addTask {
+        try await Task.sleep(for: Self.patience)
+        throw AppError.databaseAway
+      }
+      defer { group.cancelAll() }
+      guard let isApplied = try await group.next() else { throw CancellationError() }
+      return isApplied
+    }
   }
 
   @Sendable private func openAPI(_ request: Request, _ context: Context) async throws -> Response {

@@ -15,8 +15,8 @@ final class Outgoing: Sendable {
     var tls = TLSConfiguration.makeClientConfiguration()
     if let file {
       guard let certificates = try? NIOSSLCertificate.fromPEMFile(file), !certificates.isEmpty else {
-        throw MusterConfiguration.Problem(
-          description: "MUSTER_TRUSTED_CERTIFICATES must be a file of certificates in PEM, and \"\(file)\" is not")
+        let name = Variable.trustedCertificates.name
+        throw MusterConfiguration.Problem("\(name) must be a file of certificates in PEM, and \"\(file)\" is not")
       }
       tls.additionalTrustRoots = [.certificates(certificates)]
     }

@@ -25,8 +25,9 @@ private func buildRoutes(
   router.add(
     middleware:
       Envelope(
-        logsAllRequests: dependencies.logsAllRequests, allowedMethods: allowed,
-        trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, requests: requests))
+        log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
+        allowedMethods: allowed, trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL,
+        requests: requests))
   HealthRoutes(dependencies).add(to: router)
 
   let open = router.group("api/v1")
@@ -77,19 +78,22 @@ public func makeService(
   dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
   let server = makeServer(
     responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
-    logger: dependencies.logger
+    gate: ConnectionGate(dependencies), logger: dependencies.logger
   ) { port in
     dependencies.publicURL.listens(on: host, port: port)
     await onListening(port)
   }
+  let draining = Draining(
+    readiness: dependencies.readiness, seconds: dependencies.drainSeconds, logger: dependencies.logger)
   return RESTService(
-    server: server, endedSessions: dependencies.endedSessions, schemaWatch: dependencies.schemaWatch,
+    server: server, draining: draining, endedSessions: dependencies.endedSessions, schemaWatch: dependencies.schemaWatch,
     identityProviders: dependencies.identityProviders, streams: streams)
 }
 
 /// The server and what must run as long as it answers.
 private struct RESTService<Server: Service>: Service {
   let server: Server
+  let draining: Draining
   let endedSessions: EndedSessions
   let schemaWatch: SchemaWatch
   let identityProviders: IdentityProviders
@@ -104,7 +108,10 @@ private struct RESTService<Server: Service>: Service {
       group.addTask { try await identityProviders.run() }
       group.addTask { await streams.run() }
       defer { group.cancelAll() }
-      try await server.run()
+      // Their own lines say nothing that ours do not.
+      var quiet = draining.logger
+      quiet.logLevel = .critical
+      try await ServiceGroup(services: [server, draining], logger: quiet).run()
     }
   }
 }

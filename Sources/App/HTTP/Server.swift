@@ -43,12 +43,16 @@ public struct ConnectionLimits: Sendable {
 /// Idle connections close at once on shutdown, others after their response, stuck ones after `shutdownSeconds`.
 /// A handler that never returns is the service group's to cancel (`maximumGracefulShutdownDuration`).
 /// `onServerRunning` gets the port bound, which `port: 0` leaves to the system; requests wait until it returns.
+///
+/// - Parameter gate: decides which connections stay.
 func makeServer<Responder: HTTPResponder>(
-  responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(), logger: Logger,
+  responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(), gate: ConnectionGate,
+  logger: Logger,
   onServerRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> some Service where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
   HTTPServer(
-    responder: responder, host: host, port: port, limits: limits, logger: logger, onServerRunning: onServerRunning)
+    responder: responder, host: host, port: port, limits: limits, gate: gate, logger: logger,
+    onServerRunning: onServerRunning)
 }
 
 /// In place of Hummingbird's `Application`, which makes a logger for each request, whether or not it says anything.
@@ -58,6 +62,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
   let host: String
   let port: Int
   let limits: ConnectionLimits
+  let gate: ConnectionGate
   let logger: Logger
   let onServerRunning: @Sendable (_ port: Int) async -> Void
   private let date = DateHeader()
@@ -70,7 +75,15 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
       configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
       responder: { request, writer, channel in try await answer(request, on: channel, to: writer) },
-      onServerRunning: { [port, onServerRunning] in await onServerRunning($0.localAddress?.port ?? port) })
+      onServerRunning: { [port, gate, logger, onServerRunning] listener in
+        // There is no hook for handlers of the listener before it is bound: a connection that is faster than this is
+        // not counted. It fails only for a listener that is closed, which ends `run()`.
+        try? await listener.eventLoop.submit {
+          let acceptor = ConnectionAcceptor(gate: gate, logger: logger)
+          try listener.pipeline.syncOperations.addHandler(acceptor, position: .first)
+        }.get()
+        await onServerRunning(listener.localAddress?.port ?? port)
+      })
     do {
       try await server.run()
       // It ends without an error, too, when it can accept no more.

@@ -23,6 +23,8 @@ public final class MetricsRegistry: MetricsFactory {
   private static let help = [
     "http_requests_total": "Requests answered, by route and class of status.",
     "http_request_duration_seconds": "From a request's head to its answer's, by route.",
+    "muster_accept_failures_total": "Times that connections could not be accepted, such as for want of open files.",
+    "muster_connections_refused_total": "Connections closed at once, by the limit that they exceeded.",
     "muster_deliveries_total": "Attempts to deliver, by channel and what came of them.",
     "muster_delivery_duration_seconds": "How long attempts to deliver took, by channel.",
     "postgres_statement_seconds": "How long batches of statements took, their queue included.",

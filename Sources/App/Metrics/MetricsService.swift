@@ -62,7 +62,9 @@ private struct MetricsService: Service {
   func run() async throws {
     let router = Router(context: BasicRequestContext.self)
     router.get("metrics", use: answer)
-    let server = makeServer(responder: router.buildResponder(), host: host, port: port, logger: logger) {
+    // Of its own: nothing that clients do keeps Prometheus out.
+    let gate = ConnectionGate(limit: 64, limitPerAddress: 0, metrics: MetricsRegistry())
+    let server = makeServer(responder: router.buildResponder(), host: host, port: port, gate: gate, logger: logger) {
       [logger, host] port in
       let name = host.contains(":") ? "[\(host)]" : host
       logger.info("metrics", metadata: ["address": "http://\(name):\(port)/metrics"])
@@ -88,6 +90,8 @@ private struct MetricsService: Service {
   }
 
   private func writeProcess(to text: inout MetricsText) {
+    text.family("muster_build_info", .gauge, "Always 1; the version is a label.")
+    text.sample("muster_build_info", MetricsText.labels([("version", Release.version)]), 1)
     text.family("process_start_time_seconds", .gauge, "When the process began, in seconds since 1970.")
     text.sample("process_start_time_seconds", "", Double(metrics.startedAt.microseconds) / 1e6)
     text.family("process_cpu_seconds_total", .counter, "Processor time used.")

@@ -16,9 +16,7 @@ struct ServiceProcess: Sendable {
   init(of app: TestApp, _ environment: [String: String] = [:], databaseURL: String? = nil) async throws {
     let settings = TestApp.environment(databaseURL ?? app.databaseURL).merging(environment) { $1 }
     program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
-    try await program.waitForOutput("listening")
-    let address = try #require(program.standardError.firstMatch(of: /http:\/\/127\.0\.0\.1:\d+/)?.0)
-    self.app = TestApp(url: String(address), databaseURL: app.databaseURL, dependencies: app.dependencies)
+    self.app = try await app.served(by: program)
   }
 
   /// Runs one, and stops it in order.
@@ -40,5 +38,22 @@ struct ServiceProcess: Sendable {
 
   func refresh(_ token: String) async throws -> Answer {
     try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(token)"}"#)
+  }
+}
+
+extension TestApp {
+  /// The test's database behind a `muster serve`, once that listens.
+  func served(by program: Program) async throws -> TestApp {
+    try await program.waitForOutput("listening")
+    let pattern = /"address":"(http:\/\/127\.0\.0\.1:\d+)","level":"info","message":"listening"/
+    let address = try #require(program.standardError.firstMatch(of: pattern)?.1)
+    return TestApp(url: String(address), databaseURL: databaseURL, dependencies: dependencies)
+  }
+}
+
+extension Program {
+  /// What it has logged.
+  func logLines() throws -> [JSON] {
+    try standardError.split(separator: "\n").map { try JSON(parsing: $0.utf8) }
   }
 }

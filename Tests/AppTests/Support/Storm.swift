@@ -50,7 +50,7 @@ final class Storm: Sendable {
   {
     try await OwnCluster.run { cluster in
       try await Migrator(url: cluster.url, migrations: Resources.migrations).up()
-      let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_RATE_LIMITS": "off"]
+      let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
       let environment = TestApp.environment(cluster.url).merging(more) { $1 }
       var quiet = Logger(label: "test")
       quiet.logLevel = .critical

@@ -32,7 +32,7 @@ struct TestApp: Sendable {
       "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
       // Many processes at once.
-      "MUSTER_METRICS_LISTEN": "off",
+      "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
       // No test asks the real ones, whatever it configures.
       "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
     ]
@@ -52,8 +52,12 @@ struct TestApp: Sendable {
   ) async throws {
     try await withDatabase { databaseURL in
       try await prepare(databaseURL)
+      // The URLs of pictures lead to its port, which is not known beforehand.
+      var variables = Self.environment(databaseURL)
+      variables["MUSTER_PUBLIC_URL"] = nil
       var configuration = try await MusterConfiguration.load(
-        environment: Self.environment(databaseURL).merging(environment) { $1 }, file: nil)
+        for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
+      #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
       if let pooled = try await TestCluster.pooled(databaseURL) {
         configuration.databaseURL = pooled
         configuration.isBehindPooler = true

@@ -1,0 +1,205 @@
+import Foundation
+import Logging
+import Postgres
+
+/// What the environment says, read once. See ``Variable`` for what each value means.
+public struct MusterConfiguration: Sendable {
+  /// What is configured: each needs other variables.
+  public enum Program: Sendable {
+    case serve, worker, dev
+    /// Neither signs nor verifies tokens, and serves nobody.
+    case tool
+  }
+
+  public var databaseURL: String
+  public var accessTokenKeys: SigningKeys
+  public var refreshTokenKeys: SigningKeys
+  /// Nil where nothing is served, and in `dev`: then it is where the service listens.
+  public var publicURL: String?
+  public var accessTokenSeconds: Int
+  public var poolSize: Int
+  public var isBehindPooler: Bool
+  /// Nil for as many as the limit of open files allows.
+  public var maximumConnections: Int?
+  public var connectionsPerAddress: Int
+  public var drainSeconds: Int
+  public var trustedProxies: TrustedProxies
+  public var isThrottling: Bool
+  public var scrypt: Passwords.Cost
+  public var logsAllRequests: Bool
+  public var logsAddresses: Bool
+  public var metrics: MetricsListening
+  public var mailWebhook: MailWebhook?
+  public var allowsPrivateWebhooks: Bool
+  var trustedCertificates: String?
+  var apple: IdentityProvider.Settings
+  var google: IdentityProvider.Settings
+  var appleGrants: AppleGrants.Settings?
+  var apns: APNsSender.Settings?
+  var fcm: FCMSender.Settings?
+  /// Names that look like variables of Muster and are none.
+  public var unknownVariables: [String] = []
+
+  /// A variable that is missing or malformed: one line that names it.
+  public struct Problem: Error, CustomStringConvertible {
+    public let description: String
+
+    init(_ description: String) {
+      self.description = description
+    }
+  }
+
+  /// From the environment, and an optional `.env` file in the working directory for what the environment leaves out.
+  ///
+  /// - Parameter overrides: values that count before all others.
+  public static func load(
+    for program: Program = .serve, environment: [String: String] = ProcessInfo.processInfo.environment,
+    file: String? = ".env", overrides: [String: String] = [:]
+  ) async throws -> MusterConfiguration {
+    let written = try file.map { try values(inFile: $0) } ?? [:]
+    let variables = Variables(layers: [overrides, environment, written, defaults(for: program)])
+    var configuration = try MusterConfiguration(variables)
+    try configuration.check(for: program)
+    configuration.unknownVariables = Variable.unknown(among: environment.keys) + Variable.unknown(among: written.keys)
+    return configuration
+  }
+
+  private static func values(inFile path: String) throws -> [String: String] {
+    guard FileManager.default.fileExists(atPath: path) else { return [:] }
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+      throw Problem("the file \(path) cannot be read")
+    }
+    return try EnvironmentFile(parsing: text, name: path).values
+  }
+
+  /// Stand-ins for keys that a program does not use, and the published ones of `dev`.
+  private static func defaults(for program: Program) -> [String: String] {
+    let (access, refresh) = (Variable.accessTokenKeys.name, Variable.refreshTokenKeys.name)
+    return switch program {
+    case .serve: [:]
+    // It opens what the service has sealed, and signs nobody in.
+    case .worker: [access: SigningKeys.generate()]
+    case .dev: [access: SigningKeys.published.access, refresh: SigningKeys.published.refresh]
+    case .tool: [access: SigningKeys.generate(), refresh: SigningKeys.generate()]
+    }
+  }
+
+  private func check(for program: Program) throws(Problem) {
+    if program == .serve, publicURL == nil {
+      // Two processes with addresses of their own would give one stamp two contents.
+      throw Problem("\(Variable.publicURL.name) is not set: it must be \(Self.publicURLForm)")
+    }
+    guard program == .serve || program == .worker else { return }
+    for (keys, variable) in [
+      (accessTokenKeys, Variable.accessTokenKeys), (refreshTokenKeys, Variable.refreshTokenKeys),
+    ] where keys.arePublished {
+      throw Problem("\(variable.name) holds the published key of `muster dev`: `muster keys` prints a secret one")
+    }
+  }
+
+  /// How this process uses the database.
+  ///
+  /// - Parameter name: what `pg_stat_activity` shows.
+  public func database(_ name: String, logger: Logger) -> Database.Configuration {
+    var database = Database.Configuration(url: databaseURL)
+    database.applicationName = name
+    database.connections = poolSize
+    database.isBehindPooler = isBehindPooler
+    database.logger = logger
+    return database
+  }
+}
+
+extension MusterConfiguration {
+  private static let publicURLForm = "an http or https URL without a query, like https://api.example.com"
+
+  fileprivate init(_ variables: Variables) throws {
+    databaseURL = try Self.databaseURL(variables)
+    accessTokenKeys = try variables.keys(.accessTokenKeys)
+    refreshTokenKeys = try variables.keys(.refreshTokenKeys)
+    publicURL = try variables.parsed(.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
+    accessTokenSeconds = try variables.number(.accessTokenSeconds, in: 1...86_400)
+    poolSize = try variables.number(.poolSize, in: 1...1000)
+    isBehindPooler = try variables.isOn(.isBehindPooler)
+    maximumConnections = try variables.parsed(.maximumConnections, "a whole number from 1 to 1000000") {
+      Int($0, in: 1...1_000_000)
+    }
+    connectionsPerAddress = try variables.number(.connectionsPerAddress, in: 0...1_000_000)
+    drainSeconds = try variables.number(.drainSeconds, in: 0...300)
+    let proxies = "addresses and CIDR blocks, like 10.0.0.0/8,::1"
+    trustedProxies = try variables.parsed(.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
+    isThrottling = try variables.isOn(.isThrottling)
+    scrypt = try variables.value(.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
+    logsAllRequests = try variables.value(.logsRequests, "failures or all") { ["failures": false, "all": true][$0] }
+    logsAddresses = try variables.isOn(.logsAddresses)
+    let listening = "host:port, like 127.0.0.1:9464, or off"
+    metrics = try variables.parsed(.metrics, listening) { MetricsListening($0) } ?? .byDefault
+    allowsPrivateWebhooks = try variables.isOn(.allowsPrivateWebhooks)
+    mailWebhook = try Self.mailWebhook(variables, allowsPlainHTTP: allowsPrivateWebhooks)
+    trustedCertificates = try variables.text(.trustedCertificates)
+    apple = try Self.provider(Variable.apple, variables)
+    google = try Self.provider(Variable.google, variables)
+    appleGrants = try Self.appleGrants(variables)
+    apns = try Self.apns(variables)
+    fcm = try Self.fcm(variables)
+  }
+
+  private static func databaseURL(_ variables: Variables) throws -> String {
+    let form = "a libpq URI such as postgresql://user@host/muster"
+    let url = try variables.required(.databaseURL, hint: form)
+    // Not quoted: it may hold a password.
+    guard Database.Configuration(url: url).isWellFormed else {
+      throw Problem("\(Variable.databaseURL.name) must be \(form), and is not")
+    }
+    return url
+  }
+
+  /// Neither value is quoted: an address may hold a password, too.
+  private static func mailWebhook(_ variables: Variables, allowsPlainHTTP: Bool) throws -> MailWebhook? {
+    let secret = try variables.parsed(.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") { WebhookSecret($0) }
+    let form = "an https URL, or an http one with \(Variable.allowsPrivateWebhooks.name)=on"
+    let address = try variables.parsed(.mailWebhook, form) { text -> String? in
+      guard let url = URL(string: text), let scheme = url.scheme, url.host()?.isEmpty == false,
+        scheme == "https" || scheme == "http" && allowsPlainHTTP
+      else { return nil }
+      return text
+    }
+    guard let address else { return nil }
+    guard let secret else {
+      throw Problem("\(Variable.mailWebhookSecret.name) is not set: \(Variable.mailWebhook.name) needs it")
+    }
+    return MailWebhook(url: address, secret: secret)
+  }
+
+  private static func provider(_ provider: Variable.Provider, _ variables: Variables) throws
+    -> IdentityProvider.Settings
+  {
+    let clientIDs = (try variables.text(provider.clientIDs) ?? "").split(separator: ",")
+      .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    return IdentityProvider.Settings(clientIDs: clientIDs, keysURL: try variables.url(provider.keysURL))
+  }
+
+  private static func appleGrants(_ variables: Variables) throws -> AppleGrants.Settings? {
+    let (tokenURL, revokeURL) = (try variables.url(.appleTokenURL), try variables.url(.appleRevokeURL))
+    guard let apple = try variables.appleKey(Variable.appleKey) else { return nil }
+    return AppleGrants.Settings(
+      teamID: apple.teamID, keyID: apple.keyID, key: apple.key, tokenURL: tokenURL, revokeURL: revokeURL)
+  }
+
+  private static func apns(_ variables: Variables) throws -> APNsSender.Settings? {
+    let (production, sandbox) = (try variables.baseURL(.apnsURL), try variables.baseURL(.apnsSandboxURL))
+    guard let apple = try variables.appleKey(Variable.apnsKey) else { return nil }
+    return APNsSender.Settings(
+      teamID: apple.teamID, keyID: apple.keyID, key: apple.key, topic: try variables.text(.apnsTopic), url: production,
+      sandboxURL: sandbox)
+  }
+
+  private static func fcm(_ variables: Variables) throws -> FCMSender.Settings? {
+    let address = try variables.baseURL(.fcmURL)
+    let form = "the JSON of a service account's key, or the path of a file with it"
+    return try variables.parsed(.fcmServiceAccount, form) { given in
+      let text = given.hasPrefix("{") ? given : (try? String(contentsOfFile: given, encoding: .utf8))
+      return text.flatMap { FCMSender.Settings(serviceAccount: $0, url: address) }
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import Logging
+import NIOCore
+
+/// Stands first in a listener's pipeline: closes connections that the gate refuses before anything is set up for them,
+/// and pauses when the system has no more to give. Without it the first failure to accept would end the listener, and
+/// the next would be tried at once, for ever.
+final class ConnectionAcceptor: ChannelDuplexHandler {
+  typealias InboundIn = any Channel
+  typealias InboundOut = any Channel
+  typealias OutboundIn = Never
+  typealias OutboundOut = Never
+
+  private static let pause = TimeAmount.milliseconds(100)
+
+  private let gate: ConnectionGate
+  private let logger: Logger
+  private var isFailing = false
+  private var isPaused = false
+
+  init(gate: ConnectionGate, logger: Logger) {
+    self.gate = gate
+    self.logger = logger
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if isFailing {
+      isFailing = false
+      logger.notice("connections are accepted again")
+    }
+    let connection = unwrapInboundIn(data)
+    let address = connection.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
+    guard gate.enter(address) == nil else {
+      connection.close(promise: nil)
+      return
+    }
+    connection.closeFuture.whenComplete { [gate] _ in gate.leave(address) }
+    context.fireChannelRead(data)
+  }
+
+  func read(context: ChannelHandlerContext) {
+    if !isPaused { context.read() }
+  }
+
+  /// Most often the process, or the machine, has as many open files as it may. The listener itself is fine, or the
+  /// channel closes it after this.
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // A client that was gone before its turn is no reason to pause.
+    if (error as? IOError)?.errnoCode == ECONNABORTED { return }
+    gate.failures.increment(by: 1)
+    if !isFailing { logger.error("connections cannot be accepted", metadata: ["error": "\(error)"]) }
+    isFailing = true
+    guard !isPaused else { return }
+    isPaused = true
+    // It throws for a channel that is closed, and then there is nothing to pause.
+    try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+    let channel = context.channel
+    context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) { [self] in
+      isPaused = false
+      try? channel.syncOptions?.setOption(.autoRead, value: true)
+    }
+  }
+}

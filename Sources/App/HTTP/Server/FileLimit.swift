@@ -1,0 +1,29 @@
+import Foundation
+
+/// How many files and sockets this process may have open.
+public enum FileLimit {
+  /// More than any service needs; some libraries walk through all that could be open.
+  private static let highest: rlim_t = 1 << 20
+
+  #if canImport(Darwin)
+    private static let resource = RLIMIT_NOFILE
+  #else
+    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  #endif
+
+  static var current: Int {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return 256 }
+    return Int(clamping: limit.rlim_cur)
+  }
+
+  /// Raises the soft limit, which is often 1024, to the hard one. If the system refuses, it stays as it is.
+  public static func raise() {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return }
+    let target = min(limit.rlim_max, highest)
+    guard limit.rlim_cur < target else { return }
+    limit.rlim_cur = target
+    _ = setrlimit(resource, &limit)
+  }
+}

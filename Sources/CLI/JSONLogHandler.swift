@@ -1,0 +1,72 @@
+import Foundation
+import Logging
+
+/// One JSON object a line: `time`, `level`, `process`, `message` and the metadata. Numbers are numbers.
+struct JSONLogHandler: LogHandler {
+  let process: String
+  var metadata = Logger.Metadata()
+  var logLevel = Logger.Level.info
+
+  init(process: String) {
+    self.process = process
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    var fields = metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { Field($0) }
+    if let error = event.error { fields["error"] = .text("\(error)") }
+    fields["time"] = .text(Date().ISO8601Format(.iso8601WithTimeZone(includingFractionalSeconds: true)))
+    fields["level"] = .text(event.level.rawValue)
+    fields["process"] = .text(process)
+    fields["message"] = .text("\(event.message)")
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let line = try? encoder.encode(fields) else { return }
+    Self.write(String(decoding: line, as: UTF8.self) + "\n")
+  }
+
+  /// One write for a line: lines of several threads do not mix.
+  static func write(_ line: String) {
+    Data(line.utf8).withUnsafeBytes { bytes in _ = Foundation.write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
+  }
+}
+
+private enum Field: Encodable {
+  case text(String)
+  case integer(Int64)
+  case fraction(Double)
+  case flag(Bool)
+  case list([Field])
+  case object([String: Field])
+
+  init(_ value: Logger.MetadataValue) {
+    switch value {
+    case .string(let text): self = .text(text)
+    case .array(let values): self = .list(values.map { Field($0) })
+    case .dictionary(let values): self = .object(values.mapValues { Field($0) })
+    case .stringConvertible(let value):
+      switch value {
+      case let number as any BinaryInteger: self = .integer(Int64(clamping: number))
+      case let number as Double where number.isFinite: self = .fraction(number)
+      case let flag as Bool: self = .flag(flag)
+      default: self = .text("\(value)")
+      }
+    }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .text(let value): try container.encode(value)
+    case .integer(let value): try container.encode(value)
+    case .fraction(let value): try container.encode(value)
+    case .flag(let value): try container.encode(value)
+    case .list(let values): try container.encode(values)
+    case .object(let values): try container.encode(values)
+    }
+  }
+}

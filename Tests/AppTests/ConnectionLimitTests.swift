@@ -1,0 +1,117 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import App
+
+/// How many connections may be open, and what happens to the next one.
+@Suite struct ConnectionLimitTests {
+  private let live = "GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n"
+
+  /// A connection that was answered and stays open.
+  private func open(_ app: TestApp) async throws -> RawConnection {
+    let connection = try await RawConnection(to: app)
+    try await connection.send(live)
+    #expect(try await connection.answer().status == 200)
+    return connection
+  }
+
+  /// What comes of a connection beyond a limit.
+  private func expectRefusal(_ app: TestApp, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let connection = try await RawConnection(to: app)
+    // It may be closed before this is sent.
+    _ = try? await connection.send(live)
+    #expect(try await connection.rest().isEmpty, sourceLocation: sourceLocation)
+  }
+
+  private func metrics(_ app: TestApp) -> String {
+    var text = MetricsText()
+    app.dependencies.metrics.write(to: &text)
+    return text.text
+  }
+
+  @Test(arguments: [("MUSTER_MAX_CONNECTIONS", "total"), ("MUSTER_CONNECTIONS_PER_ADDRESS", "address")])
+  func `the newest connection beyond a limit is closed at once, and others go on`(
+    variable: String, label: String
+  ) async throws {
+    try await TestApp.run([variable: "3"]) { app in
+      let connections = [try await open(app), try await open(app), try await open(app)]
+      try await expectRefusal(app)
+      try await expectRefusal(app)
+      #expect(metrics(app).contains("muster_connections_refused_total{limit=\"\(label)\"} 2\n"))
+      #expect(metrics(app).contains("muster_connections 3\n"))
+      for connection in connections {
+        try await connection.send(live)
+        #expect(try await connection.answer().status == 200)
+      }
+      // One that ends makes room.
+      try await connections[0].finishSending()
+      #expect(try await connections[0].rest().isEmpty)
+      try await eventually { metrics(app).contains("muster_connections 2\n") }
+      _ = try await open(app)
+    }
+  }
+
+  @Test func `trusted proxies may have as many connections as they like, and so may all if there is no limit`()
+    async throws
+  {
+    for environment in [
+      ["MUSTER_CONNECTIONS_PER_ADDRESS": "1", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"],
+      ["MUSTER_CONNECTIONS_PER_ADDRESS": "0"],
+    ] {
+      try await TestApp.run(environment) { app in
+        let connections = [try await open(app), try await open(app)]
+        #expect(connections.count == 2)
+      }
+    }
+  }
+
+  @Test func `an IPv6 network counts as one address, and each leaves as it entered`() throws {
+    let gate = ConnectionGate(limit: 100, limitPerAddress: 2, metrics: MetricsRegistry())
+    let addresses = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"].map { IPAddress($0) }
+    #expect(addresses.map { gate.enter($0) } == [nil, nil, .address, nil])
+    gate.leave(addresses[1])
+    #expect(gate.enter(addresses[2]) == nil)
+    #expect(gate.open == 3)
+    // Without an address, such as on a Unix socket, only the sum counts.
+    for _ in 1...5 { #expect(gate.enter(nil) == nil) }
+  }
+
+  @Test func `the limit leaves files for the database, however low it is`() {
+    for files in [64, 256, 1024, 65_536] {
+      let limit = ConnectionGate.limit(files: files, pool: 16)
+      #expect(limit >= files / 4 && limit < files)
+      if files >= 1024 { #expect(files - limit > 2 * 16 + 16) }
+    }
+  }
+
+  @Test func `a process without files left waits for some, and then goes on`() async throws {
+    try await TestApp.run { app in
+      let more = ["MUSTER_MAX_CONNECTIONS": "10000", "MUSTER_METRICS_LISTEN": "127.0.0.1:0"]
+      let command = "ulimit -n 90 && exec '\(Program.path("muster"))' serve --port 0"
+      let program = try await Program(
+        "/bin/sh", ["-c", command], environment: TestApp.environment(app.databaseURL).merging(more) { $1 })
+      defer { program.signal(SIGKILL) }
+      let service = try await app.served(by: program)
+      try await program.waitForOutput("/metrics")
+      let metrics = try #require(program.standardError.firstMatch(of: /(http:\/\/127\.0\.0\.1:\d+)\/metrics/)?.1)
+      let start = ContinuousClock.now
+      var connections: [RawConnection] = []
+      for _ in 1...120 { connections.append(try await RawConnection(to: service)) }
+      try await program.waitForOutput("connections cannot be accepted")
+      connections = []
+      try await eventually(within: .seconds(30)) {
+        (try? await service.sendRaw("GET", "/health/ready").status) == 200
+      }
+      #expect(program.standardError.contains("connections are accepted again"))
+      // Without a pause, it would have tried some hundred thousand times a second.
+      let other = TestApp(url: String(metrics), databaseURL: app.databaseURL, dependencies: app.dependencies)
+      let scraped = try await other.send("GET", "/metrics").body
+      let failures = try #require(scraped.firstMatch(of: /\nmuster_accept_failures_total (\d+)\n/)?.1)
+      let seconds = max(1, (ContinuousClock.now - start) / .seconds(1))
+      #expect((1.0..<100 * seconds).contains(try #require(Double(failures))))
+      program.signal(SIGTERM)
+      #expect(try await program.exitStatus() == 0)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Logging
+import Postgres
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// What load balancers see of a process, from its start to its end.
+@Suite struct ShutdownTests {
+  @Test func `readiness is answered although the database does not answer`() async throws {
+    try await TestApp.run { app in
+      #expect(try await app.send("GET", "/health/ready").status == 200)
+      try await app.database.transaction { transaction in
+        try await transaction.rows("LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE")
+        let start = ContinuousClock.now
+        let answer = try await app.send("GET", "/health/ready")
+        #expect(answer.status == 503)
+        #expect(answer.problem == "database-unavailable")
+        // A second is meant; a statement's own limit is ten.
+        #expect(ContinuousClock.now - start < .seconds(6))
+      }
+      #expect(try await app.send("GET", "/health/ready").status == 200)
+    }
+  }
+
+  @Test func `a process that is told to stop is unready first, and goes on serving while it drains`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.takeMails()
+      let process = try await ServiceProcess(of: app, ["MUSTER_DRAIN_SECONDS": "300"])
+      defer { process.program.signal(SIGKILL) }
+      #expect(try await process.app.sendRaw("GET", "/health/ready").status == 200)
+      process.program.signal(SIGTERM)
+      try await process.program.waitForOutput(#""message":"stopping""#)
+      let unready = try await process.app.sendRaw("GET", "/health/ready")
+      #expect(unready.status == 503)
+      #expect(unready.problem == "stopping")
+      // On connections that were made since.
+      #expect(try await process.app.sendRaw("GET", "/health/live").status == 200)
+      #expect(try await process.app.sendRaw("GET", "/api/v1/users/me", token: ana.accessToken).status == 200)
+    }
+  }
+
+  @Test func `after the drain a process ends in order`() async throws {
+    try await TestApp.run { app in
+      try await ServiceProcess.run(of: app, ["MUSTER_DRAIN_SECONDS": "1"]) { service in
+        let answer = try await service.send("GET", "/health/ready")
+        #expect(answer.status == 200)
+      }
+    }
+  }
+
+  @Test func `a request that is cut off when the process stops is no failure of ours`() async throws {
+    let log = CapturedLog()
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.takeMails()
+      let configuration = try await MusterConfiguration.load(
+        environment: TestApp.environment(app.databaseURL), file: nil)
+      let dependencies = try await Dependencies(
+        configuration, name: "stopped", logger: log.logger(), endedSessionsAge: .seconds(5))
+      let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+      let service = makeService(dependencies, host: "127.0.0.1", port: 0) { port in _ = continuation.yield(port) }
+      let running = Task { try await service.run() }
+      var iterator = ports.makeAsyncIterator()
+      let port = try #require(await iterator.next())
+      let stopped = TestApp(
+        url: "http://127.0.0.1:\(port)", databaseURL: app.databaseURL, dependencies: dependencies)
+      try await app.database.transaction { transaction in
+        try await transaction.rows("SELECT FROM users FOR UPDATE")
+        let request = Task {
+          try? await stopped.sendRaw(
+            "PATCH", "/api/v1/users/me", body: Array(#"{"displayName": "Ana"}"#.utf8), token: ana.accessToken)
+        }
+        try await app.waitForLocks(1)
+        // As a service group does with what is still at work after its time.
+        running.cancel()
+        _ = await running.result
+        _ = await request.value
+      }
+      await dependencies.close()
+      let lines = log.lines.filter { $0.message == "request" }
+      #expect(lines.map { "\($0.metadata["status"] ?? "")" } == ["503"])
+      #expect(lines.map { "\($0.metadata["problem"] ?? "")" } == ["stopping"])
+      #expect(log.lines.allSatisfy { $0.level < .error }, "\(log.text)")
+    }
+  }
+}
