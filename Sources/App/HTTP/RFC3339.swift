@@ -1,8 +1,10 @@
 import Postgres
 
 extension Timestamp {
-  /// In UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, six digits more.
+  /// In UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, six digits more. RFC 3339 has no form for
+  /// a time before the year 1, which becomes the year's beginning.
   func rfc3339(microseconds showsMicroseconds: Bool = false) -> String {
+    let microseconds = max(microseconds, Self.years1To9999.lowerBound)
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
     let (days, time) = seconds.floorDivided(by: 86_400)
     let (year, month, day) = Self.civil(fromDays: days)
@@ -120,7 +122,7 @@ extension Timestamp {
 
 extension Int64 {
   fileprivate func floorDivided(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-    let remainder = (self % divisor + divisor) % divisor
-    return ((self - remainder) / divisor, remainder)
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
   }
 }
