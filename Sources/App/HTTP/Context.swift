@@ -70,7 +70,8 @@ struct SignedIn: RouterMiddleware {
     try endedSessions.check(caller.session)
     context.caller = caller
     guard let uploads, request.method == .put else {
-      return try await next(try await whole(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)
+      return try await next(
+        try await whole(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)
     }
     return try await uploads.hold(for: caller.user) {
       try await next(

@@ -161,7 +161,8 @@ private struct Parser {
       position += 1
       switch byte {
       case UInt8(ascii: "\""): return try text(unescaped[...])
-      case UInt8(ascii: "\\"): unescaped.append(contentsOf: UTF8.encode(try escape()) ?? UTF8.encodedReplacementCharacter)
+      case UInt8(ascii: "\\"):
+        unescaped.append(contentsOf: UTF8.encode(try escape()) ?? UTF8.encodedReplacementCharacter)
       case 0..<0x20: throw malformed("a control character stands in a string")
       default: unescaped.append(byte)
       }
