@@ -55,7 +55,7 @@ import Testing
   @Test func `an upload that takes too long is cut, however steadily it comes`() async throws {
     var limits = ConnectionLimits()
     limits.uploadSeconds = 1
-    try await TestApp.run(limits: limits) { [limits] app in
+    try await TestApp.run(limits: limits) { app in
       let ana = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
       try await connection.send(head(ana, length: 2_000_000))
@@ -65,7 +65,6 @@ import Testing
       let text = try await connection.rest(within: 15)
       #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 4"), "\(text)")
       #expect(try await sent < 1000)
-      #expect(limits.bytesPerSecond < 50_000)
       _ = try await ana.show(Sample.png())
     }
   }
