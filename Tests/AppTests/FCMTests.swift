@@ -68,7 +68,7 @@ import Testing
       #expect(message.keys == ["token", "notification", "data", "android"])
       #expect(message["token"].string == device.token)
       #expect(message["notification"] == .object(["body": .string("“Picnic” has changed: time, note.")]))
-      let data: [String: JSON] = [
+      let data: JSON.Object = [
         "notificationId": .string(push.id), "type": .string("event-updated"), "eventId": .string(push.subject),
         "changes": .string("startTime,note"),
       ]

@@ -266,7 +266,7 @@ private struct Tree: JSONWritable {
     default:
       .object(
         (0..<Int.random(in: 0...4, using: &random)).reduce(into: [:]) { members, _ in
-          members[string(&random)] = tree(depth: depth + 1, &random)
+          _ = members.insert(tree(depth: depth + 1, &random), forKey: string(&random))
         })
     }
   }
@@ -383,6 +383,11 @@ private struct Tree: JSONWritable {
   @Test func `a time cut off after any character is refused`() {
     let text = "2026-05-01T18:00:00.123456+02:00"
     for length in 0..<text.count { #expect(Timestamp(rfc3339: String(text.prefix(length))) == nil) }
+  }
+
+  @Test func `a time that RFC 3339 has no form for has the nearest one`() {
+    #expect(Timestamp(microseconds: .min).rfc3339(microseconds: true) == "0000-01-01T00:00:00.000000Z")
+    #expect(Timestamp(microseconds: .max).rfc3339().hasSuffix("Z"))
   }
 
   @Test func `the years 0000 and 9999 are the first and the last`() throws {

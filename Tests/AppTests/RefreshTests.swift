@@ -36,6 +36,37 @@ import Testing
     }
   }
 
+  @Test func `a token with numbers that none has is refused, and so is one of a damaged row`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let (session, keys) = (try ana.session, app.dependencies.refreshTokenKeys)
+      func token(_ counter: Int, _ branch: Int = 0) throws -> String {
+        try RefreshToken(session: session, counter: counter, branch: branch, kid: keys.signing.kid).signed(with: keys)
+      }
+      for (counter, branch) in [(Int.max, 0), (.max, -1), (.min, 0), (-1, 0), (0, -1), (0, Int(Int32.max))] {
+        let answer = try await refresh(app, try token(counter, branch))
+        #expect(answer.status == 401 && answer.problem == "session-ended", "\(counter), \(branch): \(answer.body)")
+      }
+      // None of these was a theft: the session goes on, up to the last number that it can have.
+      let last = try await refresh(app, try token(.max - 1))
+      #expect(last.status == 200)
+      let beyond = try await refresh(app, try #require(last.json["refreshToken"].string))
+      #expect(beyond.status == 401 && beyond.problem == "session-ended")
+
+      for (column, value) in [("branch", Int(Int32.max)), ("counter", Int.min), ("counter", -1), ("branch", -1)] {
+        try await app.database.execute(
+          """
+          UPDATE sessions
+          SET counter = 5, branch = 0, parent_branch = 0, rotated_at = rotated_at - interval '11 seconds'
+          WHERE id = \(session)
+          """)
+        try await app.database.execute("UPDATE sessions SET \(unescaped: column) = \(value) WHERE id = \(session)")
+        let answer = try await refresh(app, try token(4))
+        #expect(answer.status == 401 && answer.problem == "session-ended", "\(column): \(answer.body)")
+      }
+    }
+  }
+
   @Test func `parallel refreshes get one refresh token, and access tokens of their own that work`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

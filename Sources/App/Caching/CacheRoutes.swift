@@ -30,7 +30,7 @@ struct CacheRoutes {
     guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }
     var verdicts = claims.map { name, claim in
       // A collection that this server does not know cannot be called fresh.
-      let collection = Collection.named[name]
+      let collection = name.isASCII ? Collection.named[name] : nil
       let stamp = collection.flatMap { stamps[$0] }
       let isFresh = stamp.map { claim.isFresh(at: $0, now: now) } ?? false
       return Verdict(name: name, collection: collection, isFresh: isFresh, stamp: stamp)
@@ -61,7 +61,7 @@ struct CacheRoutes {
 
   /// The flat map or the one inside `timestamps`; nothing asks for everything.
   private static func claims(_ json: JSON?) throws -> [(name: String, claim: Stamps.Claim)] {
-    var members: [String: JSON] = [:]
+    var members: JSON.Object = [:]
     if let json {
       guard case .object(let outer) = json else {
         throw AppError(.malformed, "malformed-body", "The body must be a JSON object, and is \(json.kind).")
@@ -71,7 +71,7 @@ struct CacheRoutes {
     }
     if members.isEmpty { return Collection.allCases.map { ($0.rawValue, .none) } }
     var errors: [FieldError] = []
-    let claims = members.sorted { $0.key < $1.key }.map { name, value -> (String, Stamps.Claim) in
+    let claims = members.map { name, value -> (String, Stamps.Claim) in
       switch value {
       case .null: return (name, .none)
       case .string(let text):

@@ -23,6 +23,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   /// What the client is in the middle of sending, and how far behind it is.
   private var sending = Sending.head
   private var upload: Lag
+  private var bodyDeadline = NIODeadline.distantFuture
   private var request: HTTPRequestHead?
   private var received = 0
   private var hasSpoken = false
@@ -66,6 +67,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     case .head(let head):
       sending = .body
       upload.reset()
+      bodyDeadline = .now() + .init(seconds: limits.uploadSeconds)
       request = head
       received = 0
       unanswered += 1
@@ -181,7 +183,9 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   // MARK: The timer
 
   /// Short enough that no deadline begins and passes between two looks.
-  private var tick: TimeAmount { .init(seconds: min(limits.headSeconds, limits.bodyGrace, limits.idleSeconds)) }
+  private var tick: TimeAmount {
+    .init(seconds: min(limits.headSeconds, limits.bodyGrace, limits.uploadSeconds, limits.idleSeconds))
+  }
 
   private func arm(_ context: ChannelHandlerContext, at deadline: NIODeadline) {
     timer?.cancel()
@@ -215,7 +219,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   }
 
   private func nextDeadline(after now: NIODeadline) -> NIODeadline {
-    var due = closeBy
+    var due = sending == .body ? min(closeBy, bodyDeadline) : closeBy
     if upload.isRunning {
       let limit = sending == .head ? limits.headSeconds : limits.bodyGrace
       due = min(due, now + .init(seconds: limit - upload.seconds))

@@ -71,26 +71,38 @@ private final class Admission: Sendable {
 struct SignedIn: RouterMiddleware {
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
-  /// In bytes; and what is said of larger ones.
-  var maximumBody = Request.maximumBody
-  var tooLarge = AppError.bodyTooLarge
+  /// Where a PUT brings a picture.
+  var uploads: Uploads?
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
   ) async throws -> Response {
     guard let token = request.bearerToken else { throw AppError.noToken }
-    var request = request
     let caller = try await accessTokens.verify(token)
     context.admit(caller)
     try endedSessions.check(caller)
-    if request.hasBody {
-      // It may trickle in for minutes. Neither a session that ends meanwhile may act, nor a token that expires: the end of
-      // its session may be forgotten.
-      request.body = RequestBody(buffer: try await request.bytes(upTo: maximumBody, else: tooLarge))
-      guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
-      try endedSessions.check(caller)
+    guard let uploads, request.method == .put else {
+      return try await next(
+        try await whole(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)
     }
-    return try await next(request, context)
+    return try await uploads.hold(for: caller.user) {
+      try await next(
+        try await whole(request, of: caller, upTo: Picture.maximumLength, else: .pictureTooLarge), context)
+    }
+  }
+
+  /// The request once its body is there, if the session still goes on by then.
+  private func whole(
+    _ request: Request, of caller: AccessTokens.Caller, upTo limit: Int, else refusal: AppError
+  ) async throws -> Request {
+    guard request.hasBody else { return request }
+    var request = request
+    // It may trickle in for minutes: a session that ends meanwhile does nothing more, nor does a token that expires,
+    // whose session's end may be forgotten.
+    request.body = RequestBody(buffer: try await request.bytes(upTo: limit, else: refusal))
+    guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
+    try endedSessions.check(caller)
+    return request
   }
 }
 
@@ -227,7 +239,7 @@ struct QueryFields {
   /// One of a few words; nil if it is absent.
   mutating func word<Word: RawRepresentable>(_ name: String, of words: [Word]) -> Word? where Word.RawValue == String {
     guard let text = parameters[Substring(name)] else { return nil }
-    let word = words.first { $0.rawValue == text }
+    let word = words.first { $0.rawValue.hasSameBytes(as: String(text)) }
     if word == nil {
       let known = words.map(\.rawValue).joined(separator: ", ")
       errors.append(FieldError(field: name, message: "must be one of \(known)"))

@@ -8,11 +8,11 @@ import Postgres
 ///       Draft(title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)))
 ///     }
 struct Fields {
-  private let members: [String: JSON]
+  private let members: JSON.Object
   private let prefix: String
   private(set) var errors: [FieldError] = []
 
-  private init(_ members: [String: JSON], prefix: String = "") {
+  private init(_ members: JSON.Object, prefix: String = "") {
     self.members = members
     self.prefix = prefix
   }
@@ -56,7 +56,7 @@ struct Fields {
 
   /// Notes every member that is none of these.
   mutating func allow(only names: [String], _ message: String) {
-    for name in members.keys.sorted() where !names.contains(name) { note(name, message) }
+    for (name, _) in members where !names.contains(where: { $0.hasSameBytes(as: name) }) { note(name, message) }
   }
 
   func hasError(in names: String...) -> Bool {
@@ -121,43 +121,6 @@ extension Fields.Rule {
   }
 }
 
-extension Fields.Rule where Value == String {
-  /// Text of so many characters (Unicode scalars), spaces around it not counted and cut off.
-  static func text(_ length: ClosedRange<Int>) -> Self {
-    Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let raw) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
-      let text = raw.trimmingCharacters(in: .whitespacesAndNewlines).precomposedStringWithCanonicalMapping
-      guard length.contains(text.unicodeScalars.count) else {
-        let bound = length.lowerBound == 0 ? "at most" : "\(length.lowerBound) to"
-        throw Fields.Broken("must have \(bound) \(length.upperBound) characters")
-      }
-      return text
-    }
-  }
-}
-
-extension Fields.Rule where Value == String {
-  /// Text without line breaks and other control characters: a name, for one, which mails and notifications quote.
-  static func line(_ length: ClosedRange<Int>) -> Self {
-    text(length).and("must be a single line, without control characters") {
-      $0.unicodeScalars.allSatisfy {
-        ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
-      }
-    }
-  }
-
-  /// Text whose every byte counts: neither trimmed nor normalized.
-  static func opaque(_ length: ClosedRange<Int>) -> Self {
-    Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
-      guard length.contains(text.utf8.count) else {
-        throw Fields.Broken("must have \(length.lowerBound) to \(length.upperBound) bytes")
-      }
-      return text
-    }
-  }
-}
-
 extension Fields.Rule where Value == Bool {
   static var flag: Self {
     Self(placeholder: false) { json throws(Fields.Broken) in
@@ -167,11 +130,16 @@ extension Fields.Rule where Value == Bool {
   }
 }
 
+extension Fields.Rule {
+  /// In digits. Longer ones cost more to read than they are worth.
+  fileprivate static var longestNumber: Int { 64 }
+}
+
 extension Fields.Rule where Value == Int {
   static func integer(_ range: ClosedRange<Int>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
       guard case .number(let digits) = json else { throw Fields.Broken("must be a number, not \(json.kind)") }
-      guard let number = Int(digits), range.contains(number) else {
+      guard digits.utf8.count <= Self.longestNumber, let number = Int(digits), range.contains(number) else {
         throw Fields.Broken("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number
@@ -183,7 +151,7 @@ extension Fields.Rule where Value == Double {
   static func number(_ range: ClosedRange<Double>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
       guard case .number(let digits) = json else { throw Fields.Broken("must be a number, not \(json.kind)") }
-      guard let number = Double(digits), range.contains(number) else {
+      guard digits.utf8.count <= Self.longestNumber, let number = Double(digits), range.contains(number) else {
         throw Fields.Broken("must be a number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number
@@ -236,7 +204,8 @@ extension Fields.Rule {
   /// One of the words of an enumeration.
   static func word(of words: [Value]) -> Self where Value: RawRepresentable & Sendable, Value.RawValue == String {
     Self(placeholder: words[0]) { json throws(Fields.Broken) in
-      guard case .string(let text) = json, let word = words.first(where: { $0.rawValue == text }) else {
+      guard case .string(let text) = json, let word = words.first(where: { $0.rawValue.hasSameBytes(as: text) })
+      else {
         throw Fields.Broken("must be one of " + words.map(\.rawValue).joined(separator: ", "))
       }
       return word

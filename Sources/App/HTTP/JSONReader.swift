@@ -3,14 +3,14 @@
 /// Read by a parser of our own, because the general decoders do not refuse what must be refused: nesting deeper than 32
 /// (Foundation's dies of a full stack at some 160), keys that occur twice (readers disagree which one counts), and
 /// U+0000 (PostgreSQL's text cannot hold it).
-indirect enum JSON: Equatable, Sendable {
+enum JSON: Sendable {
   case null
   case bool(Bool)
   /// As written.
   case number(String)
   case string(String)
   case array([JSON])
-  case object([String: JSON])
+  case object(Object)
 
   static let maximumDepth = 32
 
@@ -52,7 +52,7 @@ private struct Parser {
   }
 
   private func malformed(_ what: String) -> JSON.Malformed {
-    JSON.Malformed(message: "The body is not JSON as we take it: \(what), at byte \(position).")
+    JSON.Malformed(message: "Invalid JSON: \(what), at byte \(position).")
   }
 
   private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
@@ -95,9 +95,9 @@ private struct Parser {
     return value
   }
 
-  private mutating func object(depth: Int) throws(JSON.Malformed) -> [String: JSON] {
+  private mutating func object(depth: Int) throws(JSON.Malformed) -> JSON.Object {
     position += 1
-    var members: [String: JSON] = [:]
+    var members: JSON.Object = [:]
     skipSpace()
     if take("}") { return members }
     repeat {
@@ -107,9 +107,7 @@ private struct Parser {
       skipSpace()
       guard take(":") else { throw malformed("a colon is missing") }
       let value = try value(depth: depth)
-      guard members.updateValue(value, forKey: key) == nil else {
-        throw malformed("a key occurs twice in one object")
-      }
+      guard members.insert(value, forKey: key) else { throw malformed("a key occurs twice in one object") }
       skipSpace()
     } while take(",")
     guard take("}") else { throw malformed("a closing brace is missing") }
@@ -163,7 +161,8 @@ private struct Parser {
       position += 1
       switch byte {
       case UInt8(ascii: "\""): return try text(unescaped[...])
-      case UInt8(ascii: "\\"): unescaped += Array(String(try escape()).utf8)
+      case UInt8(ascii: "\\"):
+        unescaped.append(contentsOf: UTF8.encode(try escape()) ?? UTF8.encodedReplacementCharacter)
       case 0..<0x20: throw malformed("a control character stands in a string")
       default: unescaped.append(byte)
       }
@@ -207,10 +206,16 @@ private struct Parser {
   }
 
   private mutating func hexadecimal() throws(JSON.Malformed) -> UInt16 {
-    let digits = bytes[min(position, bytes.count)..<min(position + 4, bytes.count)]
-    guard digits.count == 4, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
-      let code = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
-    else { throw malformed("an escape is malformed") }
+    guard bytes.count - position >= 4 else { throw malformed("an escape is malformed") }
+    var code: UInt16 = 0
+    for byte in bytes[position..<position + 4] {
+      switch byte {
+      case 0x30...0x39: code = code << 4 | UInt16(byte - 0x30)
+      case 0x41...0x46: code = code << 4 | UInt16(byte - 0x37)
+      case 0x61...0x66: code = code << 4 | UInt16(byte - 0x57)
+      default: throw malformed("an escape is malformed")
+      }
+    }
     position += 4
     return code
   }

@@ -1,8 +1,10 @@
 import Postgres
 
 extension Timestamp {
-  /// In UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, six digits more.
+  /// In UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, six digits more. RFC 3339 has no form for
+  /// a time before the year 0, which becomes the beginning of that year.
   func rfc3339(microseconds showsMicroseconds: Bool = false) -> String {
+    let microseconds = max(microseconds, Self.year0)
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
     let (days, time) = seconds.floorDivided(by: 86_400)
     let (year, month, day) = Self.civil(fromDays: days)
@@ -87,6 +89,8 @@ extension Timestamp {
   /// The microseconds that RFC 3339 has words for; PostgreSQL has room for them, too.
   static let years1To9999: ClosedRange<Int64> = -62_135_596_800_000_000...253_402_300_799_999_999
 
+  private static let year0: Int64 = -62_167_219_200_000_000
+
   init?(rfc3339 text: String) {
     var digits = 0
     self.init(rfc3339: text, fractionDigits: &digits)
@@ -120,7 +124,7 @@ extension Timestamp {
 
 extension Int64 {
   fileprivate func floorDivided(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-    let remainder = (self % divisor + divisor) % divisor
-    return ((self - remainder) / divisor, remainder)
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
   }
 }

@@ -51,10 +51,8 @@ private func buildRoutes(
   InboxRoutes(dependencies).add(to: signedIn)
   DeviceRoutes(dependencies).add(to: signedIn)
   StreamRoutes(streams).add(to: signedIn)
-  onlySignedIn.maximumBody = Picture.maximumLength
-  onlySignedIn.tooLarge = .pictureTooLarge
-  PictureRoutes(dependencies).add(
-    to: open.group().add(middleware: Uploads()).add(middleware: onlySignedIn), root: router)
+  onlySignedIn.uploads = Uploads()
+  PictureRoutes(dependencies).add(to: open.group().add(middleware: onlySignedIn), root: router)
   return router
 }
 

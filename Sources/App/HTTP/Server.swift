@@ -19,6 +19,8 @@ public struct ConnectionLimits: Sendable {
   public var bodyGrace = 10.0
   /// The least speed of a request's body, and of a client taking in responses.
   public var bytesPerSecond = 1024.0
+  /// For a whole body, however fast it comes: the largest takes 23 KiB/s.
+  public var uploadSeconds = 90.0
   /// For a kept-alive connection between requests.
   public var idleSeconds = 75.0
   /// For requests still running when the server is told to stop.
@@ -156,7 +158,7 @@ private struct LimitedHTTP1Channel: ServerChildChannel {
     http1.setup(channel: channel, logger: logger).flatMapThrowing { value in
       let pipeline = channel.pipeline.syncOperations
       let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-      try pipeline.addHandler(ConnectionDeadlines(limits: limits), position: .after(decoder))
+      try pipeline.addHandlers([RequestHeads(), ConnectionDeadlines(limits: limits)], position: .after(decoder))
       // What a slow reader leaves must wait in our buffer, where its pace is seen, not in megabytes of the kernel's.
       try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
       return value

@@ -174,7 +174,7 @@ extension FCMSender.Settings {
       ByteBuffer(
         string: "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(assertion)"))
     let answer = try await client.answer(to: request, within: .seconds(5))
-    var members: [String: JSON] = [:]
+    var members: JSON.Object = [:]
     if case .object(let object) = answer.json { members = object }
     guard answer.status == 200 else {
       let word = OutgoingAnswer.word(members["error"]).map { " \($0)" } ?? ""

@@ -119,7 +119,7 @@ extension Notice {
   static func merged(_ updates: [JSONDocument]) -> JSONDocument? {
     let words = Dictionary(uniqueKeysWithValues: Event.Plan.parts.map { ($0.field, $0.word) })
     var changes: [(field: String, word: String)] = []
-    var newest: [String: JSON] = [:]
+    var newest: JSON.Object = [:]
     for update in updates {
       guard case .object(let members)? = try? JSON(parsing: update.text.utf8),
         case .array(let fields)? = members["changes"]

@@ -76,6 +76,8 @@ public final class AccessTokens: Sendable {
 
   /// - Throws: ``AppError`` with the slug `token-expired` (refresh) or `invalid-token`.
   func verify(_ token: String, now: Timestamp = .now()) async throws -> Caller {
+    // Else hashing it could take long, and all other requests wait for the lock.
+    guard token.isASCII else { throw AppError.invalidToken }
     if let caller = known.withLock({ $0[token] }) {
       guard caller.isValid(at: now) else {
         known.withLock { $0[token] = nil }
@@ -95,9 +97,10 @@ public final class AccessTokens: Sendable {
   private func verifySignature(_ token: String, now: Timestamp) async throws -> Caller {
     // The library takes any key of its own for a token whose header says nothing useful.
     guard let head = Data(base64URL: String(token.prefix { $0 != "." })),
-      case .object(let header) = try? JSON(parsing: head),
+      // Nor does it read a member that is not here.
+      case .object(let header) = try? JSON(parsing: head), header.count == 3,
       header["alg"] == .string("HS256"), header["typ"] == .string("at+jwt"),
-      case .string(let kid) = header["kid"], kids.contains(kid)
+      case .string(let kid) = header["kid"], kid.isASCII, kids.contains(kid)
     else { throw AppError.invalidToken }
     let claims: AccessClaims
     do {

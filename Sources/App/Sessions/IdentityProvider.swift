@@ -70,7 +70,7 @@ struct IdentityProvider: Sendable {
   private func claims(of token: String) async throws -> IdentityClaims {
     // The library takes any key of its own for a token whose header says nothing useful.
     guard let header = Self.part(0, of: token), header["alg"] == .string("RS256"), header["crit"] == nil,
-      case .string(let id) = header["kid"]
+      case .string(let id) = header["kid"], header.allSatisfy({ $0.key.isASCII && $0.value.isASCIIString })
     else { throw Refusal(reason: "its header is not one of RS256 with a key's id") }
     guard let known = try await keys.verifying(id) else { throw Refusal(reason: "the provider has no such key") }
     do {
@@ -104,7 +104,7 @@ struct IdentityProvider: Sendable {
   private static func matches(_ claim: String?, _ given: String?) -> Bool {
     guard let claim, let given else { return claim == nil && given == nil }
     let digest = SHA256.hash(data: Data(given.utf8)).map { String(format: "%02x", $0) }.joined()
-    return claim == given || claim == digest
+    return claim.hasSameBytes(as: given) || claim.hasSameBytes(as: digest)
   }
 
   // What we cannot keep is as good as absent.
@@ -115,12 +115,20 @@ struct IdentityProvider: Sendable {
   }
 
   /// A part of a token that nobody has verified yet.
-  static func part(_ index: Int, of token: String) -> [String: JSON]? {
+  static func part(_ index: Int, of token: String) -> JSON.Object? {
+    guard token.isASCII else { return nil }
     let parts = token.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, let bytes = Data(base64URL: String(parts[index])),
       case .object(let members) = try? JSON(parsing: bytes)
     else { return nil }
     return members
+  }
+}
+
+extension JSON {
+  fileprivate var isASCIIString: Bool {
+    if case .string(let text) = self { return text.isASCII }
+    return false
   }
 }
 
@@ -177,7 +185,9 @@ public struct IdentityProviders: Service {
   /// Verifies a token of whichever provider says that it made it.
   func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
     guard case .string(let issuer) = IdentityProvider.part(1, of: token.text)?["iss"],
-      let provider = all.first(where: { IdentityProvider.issuers(of: $0.name).contains(issuer) })
+      let provider = all.first(where: {
+        IdentityProvider.issuers(of: $0.name).contains { $0.hasSameBytes(as: issuer) }
+      })
     else { throw AppError.invalidIdentityToken }
     return try await provider.verify(token, logger: logger)
   }

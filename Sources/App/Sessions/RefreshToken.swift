@@ -31,6 +31,10 @@ struct RefreshToken: Equatable, Sendable {
     self.kid = kid
   }
 
+  /// Beyond these nothing follows, and none was ever given out.
+  static let counters = 0..<Int.max
+  static let branches = 0..<Int(Int32.max)
+
   /// Nil unless one of the keys has signed it.
   init?(_ text: String, keys: SigningKeys) {
     guard let (kid, content) = keys.read(text, Self.label), content.count == 28 else { return nil }
@@ -42,5 +46,6 @@ struct RefreshToken: Equatable, Sendable {
         Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 24, as: Int32.self)))
       )
     }
+    guard Self.counters.contains(counter), Self.branches.contains(branch) else { return nil }
   }
 }

@@ -95,6 +95,10 @@ public struct Session: Sendable {
 
     let current = RefreshToken(
       session: shown.session, counter: try row["counter"], branch: try row["branch"], kid: try row["kid"])
+    // A row that was damaged has no token to give out.
+    guard RefreshToken.counters.contains(current.counter), RefreshToken.branches.contains(current.branch) else {
+      return .ended
+    }
     let parentBranch: Int = try row["parent_branch"]
     let next: RefreshToken
     let nextParentBranch: Int

@@ -149,20 +149,6 @@ extension Fields.Rule where Value == String {
     }
   }
 
-  private static var emailForm: Regex<Substring> {
-    // By scalars: an @ with a combining mark is one, too.
-    // Nothing that makes a list or a comment of it in a mail's head.
-    /[^@\s\p{C},;:<>()\[\]"\\]+@[^@\s\p{C},;:<>()\[\]"\\]+\.[^@\s\p{C}.,;:<>()\[\]"\\]+/.matchingSemantics(
-      .unicodeScalar)
-  }
-
-  /// Something with one @ and a dot behind it: whether it exists, only a mail can tell.
-  static var email: Self {
-    text(3...254).and("must be an e-mail address") {
-      $0.wholeMatch(of: emailForm) != nil
-    }
-  }
-
   static var password: Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       let password = try anyPassword.read(json)
@@ -177,7 +163,9 @@ extension Fields.Rule where Value == String {
   static var anyPassword: Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      // Of four bytes each, or of two scalars.
       guard text.utf8.count <= 2048 else { throw Fields.Broken("must have at most 256 characters") }
+      guard !text.hasLongRunOfMarks else { throw Fields.Broken(String.markRule) }
       return text
     }
   }

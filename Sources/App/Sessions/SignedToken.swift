@@ -14,6 +14,7 @@ extension SigningKeys {
 
   /// Nil unless one of the keys has made it, with this label and for this context.
   func read(_ token: String, _ label: String, for context: String = "") -> (kid: String, content: Data)? {
+    guard token.isASCII else { return nil }
     let parts = token.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 4, parts[0] == label, let key = key(parts[1]), let content = Data(base64URL: parts[2]),
       let mac = Data(base64URL: parts[3]),
@@ -36,6 +37,7 @@ extension Data {
   }
 
   init?(base64URL text: String) {
+    guard text.isASCII else { return nil }
     let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
     self.init(base64Encoded: text.replacing("-", with: "+").replacing("_", with: "/") + padding)
   }

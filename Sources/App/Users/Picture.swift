@@ -12,12 +12,15 @@ struct Picture: Sendable {
   let format: PictureFormat
   private let bytes: Data
 
-  /// - Throws: ``AppError/notAPicture`` unless the bytes are a picture of a kind that we take.
+  /// Keeps of a file what ``CleanPicture`` does.
+  ///
+  /// - Throws: ``AppError/notAPicture`` unless the bytes are a whole picture of a kind that the service takes.
   init(_ buffer: ByteBuffer) throws {
-    let bytes = Array(buffer.readableBytesView)
-    guard let format = PictureFormat(of: bytes) else { throw AppError.notAPicture }
-    self.format = format
-    self.bytes = Data(bytes)
+    guard let clean = CleanPicture(of: Array(buffer.readableBytesView)) else { throw AppError.notAPicture }
+    // What keeps the orientation may take a few bytes more than before.
+    guard clean.bytes.count <= Self.maximumLength else { throw AppError.pictureTooLarge }
+    format = clean.format
+    bytes = Data(clean.bytes)
   }
 
   /// Makes it somebody's picture in place of the one before, whose URL leads nowhere from then on. The picture that they
@@ -113,5 +116,5 @@ extension AppError {
   static let pictureTooLarge = AppError(.tooLarge, "body-too-large", "A picture has at most 2 MiB.")
   static let notAPicture = AppError(
     .unsupportedMediaType, "unsupported-media-type",
-    "The body must be a picture: JPEG, PNG, WebP or HEIC, of at most 16384 by 16384 and 64 million pixels.")
+    "The body must be a whole picture: JPEG, PNG, WebP or HEIC, of at most \(CleanPicture.longestSide) pixels a side.")
 }

@@ -5,23 +5,22 @@ import NIOCore
 import Postgres
 import Synchronization
 
-/// Holds only so many pictures in memory at once that are on their way in.
-struct Uploads: RouterMiddleware {
-  private final class UnderWay: Sendable {
-    let count = Atomic(0)
-  }
+/// Bounds how many pictures are in memory on their way in: one of each user, and some in all. How long one may hold its
+/// place is up to ``ConnectionLimits/uploadSeconds``.
+final class Uploads: Sendable {
+  private static let maximum = 32
 
-  private static let maximum = 8
-  private let underWay = UnderWay()
+  private let uploading = Mutex<Set<User.ID>>([])
 
-  func handle(
-    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
-  ) async throws -> Response {
-    guard request.method == .put else { return try await next(request, context) }
-    let count = underWay.count.add(1, ordering: .relaxed).newValue
-    defer { underWay.count.subtract(1, ordering: .relaxed) }
-    guard count <= Self.maximum else { throw AppError.tooManyUploads }
-    return try await next(request, context)
+  /// - Throws: ``AppError/uploadInProgress`` or ``AppError/tooManyUploads``, before `body` begins.
+  func hold<Value>(for user: User.ID, _ body: () async throws -> Value) async throws -> Value {
+    try uploading.withLock { users in
+      guard !users.contains(user) else { throw AppError.uploadInProgress }
+      guard users.count < Self.maximum else { throw AppError.tooManyUploads }
+      users.insert(user)
+    }
+    defer { uploading.withLock { _ = $0.remove(user) } }
+    return try await body()
   }
 }
 
@@ -84,5 +83,8 @@ struct PictureRoutes {
 
 extension AppError {
   static let tooManyUploads = AppError(
-    .unavailable, "busy", "Too many pictures are being sent just now.", retryAfter: 2)
+    .unavailable, "busy", "The service receives too many pictures at the moment: try again later.", retryAfter: 2)
+  static let uploadInProgress = AppError(
+    .tooManyRequests, "upload-in-progress", "You are sending a picture already: wait until it has arrived.",
+    retryAfter: 2)
 }

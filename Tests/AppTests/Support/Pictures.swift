@@ -11,24 +11,47 @@ enum Sample {
   /// - Parameters:
   ///   - number: makes another picture of the same size.
   ///   - length: of the file, at least.
-  static func png(_ number: Int = 0, width: UInt32 = 1, height: UInt32 = 1, length: Int = 0) -> [UInt8] {
+  ///   - metadata: chunks between the header and the pixels.
+  static func png(
+    _ number: Int = 0, width: UInt32 = 1, height: UInt32 = 1, length: Int = 0, metadata: [UInt8] = []
+  ) -> [UInt8] {
     let signature: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
-    let start = join(
-      signature, chunk("IHDR", join(big(width), big(height), [8, 6, 0, 0, 0])),
-      chunk("tEXt", ascii("Comment\0\(number)")))
+    let start = join(signature, chunk("IHDR", join(big(width), big(height), [8, 6, 0, 0, 0])), metadata)
     // Bytes that show which of them are missing.
     let count = max(8, length - start.count - 24)
-    let pixels = (0..<count).map { (place: Int) -> UInt8 in UInt8(truncatingIfNeeded: place &* 31 &+ (place >> 8)) }
+    var pixels = (0..<count).map { (place: Int) -> UInt8 in UInt8(truncatingIfNeeded: place &* 31 &+ (place >> 8)) }
+    pixels.replaceSubrange(0..<4, with: big(UInt32(number)))
     return join(start, chunk("IDAT", pixels), chunk("IEND", []))
   }
 
-  static func jpeg(width: UInt16 = 1, height: UInt16 = 1, comment: String = "") -> [UInt8] {
+  /// - Parameter metadata: segments before the frame.
+  static func jpeg(width: UInt16 = 1, height: UInt16 = 1, metadata: [UInt8] = []) -> [UInt8] {
     join(
-      [0xff, 0xd8, 0xff, 0xe0, 0, 16], ascii("JFIF\0"), [1, 1, 0, 0, 1, 0, 1, 0, 0],
-      [0xff, 0xfe], big(UInt16(comment.utf8.count + 2)), ascii(comment),
-      [0xff, 0xff, 0xc0, 0, 11, 8], big(height), big(width), [1, 1, 0x11, 0],
-      [0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x55, 0xff, 0xd9])
+      [0xff, 0xd8, 0xff, 0xe0, 0, 16], ascii("JFIF\0"), [1, 1, 0, 0, 1, 0, 1, 0, 0], metadata,
+      [0xff, 0xc0, 0, 11, 8], big(height), big(width), [1, 1, 0x11, 0],
+      [0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x55, 0xff, 0x00, 0xff, 0xd0, 0x55, 0xff, 0xd9])
   }
+
+  /// A segment of a JPEG.
+  static func segment(_ marker: UInt8, _ content: [UInt8]) -> [UInt8] {
+    join([0xff, marker], big(UInt16(content.count + 2)), content)
+  }
+
+  /// A TIFF file that turns a picture, if it is told so, and says who took it and where.
+  static func tiff(orientation: UInt16?, isBig: Bool = true) -> [UInt8] {
+    func number(_ number: some FixedWidthInteger) -> [UInt8] { isBig ? big(number) : big(number.byteSwapped) }
+    let turn = orientation.map {
+      join(number(UInt16(0x112)), number(UInt16(3)), number(UInt32(1)), number($0), [0, 0])
+    }
+    let artist = join(number(UInt16(0x13b)), number(UInt16(2)), number(UInt32(secret.count)), number(UInt32(100)))
+    let entries = (turn.map { [$0] } ?? []) + [artist]
+    let directory = join(number(UInt16(entries.count)), Array(entries.joined()), [0, 0, 0, 0])
+    let start = join(isBig ? ascii("MM\0*") : ascii("II*\0"), number(UInt32(8)), directory)
+    return join(start, [UInt8](repeating: 0, count: 100 - start.count), secret)
+  }
+
+  /// What must not be told on.
+  static let secret = ascii("Ana, 52.5200 N 13.4050 E")
 
   /// Text that is a WebP file of one pixel.
   static let webpText = "RIFF\u{12}\0\0\0WEBPVP8L\u{5}\0\0\0/\0\0\0\0\0"
@@ -36,21 +59,59 @@ enum Sample {
   static let lossyWebP = join(
     ascii("RIFF\u{16}\0\0\0WEBPVP8 \u{a}\0\0\0"), [0x30, 1, 0, 0x9d, 1, 0x2a, 1, 0, 1, 0])
 
-  static let extendedWebP = join(
-    ascii("RIFF\u{16}\0\0\0WEBPVP8X\u{a}\0\0\0"), [0, 0, 0, 0, 63, 0, 0, 63, 0, 0])
+  static let extendedWebP = webp([riff("VP8L", losslessPixels)])
 
+  /// With a header that announces EXIF and XMP, and these chunks behind it.
+  static func webp(_ chunks: [[UInt8]], width: Int = 64, height: Int = 64) -> [UInt8] {
+    let sides = [width - 1, height - 1].flatMap { Array(big(UInt32($0).byteSwapped).prefix(3)) }
+    let body = join(ascii("WEBP"), riff("VP8X", join([0x2c, 0, 0, 0], sides)), Array(chunks.joined()))
+    return riff("RIFF", body)
+  }
+
+  /// A chunk of a WebP file.
+  static func riff(_ name: String, _ content: [UInt8]) -> [UInt8] {
+    join(ascii(name), big(UInt32(content.count).byteSwapped), content, content.count % 2 == 1 ? [0] : [])
+  }
+
+  static let losslessPixels: [UInt8] = [0x2f, 0, 0, 0, 0]
+
+  /// A photo with one image, and with an EXIF item and an XMP item if there is something in them.
   static func heic(
-    width: UInt32 = 4032, height: UInt32 = 3024, brands: [String] = ["heic", "mif1", "heic"]
+    width: UInt32 = 4032, height: UInt32 = 3024, brands: [String] = ["heic", "mif1", "heic"], exif: [UInt8] = [],
+    xmp: [UInt8] = [], rest: [UInt8] = []
   ) -> [UInt8] {
     let compatible = brands.dropFirst().flatMap { ascii($0) }
+    let type = box("ftyp", join(ascii(brands[0]), [0, 0, 0, 0], compatible))
     let tile = box("ispe", join([0, 0, 0, 0], big(UInt32(512)), big(UInt32(512))))
     let whole = box("ispe", join([0, 0, 0, 0], big(width), big(height)))
     let properties = box("iprp", box("ipco", join(tile, whole)))
     let handler = box("hdlr", [UInt8](repeating: 0, count: 20))
-    return join(
-      box("ftyp", join(ascii(brands[0]), [0, 0, 0, 0], compatible)),
-      box("meta", join([0, 0, 0, 0], handler, properties)), box("mdat", [1, 2, 3, 4]))
+    let all: [(type: String, name: [UInt8], bytes: [UInt8])] = [
+      ("hvc1", [0], heicPixels), ("Exif", [0], exif), ("mime", ascii("\0application/rdf+xml\0"), xmp),
+    ]
+    let items = all.filter { !$0.bytes.isEmpty }
+
+    func meta(startingAt first: Int) -> [UInt8] {
+      var place = first
+      var (entries, locations): ([UInt8], [UInt8]) = ([], [])
+      for (index, item) in items.enumerated() {
+        let id = UInt16(index + 1)
+        entries += box("infe", join([2, 0, 0, 0], big(id), [0, 0], ascii(item.type), item.name))
+        locations += join(big(id), [0, 0, 0, 1], big(UInt32(place)), big(UInt32(item.bytes.count)))
+        place += item.bytes.count
+      }
+      let count = big(UInt16(items.count))
+      return box(
+        "meta",
+        join(
+          [0, 0, 0, 0], handler, box("pitm", [0, 0, 0, 0, 0, 1]), box("iinf", join([0, 0, 0, 0], count, entries)),
+          box("iloc", join([0, 0, 0, 0, 0x44, 0], count, locations)), properties))
+    }
+    let start = type.count + meta(startingAt: 0).count + 8
+    return join(type, meta(startingAt: start), box("mdat", Array(items.map(\.bytes).joined())), rest)
   }
+
+  static let heicPixels: [UInt8] = [1, 2, 3, 4]
 
   static func box(_ name: String, _ content: [UInt8]) -> [UInt8] {
     join(big(UInt32(content.count + 8)), ascii(name), content)
@@ -61,11 +122,11 @@ enum Sample {
   static func join(_ parts: [UInt8]...) -> [UInt8] { Array(parts.joined()) }
 
   /// Its checksum is none: nobody here decodes it.
-  private static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
+  static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
     join(big(UInt32(content.count)), ascii(name), content, [0, 0, 0, 0])
   }
 
-  private static func big(_ number: some FixedWidthInteger) -> [UInt8] {
+  static func big(_ number: some FixedWidthInteger) -> [UInt8] {
     withUnsafeBytes(of: number.bigEndian) { Array($0) }
   }
 }

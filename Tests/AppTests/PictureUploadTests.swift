@@ -1,0 +1,85 @@
+import TestSupport
+import Testing
+
+@testable import App
+
+/// How many pictures are on their way at once, and for how long.
+@Suite struct PictureUploadTests {
+  private func head(_ phone: Phone, length: Int) -> String {
+    """
+    PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(phone.accessToken)\r
+    Content-Length: \(length)\r\n\r\n
+    """
+  }
+
+  @Test func `a user sends one picture at a time, which keeps no one else from it`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let file = Sample.png()
+      let first = try await RawConnection(to: app)
+      try await first.send(head(ana, length: file.count))
+      try await first.send(Array(file.prefix(10)))
+      // The first has its place once another is refused.
+      try await eventually {
+        let other = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken)
+        guard other.status == 429 else { return false }
+        #expect(other.problem == "upload-in-progress")
+        #expect(other.header("Retry-After") == "2")
+        return true
+      }
+      _ = try await ben.show(file)
+      // What brings no picture needs no place.
+      try await ana.removePicture()
+      try await first.send(Array(file.dropFirst(10)))
+      #expect(try await first.answer(to: "PUT").status == 200)
+      _ = try await ana.show(Sample.png(1))
+    }
+  }
+
+  @Test func `a connection that breaks off gives its place back`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let file = Sample.png()
+      var first: RawConnection? = try await RawConnection(to: app)
+      try await first?.send(head(ana, length: file.count))
+      try await eventually {
+        try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken).status == 429
+      }
+      first = nil
+      try await eventually {
+        try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken).status == 200
+      }
+    }
+  }
+
+  @Test func `an upload that takes too long is cut, however steadily it comes`() async throws {
+    var limits = ConnectionLimits()
+    limits.uploadSeconds = 1
+    try await TestApp.run(limits: limits) { app in
+      let ana = try await app.signUp("ana")
+      let connection = try await RawConnection(to: app)
+      try await connection.send(head(ana, length: 2_000_000))
+      // Many times as fast as a body must come.
+      let piece = String(repeating: "x", count: 2000)
+      async let sent = connection.send(piece, times: 1000, pause: 0.02)
+      let text = try await connection.rest(within: 15)
+      #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 4"), "\(text)")
+      #expect(try await sent < 1000)
+      _ = try await ana.show(Sample.png())
+    }
+  }
+
+  @Test func `only a picture that is put may be larger than other bodies`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let body = [UInt8](repeating: 0x20, count: 65_537)
+      for (method, path) in [("DELETE", "/api/v1/users/me/picture"), ("PUT", "/api/v1/devices")] {
+        let answer = try await app.sendRaw(method, path, body: body, token: ana.accessToken)
+        #expect(answer.status == 413 && answer.problem == "body-too-large", "\(method) \(path): \(answer.body)")
+      }
+      // Nor is it read by a route that has not found out who sends it.
+      let stranger = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: body, token: "garbage")
+      #expect(stranger.status == 401)
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+@testable import App
+
+/// What the server makes of a request's head before a route sees it.
+@Suite struct RequestHeadTests {
+  private func answers(_ app: TestApp, _ text: String, _ count: Int = 1) async throws -> [Answer] {
+    let connection = try await RawConnection(to: app)
+    try await connection.send(text)
+    var answers: [Answer] = []
+    for _ in 0..<count { answers.append(try await connection.answer()) }
+    #expect(try await connection.rest().isEmpty, "\(text)")
+    return answers
+  }
+
+  @Test(arguments: [
+    "", "Host: a\r\nHost: a\r\n", "Host: a\r\nhost: b\r\n", "Host: a\r\nX: y\r\nHOST:\r\n", "Hos: a\r\n",
+    "Hosts: a\r\n",
+  ])
+  func `a request without a host, or with two, is refused and ends the connection`(_ headers: String) async throws {
+    try await TestApp.run { app in
+      for start in ["GET /health/live HTTP/1.1\r\n", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n"] {
+        let request = start + headers + "\r\n" + (start.hasPrefix("POST") ? "{}" : "")
+        let answer = try await answers(app, request + "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n")[0]
+        #expect(answer.status == 400 && answer.problem == "malformed-request", "\(request): \(answer.body)")
+        #expect(answer.header("Content-Type") == "application/problem+json")
+      }
+    }
+  }
+
+  @Test func `of several requests, those before a refused one are answered first`() async throws {
+    try await TestApp.run { app in
+      let good = "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+      let statuses = try await answers(app, good + good + "GET /health/live HTTP/1.1\r\n\r\n" + good, 3).map(\.status)
+      #expect(statuses == [200, 200, 400])
+    }
+  }
+
+  @Test func `HTTP/1.0 knows no host, and may name one`() async throws {
+    try await TestApp.run { app in
+      for (headers, status) in [("", 200), ("Host: a\r\n", 200), ("Host: a\r\nHost: b\r\n", 400)] {
+        let answer = try await answers(app, "GET /health/live HTTP/1.0\r\n\(headers)\r\n")[0]
+        #expect(answer.status == status, "\(headers)")
+      }
+    }
+  }
+
+  @Test func `a header that is not ASCII is no one's word`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try #require(try await ana.createEvent()["id"].string)
+      let calls: [(method: String, path: String, header: (String, String), status: Int, slug: String?)] = [
+        ("GET", "/api/v1/users/me", ("Authorization", "Bearer é"), 401, "invalid-token"),
+        ("GET", "/api/v1/users/me", ("Authorization", "Béarer x"), 401, "no-token"),
+        ("GET", "/api/v1/users/me", ("If-None-Match", "\"é\""), 200, nil),
+        ("GET", "/api/v1/users/me", ("X-Request-Id", "é"), 200, nil),
+        ("GET", "/api/v1/users/me", ("User-Agent", "Müster/1.0 (🍓)"), 200, nil),
+        ("PATCH", "/api/v1/events/\(event)", ("If-Match", "\"é\""), 412, nil),
+        ("PATCH", "/api/v1/events/\(event)", ("Content-Type", "application/jsön"), 415, "unsupported-media-type"),
+      ]
+      for (method, path, header, status, slug) in calls {
+        let isAboutToken = header.0 == "Authorization"
+        var headers = [header]
+        if method == "PATCH", header.0 != "Content-Type" { headers.append(("Content-Type", "application/json")) }
+        let answer = try await app.sendRawHeaders(
+          method, path, body: method == "PATCH" ? #"{"title": "Dinner"}"# : nil,
+          headers: headers + (isAboutToken ? [] : [("Authorization", "Bearer \(ana.accessToken)")]))
+        #expect(answer.status == status, "\(header): \(answer.body)")
+        if let slug { #expect(answer.problem == slug, "\(header)") }
+      }
+    }
+  }
+}
+
+extension TestApp {
+  /// Sends a request with these headers and no other, but for its length.
+  fileprivate func sendRawHeaders(
+    _ method: String, _ path: String, body: String?, headers: [(String, String)]
+  ) async throws -> Answer {
+    let connection = try await RawConnection(to: self)
+    var head = "\(method) \(path) HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    if let body { head += "Content-Length: \(body.utf8.count)\r\n" }
+    try await connection.send(head + "\r\n" + (body ?? ""))
+    return try await connection.answer(to: method)
+  }
+}

@@ -1,0 +1,69 @@
+import Testing
+
+@testable import App
+
+/// Names that look like what they are, and addresses that a mail could reach.
+@Suite struct VisibleTextTests {
+  private static let hidden = [
+    // Controls of writing direction.
+    "\u{202e}ana", "ana\u{202d}", "a\u{2066}na\u{2069}", "\u{200f}ana", "ana\u{200e}", "an\u{61c}a",
+    "\u{202a}ana\u{202c}",
+    // What displays ignore.
+    "an\u{ad}a", "an\u{200b}a", "an\u{2060}a", "\u{feff}ana", "an\u{34f}a", "ana\u{180e}", "an\u{200d}a", "ana\u{200c}",
+    "\u{e0061}ana", "ana\u{e0061}", "a\u{fe0f}na", "日\u{200d}", "日 \u{200d}日", "日\u{200d}\u{200d}日",
+    // Nothing to be seen.
+    "\u{3164}", "\u{115f}\u{1160}", "\u{ffa0}", "\u{2800}", "\u{200d}", "\u{2800} \u{2800}", "\u{fe0f}", "\u{34f}",
+  ]
+  private static let visible = [
+    "Ana", "Łucja Müller", "ana\u{301}", "👩\u{200d}👩\u{200d}👧", "❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "❤\u{fe0f}\u{200d}🔥",
+    "می\u{200c}خواهم", "क्\u{200d}ष", "أنا", "אנה", "葛\u{e0100}",
+    "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    "👍🏽", "!", "\u{1f3f3}\u{fe0f}\u{200d}🌈",
+  ]
+
+  @Test func `names, titles and places show what is in them`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      func statuses(_ text: String) async throws -> [Answer] {
+        let time = #""startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC""#
+        return [
+          try await ana.send("PATCH", "users/me", #"{"displayName": "\#(text)"}"#),
+          try await ana.send("POST", "events", #"{"title": "\#(text)", \#(time)}"#),
+          try await ana.send("POST", "events", #"{"title": "Picnic", "location": {"name": "\#(text)"}, \#(time)}"#),
+        ]
+      }
+      for text in Self.hidden {
+        let answers = try await statuses(text)
+        let scalars = text.unicodeScalars.map { String($0.value, radix: 16) }
+        #expect(answers.map(\.status) == [422, 422, 422], "\(scalars)")
+        #expect(answers.map(\.badFields) == [["displayName"], ["title"], ["location.name"]], "\(scalars)")
+      }
+      for text in Self.visible {
+        let answers = try await statuses(text)
+        #expect(answers.map(\.status) == [200, 201, 201], "\(text): \(answers.map(\.body))")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    "a@b", "a@b..c", "a@.b.c", "a@b.c.", ".a@b.c", "a.@b.c", "a..b@c.d", "@b.c", "a@", "a@b.", "a b@c.d", "a@b c.d",
+    "a@-b.c",
+    "a@b-.c", "a@b.1", "a@127.0.0.1", "a@[127.0.0.1]", "a@b_c.d", "a@b@c.d", "a,b@c.d", "a<b>@c.d", "a@b.c\u{200b}",
+    "a\u{200b}@b.c", "a@b\u{301}\u{200d}.c", "a\u{202e}@b.c", "a@b.\u{e000}",
+    "\(String(repeating: "a", count: 65))@b.c", "a@\(String(repeating: "b", count: 64)).c", "ana@exa/mple.com",
+  ])
+  func `an address that no mail could reach is refused`(_ address: String) {
+    #expect(throws: Fields.Broken.self) { try Fields.Rule<String>.email.read(.string(address)) }
+  }
+
+  @Test(arguments: [
+    "a@b.cd", "ana.duarte+muster@mail.example.com", "o'brien@example.ie", "x_y-z@a-b.c-d.example",
+    "ana@münchen.example",
+    "пользователь@пример.рф", "用户@例子.广告", "1@2.example", "a@b.xn--p1ai", "{ana}@example.com",
+    "\(String(repeating: "a", count: 64))@\(String(repeating: "b", count: 63)).example",
+  ])
+  func `an address that a mail could reach is taken`(_ address: String) throws {
+    let kept = try Fields.Rule<String>.email.read(.string(" \(address) "))
+    #expect(kept == address)
+  }
+}
