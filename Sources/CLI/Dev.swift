@@ -56,7 +56,9 @@ private struct DevelopmentService: Service {
     try await Migrator(url: url, migrations: Resources.migrations).up()
 
     FileLimit.raise()
-    let configuration = try await configure(for: .dev, overrides: ["DATABASE_URL": url])
+    var configuration = try await configure(for: .dev, overrides: ["DATABASE_URL": url])
+    // No load balancer is to be waited for.
+    configuration.drainSeconds = 0
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
       try await serve(with: dependencies)

@@ -30,8 +30,8 @@ struct Muster: AsyncParsableCommand {
       }
     } catch {
       let code = exitCode(for: error)
-      // Help and the version, which were asked for.
-      guard !code.isSuccess else { exit(withError: error) }
+      // Help and the version, which were asked for, and the usage, for people.
+      if code.isSuccess || code == .validationFailure && ProgramLog.isTerminal { exit(withError: error) }
       ProgramLog.fatal(line(for: error))
       exit(withError: code)
     }

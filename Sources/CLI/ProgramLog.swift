@@ -4,7 +4,7 @@ import Logging
 
 /// Where all logs go: stderr, for people on a terminal, as JSON lines otherwise.
 enum ProgramLog {
-  private static let isTerminal = isatty(STDERR_FILENO) == 1
+  static let isTerminal = isatty(STDERR_FILENO) == 1
 
   /// The command, such as `serve`, as the lines name it.
   static let process: String = {

@@ -67,6 +67,16 @@ struct Worker: AsyncParsableCommand {
   }
 }
 
+/// Says that services run, and that signals stop them in order from now on.
+private struct Announcement: Service {
+  let logger: Logger
+
+  func run() async throws {
+    logger.notice("started", metadata: ["version": "\(Release.version)"])
+    try? await gracefulShutdown()
+  }
+}
+
 /// Stops in order, as one that goes on does.
 private struct Once: Service {
   let worker: NotificationWorker
@@ -85,11 +95,11 @@ extension AsyncParsableCommand {
   ) async throws {
     var quiet = logger
     quiet.logLevel = .error
+    let announced: [any Service] = [Announcement(logger: logger)] + services
     var configuration = ServiceGroupConfiguration(
-      services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+      services: announced.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
       gracefulShutdownSignals: signals, logger: quiet)
     configuration.maximumGracefulShutdownDuration = .seconds(9 + drainSeconds)
-    logger.notice("starting", metadata: ["version": "\(Release.version)"])
     try await ServiceGroup(configuration: configuration).run()
     logger.notice("stopped", metadata: ["version": "\(Release.version)"])
   }

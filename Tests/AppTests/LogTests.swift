@@ -112,12 +112,11 @@ import Testing
         let program = try await Program(
           Program.path("muster"), command, environment: TestApp.environment(app.databaseURL), in: "/tmp")
         defer { program.signal(SIGKILL) }
-        try await program.waitForOutput("ing\",\"process\"")
-        try await program.waitForOutput(command[0] == "serve" ? "listening" : "working")
+        try await program.waitForOutput(#""message":"started""#)
         program.signal(SIGTERM)
         #expect(try await program.exitStatus() == 0)
         let lines = try program.logLines()
-        for message in ["starting", "stopped"] {
+        for message in ["started", "stopped"] {
           let line = try #require(lines.first { $0["message"].string == message }, "\(message)")
           #expect(line["version"].string == Release.version)
           #expect(line["process"].string == command[0])

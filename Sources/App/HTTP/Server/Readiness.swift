@@ -19,8 +19,8 @@ struct Draining: Service {
   let logger: Logger
 
   func run() async throws {
-    // Throws when it is cancelled, which is the same here.
-    try? await gracefulShutdown()
+    // It throws when the service has failed: then there is nothing to drain.
+    do { try await gracefulShutdown() } catch { return }
     readiness.stop()
     logger.notice("stopping", metadata: ["drain_seconds": .stringConvertible(seconds)])
     if seconds > 0 { try? await Task.sleep(for: .seconds(seconds)) }
