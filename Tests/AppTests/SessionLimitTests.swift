@@ -56,7 +56,7 @@ import Testing
     try await TestApp.run { app in
       let (ana, _) = (try await app.signUp("ana"), try await app.signUp("ben"))
       func counted() async throws -> Double? {
-        try await app.value("SELECT failures FROM throttles WHERE key = sha256('sessions:ana')")
+        try await app.value("SELECT failures FROM throttles WHERE key = sha256('sessions by:ana')")
       }
       #expect(try await app.logIn("ana", ana.password).status == 200)
       #expect(try await app.logIn("ana", "wrong horse").status == 401)
@@ -64,7 +64,8 @@ import Testing
       for _ in 0..<20 { #expect(try await app.logIn("ANA", ana.password).status == 200) }
       // The one beyond those that are free, whose wait is a second.
       try await app.database.execute(
-        "UPDATE throttles SET blocked_until = blocked_until + interval '1 minute' WHERE key = sha256('sessions:ana')")
+        "UPDATE throttles SET blocked_until = blocked_until + interval '1 minute' WHERE key = sha256('sessions by:ana')"
+      )
       for password in [ana.password, "wrong horse"] {
         let refused = try await app.logIn("ana", password)
         #expect(refused.status == 429)

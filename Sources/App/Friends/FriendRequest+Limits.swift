@@ -50,7 +50,7 @@ extension FriendRequest {
 
 extension AppError {
   fileprivate static func tooManyFriendRequests(pending: Int) -> AppError {
-    // Nobody knows when one is answered.
+    // It is unknown when one is answered.
     refused("You have \(pending) pending friend requests: cancel one, or wait for an answer.", wait: 3600)
   }
 

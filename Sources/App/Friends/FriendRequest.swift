@@ -71,18 +71,19 @@ public struct FriendRequest: Sendable {
   /// Asks another user to be friends.
   ///
   /// - Parameter isLimited: false for load tests, which ask more often than people do.
-  /// - Throws: ``AppError`` `too-many-friend-requests`: see ``checkLimits(of:to:except:in:)``.
+  /// - Throws: ``AppError`` `too-many-friend-requests`: see ``checkLimits(of:to:in:)``.
   static func send(
     from sender: User.ID, to receiver: User.ID, isLimited: Bool = true, in change: Change
   ) async throws -> Sent {
     guard sender != receiver else { throw AppError.invalid("receiverId", "must be somebody else") }
+    // First, so that requests that wait for their turn hold no lock on the two users.
+    try change.write(User.takingTurns(at: .friendRequests, by: sender))
     try await change.lockBoth(sender, receiver, for: .share)
     // The other side may accept or ask at this moment: the insert waits for it at the rule of one pending request per
     // pair, and only after that it is certain whether the two are friends.
     while true {
       let id = ID.new()
       let answers = try await change.pipeline(
-        User.takingTurns(at: .friendRequests, by: sender),
         """
         INSERT INTO friend_requests (id, sender_id, receiver_id) VALUES (\(id), \(sender), \(receiver))
         ON CONFLICT DO NOTHING
@@ -93,9 +94,9 @@ public struct FriendRequest: Sendable {
         """,
         "SELECT 1 WHERE \(User.visible("\(receiver)", to: sender))")
       // Undone, with the request.
-      guard !answers[3].isEmpty else { throw AppError.userNotFound }
-      guard answers[2].isEmpty else { throw AppError.alreadyFriends }
-      if answers[1].affected == 1 {
+      guard !answers[2].isEmpty else { throw AppError.userNotFound }
+      guard answers[1].isEmpty else { throw AppError.alreadyFriends }
+      if answers[0].affected == 1 {
         if isLimited { try await checkLimits(of: sender, to: receiver, in: change) }
         let request = try await find(id, in: change)
         change.touch(.sentFriendRequests, of: sender)

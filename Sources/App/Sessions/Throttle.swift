@@ -50,18 +50,18 @@ struct Throttle: Sendable {
 
     /// Sessions that start with a provider's token, which is good more than once.
     static func sessions(of identity: Identity) -> Key {
-      sessions("\(identity.provider.rawValue):\(identity.subject)")
+      sessions("sessions", of: "\(identity.provider.rawValue):\(identity.subject)")
     }
 
     /// Sessions that start with a password, by what was given as a login: each costs a hash and a row.
     static func sessions(by login: String) -> Key {
-      var key = sessions(login)
+      var key = sessions("sessions by", of: login)
       key.countsSuccesses = true
       return key
     }
 
-    private static func sessions(_ subject: String) -> Key {
-      Key(label: "sessions", subject: subject, free: 20, firstWait: 1, halfLife: 3600)
+    private static func sessions(_ label: String, of subject: String) -> Key {
+      Key(label: label, subject: subject, free: 20, firstWait: 1, halfLife: 3600)
     }
 
     /// To which tokens for a new password are mailed, for anybody's asking.

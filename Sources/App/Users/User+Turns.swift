@@ -6,10 +6,10 @@ extension User {
     case sessions = 1, friendRequests
   }
 
-  /// Lets a user's changes that add to a limited number happen one after the other, so that none misses what another
-  /// counts in. Until the transaction ends; after the users' rows and before all others.
+  /// Makes a user's changes that add to a limited number happen one after the other, so that each counts what the ones
+  /// before it have added. A lock that ends with the transaction, taken before the rows that are counted.
   ///
-  /// Not the user's row: changes of others hold that for share all the time.
+  /// Not the lock of the user's row: that would wait for all changes that hold it for share.
   static func takingTurns(at limited: Limited, by user: ID) -> SQL {
     "SELECT pg_advisory_xact_lock(\(limited.rawValue), hashtext(\(user)::text))"
   }
