@@ -23,6 +23,10 @@ extension EndedSessions {
 
   private static let leastID = Session.ID(rawValue: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
+  private static let statementTimedOut = "57014"
+  /// A page would else cost a pass over the table while its statistics are from before most of the sessions ended.
+  static let onlyByIndex: [SQL] = ["SET LOCAL enable_seqscan = off", "SET LOCAL enable_sort = off"]
+
   /// One caller at a time.
   func read() async throws {
     if try await readNews() { return }
@@ -35,8 +39,14 @@ extension EndedSessions {
   private func readNews() async throws -> Bool {
     let start = ContinuousClock.now
     guard let position = copy.withLock({ $0.position }) else { return false }
-    let answers = try await database.pipeline(
-      Self.position(seconds: seconds), Self.ended(since: position.snapshot, atMost: pageLength + 1))
+    let answers: [Rows]
+    do {
+      answers = try await database.pipeline(
+        Self.position(seconds: seconds), Self.ended(since: position.snapshot, atMost: pageLength + 1))
+    } catch let error as PostgresError where error.sqlState == Self.statementTimedOut {
+      // So many ended at once that even those for one page take too long to find.
+      return false
+    }
     let now = try Self.now(answers[0], isBehindPooler: isBehindPooler)
     guard now.position.server == position.server, answers[1].count <= pageLength else { return false }
     let ids = try answers[1].map { try $0[0] as Session.ID }
@@ -54,17 +64,22 @@ extension EndedSessions {
     let start = ContinuousClock.now
     let rows = try await database.rows(Self.position(seconds: seconds))
     let now = try Self.now(rows, isBehindPooler: isBehindPooler)
-    var ids: Set<Session.ID> = []
-    var last = (use: now.horizon, id: Self.leastID)
-    while true {
-      let rows = try await database.rows(Self.ended(afterUse: last.use, id: last.id, atMost: pageLength))
-      for row in rows {
-        last = (try row[0], try row[1])
-        ids.insert(last.id)
+    // After the snapshot, so that it misses nothing that the snapshot shows.
+    let ids = try await database.transaction { transaction -> Set<Session.ID> in
+      for setting in Self.onlyByIndex { try transaction.write(setting) }
+      var ids: Set<Session.ID> = []
+      var last = (use: now.horizon, id: Self.leastID)
+      while true {
+        let rows = try await transaction.rows(
+          Self.ended(afterUse: last.use, id: last.id, atMost: pageLength))
+        for row in rows {
+          last = (try row[0], try row[1])
+          ids.insert(last.id)
+        }
+        if rows.count < pageLength { return ids }
       }
-      if rows.count < pageLength { break }
     }
-    copy.withLock { [ids] copy in
+    copy.withLock { copy in
       copy = Copy(recent: ids, turnedAt: start, epoch: now.epoch, position: now.position, readAt: start)
     }
   }
