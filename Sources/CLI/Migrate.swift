@@ -20,7 +20,7 @@ struct Migrate: AsyncParsableCommand {
 
     func run() async throws {
       let logger = makeLogger()
-      try await migrator().up(warning: { logger.warning("\($0)") }, notice: { print("applied \($0)") })
+      try await migrator().up(notice: { print("applied \($0)") }, warning: { logger.warning("\($0)") })
       print("up to date")
     }
   }
@@ -67,7 +67,7 @@ struct Migrate: AsyncParsableCommand {
 
     func run() async throws {
       let logger = makeLogger()
-      try await migrator().down(to: to, warning: { logger.warning("\($0)") }, notice: { print("undone \($0)") })
+      try await migrator().down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
       // What was undone may be seen in anybody's lists.
       let url = try await configure(for: .tool).databaseURL
       try await ScriptConnection.run(url) { connection in
