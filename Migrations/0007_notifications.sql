@@ -26,9 +26,34 @@ CREATE TABLE notification_queue (
 )
 WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0.5);
-CREATE INDEX notification_queue_in_order ON notification_queue (subject_id, id) WHERE died_at IS NULL;
+CREATE INDEX notification_queue_in_order ON notification_queue (subject_id, id);
 CREATE INDEX notification_queue_by_person ON notification_queue (person_id) WHERE person_id IS NOT NULL;
 CREATE INDEX dead_notices ON notification_queue (died_at) WHERE died_at IS NOT NULL;
+
+-- The id of a notice in one recipient's inbox: a version 7 UUID with the notice's time, the rest derived from both ids.
+-- One expression, so that PostgreSQL inlines it.
+CREATE FUNCTION notification_id(notice uuid, recipient uuid) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN overlay(
+  overlay(md5(notice::text || recipient::text) PLACING left(replace(notice::text, '-', ''), 13) FROM 1 FOR 13)
+  PLACING 'a' FROM 17 FOR 1)::uuid;
+
+-- Two payloads about one thing as one: the newer one, with each changed field's first old and last new value.
+CREATE FUNCTION merged_payload(older jsonb, newer jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN older ? 'changes' AND newer ? 'changes' THEN
+  jsonb_set(newer, '{changes}', (
+    SELECT jsonb_agg(change ORDER BY place)
+    FROM (
+      SELECT min(place) AS place, jsonb_build_object(
+        'field', change->'field',
+        'old', (array_agg(change->'old' ORDER BY place))[1],
+        'new', (array_agg(change->'new' ORDER BY place DESC))[1]) AS change
+      FROM jsonb_array_elements((older->'changes') || (newer->'changes')) WITH ORDINALITY AS each (change, place)
+      GROUP BY change->'field'
+    ) AS field
+  ))
+  ELSE newer
+END;
+CREATE AGGREGATE merged_payload(jsonb) (SFUNC = merged_payload, STYPE = jsonb);
 
 -- The inboxes.
 CREATE TABLE notifications (
@@ -46,7 +71,7 @@ CREATE TABLE notifications (
   read_at timestamptz,
   PRIMARY KEY (recipient_id, filed_at)
 );
-CREATE INDEX notifications_by_person ON notifications (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
 -- Items arrive in the order of their time, and are purged in it.
 CREATE INDEX notifications_by_age ON notifications USING brin (filed_at) WITH (pages_per_range = 16);
 
@@ -161,4 +186,7 @@ DROP TABLE deliveries;
 DROP TABLE devices;
 DROP TABLE muted_notifications;
 DROP TABLE notifications;
+DROP AGGREGATE merged_payload(jsonb);
+DROP FUNCTION merged_payload(jsonb, jsonb);
+DROP FUNCTION notification_id;
 DROP TABLE notification_queue;

@@ -38,7 +38,7 @@ struct Muster: AsyncParsableCommand {
                                      where the push services are (Apple's, Google's)
         MUSTER_METRICS_LISTEN        where /metrics is, or off (127.0.0.1:9464, a worker's 127.0.0.1:9465)
       """,
-    subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Keys.self])
+    subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, StampsCommand.self, Keys.self])
 
   /// Every failure is one line on stderr.
   static func main() async {

@@ -7,9 +7,9 @@ import Testing
 @Suite struct StatementTests {
   /// With BEGIN and COMMIT.
   private static let expected = [
-    "making an event": 10, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
-    "inviting": 10, "answering": 9, "waiting": 9, "editing": 6, "more places": 8, "giving a place up": 11,
-    "withdrawing": 9, "cancelling": 6, "archiving": 5,
+    "making an event": 11, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
+    "inviting": 11, "answering": 10, "waiting": 10, "editing": 7, "more places": 9, "giving a place up": 12,
+    "withdrawing": 10, "cancelling": 7, "archiving": 5,
   ]
 
   @Test func `calls to events cost the same number of statements, whatever the number of guests`() async throws {
@@ -87,10 +87,10 @@ import Testing
     ("a picture", "GET {picture}", nil, 1),
     ("a picture's head", "HEAD {picture}", nil, 1),
     ("all that is held", "GET users/me/export", nil, ofExport),
-    ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 8),
+    ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 9),
     ("asking again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 8),
-    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 11),
-    ("accepting", "POST friend-requests/{accepted}/accept", nil, 9),
+    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 12),
+    ("accepting", "POST friend-requests/{accepted}/accept", nil, 10),
     ("declining", "POST friend-requests/{declined}/decline", nil, 8),
     ("taking back", "DELETE friend-requests/{takenBack}", nil, 11),
     ("unfriending", "DELETE friends/{unfriended}", nil, 6),
@@ -103,7 +103,7 @@ import Testing
     ("the same picture", "PUT users/me/picture", Sample.webpText, 6),
     ("no picture", "DELETE users/me/picture", nil, 8),
     // Ten of them to prove the password.
-    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 33),
+    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 36),
   ]
 
   @Test func `calls to people cost the same number of statements, however many have to do with each other`()

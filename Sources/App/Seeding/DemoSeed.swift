@@ -102,11 +102,7 @@ public struct DemoSeed: Sendable {
         )
         ON CONFLICT (id) DO NOTHING
         """,
-        """
-        INSERT INTO collection_stamps (user_id, collection, stamp)
-        SELECT \(person.id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
-        ON CONFLICT DO NOTHING
-        """)
+        "INSERT INTO user_stamps (user_id) VALUES (\(person.id)) ON CONFLICT DO NOTHING")
     } catch let error as PostgresError where error.constraint == "username_taken" || error.constraint == "email_taken" {
       throw AppError(
         .conflict, "username-taken", "The name \(person.username) of the demo cast belongs to somebody else.")
