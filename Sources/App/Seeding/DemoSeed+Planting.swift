@@ -19,11 +19,7 @@ extension DemoSeed {
         )
         ON CONFLICT (id) DO NOTHING
         """,
-        """
-        INSERT INTO collection_stamps (user_id, collection, stamp)
-        SELECT \(person.id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
-        ON CONFLICT DO NOTHING
-        """
+        "INSERT INTO user_stamps (user_id) VALUES (\(person.id)) ON CONFLICT DO NOTHING"
       )[0].affected == 1
     } catch let error as PostgresError where error.constraint == "username_taken" {
       throw AppError(
