@@ -104,11 +104,12 @@ struct Acknowledgements: Sendable {
       WITH later AS MATERIALIZED (
         SELECT b.id, q.due_at
         FROM \(queue.name) AS q
-        JOIN \(queue.name) AS b ON \(unescaped: isBehind) AND b.id > q.id AND b.died_at IS NULL
-        WHERE q.id = ANY(\(late)) AND q.died_at IS NULL AND q.lease IS NULL
-          AND b.lease IS NULL AND b.due_at < q.due_at
-        ORDER BY b.id
-        FOR UPDATE OF b SKIP LOCKED
+        CROSS JOIN LATERAL (
+          SELECT b.id FROM \(queue.name) AS b
+          WHERE \(unescaped: isBehind) AND b.id > q.id AND b.died_at IS NULL AND b.lease IS NULL AND b.due_at < q.due_at
+          FOR UPDATE OF b SKIP LOCKED
+        ) AS b
+        WHERE q.id = ANY(\(late)) AND q.lease IS NULL
       )
       UPDATE \(queue.name) AS q SET due_at = later.due_at FROM later WHERE q.id = later.id
       """

@@ -45,7 +45,8 @@ enum Delivery {
   private static func recheck(
     _ rows: [LeasedRow], in database: Database
   ) async throws -> [Int64: Result<Device?, any Error>] {
-    let found = try await database.rows(
+    let found = try await database.pipeline(
+      LeaseQueue.byIndex,
       """
       SELECT q.id,
         d.id IS NOT NULL AND s.id IS NOT NULL
@@ -60,7 +61,7 @@ enum Delivery {
       FROM \(queue.held(rows.map(\.held)))
       LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
       LEFT JOIN sessions AS s ON s.id = d.session_id AND s.ended_at IS NULL
-      """)
+      """)[1]
     return Dictionary(
       uniqueKeysWithValues: try found.map { row in
         let (id, isWanted): (Int64, Bool) = (try row[0], try row[1])

@@ -339,6 +339,7 @@ extension Dispatcher {
       writeFailures = 0
       return
     }
+    writeFailures += 1
     logger.warning("acknowledgements cannot be written", metadata: ["error": "\(failure)"])
     // The worker that takes the rows over sends them again.
     if isCutShort {
@@ -346,7 +347,6 @@ extension Dispatcher {
       gone = []
       return
     }
-    writeFailures += 1
     writeAt = .now + min(.seconds(2), .milliseconds(50) * (1 << min(writeFailures, 6)))
     for place in sources.indices {
       var again = written.acknowledgements[place]
@@ -359,16 +359,17 @@ extension Dispatcher {
 
 extension Dispatcher.Written {
   fileprivate func write(_ queues: [LeaseQueue], in database: Database) async throws {
-    let statements = zip(queues, acknowledgements).flatMap { $1.statements(for: $0) }
-    if !statements.isEmpty {
-      _ = try await database.transactionWithAnswers(repeating: true) { transaction in
-        transaction.atCommit(LeaseQueue.byIndex)
-        for statement in statements { transaction.atCommit(statement) }
-      }
+    // With their devices, rows go that would be sent again once they are given back. A device that has another token by
+    // now is kept.
+    if !gone.isEmpty {
+      let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)))"
+      try await database.batch(LeaseQueue.byIndex, Device.forgetting(where: "(id, token) IN (\(these))"))
     }
-    // A device that has been given another token meanwhile is kept.
-    guard !gone.isEmpty else { return }
-    let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)))"
-    try await database.batch(LeaseQueue.byIndex, Device.forgetting(where: "(id, token) IN (\(these))"))
+    let statements = zip(queues, acknowledgements).flatMap { $1.statements(for: $0) }
+    guard !statements.isEmpty else { return }
+    _ = try await database.transactionWithAnswers(repeating: true) { transaction in
+      transaction.atCommit(LeaseQueue.byIndex)
+      for statement in statements { transaction.atCommit(statement) }
+    }
   }
 }

@@ -129,7 +129,7 @@ extension LeaseQueue {
   /// Columns of a claim that come before those of the queue.
   fileprivate static let ownColumns = 6
 
-  private func claiming(_ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID) -> SQL {
+  func claiming(_ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID) -> SQL {
     let (since, suspicion): (SQL, SQL) =
       switch scope {
       case .all: ("", "d.deaths = 0")
@@ -195,12 +195,16 @@ extension LeaseQueue {
       ) AS next
       LIMIT \(limit)
     ),
+    -- Each by its key: with IS NULL, the planner may read a whole partial index for each row of a table that was small.
     locked AS MATERIALIZED (
       SELECT behind.head, behind.is_orphan, behind.id, behind.nth
       FROM behind
-      JOIN \(name) AS b ON b.id = behind.id
-      WHERE b.died_at IS NULL AND b.due_at <= now() AND b.deaths = 0 AND \(Self.isFree("b", for: worker))
-      FOR UPDATE OF b SKIP LOCKED
+      CROSS JOIN LATERAL (
+        SELECT FROM \(name) AS b
+        WHERE b.id = behind.id AND num_nulls(b.died_at) = 1 AND b.due_at <= now() AND b.deaths = 0
+          AND \(Self.isFree("b", for: worker))
+        FOR UPDATE OF b SKIP LOCKED
+      ) AS free
     ),
     mine AS (
       SELECT id AS head, id, is_orphan FROM due
