@@ -2,55 +2,8 @@ import Foundation
 import Logging
 import Postgres
 
+/// Sends rows, and decides what becomes of them.
 extension Dispatcher {
-  /// What child tasks come back with.
-  enum Happening: Sendable {
-    case claimed(Claimed)
-    case prepared(Prepared)
-    case sent(run: Int, after: Duration, Outcome)
-    case written(Written, failure: (any Error)?)
-    case renewed((any Error)?)
-    case alarm(Instant)
-    case woken
-    case stopping
-    case nothing
-  }
-
-  struct Claimed: Sendable {
-    let source: Int
-    let scope: LeaseQueue.Scope
-    let limit: Int
-    let result: Result<LeaseQueue.Claim, any Error>
-  }
-
-  struct Prepared: Sendable {
-    let source: Int
-    let runs: [Int]
-    let result: Result<[Int64: Verdict], any Error>
-  }
-
-  enum Outcome: Sendable {
-    case delivered
-    /// Cut short, or kept waiting inside this process: it was no attempt.
-    case notTried
-    case failed(DeliveryFailure)
-  }
-
-  /// Rows of one claim that are sent one after the other.
-  struct Run: Sendable {
-    let source: Int
-    /// Sent with nothing else in flight.
-    let isSuspect: Bool
-    /// The first is the next to be sent, or in flight.
-    var rows: ArraySlice<LeasedRow>
-    /// In flight, or about to be.
-    var send: Send?
-    var isSending = false
-    var parkedAt: Instant?
-    /// Slots that are taken for it.
-    var slots: [Capacity.Key] = []
-  }
-
   // MARK: Before a send
 
   /// Reads again what the next sends depend on. A send begins with this read: what was committed before it counts.
@@ -147,89 +100,6 @@ extension Dispatcher {
     }
   }
 
-  // MARK: Waiting for a slot
-
-  /// Keeps a run that finds no slot for a moment. If rows wait already for the same slots, it is given back at once.
-  private func park(_ number: Int, _ send: Send, _ mode: Mode, _ now: Instant) {
-    runs[number]?.send = send
-    if mode == .untilStopped, capacity.isQueued(send.keys, now: now) { return giveBack(number, now) }
-    if runs[number]?.parkedAt == nil { runs[number]?.parkedAt = now }
-    parked.append(number)
-  }
-
-  /// Gives parked runs the slots that are free by now, and gives back those that have waited for too long: they would keep
-  /// this worker from claiming rows that it can send.
-  func serveParked(_ mode: Mode, _ now: Instant, _ group: inout TaskGroup<Happening>) {
-    guard !parked.isEmpty else { return }
-    let waiting = parked
-    parked.removeAll()
-    var nextDeadline: Instant?
-    for number in waiting {
-      guard let run = runs[number], let send = run.send else { continue }
-      if capacity.hasRoom(for: send.keys) {
-        capacity.take(send.keys)
-        runs[number]?.slots = send.keys
-        runs[number]?.parkedAt = nil
-        ready.append(number)
-      } else if mode == .untilStopped, let since = run.parkedAt, now >= since + Self.longestLocalWait {
-        giveBack(number, now)
-      } else {
-        parked.append(number)
-        if let since = run.parkedAt {
-          nextDeadline = min(nextDeadline ?? .now + Self.longestLocalWait, since + Self.longestLocalWait)
-        }
-      }
-    }
-    if mode == .untilStopped, let nextDeadline { _ = isTime(nextDeadline, now, &group) }
-  }
-
-  /// Gives a run back that may expect its turn later.
-  private func giveBack(_ number: Int, _ now: Instant) {
-    guard let run = runs[number], let row = run.rows.first, let send = run.send else { return }
-    acknowledgements[run.source].postpone(row, by: capacity.wait(for: send.keys, now: now))
-    drop(number, from: 1)
-  }
-
-  /// Gives a run back whose host does not answer.
-  private func leaveAlone(_ number: Int, _ row: LeasedRow, until: Instant, _ now: Instant) {
-    guard let run = runs[number] else { return }
-    if isOver(row, run) {
-      end(number, row, DeliveryFailure(description: "the webhook's host does not answer"))
-    } else {
-      let wait = (until - now) / .seconds(1)
-      acknowledgements[run.source].postpone(row, by: wait + Double.random(in: 0...max(1, wait / 4)))
-      drop(number, from: 1)
-    }
-  }
-
-  /// Gives back all that is not in flight.
-  func releaseIdle() {
-    let waiting = ready + parked
-    ready.removeAll()
-    parked.removeAll()
-    for number in waiting {
-      guard let run = runs[number] else { continue }
-      if run.isSuspect, !isStopping {
-        ready.append(number)
-      } else {
-        free(number, after: nil)
-        drop(number, from: 0)
-      }
-    }
-  }
-
-  /// Ends a run, and gives back its rows but for the first ones, whose fate is decided.
-  private func drop(_ number: Int, from count: Int) {
-    guard let run = runs.removeValue(forKey: number) else { return }
-    acknowledgements[run.source].release(run.rows.dropFirst(count))
-  }
-
-  private func free(_ number: Int, after time: Duration?) {
-    guard let slots = runs[number]?.slots, !slots.isEmpty else { return }
-    capacity.free(slots, after: time)
-    runs[number]?.slots = []
-  }
-
   // MARK: After a send
 
   func end(_ number: Int, after time: Duration, _ outcome: Outcome) {
@@ -253,7 +123,7 @@ extension Dispatcher {
     }
   }
 
-  private func note(_ outcome: Outcome, of host: String?) {
+  func note(_ outcome: Outcome, of host: String?) {
     guard let host else { return }
     let isTimeout: Bool? =
       switch outcome {
@@ -268,7 +138,7 @@ extension Dispatcher {
   }
 
   /// Ends an attempt that failed.
-  private func end(_ number: Int, _ row: LeasedRow, _ failure: DeliveryFailure) {
+  func end(_ number: Int, _ row: LeasedRow, _ failure: DeliveryFailure) {
     guard let run = runs[number] else { return }
     let table = sources[run.source].queue.table
     logger.warning("not delivered", metadata: ["table": "\(table)", "row": "\(row.id)", "error": "\(failure)"])
@@ -290,7 +160,7 @@ extension Dispatcher {
     }
   }
 
-  private func isOver(_ row: LeasedRow, _ run: Run) -> Bool {
+  func isOver(_ row: LeasedRow, _ run: Run) -> Bool {
     guard let createdAt = row.createdAt else { return true }
     return createdAt < Timestamp.now().adding(seconds: -sources[run.source].patience)
   }
@@ -306,70 +176,5 @@ extension Dispatcher {
     }
     runs[number] = run
     ready.append(number)
-  }
-
-  // MARK: Acknowledging
-
-  struct Written: Sendable {
-    let acknowledgements: [Acknowledgements]
-    let gone: [Device]
-  }
-
-  /// Writes all that has come together since the last time. Also when the task is cancelled: it would be sent again.
-  func write(_ group: inout TaskGroup<Happening>) {
-    isWriting = true
-    let written = Written(acknowledgements: acknowledgements, gone: gone)
-    for place in sources.indices { unwritten[place] = acknowledgements[place].rows }
-    acknowledgements = sources.map { _ in Acknowledgements() }
-    gone = []
-    let (queues, database) = (sources.map(\.queue), database)
-    group.addTask {
-      let writing = Task { try await written.write(queues, in: database) }
-      switch await writing.result {
-      case .success: return .written(written, failure: nil)
-      case .failure(let error): return .written(written, failure: error)
-      }
-    }
-  }
-
-  func settle(_ written: Written, _ failure: (any Error)?) {
-    isWriting = false
-    for place in sources.indices { unwritten[place] = [] }
-    guard let failure else {
-      writeFailures = 0
-      return
-    }
-    writeFailures += 1
-    logger.warning("acknowledgements cannot be written", metadata: ["error": "\(failure)"])
-    // The worker that takes the rows over sends them again.
-    if isCutShort {
-      acknowledgements = sources.map { _ in Acknowledgements() }
-      gone = []
-      return
-    }
-    writeAt = .now + min(.seconds(2), .milliseconds(50) * (1 << min(writeFailures, 6)))
-    for place in sources.indices {
-      var again = written.acknowledgements[place]
-      again.append(acknowledgements[place])
-      acknowledgements[place] = again
-    }
-    gone = written.gone + gone
-  }
-}
-
-extension Dispatcher.Written {
-  fileprivate func write(_ queues: [LeaseQueue], in database: Database) async throws {
-    // With their devices, rows go that would be sent again once they are given back. A device that has another token by
-    // now is kept.
-    if !gone.isEmpty {
-      let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)))"
-      try await database.batch(LeaseQueue.byIndex, Device.forgetting(where: "(id, token) IN (\(these))"))
-    }
-    let statements = zip(queues, acknowledgements).flatMap { $1.statements(for: $0) }
-    guard !statements.isEmpty else { return }
-    _ = try await database.transactionWithAnswers(repeating: true) { transaction in
-      transaction.atCommit(LeaseQueue.byIndex)
-      for statement in statements { transaction.atCommit(statement) }
-    }
   }
 }

@@ -48,13 +48,13 @@ actor Dispatcher {
   typealias Instant = ContinuousClock.Instant
 
   /// So often that a lease outlives some failures to renew it.
-  private static let renewalInterval = Duration.seconds(1)
+  static let renewalInterval = Duration.seconds(1)
   /// What is in flight when the worker is asked to stop has so long to end. Then it is cut short and given back.
   private static let grace = Duration.seconds(4)
   /// So long a claimed row waits for a slot before it is given back.
   static let longestLocalWait = Duration.milliseconds(250)
   /// So long suspects are sent, one after the other, before other rows have their turn again.
-  private static let soloTime = Duration.seconds(1)
+  static let soloTime = Duration.seconds(1)
   /// Hosts that did not answer are remembered up to so many.
   static let maximumCircuits = 10_000
 
@@ -63,7 +63,7 @@ actor Dispatcher {
   let database: Database
   let logger: Logger
   /// Oldest rows held at once, for each source.
-  private let maximumRuns: Int
+  let maximumRuns: Int
   private let wakeUps: AsyncStream<Void>
   private let wakeUp: AsyncStream<Void>.Continuation
 
@@ -71,7 +71,7 @@ actor Dispatcher {
   var circuits: [String: Circuit] = [:]
 
   var runs: [Int: Run] = [:]
-  private var nextRun = 0
+  var nextRun = 0
   /// Runs whose next row is to be looked at again before it is sent.
   var ready: [Int] = []
   /// Runs whose next row waits for a slot.
@@ -90,18 +90,18 @@ actor Dispatcher {
   /// Rows whose fate is being written.
   var unwritten: [[LeasedRow.Held]]
 
-  private var polling: [Polling]
-  private var claiming: Set<Int> = []
+  var polling: [Polling]
+  var claiming: Set<Int> = []
   /// Sources that have claimed in this round, and whether any of them found something.
-  private var claimedInRound: Set<Int> = []
-  private var roundFoundSomething = false
-  private var claimed = 0
+  var claimedInRound: Set<Int> = []
+  var roundFoundSomething = false
+  var claimed = 0
   /// Sources with rows that must be sent alone.
-  private var suspected: Set<Int> = []
-  private var soloUntil: Instant?
+  var suspected: Set<Int> = []
+  var soloUntil: Instant?
 
-  private var isRenewing = false
-  private var renewAt = Instant.now
+  var isRenewing = false
+  var renewAt = Instant.now
 
   private var alarms: [Instant] = []
   var isStopping = false
@@ -154,7 +154,7 @@ actor Dispatcher {
     return claimed
   }
 
-  private var holdsNothing: Bool {
+  var holdsNothing: Bool {
     runs.isEmpty && claiming.isEmpty && !isWriting && acknowledgements.allSatisfy(\.isEmpty) && gone.isEmpty
   }
 
@@ -244,133 +244,4 @@ actor Dispatcher {
       logger.warning("the worker's heartbeat was not removed", metadata: ["error": "\(error)"])
     }
   }
-
-  // MARK: Claiming
-
-  /// Whether rows that must be sent alone have their turn: nothing else begins.
-  var isSolo: Bool { !suspected.isEmpty }
-
-  private func claim(_ mode: Mode, _ now: Instant, _ group: inout TaskGroup<Happening>) {
-    if let source = suspected.min(), mode != .oneRound {
-      if let until = soloUntil, now >= until, mode == .untilStopped {
-        suspected = []
-        soloUntil = nil
-      } else {
-        guard holdsNothing else { return }
-        soloUntil = soloUntil ?? now + Self.soloTime
-        return begin(source, .suspect, limit: 1, now, &group)
-      }
-    }
-    if mode != .untilStopped, holdsNothing, claimedInRound.count == sources.count {
-      // The round is over.
-      guard mode == .untilNothingIsDue, roundFoundSomething else { return }
-      (claimedInRound, roundFoundSomething) = ([], false)
-    }
-    for source in sources.indices where !claiming.contains(source) {
-      let held = runs.values.count { $0.source == source }
-      if mode == .untilStopped {
-        // Of rows whose fate cannot be written there must not be ever more.
-        let isFull = acknowledgements[source].count + unwritten[source].count > 4 * maximumRuns
-        guard held <= maximumRuns / 2, !isFull, isTime(polling[source].next, now, &group) else { continue }
-        let scope: LeaseQueue.Scope = polling[source].begin(at: now) ? .all : .recent
-        begin(source, scope, limit: maximumRuns - held, now, &group)
-      } else if claimedInRound.insert(source).inserted {
-        begin(source, .all, limit: maximumRuns, now, &group)
-      }
-    }
-  }
-
-  private func begin(
-    _ source: Int, _ scope: LeaseQueue.Scope, limit: Int, _ now: Instant, _ group: inout TaskGroup<Happening>
-  ) {
-    claiming.insert(source)
-    let (queue, database, id) = (sources[source].queue, database, id)
-    group.addTask {
-      do {
-        let claim = try await queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
-        return .claimed(Claimed(source: source, scope: scope, limit: limit, result: .success(claim)))
-      } catch {
-        return .claimed(Claimed(source: source, scope: scope, limit: limit, result: .failure(error)))
-      }
-    }
-  }
-
-  private func take(_ claimed: Claimed, _ mode: Mode) {
-    let (source, now) = (claimed.source, Instant.now)
-    claiming.remove(source)
-    switch claimed.result {
-    case .failure(let error):
-      if mode != .untilStopped { failure = error }
-      if mode != .untilStopped || Task.isCancelled { return stop() }
-      polling[source].fail(at: now)
-      logger.warning(
-        "a queue cannot be worked off",
-        metadata: ["table": "\(sources[source].queue.table)", "error": "\(error)"])
-    case .success(let claim):
-      let found = !claim.runs.isEmpty || claim.orphans > 0
-      if found { roundFoundSomething = true }
-      switch claimed.scope {
-      case .suspect:
-        if !found { suspected.remove(source) }
-        if suspected.isEmpty { soloUntil = nil }
-      case .all, .recent:
-        if mode != .oneRound, claim.hasSuspects || claim.orphans > claim.dead.count { suspected.insert(source) }
-        polling[source].end(
-          at: now, found: found, mayHaveMore: claim.runs.count + claim.orphans >= claimed.limit,
-          wasFull: claimed.scope.isFull)
-      }
-      if claim.orphans > 0 {
-        logger.warning(
-          "a worker died", metadata: ["table": "\(sources[source].queue.table)", "inFlight": "\(claim.orphans)"])
-      }
-      for id in claim.dead {
-        logger.error(
-          "dead letter: workers died while this was in flight",
-          metadata: ["table": "\(sources[source].queue.table)", "row": "\(id)"])
-      }
-      for rows in claim.runs {
-        runs[nextRun] = Run(source: source, isSuspect: claimed.scope.isSuspect, rows: rows[...])
-        ready.append(nextRun)
-        nextRun += 1
-        self.claimed += 1
-      }
-    }
-  }
-
-  // MARK: Holding
-
-  /// Says that this worker lives, and renews all leases.
-  private func renew(_ now: Instant, _ group: inout TaskGroup<Happening>) {
-    isRenewing = true
-    renewAt = now + Self.renewalInterval
-    var statements = [LeaseQueue.byIndex, Worker.beating(id)]
-    for (place, source) in sources.enumerated() {
-      let held =
-        runs.values.filter { $0.source == place }.flatMap { $0.rows.map(\.held) }
-        + acknowledgements[place].rows + unwritten[place]
-      if !held.isEmpty { statements.append(source.queue.renewing(held)) }
-    }
-    let (database, sent) = (database, statements)
-    group.addTask {
-      do {
-        _ = try await database.transactionWithAnswers(repeating: true) { transaction in
-          for statement in sent { transaction.atCommit(statement) }
-        }
-        return .renewed(nil)
-      } catch {
-        return .renewed(error)
-      }
-    }
-  }
-
-  private func renewed(_ failure: (any Error)?) {
-    isRenewing = false
-    guard let failure, !Task.isCancelled else { return }
-    renewAt = .now + .milliseconds(250)
-    logger.warning("leases could not be renewed", metadata: ["error": "\(failure)"])
-  }
-}
-
-extension LeaseQueue.Scope {
-  var isSuspect: Bool { if case .suspect = self { true } else { false } }
 }
