@@ -127,7 +127,8 @@ CREATE TABLE deliveries (
   -- Deaths of workers while this row was in flight.
   deaths integer NOT NULL DEFAULT 0,
   last_error text,
-  -- A worker's claim: until when, and the fencing token that its acknowledgement must still find.
+  -- A claim: by which worker, until when, and the fencing token that an acknowledgement must still find.
+  worker_id uuid,
   leased_until timestamptz,
   lease uuid,
   -- Set: a dead letter. It blocks nothing behind it.
@@ -139,6 +140,8 @@ CREATE INDEX deliveries_due ON deliveries (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_in_order ON deliveries (device_id, subject_id, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_of_recipient ON deliveries (recipient_id);
 CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS NOT NULL;
+-- A worker died while these were in flight: each is sent alone.
+CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths > 0 AND died_at IS NULL;
 CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;
 
 -- Mails on their way to the mail webhook. No text of a token is stored.
@@ -156,12 +159,14 @@ CREATE TABLE mails (
   attempts integer NOT NULL DEFAULT 0,
   deaths integer NOT NULL DEFAULT 0,
   last_error text,
+  worker_id uuid,
   leased_until timestamptz,
   lease uuid,
   died_at timestamptz
 );
 CREATE INDEX mails_due ON mails (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX mails_of_user ON mails (user_id);
+CREATE INDEX dead_mails ON mails (died_at) WHERE died_at IS NOT NULL;
 
 -- Apple's grants to revoke after an account is deleted. A row names no user.
 CREATE TABLE apple_revocations (
@@ -172,14 +177,28 @@ CREATE TABLE apple_revocations (
   attempts integer NOT NULL DEFAULT 0,
   deaths integer NOT NULL DEFAULT 0,
   last_error text,
+  worker_id uuid,
   leased_until timestamptz,
   lease uuid,
   died_at timestamptz
 );
 CREATE INDEX apple_revocations_due ON apple_revocations (due_at, id) WHERE died_at IS NULL;
+CREATE INDEX dead_apple_revocations ON apple_revocations (died_at) WHERE died_at IS NOT NULL;
+
+-- Workers, which send a heartbeat each second. If a lease has expired, the heartbeat tells a worker that died from one
+-- that is slow.
+CREATE TABLE workers (
+  id uuid PRIMARY KEY,
+  heartbeat_at timestamptz NOT NULL DEFAULT now(),
+  -- Since when the heartbeats have come without a gap. After an outage of the database, or a step of its clock, all
+  -- heartbeats are old. A worker calls others dead only after they have had time to send one.
+  steady_since timestamptz NOT NULL DEFAULT now()
+)
+WITH (fillfactor = 50);
 
 -- down
 
+DROP TABLE workers;
 DROP TABLE apple_revocations;
 DROP TABLE mails;
 DROP TABLE deliveries;

@@ -59,6 +59,10 @@ struct APNsSender: PushSender {
     guard let topic = device.topic ?? settings.topic else {
       throw DeliveryFailure(description: "MUSTER_APNS_TOPIC is not set, and the device names no topic")
     }
+    // It becomes a header.
+    guard topic.wholeMatch(of: /[A-Za-z0-9.\-]{1,255}/) != nil else {
+      throw DeliveryFailure(description: "the device's topic is no app's id", remedy: .none)
+    }
     let base = device.environment == .sandbox ? settings.sandboxURL : settings.url
     var request = HTTPClientRequest(url: "\(base)/3/device/\(device.token)")
     request.method = .POST

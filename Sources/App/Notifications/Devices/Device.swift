@@ -23,8 +23,4 @@ public struct Device: Sendable {
   public let topic: String?
   /// What a webhook's deliveries are signed with, sealed: the current one first, then the one before while it counts.
   let sealedSecrets: [Data]
-
-  /// Stands where there is none.
-  static let nobodys = Device(
-    id: .new(), platform: .log, token: "", environment: nil, topic: nil, sealedSecrets: [])
 }

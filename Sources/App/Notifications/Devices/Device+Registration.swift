@@ -58,8 +58,8 @@ extension Device {
       in: database, item: Registered.init(row:))
   }
 
-  /// Registers a device for a user, whose session it ends with; or says something else of one of theirs. Repeating it
-  /// changes nothing. What somebody else has registered passes to them: under another id, and with another secret.
+  /// Registers a device for a user, whose session it ends with; or changes one of theirs. Repeating it changes nothing. A
+  /// phone's token that another user has registered passes to this one, under another id.
   ///
   /// - Returns: with the secret in clear if there is a new one, which is not shown again.
   /// - Throws: ``AppError/tooManyDevices``, or ``AppError/sessionEnded``.
@@ -73,11 +73,19 @@ extension Device {
     let secret = new.platform == .webhook ? WebhookSecret.fresh() : nil
     let sealed = try secret.map { try WebhookSecret.sealed($0, keys: keys) }
     let rotates = new.rotatesSecret
+    // A phone's token passes from user to user. A webhook's URL may be registered by many.
+    let (conflict, others): (SQL, SQL) =
+      new.platform == .webhook
+      ? ("(user_id, token) WHERE platform = 'webhook'", "false")
+      : (
+        "(platform, token) WHERE platform <> 'webhook'",
+        "platform = \(new.platform) AND token = \(new.token) AND platform <> 'webhook' AND user_id <> \(user)"
+      )
     while true {
       let id = ID.new()
-      let answers = try await change.pipeline(
-        // Under its old id nothing more reaches it, neither from the queue nor from a worker's hands.
-        forgetting(where: "platform = \(new.platform) AND token = \(new.token) AND user_id <> \(user)"),
+      let results = try await change.pipeline(
+        // Under its old id nothing more reaches it, neither from the queue nor from a send about to begin.
+        forgetting(where: others),
         """
         INSERT INTO devices AS d (
           id, user_id, session_id, platform, token, environment, topic, name, sealed_secret, created_at
@@ -86,11 +94,11 @@ extension Device {
           \(id), \(user), \(session), \(new.platform), \(new.token), \(new.environment), \(new.topic), \(new.name),
           \(sealed), clock_timestamp()
         )
-        ON CONFLICT ON CONSTRAINT device_token_taken DO UPDATE
+        ON CONFLICT \(conflict) DO UPDATE
         SET session_id = excluded.session_id, environment = excluded.environment, topic = excluded.topic,
           name = excluded.name,
           sealed_secret = CASE WHEN \(rotates) THEN excluded.sealed_secret ELSE d.sealed_secret END,
-          -- Asked for again, because the answer was lost, it leaves the one that the receiver has.
+          -- Asked for again because the response was lost, it leaves the one that the receiver has.
           sealed_previous_secret = CASE
             WHEN \(rotates) AND (d.previous_secret_until > now()) IS NOT TRUE THEN d.sealed_secret
             ELSE d.sealed_previous_secret
@@ -104,17 +112,17 @@ extension Device {
         RETURNING \(Registered.columns)
         """,
         "SELECT count(*) FROM \(live(of: user))")
-      // Somebody else has registered it in between: take it from them.
-      guard let row = answers[1].first else { continue }
+      // Another user has registered the token in between: take it from them.
+      guard let row = results[1].first else { continue }
       let device = try Registered(row: row)
       let isNew = device.id == id
-      let count: Int = try answers[2].first.map { try $0[0] } ?? 0
+      let count: Int = try results[2].first.map { try $0[0] } ?? 0
       guard !isNew || count <= maximum else { throw AppError.tooManyDevices }
       return (device, isNew, isNew || rotates ? secret : nil)
     }
   }
 
-  /// Tells a user nothing on one of their devices any more.
+  /// Removes one of a user's devices, and what waits for it.
   ///
   /// - Throws: ``AppError/deviceNotFound``
   static func remove(_ id: ID, of user: User.ID, in change: Change) async throws {
@@ -123,30 +131,44 @@ extension Device {
     }
   }
 
-  /// Deletes devices, and what waits in the queue for each of them alone. Its rows are those devices.
+  /// Deletes devices and their deliveries. Its rows are those devices.
   ///
   /// - Parameter condition: on `devices`.
   static func forgetting(where condition: SQL) -> SQL {
-    // Each in one order: of two who forget the same, none waits for the other crosswise, nor for a worker that is done
-    // with several rows.
+    // Rows are locked in the order of their ids, in which workers acknowledge several at once. They are deleted by what
+    // they are for.
     """
     WITH gone AS MATERIALIZED (
       DELETE FROM devices
       WHERE id IN (SELECT id FROM devices WHERE \(condition) ORDER BY id FOR UPDATE)
       RETURNING id, user_id
     ),
-    waiting AS MATERIALIZED (
+    locked AS MATERIALIZED (
       SELECT q.id
-      FROM notification_queue AS q
+      FROM deliveries AS q
       JOIN gone ON gone.user_id = q.recipient_id AND gone.id = q.device_id
       ORDER BY q.id
       FOR UPDATE OF q
     ),
     withdrawn AS (
-      DELETE FROM notification_queue AS q USING waiting WHERE q.id = waiting.id
+      DELETE FROM deliveries AS q
+      USING gone
+      WHERE q.recipient_id = gone.user_id AND q.device_id = gone.id AND (SELECT count(*) FROM locked) > 0
     )
     SELECT id FROM gone
     """
+  }
+
+  /// Forgets devices whose session has ended: nothing is sent to them any more.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    let left: SQL = """
+      SELECT d.id
+      FROM sessions AS s
+      JOIN devices AS d ON d.session_id = s.id
+      WHERE s.ended_at IS NOT NULL
+      LIMIT \(limit)
+      """
+    return try await database.batch(Device.forgetting(where: "id IN (\(left))"))[0].count
   }
 }
 
