@@ -14,17 +14,20 @@ import Testing
     return answers
   }
 
-  @Test(arguments: [
-    "", "Host: a\r\nHost: a\r\n", "Host: a\r\nhost: b\r\n", "Host: a\r\nX: y\r\nHOST:\r\n", "Hos: a\r\n",
-    "Hosts: a\r\n",
-  ])
-  func `a request without a host, or with two, is refused and ends the connection`(_ headers: String) async throws {
+  @Test func `a request without a host, or with two, is refused and ends the connection`() async throws {
     try await TestApp.run { app in
-      for start in ["GET /health/live HTTP/1.1\r\n", "POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n"] {
-        let request = start + headers + "\r\n" + (start.hasPrefix("POST") ? "{}" : "")
-        let answer = try await answers(app, request + "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n")[0]
-        #expect(answer.status == 400 && answer.problem == "malformed-request", "\(request): \(answer.body)")
-        #expect(answer.header("Content-Type") == "application/problem+json")
+      for headers in [
+        "", "Host: a\r\nHost: a\r\n", "Host: a\r\nhost: b\r\n", "Host: a\r\nX: y\r\nHOST:\r\n", "Hos: a\r\n",
+        "Hosts: a\r\n",
+      ] {
+        for (start, body) in [
+          ("GET /health/live HTTP/1.1\r\n", ""), ("POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n", "{}"),
+        ] {
+          let request = start + headers + "\r\n" + body
+          let answer = try await answers(app, request + "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n")[0]
+          #expect(answer.status == 400 && answer.problem == "malformed-request", "\(request): \(answer.body)")
+          #expect(answer.header("Content-Type") == "application/problem+json")
+        }
       }
     }
   }
