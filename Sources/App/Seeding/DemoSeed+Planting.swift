@@ -92,7 +92,7 @@ extension DemoSeed {
         i.event_id = \(event.id) AND i.user_id IN (
           SELECT h.hidden_id FROM hidden AS h JOIN events AS e ON e.creator_id = h.user_id WHERE e.id = \(event.id)
         )
-        """, in: change)
+        """, by: User.ID(rawValue: creator), in: change)
   }
 
   /// Only of a new event: whoever has left an old one stays away, and their place may be another's.

@@ -59,6 +59,7 @@ struct Export: Sendable {
   /// Tables whose rows are not shown to anybody as theirs, and why.
   static let tablesLeftOut = [
     "apple_revocations": "names no user",
+    "workers": "is about workers",
     "schema_migrations": "is about the schema",
     "throttles": "counts attempts by digests, kept a day; they hide nothing from somebody with a list of names",
     "retired_usernames": "holds digests of names that were given up, kept 30 days; they hide as little",
@@ -198,11 +199,11 @@ extension Export.Section {
       name: "deliveries", table: "deliveries", owners: ["recipient_id"], key: .bigint("id"),
       values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
       times: ["created_at", "due_at", "died_at"], people: ["person_id"],
-      withheld: ["id", "deaths", "last_error", "leased_until", "lease"]),
+      withheld: ["id", "deaths", "last_error", "worker_id", "leased_until", "lease"]),
     Self(
       name: "mails", table: "mails", owners: ["user_id"], key: .bigint("id"),
       values: ["mail_id", "type", "payload", "attempts"], times: ["created_at", "due_at", "died_at"],
-      withheld: ["id", "mail_token_id", "deaths", "last_error", "leased_until", "lease"]),
+      withheld: ["id", "mail_token_id", "deaths", "last_error", "worker_id", "leased_until", "lease"]),
     Self(
       name: "notifications", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
       values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "created_at", "read_at"],

@@ -319,8 +319,8 @@ struct TestApp: Sendable {
   func takeMails() async throws -> [Mailed] {
     let rows = try await database.execute(
       """
-      WITH taken AS (DELETE FROM mails RETURNING id, type, payload)
-      SELECT type, payload->>'to' AS email, (payload->>'mailTokenId')::uuid AS token, payload->>'kid' AS kid,
+      WITH taken AS (DELETE FROM mails RETURNING id, type, mail_token_id, payload)
+      SELECT type, payload->>'to' AS email, mail_token_id AS token, payload->>'kid' AS kid,
         payload->>'purpose' AS purpose
       FROM taken
       ORDER BY id

@@ -100,7 +100,7 @@ extension Push {
     self.init(
       id: id.uuidString.lowercased(), type: try row.fields[2], subject: subject.uuidString.lowercased(),
       recipient: recipient.description,
-      payload: Notice.rendered(type: try row.fields[2], payload: try row.fields[4], createdAt: createdAt).text,
+      payload: Notice.rendered(try row.fields[4], at: .now()).text,
       createdAt: createdAt)
   }
 }
