@@ -15,10 +15,16 @@ public final class Change: Querying {
   /// What is written at commit, besides the change itself.
   private struct Effects {
     var touches: [Collection: Touched] = [:]
-    var notices: [(recipients: SQL, notice: Notice)] = []
+    var notices: [Queued] = []
     var mails: [Mail] = []
     var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
+  }
+
+  private enum Queued {
+    case addressed(NotificationQueue.Addressed)
+    /// For the users in a query's result.
+    case open(Notice, recipients: SQL)
   }
 
   /// The users whose stamp of one collection moves.
@@ -62,15 +68,15 @@ public final class Change: Querying {
   }
 
   func notify(_ recipients: [User.ID], about notice: Notice) {
-    guard !recipients.isEmpty else { return }
-    notify(usersIn: "SELECT unnest(\(recipients))", about: notice)
+    let addressed = NotificationQueue.Addressed(recipients: recipients, notice: notice)
+    effects.withLock { $0.notices.append(.addressed(addressed)) }
   }
 
   /// Queues a notice for a set of users, which is read at commit, under the change's locks.
   ///
   /// - Parameter recipients: a query with one column of user ids. It sees everything that this change has done.
   func notify(usersIn recipients: SQL, about notice: Notice) {
-    effects.withLock { $0.notices.append((recipients, notice)) }
+    effects.withLock { $0.notices.append(.open(notice, recipients: recipients)) }
   }
 
   /// Queues a mail.
@@ -95,14 +101,32 @@ public final class Change: Querying {
   /// - Returns: whether a worker has something to do now.
   fileprivate func finish() -> Bool {
     let effects = effects.withLock { $0 }
-    for (recipients, notice) in effects.notices {
-      transaction.atCommit(NotificationQueue.insert(notice, for: recipients))
-    }
+    for insert in Self.inserts(effects.notices) { transaction.atCommit(insert) }
     for mail in effects.mails { transaction.atCommit(mail.enqueueing) }
     for grant in effects.revocations { transaction.atCommit(grant.enqueueing) }
     if let stamping = Self.stamping(effects.touches) { transaction.atCommit(stamping) }
     for erasure in effects.erasures { transaction.atCommit(erasure) }
     return !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
+  }
+
+  /// Notices in their order, those in a row that are addressed as one statement.
+  private static func inserts(_ notices: [Queued]) -> [SQL] {
+    var inserts: [SQL] = []
+    var addressed: [NotificationQueue.Addressed] = []
+    func flush() {
+      if let insert = NotificationQueue.insert(addressed) { inserts.append(insert) }
+      addressed = []
+    }
+    for notice in notices {
+      switch notice {
+      case .addressed(let one): addressed.append(one)
+      case .open(let notice, let recipients):
+        flush()
+        inserts.append(NotificationQueue.insert(notice, forUsersIn: recipients))
+      }
+    }
+    flush()
+    return inserts
   }
 
   /// One pass over all touched users in id order, so that no two changes wait for each other crosswise. A stamp is made

@@ -14,7 +14,11 @@ import Testing
   /// The titles in an inbox, the oldest first.
   private func titles(of person: User.ID, in app: TestApp) async throws -> [String] {
     let rows = try await app.database.rows(
-      "SELECT payload->>'title' FROM notifications WHERE recipient_id = \(person) ORDER BY filed_at")
+      """
+      SELECT payload->>'title' FROM notifications
+      WHERE recipient_id = \(person) AND payload ? 'title'
+      ORDER BY filed_at
+      """)
     return try rows.map { try $0[0] }
   }
 
@@ -169,6 +173,35 @@ import Testing
       }
       guard end != .deleteReceiver else { return }
       #expect(try await ben.get("notifications")["items"].array.isEmpty)
+    }
+  }
+
+  /// A removal that waits for a step must look at the recipients that the step has left.
+  @Test func `the last recipient of a notice, of which the others are being told, may still be taken off it`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let readers = try await people(500, in: app)
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let event = try #require(Event.ID(id))
+      try await app.takeNotifications()
+      try await app.database.change { change in
+        change.notify(readers + [ben.userID], about: .eventUpdated(event, "Dinner", [], by: ana.userID))
+      }
+      let (step, block) = try await holdingSteps(in: app) {
+        let step = Task { try await FanOut.step(in: app.database) }
+        try await app.waitForLocks(1)
+        let block = Task { try await ben.block(ana) }
+        try await app.waitForLocks(2)
+        return (step, block)
+      }
+      #expect(try await step.value)
+      _ = try await block.value
+      #expect(try await app.queuedNotices().isEmpty)
+      try await app.fanOut()
+      #expect(try await titles(of: ben.userID, in: app).contains("Dinner") == false)
+      #expect(try await app.value("SELECT count(*) FROM notifications WHERE payload->>'title' = 'Dinner'") == 500)
     }
   }
 

@@ -88,7 +88,7 @@ extension Stamps {
   @discardableResult
   public static func move(_ collections: [Collection] = Collection.allCases, in database: Database) async throws -> Int {
     var count = 0
-    var place: UUID? = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+    var place: UUID? = .zero
     while let after = place {
       let users = try await database.rows(
         "SELECT user_id FROM user_stamps WHERE user_id > \(after) ORDER BY user_id LIMIT \(moveBatch)")

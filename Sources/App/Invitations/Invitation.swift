@@ -196,17 +196,17 @@ struct Invitation: Sendable {
         SELECT event_id, count(*)::integer AS count FROM unnest(\(guests.map(\.event))) AS event_id GROUP BY event_id
       ) AS promoted
       WHERE e.id = promoted.event_id
-      RETURNING e.id, e.title
+      RETURNING e.id, e.title, e.creator_id
       """)
-    let titles = try Dictionary(
-      uniqueKeysWithValues: moved.map { row -> (Event.ID, String) in (try row["id"], try row["title"]) })
+    let plans = try Dictionary(
+      uniqueKeysWithValues: moved.map { row -> (Event.ID, (title: String, creator: User.ID?)) in
+        (try row["id"], (try row["title"], try row["creator_id"]))
+      })
     for (event, person) in guests {
-      let title = titles[event] ?? ""
+      guard let (title, creator) = plans[event] else { continue }
       change.touch(.events, .invitations, of: person.id)
       change.notify(person.id, about: .waitlistPromoted(event, title, guest: person.id))
-      change.notify(
-        usersIn: "SELECT creator_id FROM events WHERE id = \(event)",
-        about: .guestPromoted(event, title, guest: person, by: actor))
+      if let creator { change.notify(creator, about: .guestPromoted(event, title, guest: person, by: actor)) }
     }
     touchWhoSeesCounts(of: events, in: change)
   }

@@ -171,7 +171,7 @@ enum FanOut {
 
   /// Files the notices in the inboxes and moves each recipient's stamp once, by a microsecond for each notice. Recipients
   /// without an account are left out, and those who cannot see the user whom the notice names. A guest's answer takes the
-  /// place of an earlier unread one.
+  /// place of earlier unread ones.
   private static let filing: SQL = """
     told AS MATERIALIZED (
       SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at,
@@ -181,6 +181,11 @@ enum FanOut {
       FROM parts AS part
       CROSS JOIN LATERAL unnest(part.recipient_ids[1:part.size]) AS recipient (id)
       WHERE EXISTS (SELECT FROM user_stamps AS s WHERE s.user_id = recipient.id OFFSET 0)
+        AND NOT (part.type = \(Notice.Kind.invitationAnswered) AND EXISTS (
+          SELECT FROM parts AS later
+          WHERE later.type = part.type AND later.subject_id = part.subject_id AND later.person_id = part.person_id
+            AND later.id > part.id AND recipient.id = ANY(later.recipient_ids[1:later.size])
+        ))
         AND NOT EXISTS (
           SELECT FROM hidden WHERE hidden.user_id = recipient.id AND hidden.hidden_id = part.person_id OFFSET 0
         )

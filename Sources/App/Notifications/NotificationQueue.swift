@@ -6,8 +6,50 @@ enum NotificationQueue {
   /// The channel on which a process says that it has put something into the queue or into an inbox.
   static let channel = "muster_queue"
 
-  /// - Parameter recipients: a query with one column of user ids. The actor is left out.
-  static func insert(_ notice: Notice, for recipients: SQL) -> SQL {
+  /// A notice for users who are known.
+  struct Addressed: Sendable {
+    let recipients: [User.ID]
+    let notice: Notice
+  }
+
+  /// Inserts a row for each notice, in their order. The actor is left out of the recipients.
+  ///
+  /// - Returns: nil if there are no recipients.
+  static func insert(_ notices: [Addressed]) -> SQL? {
+    let notices = notices.map { each in
+      Addressed(recipients: each.recipients.filter { $0 != each.notice.actor }, notice: each.notice)
+    }.filter { !$0.recipients.isEmpty }
+    guard let first = notices.first else { return nil }
+    if notices.count == 1 {
+      return """
+        INSERT INTO notification_queue (type, subject_id, person_id, recipient_ids, payload)
+        VALUES (
+          \(first.notice.kind), \(first.notice.subject), \(first.notice.person), \(first.recipients),
+          \(first.notice.payload)
+        )
+        """
+    }
+    let pairs = notices.enumerated().flatMap { place, each in each.recipients.map { (Int64(place) + 1, $0) } }
+    return """
+      INSERT INTO notification_queue (type, subject_id, person_id, recipient_ids, payload)
+      SELECT n.type, n.subject_id, nullif(n.person_id, \(UUID.zero)), r.ids, n.payload::jsonb
+      FROM unnest(
+        \(notices.map(\.notice.kind)), \(notices.map(\.notice.subject)),
+        \(notices.map { $0.notice.person?.rawValue ?? .zero }), \(notices.map(\.notice.payload.text))
+      ) WITH ORDINALITY AS n (type, subject_id, person_id, payload, place)
+      JOIN (
+        SELECT place, array_agg(user_id) AS ids
+        FROM unnest(\(pairs.map(\.0)), \(pairs.map(\.1))) AS pair (place, user_id)
+        GROUP BY place
+      ) AS r ON r.place = n.place
+      ORDER BY n.place
+      """
+  }
+
+  /// Inserts a row for a notice, unless it has no recipients. The actor is left out.
+  ///
+  /// - Parameter recipients: a query with one column of user ids.
+  static func insert(_ notice: Notice, forUsersIn recipients: SQL) -> SQL {
     """
     INSERT INTO notification_queue (type, subject_id, person_id, recipient_ids, payload)
     SELECT \(notice.kind), \(notice.subject), \(notice.person), recipients.ids, \(notice.payload)
@@ -24,10 +66,11 @@ enum NotificationQueue {
   ///
   /// - Parameter pairs: a query of `(id, recipient_id)` of notices, each once.
   static func remove(_ pairs: SQL) -> SQL {
-    // Locked in id order, in which fan-out locks them too. The array is read from the row as it is once locked.
+    // Locked in id order, in which fan-out locks them too. The recipients come from the locking query: those of the
+    // statement's snapshot may have been told meanwhile.
     """
     WITH waiting AS MATERIALIZED (
-      SELECT q.id, pair.recipient_id
+      SELECT q.id, pair.recipient_id, q.recipient_ids
       FROM (\(pairs)) AS pair
       JOIN notification_queue AS q ON q.id = pair.id
       WHERE pair.recipient_id = ANY(q.recipient_ids)
@@ -37,12 +80,12 @@ enum NotificationQueue {
     emptied AS (
       DELETE FROM notification_queue AS q
       USING waiting
-      WHERE q.id = waiting.id AND q.recipient_ids <@ ARRAY[waiting.recipient_id]
+      WHERE q.id = waiting.id AND waiting.recipient_ids <@ ARRAY[waiting.recipient_id]
     )
     UPDATE notification_queue AS q
-    SET recipient_ids = array_remove(q.recipient_ids, waiting.recipient_id)
+    SET recipient_ids = array_remove(waiting.recipient_ids, waiting.recipient_id)
     FROM waiting
-    WHERE q.id = waiting.id AND NOT q.recipient_ids <@ ARRAY[waiting.recipient_id]
+    WHERE q.id = waiting.id AND NOT waiting.recipient_ids <@ ARRAY[waiting.recipient_id]
     """
   }
 

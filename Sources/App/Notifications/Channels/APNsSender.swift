@@ -77,7 +77,7 @@ struct APNsSender: PushSender {
 
   private static func body(_ push: Push) throws -> JSONWriter {
     let (message, members) = try push.content()
-    return try Push.fitting(message) { message in
+    return try Push.fitting(message, members) { message, members in
       var json = JSONWriter()
       json.object {
         $0.member("aps") {

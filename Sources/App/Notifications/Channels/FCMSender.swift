@@ -49,7 +49,7 @@ struct FCMSender: PushSender {
   private static func body(_ push: Push, to device: Device) throws -> JSONWriter {
     let (message, members) = try push.content()
     let left = max(0, (push.expiry.microseconds - Timestamp.now().microseconds) / 1_000_000)
-    return try Push.fitting(message) { message in
+    return try Push.fitting(message, members) { message, members in
       var json = JSONWriter()
       json.object {
         $0.member("message") {
@@ -80,14 +80,13 @@ struct FCMSender: PushSender {
     }
   }
 
-  /// Google takes nothing but strings: of a list its elements, with commas between.
+  /// Google takes nothing but strings: lists and objects are sent as JSON.
   private static func text(of value: JSON) -> String {
     switch value {
     case .null: return ""
     case .bool(let value): return value ? "true" : "false"
     case .number(let text), .string(let text): return text
-    case .array(let elements): return elements.map { text(of: $0) }.joined(separator: ",")
-    case .object:
+    case .array, .object:
       var json = JSONWriter()
       value.write(to: &json)
       return json.text

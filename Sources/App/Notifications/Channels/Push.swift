@@ -24,8 +24,10 @@ extension Push {
   /// Of the pushes with the same one, a phone shows the latest only. At most 64 bytes.
   var collapseID: String? { type == Notice.Kind.eventUpdated.rawValue ? "\(type):\(subject)" : nil }
 
-  /// The sentence to show, and all else in its payload, in the order of the names.
-  func content() throws -> (message: String, members: [(name: String, value: JSON)]) {
+  typealias Member = (name: String, value: JSON)
+
+  /// The sentence to show, and the other members of the payload, sorted by name.
+  func content() throws -> (message: String, members: [Member]) {
     guard case .object(var members)? = try? JSON(parsing: payload.utf8),
       case .string(let message) = members.removeValue(forKey: "message")
     else { throw DeliveryFailure(description: "the payload has no message", remedy: .none) }
@@ -34,19 +36,26 @@ extension Push {
 
   /// The most that Apple and Google take in one push, in bytes.
   private static let limit = 4096
+  /// What the message is made of. Of a push that is too large it goes first: an app reads the event anyway.
+  private static let ingredients: Set<String> = ["title", "actor", "start", "changes"]
 
-  /// Writes it with as much of a message as they take, cut between two characters.
+  /// Writes a push with as much as the providers take. One that is too large loses what its message is made of, and then
+  /// the end of the message, between two characters.
   ///
-  /// - Parameter write: makes the whole document, with the message that it is given.
-  static func fitting(_ message: String, _ write: (_ message: String) -> JSONWriter) throws -> JSONWriter {
-    let whole = write(message)
+  /// - Parameter write: makes the whole document.
+  static func fitting(
+    _ message: String, _ members: [Member], _ write: (_ message: String, _ members: [Member]) -> JSONWriter
+  ) throws -> JSONWriter {
+    let whole = write(message, members)
     if whole.count <= limit { return whole }
+    let ids = members.filter { !ingredients.contains($0.name) }
+    if case let shorter = write(message, ids), shorter.count <= limit { return shorter }
     var (kept, tooMany) = (-1, message.count)
     while tooMany - kept > 1 {
       let middle = (kept + tooMany) / 2
-      if write(String(message.prefix(middle)) + "…").count <= limit { kept = middle } else { tooMany = middle }
+      if write(String(message.prefix(middle)) + "…", ids).count <= limit { kept = middle } else { tooMany = middle }
     }
     guard kept >= 0 else { throw DeliveryFailure(description: "the payload is too large", remedy: .none) }
-    return write(String(message.prefix(kept)) + "…")
+    return write(String(message.prefix(kept)) + "…", ids)
   }
 }
