@@ -34,7 +34,7 @@ struct MigratorLockTests {
       let applied = Collected<String>()
       let migrating = try await database.transaction { reader in
         try await reader.rows("SELECT * FROM users")
-        let migrating = Task { try await migrator.up(warning: { warnings.append($0) }, notice: { applied.append($0) }) }
+        let migrating = Task { try await migrator.up(notice: { applied.append($0) }, warning: { warnings.append($0) }) }
         try await eventually("it has stepped back twice") { warnings.count >= 2 }
         // Nothing waits for the migration: its lock was given up.
         #expect(try await server.value("SELECT count(*) FROM users") == 0)

@@ -66,13 +66,13 @@ public struct Migrator: Sendable {
   /// Applies what is pending.
   ///
   /// - Parameters:
+  ///   - notice: called with the name of each migration once it is applied.
   ///   - warning: called with a sentence for the operator: before a breaking migration while other programs are
   ///     connected, and when a file has to wait for a lock.
-  ///   - notice: called with the name of each migration once it is applied.
   /// - Throws: ``Refusal`` when an applied file was edited, or no lock was to be had; or ``PostgresError``, which names
   ///   the file and its statement. A failed file leaves no trace.
   public func up(
-    warning: @escaping @Sendable (String) -> Void = { _ in }, notice: @escaping @Sendable (String) -> Void = { _ in }
+    notice: @escaping @Sendable (String) -> Void = { _ in }, warning: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws {
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
       try prepare(connection)
@@ -107,11 +107,11 @@ public struct Migrator: Sendable {
   ///
   /// - Parameters:
   ///   - version: the last one to keep, exactly as in its file's name; `0000` keeps none.
-  ///   - warning: as for ``up(warning:notice:)``.
   ///   - notice: called with the name of each migration once it is undone.
+  ///   - warning: as for ``up(notice:warning:)``.
   public func down(
-    to version: String, warning: @escaping @Sendable (String) -> Void = { _ in },
-    notice: @escaping @Sendable (String) -> Void = { _ in }
+    to version: String, notice: @escaping @Sendable (String) -> Void = { _ in },
+    warning: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws {
     guard version == "0000" || migrations.contains(where: { $0.version == version }) else {
       throw Refusal(description: "there is no migration \"\(version)\"")
