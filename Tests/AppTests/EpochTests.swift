@@ -43,7 +43,7 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for phone in [ana, ben] {
-        #expect(try await phone.send("PUT", "devices", #"{"platform": "log", "token": "\#(phone.id)"}"#).status == 200)
+        #expect(try await phone.send("PUT", "devices", #"{"platform": "log", "token": "\#(phone.id)"}"#).status == 201)
       }
       #expect(try await endEveryones(app) == 2)
       let again = try await ana.signInAgain()

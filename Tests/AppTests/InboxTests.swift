@@ -351,8 +351,8 @@ import Testing
         // With BEGIN and COMMIT.
         #expect(
           counts == [
-            "the inbox": 1, "marking": 5, "marking again": 5, "preferences": 1, "choosing": 8, "devices": 1,
-            "registering": 7, "removing": 3, "logging out": 4,
+            "the inbox": 1, "marking": 5, "marking again": 5, "preferences": 1, "choosing": 9, "devices": 1,
+            "registering": 8, "removing": 3, "logging out": 4,
           ], "\(size)")
       }
       try await app.takeNotifications()

@@ -359,9 +359,9 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let tablet = try await ana.signInAgain()
-      // Good for some twenty more seconds.
+      // Good for some seconds more.
       let token = try await app.dependencies.accessTokens.sign(
-        user: ana.userID, session: try ana.session, now: Timestamp.now().adding(seconds: -910))
+        user: ana.userID, session: try ana.session, now: Timestamp.now().adding(seconds: -885))
       // Not refreshed for long: no longer among those of which a token could still be good.
       try await app.database.execute("UPDATE sessions SET rotated_at = now() - interval '2 hours'")
       try await EventStream.follow(tablet) { other in

@@ -16,7 +16,7 @@ import Testing
   @Test func `the whole story, on two servers and two workers`() async throws {
     try await TestApp.withDatabase { databaseURL in
       var environment = TestApp.environment(databaseURL)
-      environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "5"
+      environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "30"
       let muster = Program.path("muster")
       func start(_ arguments: String...) async throws -> Program {
         try await Program(muster, arguments, environment: environment)

@@ -54,7 +54,8 @@ import Testing
       let ana = try await app.signUp("ana")
       let event = try #require(try await ana.createEvent()["id"].string)
       let calls: [(method: String, path: String, header: (String, String), status: Int, slug: String?)] = [
-        ("GET", "/api/v1/users/me", ("Authorization", "Bearer é"), 401, "invalid-token"),
+        ("GET", "/api/v1/users/me", ("Authorization", "Bearer é"), 401, "no-token"),
+        ("GET", "/api/v1/users/me", ("Authorization", "Bearer xéx"), 401, "invalid-token"),
         ("GET", "/api/v1/users/me", ("Authorization", "Béarer x"), 401, "no-token"),
         ("GET", "/api/v1/users/me", ("If-None-Match", "\"é\""), 200, nil),
         ("GET", "/api/v1/users/me", ("X-Request-Id", "é"), 200, nil),

@@ -85,7 +85,7 @@ import Testing
       let lines = log.lines.filter { $0.message == "request" }
       #expect(lines.map { "\($0.metadata["status"] ?? "")" } == ["503"])
       #expect(lines.map { "\($0.metadata["problem"] ?? "")" } == ["stopping"])
-      #expect(log.lines.allSatisfy { $0.level < .error }, "\(log.text)")
+      #expect(lines.allSatisfy { $0.level < .error }, "\(log.text)")
     }
   }
 }
