@@ -58,7 +58,8 @@ public struct Variable: Sendable {
   static let trustedProxies = Variable(
     "MUSTER_TRUSTED_PROXIES", "addresses and CIDR blocks, comma-separated, whose `X-Forwarded-For` is believed")
   static let isThrottling = Variable(
-    "MUSTER_THROTTLING", "on", "`off` for load tests: failed log-ins cost no wait")
+    "MUSTER_THROTTLING", "on",
+    "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests")
   static let scrypt = Variable(
     "MUSTER_SCRYPT", "ln=15,r=8,p=3", "what hashing a password costs; at most 256 MiB each. Only ever raise it")
 
