@@ -150,7 +150,8 @@ public final class Change: Querying {
       columns += ", \(column)"
       flags += ", CASE WHEN bool_or(place = \(unescaped: "\(number)")) THEN now() ELSE '-infinity' END"
       if index > 0 { stamps += ",\n  " }
-      stamps += "\(column) = CASE WHEN excluded.\(column) = '-infinity' THEN s.\(column) ELSE \(Stamps.next(column)) END"
+      stamps +=
+        "\(column) = CASE WHEN excluded.\(column) = '-infinity' THEN s.\(column) ELSE \(Stamps.next(column)) END"
     }
     // The row exists as long as the user does. For a deleted user, the insert violates the foreign key, and the change
     // is repeated: see `Database.change`. The inserted values only tell which columns to move.
@@ -187,7 +188,8 @@ extension Database {
   ///
   /// - Returns: the rows of `reading`.
   func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
-    let (wakesWorkers, results) = try await transactionWithAnswers(repeating: true, orAfter: Stamps.isOfDeletedUser) { transaction in
+    let (wakesWorkers, results) = try await transactionWithAnswers(repeating: true, orAfter: Stamps.isOfDeletedUser) {
+      transaction in
       let change = Change(transaction)
       try await body(change)
       // Before the stamps, whose locks many others wait for.

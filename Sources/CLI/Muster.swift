@@ -17,7 +17,8 @@ struct Muster: AsyncParsableCommand {
       """,
     version: Release.version,
     subcommands: [
-      Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Sessions.self, StampsCommand.self, Keys.self,
+      Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Sessions.self, StampsCommand.self,
+      Keys.self,
     ])
 
   /// Every failure is one line on stderr.

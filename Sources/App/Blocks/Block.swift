@@ -89,7 +89,8 @@ extension User {
       change.touch(.friendRequests, of: receiver)
     }
     if !live.isEmpty {
-      try await Invitation.leave(where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: blocker, in: change)
+      try await Invitation.leave(
+        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: blocker, in: change)
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)
@@ -177,6 +178,7 @@ extension Change {
   fileprivate func touchInboxes(naming pair: [User.ID]) {
     touch(
       .notifications,
-      ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND person_id = ANY(\(pair))")
+      ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND person_id = ANY(\(pair))"
+    )
   }
 }

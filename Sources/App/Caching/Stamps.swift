@@ -86,7 +86,8 @@ extension Stamps {
   /// - Parameter collections: whose stamps move.
   /// - Returns: the number of users.
   @discardableResult
-  public static func move(_ collections: [Collection] = Collection.allCases, in database: Database) async throws -> Int {
+  public static func move(_ collections: [Collection] = Collection.allCases, in database: Database) async throws -> Int
+  {
     var count = 0
     var place: UUID? = .zero
     while let after = place {

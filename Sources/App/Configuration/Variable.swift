@@ -1,5 +1,5 @@
-/// A variable of the environment: its name, its default and what it means. `--help`, the table in docs/configuration.md and the warning
-/// about unknown names are all made of this table.
+/// A variable of the environment: its name, its default and its meaning. `--help`, the table in docs/configuration.md and
+/// the warning about unknown names are made of this table.
 public struct Variable: Sendable {
   public let name: String
   /// The value where none is given, as text; nil if there is none.

@@ -96,7 +96,9 @@ public struct LoadSeed: Sendable {
     try connection.copy(into: "user_stamps", columns: columns.joined(separator: ", ")) { rows in
       for number in 0..<users {
         var random = Random(seed, "stamps", number)
-        var stamp: Timestamp { Timestamp(microseconds: start.microseconds - .random(in: 0..<Self.week, using: &random)) }
+        var stamp: Timestamp {
+          Timestamp(microseconds: start.microseconds - .random(in: 0..<Self.week, using: &random))
+        }
         try rows.append(
           userID(number).rawValue, stamp, stamp, stamp, stamp, stamp, stamp, stamp, stamp, stamp)
         if number % 10_000 == 0 { progress("stamps", Double(number) / Double(users)) }
