@@ -3,16 +3,18 @@
 HTTP. By hand, on a migrated database of its own (it leaves its people there, and empties the queue), with DATABASE_URL and
 both key variables set:
 
-    Benchmarks/deliveries.py [drain] [latency] [cost] [idle]
+    Benchmarks/deliveries.py [drain] [fan-out] [latency] [cost] [idle]
 
 Deliveries go to devices of the platform `log`: a line each, of the worker's stderr, which is the cheapest that there is.
 
-drain    deliveries a second while a full queue is emptied: claimed, sent and deleted with durable commits
-latency  milliseconds from the moment under the inbox's lock, just before COMMIT, to the worker's line, while events are
-         changed over HTTP at a fixed rate
-cost     what a change costs with rows for its guests and without: the same edit, by the same hosts, of events whose ten
-         guests are invited, and of others whose ten guests have declined, in turns, while no worker runs
-idle     rows that leave the queue in a second while others come at a fixed rate, at the beginning and at the end of a
+drain    deliveries a second while a full table is emptied: claimed, sent and deleted with durable commits
+fan-out  recipients a second while a full queue is fanned out into inboxes, for users without devices
+latency  milliseconds from the beginning of a change's transaction to the worker's line, while events are changed over
+         HTTP at a fixed rate
+cost     what a notice costs: the same edit, by the same hosts, of events whose ten guests are invited, and of others
+         whose ten guests have declined, in turns. A worker runs and has nothing left at the end of a turn. Requests a
+         second, and processor time of service, worker and PostgreSQL for each edit
+idle     notices that are delivered in a second while others come at a fixed rate, at the beginning and at the end of a
          time in which one transaction stays open, which keeps the dead rows from being removed
 """
 import argparse
@@ -31,6 +33,10 @@ FIXTURE = f"""
 INSERT INTO users (id, username, display_name)
 SELECT md5('deliveries user ' || n)::uuid, 'deliveries-' || n, 'Reader' FROM generate_series(1, {PEOPLE}) AS n
 ON CONFLICT DO NOTHING;
+INSERT INTO users (id, username, display_name)
+SELECT md5('deliveries guest ' || n)::uuid, 'guest-' || n, 'Guest' FROM generate_series(1, {PEOPLE}) AS n
+ON CONFLICT DO NOTHING;
+INSERT INTO user_stamps (user_id) SELECT id FROM users ON CONFLICT DO NOTHING;
 INSERT INTO sessions (id, user_id, rotated_at, kid, created_at)
 SELECT md5('deliveries session ' || n)::uuid, md5('deliveries user ' || n)::uuid, now(), 'k', now()
 FROM generate_series(1, {PEOPLE}) AS n
@@ -41,14 +47,28 @@ SELECT md5('deliveries device ' || n)::uuid, md5('deliveries user ' || n)::uuid,
 FROM generate_series(1, {PEOPLE}) AS n
 ON CONFLICT DO NOTHING;
 """
-# As a change writes them, each about something else, as most are.
-ROWS = f"""
-INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-SELECT 'event-invited', md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid, event,
-  jsonb_build_object('type', 'event-invited', 'message', 'Ana invited you to “Picnic”.', 'eventId', event)
+PAYLOAD = "jsonb_build_object('type', 'event-invited', 'title', 'Picnic', 'actor', 'Ana', 'eventId', event)"
+# As changes write them, each about something else, as most are.
+NOTICES = f"""
+INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
+SELECT 'event-invited', event, ARRAY[md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid], {PAYLOAD}
 FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
 """
-DEPTH = "SELECT count(*) FROM notification_queue"
+# Notices for ten recipients each, who have no device.
+GUESTS = f"""
+INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
+SELECT 'event-updated', event,
+  ARRAY(SELECT md5('deliveries guest ' || 1 + (10 * n + g) %% {PEOPLE})::uuid FROM generate_series(1, 10) AS g), {PAYLOAD}
+FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
+"""
+DELIVERIES = f"""
+INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
+SELECT gen_random_uuid(), md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid,
+  md5('deliveries device ' || 1 + n %% {PEOPLE})::uuid, 'event-invited', event, {PAYLOAD}, now()
+FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
+"""
+TABLES = ("notification_queue", "deliveries")
+DEPTH = "SELECT (SELECT count(*) FROM notification_queue) + (SELECT count(*) FROM deliveries)"
 
 
 class Psql:
@@ -82,7 +102,9 @@ class Program:
     """A `muster` that runs until it is ended."""
 
     def __init__(self, arguments, said, *command, output=None):
-        environment = dict(os.environ, MUSTER_PUBLIC_URL="http://127.0.0.1", MUSTER_THROTTLING="off", MUSTER_SCRYPT="ln=4,r=8,p=1")
+        environment = dict(
+            os.environ, MUSTER_THROTTLING="off", MUSTER_SCRYPT="ln=4,r=8,p=1",
+            MUSTER_PUBLIC_URL="http://127.0.0.1:8080", MUSTER_METRICS_LISTEN="off")
         self.process = subprocess.Popen(
             [arguments.muster, *command], env=environment, stderr=subprocess.PIPE if output is None else output)
         if output is None and said:
@@ -149,14 +171,15 @@ def durability(psql):
     return ", ".join(f"{name} {psql.value(f'SHOW {name}')}" for name in names)
 
 
-def fill(psql, rows):
+def fill(psql, rows, statement):
     for first in range(0, rows, 10_000):
-        psql.run(ROWS % (first + 1, min(rows, first + 10_000)))
+        psql.run(statement % (first + 1, min(rows, first + 10_000)))
 
 
 def empty(psql):
-    psql.run("DELETE FROM notification_queue")
-    psql.run("VACUUM ANALYZE notification_queue")
+    for table in TABLES:
+        psql.run(f"DELETE FROM {table}")
+        psql.run(f"VACUUM ANALYZE {table}")
 
 
 def start_workers(arguments, output):
@@ -165,16 +188,29 @@ def start_workers(arguments, output):
 
 
 def drain(arguments, psql):
-    """Of a whole queue, the time between the tenth and the ninety-fifth hundredth: workers start and end in theirs."""
+    rates = emptying(arguments, psql, DELIVERIES, arguments.rows)
+    spread = f"{min(rates):.0f} to {max(rates):.0f}"
+    print(f"drain: {statistics.median(rates):.0f} deliveries/s ({spread}), goal 15,000; {durability(psql)}")
+
+
+def fan_out(arguments, psql):
+    rates = [10 * rate for rate in emptying(arguments, psql, GUESTS, arguments.rows // 10)]
+    spread = f"{min(rates):.0f} to {max(rates):.0f}"
+    print(f"fan-out: {statistics.median(rates):.0f} recipients/s ({spread}); {durability(psql)}")
+
+
+def emptying(arguments, psql, statement, count):
+    """Rows a second, between the tenth and the ninety-fifth hundredth of them: workers start and end in theirs."""
     rates = []
     for _ in range(arguments.rounds):
         empty(psql)
-        fill(psql, arguments.rows)
-        psql.run("ANALYZE notification_queue")
+        fill(psql, count, statement)
+        for table in TABLES:
+            psql.run(f"ANALYZE {table}")
         psql.run("CHECKPOINT")
         samples = []
         workers = start_workers(arguments, subprocess.DEVNULL)
-        deadline = time.monotonic() + arguments.rows / 100
+        deadline = time.monotonic() + count / 100
         try:
             while True:
                 depth, when = psql.value(f"SELECT ({DEPTH}), extract(epoch FROM clock_timestamp())").split("|")
@@ -187,13 +223,12 @@ def drain(arguments, psql):
         finally:
             for worker in workers:
                 worker.end()
-        first = next(sample for sample in samples if sample[0] <= arguments.rows * 0.9)
-        last = next(sample for sample in samples if sample[0] <= arguments.rows * 0.05)
+        first = next(sample for sample in samples if sample[0] <= count * 0.9)
+        last = next(sample for sample in samples if sample[0] <= count * 0.05)
         rates.append((first[0] - last[0]) / max(1e-9, last[1] - first[1]))
-        begun = next(sample[1] for sample in samples if sample[0] < arguments.rows)
-        print(f"  {rates[-1]:8.0f} deliveries/s, {arguments.rows} in {samples[-1][1] - begun:.2f} s", flush=True)
-    spread = f"{min(rates):.0f} to {max(rates):.0f}"
-    print(f"drain: {statistics.median(rates):.0f} deliveries/s ({spread}), goal 10,000; {durability(psql)}")
+        begun = next(sample[1] for sample in samples if sample[0] < count)
+        print(f"  {rates[-1]:8.0f} rows/s, {count} in {samples[-1][1] - begun:.2f} s", flush=True)
+    return rates
 
 
 def latency(arguments, psql):
@@ -226,8 +261,8 @@ def latency(arguments, psql):
         deadline = time.monotonic() + 30
         while True:
             for line in psql.run(
-                "SELECT id, extract(epoch FROM filed_at) FROM notifications"
-                f" WHERE recipient_id = '{guest[0]}' AND filed_at >= to_timestamp({begun})"
+                "SELECT id, extract(epoch FROM created_at) FROM notifications"
+                f" WHERE recipient_id = '{guest[0]}' AND created_at >= to_timestamp({begun})"
             ):
                 identifier, when = line.split("|")
                 filed[identifier] = float(when)
@@ -283,9 +318,35 @@ def send_by_the_clock(address, requests, rate, callers=16):
     return statuses, late
 
 
+def cpu_seconds(*roots):
+    """Processor time of processes and of all their children, in seconds."""
+    children = {}
+    spent = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as stat:
+                    fields = stat.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(name))
+            spent[int(name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    total, waiting = 0.0, list(roots)
+    while waiting:
+        process = waiting.pop()
+        total += spent.get(process, 0)
+        waiting += children.get(process, [])
+    return total
+
+
 def cost(arguments, psql):
-    """Each of the hosts edits as soon as the edit before is answered, in turns events with rows and events without."""
+    """Each of the hosts edits as soon as the edit before is answered, in turns events with a notice and events without."""
     service = Service(arguments)
+    # The server's first process: psql's own is its child.
+    postmaster = int(psql.value("SELECT pg_read_file('postmaster.pid')"))
+    worker = Program(arguments, "working", "worker", "--concurrency", str(arguments.concurrency))
+    worker.lines(lambda line, when: None)
+    processes = (service.process.pid, worker.process.pid, postmaster)
     try:
         hosts = []
         for _ in range(arguments.hosts):
@@ -301,8 +362,9 @@ def cost(arguments, psql):
         def turn(silent):
             nonlocal turns
             turns += 1
-            empty(psql)
-            end = time.perf_counter() + arguments.seconds
+            spent = cpu_seconds(*processes)
+            begun = time.perf_counter()
+            end = begun + arguments.seconds
             times = []
 
             def edit(host, event):
@@ -323,27 +385,28 @@ def cost(arguments, psql):
                 thread.start()
             for thread in threads:
                 thread.join()
-            rows = int(psql.value(DEPTH))
-            if rows != (0 if silent else 10 * len(times)):
-                raise SystemExit(f"{rows} rows for {len(times)} edits")
-            return len(times) / arguments.seconds, statistics.median(times) * 1000
+            while psql.value(DEPTH) != "0":
+                time.sleep(0.05)
+            drained = time.perf_counter() - begun
+            milliseconds = (cpu_seconds(*processes) - spent) * 1000 / len(times)
+            return len(times) / arguments.seconds, milliseconds, drained
 
         turn(False)  # to warm up
-        ratios, halves = [], []
+        rates, costs = [], []
         for _ in range(arguments.rounds):
-            (with_rows, slow), (without, fast) = turn(False), turn(True)
-            ratios.append(without / with_rows)
-            halves.append(slow / fast)
+            (with_notice, dear, drained), (without, cheap, _) = turn(False), turn(True)
+            rates.append(without / with_notice)
+            costs.append(dear / cheap)
             print(
-                f"  with 10 rows {with_rows:.0f} changes/s, p50 {slow:.2f} ms;"
-                f" without {without:.0f} changes/s, p50 {fast:.2f} ms", flush=True)
+                f"  with a notice for ten {with_notice:.0f} edits/s, {dear:.2f} ms CPU each, drained after {drained:.1f} s;"
+                f" without {without:.0f} edits/s, {cheap:.2f} ms CPU each", flush=True)
         print(
-            f"cost: a change with 10 rows costs {statistics.median(ratios):.2f} times one without by throughput"
-            f" ({min(ratios):.2f} to {max(ratios):.2f}), {statistics.median(halves):.2f} times by p50;"
-            f" {arguments.hosts} hosts at once; {durability(psql)}")
-        empty(psql)
+            f"cost: a notice for ten costs the requests {statistics.median(rates):.2f} times, goal 1.1, and the whole"
+            f" system {statistics.median(costs):.2f} times, goal 1.5; {arguments.hosts} hosts at once; {durability(psql)}")
     finally:
+        worker.end()
         service.end()
+    empty(psql)
 
 
 def idle(arguments, psql):
@@ -351,7 +414,7 @@ def idle(arguments, psql):
     empty(psql)
     stats = (
         "SELECT n_tup_ins, n_tup_del, n_dead_tup, pg_table_size(relid), pg_indexes_size(relid),"
-        " extract(epoch FROM clock_timestamp()) FROM pg_stat_user_tables WHERE relname = 'notification_queue'"
+        " extract(epoch FROM clock_timestamp()) FROM pg_stat_user_tables WHERE relname = 'deliveries'"
     )
 
     def sample():
@@ -364,7 +427,7 @@ def idle(arguments, psql):
     def write(place):
         session = Psql()
         # Twenty to a message of psql's, each with a COMMIT of its own.
-        text = ";\n".join([ROWS % (number, number) for number in range(place * 20, place * 20 + 20)])
+        text = ";\n".join([NOTICES % (number, number) for number in range(place * 20, place * 20 + 20)])
         step = 20 * arguments.sessions / arguments.rate
         due = time.perf_counter() + step * place / arguments.sessions
         while not stop.is_set():
@@ -384,7 +447,7 @@ def idle(arguments, psql):
         holder.run("SET idle_in_transaction_session_timeout = 0")
         # It has seen something, and written something: its snapshot and its number hold back all that dies after.
         holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        holder.run("SELECT count(*), pg_current_xact_id() FROM notification_queue")
+        holder.run("SELECT count(*), pg_current_xact_id() FROM deliveries")
         samples = [sample()]
         end = time.monotonic() + arguments.minutes * 60
         while time.monotonic() < end:
@@ -393,7 +456,7 @@ def idle(arguments, psql):
             if any(worker.process.poll() is not None for worker in workers):
                 raise SystemExit("a worker ended")
         depth = int(psql.value(DEPTH))
-        oldest = psql.value("SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0) FROM notification_queue")
+        oldest = psql.value("SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0) FROM deliveries")
         stop.set()
         for writer in writers:
             writer.join()
@@ -421,7 +484,7 @@ def idle(arguments, psql):
     empty(psql)
 
 
-PARTS = {"drain": drain, "latency": latency, "cost": cost, "idle": idle}
+PARTS = {"drain": drain, "fan-out": fan_out, "latency": latency, "cost": cost, "idle": idle}
 
 
 def main():
@@ -443,7 +506,7 @@ def main():
     if unknown:
         parser.error(f"there is no {unknown[0]}: {', '.join(PARTS)}")
     psql = Psql()
-    if psql.value("SELECT count(*) FROM notification_queue WHERE type NOT LIKE 'mail-%'") != "0":
+    if psql.value(DEPTH) != "0":
         raise SystemExit("the queue is not empty: use a database of its own")
     psql.run(FIXTURE)
     for part in arguments.parts or PARTS:

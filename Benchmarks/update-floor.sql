@@ -1,19 +1,31 @@
--- For pgbench: the rows that an edit of an event writes, and nothing else. No order of locks, no answer, no server.
+-- For pgbench: the rows and the two round trips of an edit of an event, as the service makes them, and no server.
 \set n random(1, 1000)
 SELECT id AS event FROM benchmark_events WHERE n = :n \gset
 \startpipeline
 BEGIN;
-UPDATE events SET title = 'title ' || random(), version = version + 1 WHERE id = :event::uuid;
-UPDATE collection_stamps AS s SET stamp = clock_timestamp() FROM invitations AS i
-WHERE i.event_id = :event::uuid AND s.user_id = i.user_id
-  AND s.collection IN ('events', 'invitations', 'notifications');
-INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, payload)
-SELECT user_id, clock_timestamp(), gen_random_uuid(), 'event-updated', :event::uuid,
-  '{"type":"event-updated","message":"has changed: the title.","changes":["title"]}'
-FROM invitations WHERE event_id = :event::uuid AND status <> 'declined';
-INSERT INTO notification_queue (notification_id, type, recipient_id, subject_id, payload)
-SELECT gen_random_uuid(), 'event-updated', user_id, :event::uuid,
-  '{"type":"event-updated","message":"has changed: the title.","changes":["title"]}'
-FROM invitations WHERE event_id = :event::uuid AND status <> 'declined';
+SELECT title, version FROM events WHERE id = :event::uuid FOR NO KEY UPDATE;
+\endpipeline
+\startpipeline
+UPDATE events SET title = 'title ' || random(), version = version + 1, updated_at = clock_timestamp()
+WHERE id = :event::uuid;
+SELECT * FROM events AS e JOIN users AS u ON u.id = e.creator_id WHERE e.id = :event::uuid;
+INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
+SELECT 'event-updated', :event::uuid, recipients.ids,
+  '{"type":"event-updated","title":"title","changes":[{"field":"title","old":"a","new":"b"}]}'
+FROM (
+  SELECT array_agg(user_id) AS ids FROM invitations WHERE event_id = :event::uuid AND status <> 'declined'
+) AS recipients
+WHERE recipients.ids IS NOT NULL;
+INSERT INTO user_stamps AS s (user_id, events, invitations)
+SELECT user_id, now(), now()
+FROM (
+  SELECT user_id FROM invitations WHERE event_id = :event::uuid
+  UNION
+  SELECT creator_id FROM events WHERE id = :event::uuid
+) AS touched
+ORDER BY user_id
+ON CONFLICT (user_id) DO UPDATE SET
+  events = greatest(clock_timestamp(), s.events + interval '1 microsecond'),
+  invitations = greatest(clock_timestamp(), s.invitations + interval '1 microsecond');
 COMMIT;
 \endpipeline

@@ -1,20 +1,22 @@
--- Stamps: when each of a user's collections changed last.
+-- Stamps: when each of a user's collections changed last, one row for each user and one column for each collection.
+-- The row exists from the user's first day on, so that a change always updates it. Its lock makes a column rise in the
+-- order in which transactions commit.
 
-CREATE TYPE collection AS ENUM (
-  'profile', 'friends', 'friendRequests', 'sentFriendRequests', 'events', 'invitations', 'blocks', 'notifications',
-  'notificationPreferences'
-);
-
-CREATE TABLE collection_stamps (
-  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  collection collection NOT NULL,
-  stamp timestamptz NOT NULL,
-  PRIMARY KEY (user_id, collection)
+CREATE TABLE user_stamps (
+  user_id uuid PRIMARY KEY CONSTRAINT stamps_belong_to_a_user REFERENCES users ON DELETE CASCADE,
+  profile timestamptz NOT NULL DEFAULT clock_timestamp(),
+  friends timestamptz NOT NULL DEFAULT clock_timestamp(),
+  friend_requests timestamptz NOT NULL DEFAULT clock_timestamp(),
+  sent_friend_requests timestamptz NOT NULL DEFAULT clock_timestamp(),
+  events timestamptz NOT NULL DEFAULT clock_timestamp(),
+  invitations timestamptz NOT NULL DEFAULT clock_timestamp(),
+  blocks timestamptz NOT NULL DEFAULT clock_timestamp(),
+  notifications timestamptz NOT NULL DEFAULT clock_timestamp(),
+  notification_preferences timestamptz NOT NULL DEFAULT clock_timestamp()
 )
--- Room for new versions beside the old ones: an update then touches no index.
-WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+-- Room for new versions on the same page: an update then touches no index.
+WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 -- down
 
-DROP TABLE collection_stamps;
-DROP TYPE collection;
+DROP TABLE user_stamps;

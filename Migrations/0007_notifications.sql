@@ -1,41 +1,78 @@
--- Notifications: the queue, the inbox, devices, and dead letters.
+-- Notifications. A change writes its notices into the queue. The worker fans them out into inboxes and deliveries, and
+-- sends the deliveries. Mails and Apple revocations wait in tables of their own.
+--
+-- Queue, inbox and deliveries have no foreign keys. Each would lock a row of users or devices after the stamps, where a
+-- change must not wait, and would look one up for each of thousands of guests.
 
--- Written in the transaction of the change, delivered by the worker.
+-- One row for each notice, whatever the number of its recipients. Notices about one subject are fanned out in id order.
 CREATE TABLE notification_queue (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  notification_id uuid NOT NULL DEFAULT uuid_v7(),
+  -- CACHE 1: notices about an event are inserted under its row lock, so their ids rise as their changes commit.
+  id bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY,
+  notice_id uuid NOT NULL DEFAULT uuid_v7(),
   type text NOT NULL,
-  recipient_id uuid NOT NULL,
+  -- What it is about: an event, a session, or a person.
   subject_id uuid NOT NULL,
+  -- The user whom it names.
+  person_id uuid,
+  -- Fan-out takes recipients off the front.
+  recipient_ids uuid[] NOT NULL CONSTRAINT notice_has_recipients CHECK (cardinality(recipient_ids) > 0),
   payload jsonb NOT NULL,
-  actor_id uuid GENERATED ALWAYS AS ((payload->>'userId')::uuid) STORED,
-  device_id uuid,
   created_at timestamptz NOT NULL DEFAULT now(),
-  due_at timestamptz NOT NULL DEFAULT now(),
-  attempts integer NOT NULL DEFAULT 0,
+  -- How often fan-out failed on this row alone, and why.
+  failures integer NOT NULL DEFAULT 0,
   last_error text,
-  leased_until timestamptz,
-  lease uuid
+  -- Set: a dead letter. Fan-out passes it by.
+  died_at timestamptz
 )
-WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.5);
-CREATE INDEX notification_queue_due ON notification_queue (due_at, id);
-CREATE INDEX notification_queue_in_order ON notification_queue
-  (recipient_id, subject_id, (coalesce(device_id, '00000000-0000-0000-0000-000000000000'::uuid)), id);
-CREATE INDEX notification_queue_by_actor ON notification_queue (actor_id) WHERE actor_id IS NOT NULL;
+WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0.5);
+CREATE INDEX notification_queue_in_order ON notification_queue (subject_id, id);
+CREATE INDEX notification_queue_by_person ON notification_queue (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX dead_notices ON notification_queue (died_at) WHERE died_at IS NOT NULL;
 
+-- The id of a notice in one recipient's inbox: a version 7 UUID with the notice's time, the rest derived from both ids.
+-- One expression, so that PostgreSQL inlines it.
+CREATE FUNCTION notification_id(notice uuid, recipient uuid) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN overlay(
+  overlay(md5(notice::text || recipient::text) PLACING left(replace(notice::text, '-', ''), 13) FROM 1 FOR 13)
+  PLACING 'a' FROM 17 FOR 1)::uuid;
+
+-- Two payloads about one thing as one: the newer one, with each changed field's first old and last new value.
+CREATE FUNCTION merged_payload(older jsonb, newer jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN older ? 'changes' AND newer ? 'changes' THEN
+  jsonb_set(newer, '{changes}', (
+    SELECT jsonb_agg(change ORDER BY place)
+    FROM (
+      SELECT min(place) AS place, jsonb_build_object(
+        'field', change->'field',
+        'old', (array_agg(change->'old' ORDER BY place))[1],
+        'new', (array_agg(change->'new' ORDER BY place DESC))[1]) AS change
+      FROM jsonb_array_elements((older->'changes') || (newer->'changes')) WITH ORDINALITY AS each (change, place)
+      GROUP BY change->'field'
+    ) AS field
+  ))
+  ELSE newer
+END;
+CREATE AGGREGATE merged_payload(jsonb) (SFUNC = merged_payload, STYPE = jsonb);
+
+-- The inboxes.
 CREATE TABLE notifications (
   recipient_id uuid NOT NULL,
+  -- The item's place in the inbox and its number in the stream. Taken under the lock of the recipient's stamps, so it is
+  -- unique and rises in commit order, after a restored backup too.
   filed_at timestamptz NOT NULL,
+  -- Derived from the notice and the recipient: the same in the inbox, the stream and every delivery.
   id uuid NOT NULL,
   type text NOT NULL,
   subject_id uuid NOT NULL,
+  person_id uuid,
   payload jsonb NOT NULL,
-  actor_id uuid GENERATED ALWAYS AS ((payload->>'userId')::uuid) STORED,
+  created_at timestamptz NOT NULL,
   read_at timestamptz,
   PRIMARY KEY (recipient_id, filed_at)
 );
-CREATE INDEX notifications_by_actor ON notifications (actor_id) WHERE actor_id IS NOT NULL;
+CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
+-- Items arrive in the order of their time, and are purged in it.
 CREATE INDEX notifications_by_age ON notifications USING brin (filed_at) WITH (pages_per_range = 16);
 
 -- Types that a user does not want on their devices.
@@ -63,36 +100,112 @@ CREATE TABLE devices (
   sealed_previous_secret bytea,
   previous_secret_until timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- A token belongs to the last user to register it.
-  CONSTRAINT device_token_taken UNIQUE (platform, token),
   CONSTRAINT webhook_has_a_secret CHECK ((platform = 'webhook') = (sealed_secret IS NOT NULL))
 );
+-- A phone's token belongs to the last user to register it. A webhook's URL belongs to each user who registers it.
+CREATE UNIQUE INDEX device_token_taken ON devices (platform, token) WHERE platform <> 'webhook';
+CREATE UNIQUE INDEX webhook_registered_twice ON devices (user_id, token) WHERE platform = 'webhook';
 CREATE INDEX devices_of_user ON devices (user_id);
 CREATE INDEX devices_of_session ON devices (session_id);
 
--- Deliveries that were given up, for an operator to see and retry. They block nothing behind them.
-CREATE TABLE dead_letters (
-  id bigint PRIMARY KEY,
+-- One row for each notification and device. Only the oldest row of a device and subject can be claimed, and with it a
+-- run of those behind it.
+CREATE TABLE deliveries (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   notification_id uuid NOT NULL,
-  type text NOT NULL,
   recipient_id uuid NOT NULL,
+  device_id uuid NOT NULL,
+  type text NOT NULL,
   subject_id uuid NOT NULL,
-  device_id uuid,
+  person_id uuid,
   payload jsonb NOT NULL,
-  actor_id uuid GENERATED ALWAYS AS ((payload->>'userId')::uuid) STORED,
+  -- When the change was made.
   created_at timestamptz NOT NULL,
-  attempts integer NOT NULL,
+  due_at timestamptz NOT NULL DEFAULT now(),
+  -- Failed sends. Waiting for a local resource is not one, nor is the death of a worker.
+  attempts integer NOT NULL DEFAULT 0,
+  -- Deaths of workers while this row was in flight.
+  deaths integer NOT NULL DEFAULT 0,
   last_error text,
-  died_at timestamptz NOT NULL DEFAULT now()
+  -- A claim: by which worker, until when, and the fencing token that an acknowledgement must still find.
+  worker_id uuid,
+  leased_until timestamptz,
+  lease uuid,
+  -- Set: a dead letter. It blocks nothing behind it.
+  died_at timestamptz
+)
+WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.5);
+CREATE INDEX deliveries_due ON deliveries (due_at, id) WHERE died_at IS NULL;
+CREATE INDEX deliveries_in_order ON deliveries (device_id, subject_id, id) WHERE died_at IS NULL;
+CREATE INDEX deliveries_of_recipient ON deliveries (recipient_id);
+CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS NOT NULL;
+-- A worker died while these were in flight: each is sent alone.
+CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths > 0 AND died_at IS NULL;
+CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;
+
+-- Mails on their way to the mail webhook. No text of a token is stored.
+CREATE TABLE mails (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  -- The same at every attempt.
+  mail_id uuid NOT NULL DEFAULT uuid_v7(),
+  type text NOT NULL,
+  user_id uuid NOT NULL,
+  -- The mailed token, for types that carry one.
+  mail_token_id uuid,
+  payload jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  due_at timestamptz NOT NULL DEFAULT now(),
+  attempts integer NOT NULL DEFAULT 0,
+  deaths integer NOT NULL DEFAULT 0,
+  last_error text,
+  worker_id uuid,
+  leased_until timestamptz,
+  lease uuid,
+  died_at timestamptz
 );
-CREATE INDEX dead_letters_of_recipient ON dead_letters (recipient_id);
-CREATE INDEX dead_letters_by_actor ON dead_letters (actor_id) WHERE actor_id IS NOT NULL;
-CREATE INDEX dead_letters_by_age ON dead_letters (died_at);
+CREATE INDEX mails_due ON mails (due_at, id) WHERE died_at IS NULL;
+CREATE INDEX mails_of_user ON mails (user_id);
+CREATE INDEX dead_mails ON mails (died_at) WHERE died_at IS NOT NULL;
+
+-- Apple's grants to revoke after an account is deleted. A row names no user.
+CREATE TABLE apple_revocations (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  sealed_grant bytea NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  due_at timestamptz NOT NULL DEFAULT now(),
+  attempts integer NOT NULL DEFAULT 0,
+  deaths integer NOT NULL DEFAULT 0,
+  last_error text,
+  worker_id uuid,
+  leased_until timestamptz,
+  lease uuid,
+  died_at timestamptz
+);
+CREATE INDEX apple_revocations_due ON apple_revocations (due_at, id) WHERE died_at IS NULL;
+CREATE INDEX dead_apple_revocations ON apple_revocations (died_at) WHERE died_at IS NOT NULL;
+
+-- Workers, which send a heartbeat each second. If a lease has expired, the heartbeat tells a worker that died from one
+-- that is slow.
+CREATE TABLE workers (
+  id uuid PRIMARY KEY,
+  heartbeat_at timestamptz NOT NULL DEFAULT now(),
+  -- Since when the heartbeats have come without a gap. After an outage of the database, or a step of its clock, all
+  -- heartbeats are old. A worker calls others dead only after they have had time to send one.
+  steady_since timestamptz NOT NULL DEFAULT now()
+)
+WITH (fillfactor = 50);
 
 -- down
 
-DROP TABLE dead_letters;
+DROP TABLE workers;
+DROP TABLE apple_revocations;
+DROP TABLE mails;
+DROP TABLE deliveries;
 DROP TABLE devices;
 DROP TABLE muted_notifications;
 DROP TABLE notifications;
+DROP AGGREGATE merged_payload(jsonb);
+DROP FUNCTION merged_payload(jsonb, jsonb);
+DROP FUNCTION notification_id;
 DROP TABLE notification_queue;

@@ -26,9 +26,8 @@ try await withThrowingTaskGroup(of: Void.self) { group in
       var (index, count) = (caller * 31, 0)
       while ContinuousClock.now < end {
         index = (index + 1) % ids.count
-        let rows = try await database.rows(
-          "SELECT collection, stamp FROM collection_stamps WHERE user_id = \(ids[index])")
-        precondition(rows.count == 9)
+        let rows = try await database.rows("SELECT * FROM user_stamps WHERE user_id = \(ids[index])")
+        precondition(rows.count == 1)
         count += 1
       }
       total.wrappingAdd(count, ordering: .relaxed)

@@ -2,48 +2,35 @@ import Foundation
 import Postgres
 import Synchronization
 
-/// A list that a phone keeps a copy of, named as on the wire and in the database.
-public enum Collection: String, CaseIterable, Sendable, SQLValue {
-  case profile, friends, friendRequests, sentFriendRequests, events, invitations, blocks, notifications
-  case notificationPreferences
-
-  /// By their names: an enumeration's own initializer compares with one name after the other.
-  static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
-}
-
-/// A transaction that knows who must hear of it. Every write takes one, and collects in it the collections it touches
-/// and the notifications and mails it causes; they are written last, in the round trip of COMMIT. So there is no change
-/// without its stamps and its queue rows, and none of these without their change.
+/// A transaction that collects stamps, notices and mails, and writes them at commit. Every write takes one, so there is
+/// no change without its stamps and its queue rows, and none of these without their change.
 ///
-/// Locks are taken in one order everywhere: users, events, the rest, stamps. A lock that closes a set of people is a
+/// Locks are taken in one order everywhere: users, events, the rest, stamps. A lock that closes a set of users is a
 /// statement of its own before the one that reads the set: a statement that waits for a row still sees the other tables
 /// as they were before it waited.
 public final class Change: Querying {
   private let transaction: Transaction
-  private let hearers = Mutex(Hearers())
+  private let effects = Mutex(Effects())
 
-  /// Who must hear of it.
-  private struct Hearers {
-    var touched: Set<Touch> = []
-    var touchedSets: [(collection: Collection, users: SQL)] = []
-    var notices: [(audience: Audience, notice: Notice)] = []
+  /// What is written at commit, besides the change itself.
+  private struct Effects {
+    var touches: [Collection: Touched] = [:]
+    var notices: [Queued] = []
     var mails: [Mail] = []
     var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
   }
 
-  private struct Touch: Hashable {
-    let user: User.ID
-    let collection: Collection
+  private enum Queued {
+    case addressed(NotificationQueue.Addressed)
+    /// For the users in a query's result.
+    case open(Notice, recipients: SQL)
   }
 
-  /// Who is told.
-  fileprivate enum Audience {
-    case one(User.ID)
-    /// Everybody invited to the event that it is about who has not declined.
-    case guests
-    /// Everybody who is going to it, and who hosts it.
-    case goers
+  /// The users whose stamp of one collection moves.
+  private struct Touched {
+    var users: Set<User.ID> = []
+    var queries: [SQL] = []
   }
 
   fileprivate init(_ transaction: Transaction) {
@@ -54,190 +41,142 @@ public final class Change: Querying {
     try await transaction.send(statements)
   }
 
-  /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, and costs no round trip.
+  /// Runs a statement whose result is not needed: it leaves with the next one, or with COMMIT, and costs no round trip.
   func write(_ statement: SQL) throws {
     try transaction.write(statement)
   }
 
-  /// These collections' GET answers differently for these users from this commit on.
+  /// Records that these collections' GETs answer differently for these users from this commit on.
   func touch(_ collections: Collection..., of users: User.ID...) {
-    hearers.withLock { hearers in
-      for user in users {
-        for collection in collections { hearers.touched.insert(Touch(user: user, collection: collection)) }
-      }
+    effects.withLock { effects in
+      for collection in collections { effects.touches[collection, default: Touched()].users.formUnion(users) }
     }
   }
 
-  /// The same for a set of any size that stays in the database.
+  /// The same for a set of users of any size, which stays in the database.
   ///
-  /// - Parameter users: a query of one column of user ids, which sees everything that this change has done.
+  /// - Parameter users: a query with one column of user ids. It sees everything that this change has done.
   func touch(_ collections: Collection..., ofUsersIn users: SQL) {
-    hearers.withLock { $0.touchedSets += collections.map { ($0, users) } }
+    effects.withLock { effects in
+      for collection in collections { effects.touches[collection, default: Touched()].queries.append(users) }
+    }
   }
 
-  /// Puts a notification into the recipient's inbox and into the queue.
-  func notify(_ recipient: User.ID, _ notice: Notice) {
-    hearers.withLock { $0.notices.append((.one(recipient), notice)) }
+  /// Queues a notice.
+  func notify(_ recipients: User.ID..., about notice: Notice) {
+    notify(recipients, about: notice)
   }
 
-  /// The same, for everybody who is invited to the event that it is about and has not declined.
-  func notifyGuests(_ notice: Notice) {
-    hearers.withLock { $0.notices.append((.guests, notice)) }
+  func notify(_ recipients: [User.ID], about notice: Notice) {
+    let addressed = NotificationQueue.Addressed(recipients: recipients, notice: notice)
+    effects.withLock { $0.notices.append(.addressed(addressed)) }
   }
 
-  /// The same, for everybody who is going to the event that it is about, and its host.
-  func notifyGoers(_ notice: Notice) {
-    hearers.withLock { $0.notices.append((.goers, notice)) }
-  }
-
-  /// Puts a mail into the queue.
-  func mail(_ mail: Mail) {
-    hearers.withLock { $0.mails.append(mail) }
-  }
-
-  /// Has the worker revoke what Apple granted, by a row of the queue that does not say whose it was.
-  func revoke(_ grant: AppleGrant) {
-    hearers.withLock { $0.revocations.append(grant) }
-  }
-
-  /// Deletes rows last of all: the sets of people who hear of the change are read from them.
+  /// Queues a notice for a set of users, which is read at commit, under the change's locks.
   ///
-  /// - Parameter rows: a DELETE of rows that this change has locked, or that nobody can change without what it has locked.
-  func erase(_ rows: SQL) {
-    hearers.withLock { $0.erasures.append(rows) }
+  /// - Parameter recipients: a query with one column of user ids. It sees everything that this change has done.
+  func notify(usersIn recipients: SQL, about notice: Notice) {
+    effects.withLock { $0.notices.append(.open(notice, recipients: recipients)) }
   }
 
+  /// Queues a mail.
+  func mail(_ mail: Mail) {
+    effects.withLock { $0.mails.append(mail) }
+  }
+
+  /// Queues the revocation of what Apple granted. The row does not say to whom.
+  func revoke(_ grant: AppleGrant) {
+    effects.withLock { $0.revocations.append(grant) }
+  }
+
+  /// Deletes rows last, after the stamps: the sets of users that are touched are read from them.
+  ///
+  /// - Parameter rows: a DELETE of rows that this change has locked, or that only a transaction with its locks changes.
+  func erase(_ rows: SQL) {
+    effects.withLock { $0.erasures.append(rows) }
+  }
+
+  /// Has everything that was collected leave with COMMIT. The stamps take the last locks: nothing after them waits.
+  ///
   /// - Returns: whether a worker has something to do now.
   fileprivate func finish() -> Bool {
-    let hearers = hearers.withLock { $0 }
-    if let statement = Self.telling(hearers) { transaction.atCommit(statement) }
-    for mail in hearers.mails { transaction.atCommit(mail.enqueueing) }
-    for grant in hearers.revocations { transaction.atCommit(grant.enqueueing) }
-    for erasure in hearers.erasures { transaction.atCommit(erasure) }
-    return !hearers.notices.isEmpty || !hearers.mails.isEmpty || !hearers.revocations.isEmpty
+    let effects = effects.withLock { $0 }
+    for insert in Self.inserts(effects.notices) { transaction.atCommit(insert) }
+    for mail in effects.mails { transaction.atCommit(mail.enqueueing) }
+    for grant in effects.revocations { transaction.atCommit(grant.enqueueing) }
+    if let stamping = Self.stamping(effects.touches) { transaction.atCommit(stamping) }
+    for erasure in effects.erasures { transaction.atCommit(erasure) }
+    return !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
   }
 
-  /// Stamps, inbox and queue: one statement for any number of them.
-  private static func telling(_ hearers: Hearers) -> SQL? {
-    guard !hearers.touched.isEmpty || !hearers.touchedSets.isEmpty || !hearers.notices.isEmpty else { return nil }
-    var touched: SQL = """
-      SELECT user_id, collection, 0 AS notices
-      FROM unnest(\(hearers.touched.map(\.user)), \(hearers.touched.map(\.collection))) AS one (user_id, collection)
-      """
-    for (collection, users) in hearers.touchedSets {
-      touched += "\nUNION ALL SELECT user_id, \(collection), 0 FROM (\(users)) AS touched_users (user_id)"
+  /// Notices in their order, those in a row that are addressed as one statement.
+  private static func inserts(_ notices: [Queued]) -> [SQL] {
+    var inserts: [SQL] = []
+    var addressed: [NotificationQueue.Addressed] = []
+    func flush() {
+      if let insert = NotificationQueue.insert(addressed) { inserts.append(insert) }
+      addressed = []
     }
-    guard !hearers.notices.isEmpty else { return "WITH \(locking(touched))\n\(stamping)" }
-    touched += "\nUNION ALL SELECT recipient_id, \(Collection.notifications), 1 FROM told"
-    // What is about one subject is delivered in the order in which it is inserted into the queue.
-    return """
-      WITH \(told(hearers.notices)),
-      \(locking(touched)),
-      stamped AS (
-        \(stamping)
-        RETURNING s.user_id, s.collection, s.stamp, locked.notices
-      ),
-      filed AS (
-        INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, payload)
-        SELECT told.recipient_id, s.stamp - (s.notices - told.nth) * interval '1 microsecond', told.id, told.type,
-          told.subject_id, told.payload
-        FROM told
-        JOIN stamped AS s ON s.user_id = told.recipient_id AND s.collection = 'notifications'
-      )
-      INSERT INTO notification_queue (notification_id, type, recipient_id, subject_id, payload)
-      SELECT id, type, recipient_id, subject_id, payload
-      FROM told
-      ORDER BY place, recipient_id
-      """
+    for notice in notices {
+      switch notice {
+      case .addressed(let one): addressed.append(one)
+      case .open(let notice, let recipients):
+        flush()
+        inserts.append(NotificationQueue.insert(notice, forUsersIn: recipients))
+      }
+    }
+    flush()
+    return inserts
   }
 
-  /// Each notice for each of its recipients, and as which of the change's for that recipient.
-  private static func told(_ notices: [(audience: Audience, notice: Notice)]) -> SQL {
-    let audiences = notices.map { $0.audience.name }
-    let recipients = notices.map { $0.audience.recipient ?? $0.notice.subject }
+  /// One pass over all touched users in id order, so that no two changes wait for each other crosswise. A stamp is made
+  /// while its row's lock is held, so the stamps of a collection rise in commit order and never repeat.
+  private static func stamping(_ touches: [Collection: Touched]) -> SQL? {
+    let touched = Collection.allCases.compactMap { collection in touches[collection].map { (collection, $0) } }
+    guard !touched.isEmpty else { return nil }
+    var users: SQL = ""
+    var columns: SQL = ""
+    var flags: SQL = ""
+    var stamps: SQL = ""
+    for (index, (collection, who)) in touched.enumerated() {
+      let number = Int32(index)
+      let column: SQL = "\(unescaped: collection.column)"
+      var queries = who.queries
+      if !who.users.isEmpty { queries.append("SELECT unnest(\(Array(who.users)))") }
+      for query in queries {
+        if index > 0 || users.text != "" { users += "\nUNION ALL " }
+        users += "SELECT user_id, \(unescaped: "\(number)") FROM (\(query)) AS touched_users (user_id)"
+      }
+      columns += ", \(column)"
+      flags += ", CASE WHEN bool_or(place = \(unescaped: "\(number)")) THEN now() ELSE '-infinity' END"
+      if index > 0 { stamps += ",\n  " }
+      stamps +=
+        "\(column) = CASE WHEN excluded.\(column) = '-infinity' THEN s.\(column) ELSE \(Stamps.next(column)) END"
+    }
+    // The row exists as long as the user does. For a deleted user, the insert violates the foreign key, and the change
+    // is repeated: see `Database.change`. The inserted values only tell which columns to move.
     return """
-      notices AS (
-        SELECT type, subject_id, payload::jsonb, audience, recipient_id, place
-        FROM unnest(
-          \(notices.map(\.notice.type)), \(notices.map(\.notice.subject)), \(notices.map(\.notice.payload.text)),
-          \(audiences), \(recipients)
-        ) WITH ORDINALITY AS n (type, subject_id, payload, audience, recipient_id, place)
-      ),
-      told AS MATERIALIZED (
-        SELECT uuid_v7() AS id, type, subject_id, payload, recipient_id, place,
-          row_number() OVER (PARTITION BY recipient_id ORDER BY place) AS nth
-        FROM (
-          SELECT type, subject_id, payload, recipient_id, place FROM notices WHERE audience = 'one'
-          UNION ALL
-          SELECT n.type, n.subject_id, n.payload, i.user_id, n.place
-          FROM notices AS n
-          JOIN invitations AS i ON i.event_id = n.subject_id
-          WHERE n.audience = 'guests' AND i.status <> 'declined' OR n.audience = 'goers' AND i.status = 'going'
-          UNION ALL
-          SELECT n.type, n.subject_id, n.payload, e.creator_id, n.place
-          FROM notices AS n
-          JOIN events AS e ON e.id = n.subject_id
-          WHERE n.audience = 'goers' AND e.creator_id IS NOT NULL
-        ) AS each
-      )
-      """
-  }
-
-  /// Locks all rows in one order, so that no two changes wait for each other crosswise. A row's stamp is made while its
-  /// lock is held: the stamps of a collection rise in the order of the commits, and never repeat.
-  private static func locking(_ touched: SQL) -> SQL {
-    """
-    locked AS MATERIALIZED (
-      SELECT s.user_id, s.collection, touched.notices
+      INSERT INTO user_stamps AS s (user_id\(columns))
+      SELECT user_id\(flags)
       FROM (
-        SELECT user_id, collection, sum(notices) AS notices
-        FROM (
-          \(touched)
-        ) AS any_order
-        GROUP BY user_id, collection
-      ) AS touched
-      JOIN collection_stamps AS s ON s.user_id = touched.user_id AND s.collection = touched.collection::collection
-      ORDER BY s.user_id, s.collection
-      FOR NO KEY UPDATE OF s
-    )
-    """
-  }
-
-  /// An inbox's stamp leaves room for a moment of its own for each notification. While the clock is behind, after it was
-  /// set back, how far a stamp rises is chance: were it always the same, then after a restored backup another change
-  /// could get the stamp of one that was lost.
-  private static let stamping: SQL = """
-    UPDATE collection_stamps AS s
-    SET stamp = greatest(
-      clock_timestamp(),
-      s.stamp + greatest(locked.notices, 1) * interval '1 microsecond'
-        + CASE WHEN s.stamp < clock_timestamp() THEN interval '0' ELSE random() * interval '10 milliseconds' END)
-    FROM locked
-    WHERE s.user_id = locked.user_id AND s.collection = locked.collection
-    """
-}
-
-extension Change.Audience {
-  fileprivate var name: String {
-    switch self {
-    case .one: "one"
-    case .guests: "guests"
-    case .goers: "goers"
-    }
-  }
-
-  fileprivate var recipient: UUID? {
-    if case .one(let user) = self { user.rawValue } else { nil }
+      \(users)
+      ) AS touched (user_id, place)
+      WHERE user_id IS NOT NULL
+      GROUP BY user_id
+      ORDER BY user_id
+      ON CONFLICT (user_id) DO UPDATE SET
+        \(stamps)
+      """
   }
 }
 
 extension Database {
-  /// Runs a verb and commits it together with its stamps and notifications.
+  /// Runs a verb and commits it together with its stamps and notices.
   ///
-  /// Repeated from the start when PostgreSQL made it the victim of a deadlock: `body` must do nothing but talk to the
-  /// database.
+  /// Repeated from the start if PostgreSQL ended it as the victim of a deadlock, or if a user whom it touches was deleted
+  /// meanwhile: `body` must do nothing but talk to the database.
   func change<Value: Sendable>(_ body: (Change) async throws -> Value) async throws -> Value {
-    let (value, wakesWorkers) = try await transaction(repeating: true) { transaction in
+    let (value, wakesWorkers) = try await transaction(repeating: true, orAfter: Stamps.isOfDeletedUser) { transaction in
       let change = Change(transaction)
       return (try await body(change), change.finish())
     }
@@ -249,7 +188,8 @@ extension Database {
   ///
   /// - Returns: the rows of `reading`.
   func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
-    let (wakesWorkers, answers) = try await transactionWithAnswers(repeating: true) { transaction in
+    let (wakesWorkers, results) = try await transactionWithAnswers(repeating: true, orAfter: Stamps.isOfDeletedUser) {
+      transaction in
       let change = Change(transaction)
       try await body(change)
       // Before the stamps, whose locks many others wait for.
@@ -257,6 +197,6 @@ extension Database {
       return change.finish()
     }
     if wakesWorkers { notify(NotificationQueue.channel) }
-    return answers[0]
+    return results[0]
   }
 }

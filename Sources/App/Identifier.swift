@@ -64,3 +64,8 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
 extension Identifier: CustomStringConvertible {
   public var description: String { rawValue.uuidString.lowercased() }
 }
+
+extension UUID {
+  /// Before all others, and no one's.
+  static let zero = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+}

@@ -73,7 +73,7 @@ private struct DevelopmentService: Service {
     let logins = try await DemoSeed().plant(in: dependencies)
     let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0, logins) }
     let worker = NotificationWorker(
-      dependencies, sender: Channels(dependencies, printsPayloads: true), unheard: LogSender(logger: logger),
+      dependencies, sender: Channels(dependencies, printsPayloads: true),
       mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await service.run() }

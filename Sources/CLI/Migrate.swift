@@ -68,18 +68,11 @@ struct Migrate: AsyncParsableCommand {
     func run() async throws {
       let logger = makeLogger()
       try await migrator().down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
-      // What was undone may be seen in anybody's lists.
-      let url = try await configure(for: .tool).databaseURL
-      try await ScriptConnection.run(url) { connection in
-        guard try connection.rows("SELECT 1 WHERE to_regclass('collection_stamps') IS NOT NULL").count == 1 else {
-          return
-        }
-        try connection.script(
-          """
-          UPDATE collection_stamps
-          SET stamp = greatest(clock_timestamp(), stamp + interval '1 microsecond')
-          """)
-      }
+      // What was undone may show in anyone's lists.
+      let database = try Database(try await configure(for: .tool).database("muster migrate", logger: logger))
+      defer { database.close() }
+      guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }
+      try await Stamps.move(in: database)
     }
   }
 

@@ -16,7 +16,10 @@ struct Muster: AsyncParsableCommand {
       Each of \(Variable.secrets) may come from a file: NAME_FILE is its path.
       """,
     version: Release.version,
-    subcommands: [Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Sessions.self, Keys.self])
+    subcommands: [
+      Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Sessions.self, StampsCommand.self,
+      Keys.self,
+    ])
 
   /// Every failure is one line on stderr.
   static func main() async {

@@ -5,7 +5,7 @@ import Postgres
 
 struct Queue: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look into the queue of notifications and mails, and its dead letters.",
+    abstract: "Look into the queues (notices, deliveries, mails, revocations) and their dead letters.",
     subcommands: [Stats.self, List.self, Retry.self, Purge.self])
 
   fileprivate static func withDatabase(_ body: (Database) async throws -> Void) async throws {
@@ -40,13 +40,14 @@ struct Queue: AsyncParsableCommand {
             "due \(counts.due)  waiting \(counts.waiting)  in flight \(counts.inFlight)  dead \(counts.dead)")
         }
         if let age = stats.oldestDueSeconds { print("oldest due: \(Int(age)) s ago") }
+        if stats.isEstimate { print("estimated from samples: a queue has many rows") }
       }
     }
   }
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "List rows: number, time, type, recipient, device, attempts and the last error.")
+      abstract: "List rows: name, time, type, recipient, device, attempts and the last error.")
 
     @Flag(help: "Dead letters, the latest first.")
     var dead = false
@@ -54,7 +55,7 @@ struct Queue: AsyncParsableCommand {
     @Option(help: "Only of this type, like event-updated or mail-verify-email.")
     var type: String?
 
-    @Option(help: "At most so many.")
+    @Option(help: "The most rows to list.")
     var limit = 100
 
     @Flag(help: "For scripts.")
@@ -69,19 +70,25 @@ struct Queue: AsyncParsableCommand {
         let rows = try await QueueRow.list(dead: dead, ofType: type, atMost: limit, in: database)
         if json { return try printJSON(rows) }
         for row in rows {
+          let recipient = row.recipient.map { "for \($0)  " } ?? ""
           let device = row.device.map { "device \($0)  " } ?? ""
           let error = row.lastError.map { "  \($0)" } ?? ""
-          print("\(row.id)  \(row.time)  \(row.type)  for \(row.recipient)  \(device)attempts \(row.attempts)\(error)")
+          print("\(row.id)  \(row.time)  \(row.type)  \(recipient)\(device)attempts \(row.attempts)\(error)")
         }
       }
     }
   }
 
   struct Retry: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Put dead letters back into the queue, due now.")
+    static let configuration = CommandConfiguration(abstract: "Make dead letters due now.")
 
-    @Argument(help: "Their numbers, as `list --dead` shows them.")
-    var ids: [Int64] = []
+    @Argument(
+      help: "Their names, as `list --dead` shows them, like deliveries/17.",
+      transform: { text in
+        guard let id = QueueRow.ID(text) else { throw ValidationError("\"\(text)\" must be like deliveries/17") }
+        return id
+      })
+    var ids: [QueueRow.ID] = []
 
     @Flag(help: "All of them.")
     var all = false
@@ -96,7 +103,7 @@ struct Queue: AsyncParsableCommand {
 
     func run() async throws {
       try await withDatabase { database in
-        let count = try await DeadLetter.retry(all ? nil : ids, ofType: type, in: database)
+        let count = try await DeadLetters.retry(all ? nil : ids, ofType: type, in: database)
         print("retried \(count)")
       }
     }
@@ -119,7 +126,7 @@ struct Queue: AsyncParsableCommand {
     func run() async throws {
       try await withDatabase { database in
         var count = 0
-        while case let purged = try await DeadLetter.purge(olderThan: olderThan, in: database), purged > 0 {
+        while case let purged = try await DeadLetters.purge(olderThan: olderThan, in: database), purged > 0 {
           count += purged
         }
         print("purged \(count)")

@@ -34,7 +34,7 @@ struct Worker: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Deliver notifications and mails, remind of events, archive past ones, forget what has expired.")
 
-  @Option(help: "Notifications being sent at once.")
+  @Option(help: "Sends in flight at once, for each channel.")
   var concurrency = 64
 
   @Flag(help: "Work until nothing is due, then stop.")

@@ -208,14 +208,17 @@ public final class Database: Querying {
   /// BEGIN travels with the first statement, and statements given to ``Transaction/atCommit(_:)`` travel with COMMIT.
   /// COMMIT is never cancelled, and its answer is checked.
   ///
-  /// - Parameter repeating: the body may be run again from the start, up to 5 times, when the server chose it as the
-  ///   victim of a deadlock or of a serialization failure.
+  /// - Parameters:
+  ///   - repeating: the body may be run again from the start, up to 5 times, when the server chose it as the victim of a
+  ///     deadlock or of a serialization failure.
+  ///   - isConflict: further errors that `repeating` applies to.
   /// - Throws: the body's error, or ``PostgresError``. Kind `unknownOutcome`: the connection broke during COMMIT.
   ///   Kind `misuse`: called inside another transaction's body, which would need two connections and deadlock the pool.
   public func transaction<Value: Sendable>(
-    repeating: Bool = false, _ body: (Transaction) async throws -> Value
+    repeating: Bool = false, orAfter isConflict: (PostgresError) -> Bool = { _ in false },
+    _ body: (Transaction) async throws -> Value
   ) async throws -> Value {
-    try await repeated(repeating, on: pool, body).value
+    try await repeated(repeating, orAfter: isConflict, on: pool, body).value
   }
 
   /// The same for a body that ends with a look at what it has done, in the round trip of COMMIT.
@@ -223,9 +226,10 @@ public final class Database: Querying {
   /// - Returns: what the body returned, and what the statements that it gave to ``Transaction/atCommit(_:)`` have
   ///   answered, in their order.
   public func transactionWithAnswers<Value: Sendable>(
-    repeating: Bool = false, _ body: (Transaction) async throws -> Value
+    repeating: Bool = false, orAfter isConflict: (PostgresError) -> Bool = { _ in false },
+    _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, answers: [Rows]) {
-    let (value, answers) = try await repeated(repeating, on: pool, body)
+    let (value, answers) = try await repeated(repeating, orAfter: isConflict, on: pool, body)
     return (value, answers)
   }
 
@@ -242,7 +246,8 @@ public final class Database: Querying {
 
   /// - Parameter statements: what the body is known to send.
   private func repeated<Value: Sendable>(
-    _ isRepeatable: Bool, on pool: Pool, for statements: [SQL] = [], _ body: (Transaction) async throws -> Value
+    _ isRepeatable: Bool, orAfter isConflict: (PostgresError) -> Bool = { _ in false }, on pool: Pool,
+    for statements: [SQL] = [], _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, last: [Rows]) {
     if let current = Transaction.current, current.database === self, !current.isEnded {
       throw PostgresError(.misuse, "a transaction cannot be begun inside another's body")
@@ -251,7 +256,9 @@ public final class Database: Querying {
     while true {
       do {
         return try await once(on: pool, for: statements, body)
-      } catch let error as PostgresError where isRepeatable && error.isWorthRepeating && attempt < 5 {
+      } catch let error as PostgresError
+        where isRepeatable && (error.isWorthRepeating || isConflict(error)) && attempt < 5
+      {
         try await Task.sleep(for: .milliseconds(5 * attempt) * Double.random(in: 0.5...1.5))
         attempt += 1
       }

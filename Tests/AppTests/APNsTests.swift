@@ -56,22 +56,22 @@ import Testing
       #expect(request.header("apns-expiration") == "\(push.createdAt.microseconds / 1_000_000 + 86_400)")
       #expect(request.header("apns-collapse-id") == "event-updated:\(push.subject)")
       let body = request.json
-      #expect(body.keys == ["aps", "notificationId", "type", "eventId", "changes"])
+      #expect(body.keys == ["aps", "notificationId", "type", "eventId", "title", "changes"])
       #expect(body["aps"].keys == ["alert", "sound", "thread-id"])
-      #expect(body["aps"]["alert"]["body"].string == "“Picnic” has changed: time, note.")
+      #expect(body["aps"]["alert"]["body"].string == "“Picnic” has changed: the time, the note.")
       #expect(body["aps"]["sound"].string == "default")
       #expect(body["aps"]["thread-id"].string == push.subject)
       #expect(body["notificationId"].string == push.id)
       #expect(body["type"].string == "event-updated")
       #expect(body["eventId"].string == push.subject)
-      #expect(body["changes"].array.map(\.string) == ["startTime", "note"])
+      #expect(body["changes"].array.map { $0["field"].string } == ["startTime", "note"])
     }
   }
 
   @Test func `only edits replace each other, and a reminder is of use for an hour`() async throws {
     try await PushServer.run { server, outgoing in
       let sender = try self.sender(server, outgoing)
-      try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic")), to: .iOS())
+      try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic", by: .new())), to: .iOS())
       let now = Timestamp.now()
       let reminder = Push(
         id: UUID().uuidString.lowercased(), type: "event-reminder", subject: Event.ID.new().description,
@@ -274,7 +274,9 @@ import Testing
         #expect(message.hasSuffix("…") && "“\(title)”".hasPrefix(message.dropLast()), "\(piece)")
         #expect(request.json["eventId"].string == push.subject)
       }
-      let hopeless = Push.ofEdit(changes: [(field: String(repeating: "x", count: 5000), word: "x")])
+      let hopeless = Push.ofEdit(changes: [
+        Notice.FieldChange(field: String(repeating: "x", count: 5000), old: "a", new: "b")
+      ])
       let refused = try await failure { try await sender.send(hopeless, to: .iOS()) }
       #expect(refused.remedy == DeliveryFailure.Remedy.none)
       #expect(server.received.count == 6)

@@ -25,16 +25,16 @@ import Testing
       #expect(try await ana.send("DELETE", "users/me", #"{"idToken": "\#(fresh)"}"#).status == 204)
       let worker = self.worker(app)
       // However slow Apple is, no notification waits for it.
-      #expect(try await worker.step(.pushes) == 0)
+      #expect(try await worker.step() == 0)
       // A refusal is noted, without any secret, and tried again.
       identity.behave { $0.grantStatus = 400 }
-      _ = try await worker.step(.mails)
-      let error: String? = try await app.value("SELECT last_error FROM notification_queue WHERE type = 'apple-revoke'")
+      try await worker.step(AppleRevocation.queue)
+      let error: String? = try await app.value("SELECT last_error FROM apple_revocations")
       #expect(error == "Apple answered 400 invalid_client")
       identity.behave { $0.grantStatus = 200 }
-      try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+      try await app.database.execute("UPDATE apple_revocations SET due_at = now()")
       try await worker.runOnce()
-      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE type = 'apple-revoke'") == 0)
+      #expect(try await app.value("SELECT count(*) FROM apple_revocations") == 0)
       let forms = identity.takeForms()
       #expect(forms.map { $0["token"] } == ["refresh-code-of-ana", "refresh-code-of-ana"])
       #expect(forms.last?["client_id"] == IdentityServer.clientID)
@@ -62,11 +62,13 @@ import Testing
       for (days, left) in [(6, 1), (8, 0)] {
         try await app.database.execute(
           """
-          UPDATE notification_queue
+          UPDATE apple_revocations
           SET created_at = now() - make_interval(days => \(Int32(days))), due_at = now()
           """)
-        _ = try await worker(app).step(.mails)
-        #expect(try await app.value("SELECT count(*) FROM notification_queue") == left, "after \(days) days")
+        try await worker(app).step(AppleRevocation.queue)
+        #expect(
+          try await app.value("SELECT count(*) FROM apple_revocations WHERE died_at IS NULL") == left,
+          "after \(days) days")
       }
     }
   }
@@ -79,7 +81,7 @@ import Testing
       try await app.database.change { try await Identity.keep(grant, of: proof, in: $0) }
       try await worker(app).runOnce()
       #expect(identity.takeForms().map { $0["token"] } == ["late"])
-      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+      #expect(try await app.value("SELECT count(*) FROM apple_revocations") == 0)
     }
   }
 
@@ -88,7 +90,7 @@ import Testing
       let keys = app.dependencies.refreshTokenKeys
       let secret = "a+b&c=d e%2Bf/\u{e9}?"
       let grants = try #require(app.dependencies.appleGrants)
-      try await grants.revoke(try AppleGrant(secret, clientID: "com.example.muster", keys: keys).payload)
+      try await grants.revoke(try AppleGrant(secret, clientID: "com.example.muster", keys: keys).sealed)
       #expect(identity.takeForms().map { $0["token"] } == [secret])
     }
   }
@@ -138,20 +140,20 @@ import Testing
       let grant = try AppleGrant("secret", clientID: "com.example.muster", keys: keys)
       #expect(grant.clientID == "com.example.muster")
       #expect(AppleGrant(sealed: grant.sealed)?.clientID == "com.example.muster")
-      try await grants.revoke(grant.payload)
+      try await grants.revoke(grant.sealed)
       #expect(identity.takeForms().map { $0["token"] } == ["secret"])
       let others = AppleGrants(
         settings: grants.settings, client: grants.client, keys: try SigningKeys(SigningKeys.generate()))
-      await #expect(throws: DeliveryFailure.self) { try await others.revoke(grant.payload) }
+      await #expect(throws: DeliveryFailure.self) { try await others.revoke(grant.sealed) }
       for index in grant.sealed.indices {
         var tampered = grant.sealed
         tampered[index] ^= 1
         guard let changed = AppleGrant(sealed: tampered) else { continue }
-        await #expect(throws: (any Error).self, "byte \(index)") { try await grants.revoke(changed.payload) }
+        await #expect(throws: (any Error).self, "byte \(index)") { try await grants.revoke(changed.sealed) }
       }
       for length in 0..<grant.sealed.count {
         guard let short = AppleGrant(sealed: grant.sealed.prefix(length)) else { continue }
-        await #expect(throws: (any Error).self, "\(length) bytes") { try await grants.revoke(short.payload) }
+        await #expect(throws: (any Error).self, "\(length) bytes") { try await grants.revoke(short.sealed) }
       }
       #expect(identity.takeForms().isEmpty)
     }

@@ -67,8 +67,7 @@ import Testing
   private func setStamp(_ collection: App.Collection, of phone: Phone, to stamp: Timestamp) async throws {
     try await phone.app.database.execute(
       """
-      UPDATE collection_stamps SET stamp = \(stamp)
-      WHERE user_id = \(phone.userID) AND collection = \(collection)::collection
+      UPDATE user_stamps SET \(unescaped: collection.column) = \(stamp) WHERE user_id = \(phone.userID)
       """)
   }
 
@@ -174,7 +173,7 @@ import Testing
       let ana = try await app.signUp("ana")
       let future = Timestamp.now().adding(seconds: 86_400)
       try await app.database.execute(
-        "UPDATE collection_stamps SET stamp = \(future) WHERE user_id = \(ana.userID) AND collection = 'friends'")
+        "UPDATE user_stamps SET friends = \(future) WHERE user_id = \(ana.userID)")
       var last = future
       for _ in 1...3 {
         try await app.database.change { $0.touch(.friends, of: ana.userID) }

@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  /// Deletions of rows of the queue, whether or not they found any.
+  /// Deletions of deliveries, whether or not they found any.
   private static let countingDeletions: [SQL] = [
     "CREATE SEQUENCE deletions",
     """
@@ -53,7 +53,7 @@ import Testing
     $$
     """,
     """
-    CREATE TRIGGER deletions AFTER DELETE ON notification_queue
+    CREATE TRIGGER deletions AFTER DELETE ON deliveries
     FOR EACH STATEMENT EXECUTE FUNCTION count_deletion()
     """,
   ]
@@ -65,7 +65,7 @@ import Testing
       let devices = storm.readers.flatMap(\.secrets).count
       let event = Event.ID.new()
       func held() async throws -> Int {
-        try await app.value("SELECT count(*) FROM notification_queue WHERE lease IS NOT NULL") ?? 0
+        try await app.value("SELECT count(*) FROM deliveries WHERE lease IS NOT NULL") ?? 0
       }
       let other = try await storm.startWorker()
       defer { other.signal(SIGKILL) }
@@ -85,7 +85,7 @@ import Testing
       // All of it is taken over, and sent once more; by now both have been accepted at the sleeper's door.
       other.signal(SIGCONT)
       try await eventually(within: .seconds(9)) { sink.count == 2 * devices }
-      #expect(try await held() == 2 * people.count)
+      #expect(try await held() == 2 * devices)
       for statement in Self.countingDeletions { try await app.database.execute(statement) }
       sink.release(devices)
       sleeper.signal(SIGCONT)
@@ -95,7 +95,7 @@ import Testing
       }
       // It believes that it has delivered them, and has said so. The other has not been told anything.
       for _ in 0..<20 {
-        #expect(try await held() == 2 * people.count)
+        #expect(try await held() == 2 * devices)
         #expect(sink.count == 2 * devices)
         try await Task.sleep(for: .milliseconds(50))
       }

@@ -31,9 +31,9 @@ import Testing
 
   // MARK: The table
 
-  @Test func `the README and the help show the table of variables`() async throws {
-    let readme = try String(contentsOf: Program.checkout.appending(path: "README.md"), encoding: .utf8)
-    let rows = readme.split(separator: "\n").map(String.init)
+  @Test func `the guide and the help show the table of variables`() async throws {
+    let guide = try String(contentsOf: Program.checkout.appending(path: "docs/configuration.md"), encoding: .utf8)
+    let rows = guide.split(separator: "\n").map(String.init)
     let start: Int = try #require(rows.firstIndex(of: "## Configuration"))
     let end: Int = try #require(rows.firstIndex(of: "## Commands"))
     let table = rows[start..<end].filter { $0.hasPrefix("| `") }

@@ -158,7 +158,7 @@ import Testing
     let holder = try Database(Database.Configuration(url: app.databaseURL))
     defer { holder.close() }
     return try await holder.transaction { transaction in
-      try await transaction.rows("SELECT 1 FROM collection_stamps FOR UPDATE")
+      try await transaction.rows("SELECT 1 FROM user_stamps FOR UPDATE")
       return try await body()
     }
   }
@@ -220,6 +220,43 @@ import Testing
     }
   }
 
+  @Test func `a friend's new name, when only the COMMIT is left to do`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await ScriptConnection.run(app.databaseURL) {
+        try $0.script(
+          """
+          CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            PERFORM pg_advisory_xact_lock(7);
+            RETURN NULL;
+          END
+          $$;
+          CREATE TRIGGER waits AFTER DELETE ON users FOR EACH STATEMENT EXECUTE FUNCTION wait();
+          """)
+      }
+      let hers = try await ana.refreshLists()
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      let (deletion, renaming) = try await holder.transaction { transaction in
+        try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
+        let deletion = delete(ben, Attempts())
+        try await app.waitForLocks(1)
+        // His stamps are among those that her new name moves, and gone by the time that it comes to them.
+        let renaming = Task { try await ana.editProfile(#"{"displayName": "Anita"}"#) }
+        try await app.waitForLocks(2)
+        return (deletion, renaming)
+      }
+      try await deletion.value
+      _ = try await renaming.value
+      #expect(try await ana.get("users/me")["displayName"].string == "Anita")
+      #expect(try await ana.stale(hers).isSuperset(of: [.profile, .friends]))
+      #expect(try await app.value("SELECT count(*) FROM user_stamps") == 1)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a new password that is asked for`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
@@ -235,7 +272,7 @@ import Testing
       try await deletion.value
       #expect(try await asking.value == 202)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
-      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+      #expect(try await app.value("SELECT count(*) FROM mails") == 0)
     }
   }
 

@@ -77,7 +77,7 @@ import Testing
         Set(told.map { "\($0.recipient) \($0.payload["eventId"].string ?? "")" }) == [
           "\(guests[0].id) \(coming)", "\(guests[1].id) \(coming)", "\(guests[0].id) \(running)",
         ])
-      #expect(told[0].payload.keys == ["type", "message", "eventId"])
+      #expect(told[0].payload.keys == ["type", "message", "eventId", "title"])
       #expect(told.allSatisfy { $0.payload["message"].string?.contains("Ana") == false })
       for (event, status, version) in [
         (coming, "cancelled", 2), (running, "cancelled", 2), (over, "scheduled", 1), (past, "scheduled", 1),
@@ -148,6 +148,7 @@ import Testing
       try await app.takeNotifications()
       let (hers, cleos) = (try await ana.refreshLists(), try await guests[1].refreshLists())
       try await guests[0].deleteAccount()
+      try await app.fanOut()
       #expect(try await ana.stale(hers) == [.friends, .events, .notifications])
       #expect(try await guests[1].stale(cleos) == [.events, .invitations, .notifications])
       let counts = try await ana.get("events/\(id)")["counts"]
@@ -155,7 +156,10 @@ import Testing
       #expect(counts["waitlisted"].int == 1)
       #expect(counts["invited"].int == 1)
       #expect(try await guests[1].get("events/\(id)")["myStatus"].string == "going")
-      #expect(try await app.takeNotifications().map { $0 == ("waitlist-promoted", guests[1]) } == [true])
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["waitlist-promoted", "waitlist-promoted"])
+      #expect(told.map(\.recipient) == [guests[1].id, ana.id])
+      #expect(told.map { $0.payload["userId"].string } == [guests[1].id, guests[1].id])
       // Whoever waited, or had not answered, frees no place.
       try await guests[2].deleteAccount()
       try await guests[3].deleteAccount()
@@ -178,6 +182,8 @@ import Testing
           INSERT INTO users (id, username, display_name)
           SELECT uuid_v7(), 'guest' || number, 'Guest' FROM generate_series(1, 199) AS number
           RETURNING id
+        ), stamped AS (
+          INSERT INTO user_stamps (user_id) SELECT id FROM crowd
         ), invited AS (
           INSERT INTO invitations (event_id, user_id) SELECT \(Event.ID(id)), id FROM crowd
         )
@@ -197,7 +203,11 @@ import Testing
       try await ana.editProfile(#"{"bio": "Zerubabel's bio"}"#)
       try await ana.editProfile(#"{"email": "zerubabel@example.org", "currentPassword": "\#(ana.password)"}"#)
       _ = try await ana.signInAgain(device: "Zerubabel's phone")
-      // Notifications about them that nobody has delivered yet, of every kind that there is.
+      // Notifications about them, in inboxes and on their way to a device.
+      try await people.ben.register(token: "bens")
+      try await ana.createEvent("First", inviting: [people.ben])
+      try await app.fanOut()
+      // Others that nobody has fanned out yet, of every kind that there is.
       try await ana.sendFriendRequest(to: people.hugo)
       let fromDev = try await ana.get("friend-requests")["items"][0]["id"].string ?? ""
       try await ana.accept(fromDev)
@@ -213,7 +223,8 @@ import Testing
       let named = try await traces(of: ana, in: app)
       #expect(
         named.isSuperset(of: [
-          "users", "friend_requests", "notification_queue", "sessions", "mail_tokens", "identities",
+          "users", "friend_requests", "notification_queue", "notifications", "deliveries", "mails", "sessions",
+          "mail_tokens", "identities",
         ]))
       try await ana.deleteAccount()
       #expect(try await traces(of: ana, in: app) == [])

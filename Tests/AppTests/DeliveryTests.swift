@@ -20,7 +20,7 @@ import Testing
       _ = try await app.worker(recorder).step()
       // It will be long until the next attempt, however slow this machine is.
       try await app.database.execute(
-        "UPDATE notification_queue SET due_at = now() + interval '1 hour' WHERE attempts > 0")
+        "UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE attempts > 0")
       // What comes now goes to the one device, and for the other behind what it still waits for.
       try await app.enqueue(rounds: 2..<4, to: 1)
       _ = try await app.worker(recorder).step()
@@ -29,7 +29,7 @@ import Testing
       // It was tried once only.
       #expect(recorder.begun == 5)
       let rows = try await app.database.rows(
-        "SELECT (payload->>'round')::bigint AS round, attempts FROM notification_queue ORDER BY id")
+        "SELECT (payload->>'round')::bigint AS round, attempts FROM deliveries ORDER BY id")
       #expect(try rows.map { try $0["round"] as Int } == [0, 1, 2, 3])
       #expect(try rows.map { try $0["attempts"] as Int } == [1, 0, 0, 0])
       isDown.turn(false)
@@ -62,23 +62,15 @@ import Testing
         try await app.database.batch(
           "DELETE FROM sessions WHERE kid = 'k'", "DELETE FROM users WHERE username LIKE 'reader%'")
         try await app.gatherReaders(2)
-        // More subjects than a worker holds at once, and then somebody else's.
-        try await app.database.execute(
-          """
-          INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-          SELECT 'test', md5('r1')::uuid, uuid_v7(), '{"round": 0}' FROM generate_series(1, 700)
-          """)
-        try await app.database.execute(
-          """
-          INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-          VALUES ('test', md5('r2')::uuid, uuid_v7(), '{"round": 1}')
-          """)
+        // More subjects than a worker holds at once, and then another reader's.
+        try await app.enqueue(subjects: 300, to: 1)
+        try await app.enqueue(subjects: 1, to: 2, round: 1)
         let recorder = Recorder { _, device in if device.token == "1-1" { throw failure } }
         let running = Task { try await app.worker(recorder).run() }
         try await eventually(within: .seconds(60)) { recorder.rounds("2-1") == [1] }
         running.cancel()
         try await running.value
-        try await app.takeNotifications()
+        try await app.forgetDeliveries()
       }
     }
   }
@@ -114,40 +106,6 @@ import Testing
     }
   }
 
-  // MARK: Edits
-
-  @Test func `edits of one event that wait are told as one, as the newest tells it`() async throws {
-    try await TestApp.run { app in
-      let (ana, ben) = try await app.friends("ana", "ben")
-      try await ben.addDevice("bens")
-      let event = try await ana.createEvent("Picnic", inviting: [ben])["id"].string ?? ""
-      try await ana.edit(event, #"{"note": "Bring cake"}"#)
-      try await ana.edit(event, #"{"startTime": "2030-05-01T19:00:00Z", "note": "Bring bread"}"#)
-      try await ana.edit(event, #"{"title": "” has changed: “"}"#)
-      let newest: UUID? = try await app.value(
-        "SELECT id FROM notifications WHERE type = 'event-updated' ORDER BY filed_at DESC LIMIT 1")
-      let isDown = Switch(true)
-      let recorder = Recorder { push, _ in if isDown.isOn, push.type == "event-updated" { throw DeliveryFailure.down } }
-      try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.type) == ["event-invited"])
-      // One edit more must not change what was tried.
-      try await ana.edit(event, #"{"capacity": 4}"#)
-      isDown.turn(false)
-      try await app.hurry()
-      try await app.worker(recorder).runOnce()
-      let told = recorder.told.dropFirst()
-      #expect(told.map(\.push.type) == ["event-updated", "event-updated"])
-      let merged = try #require(told.first)
-      #expect(merged.push.id == newest?.uuidString.lowercased())
-      #expect(merged.payload["changes"].array.map(\.string) == ["note", "startTime", "title"])
-      #expect(merged.payload["eventId"].string == event)
-      #expect(merged.payload["message"].string == "“” has changed: “” has changed: the note, the time, the title.")
-      #expect(told.last?.payload["changes"].array.map(\.string) == ["capacity"])
-      // The inbox has all of them.
-      #expect(try await app.value("SELECT count(*) FROM notifications WHERE type = 'event-updated'") == 4)
-    }
-  }
-
   // MARK: Failures
 
   @Test func `what is refused for good is a dead letter, and what comes after it is delivered`() async throws {
@@ -165,7 +123,7 @@ import Testing
         try await app.database.first(
           """
           SELECT l.last_error, l.attempts, l.payload->>'round' AS round, d.token
-          FROM dead_letters AS l JOIN devices AS d ON d.id = l.device_id
+          FROM deliveries AS l JOIN devices AS d ON d.id = l.device_id
           """))
       #expect(try dead["last_error"] == "refused")
       #expect(try dead["attempts"] == 1)
@@ -182,14 +140,14 @@ import Testing
       let recorder = Recorder { _, _ in throw DeliveryFailure.down }
       for hours in [0, 23, 25] {
         try await app.database.execute(
-          "UPDATE notification_queue SET due_at = now(), created_at = now() - make_interval(hours => \(Int32(hours)))")
+          "UPDATE deliveries SET due_at = now(), created_at = now() - make_interval(hours => \(Int32(hours)))")
         #expect(try await app.countDead() == 0)
         _ = try await app.worker(recorder).step()
       }
       #expect(try await app.countDead() == 1)
       #expect(try await app.countQueue() == 0)
-      #expect(try await app.value("SELECT attempts FROM dead_letters") == 3)
-      let line = try #require(log.lines.first { $0.message == "given up" })
+      #expect(try await app.value("SELECT attempts FROM deliveries") == 3)
+      let line = try #require(log.lines.first { $0.message == "dead letter" })
       #expect(line.level == .error)
       let reader: UUID = try #require(try await app.value("SELECT id FROM users"))
       for secret in [reader.uuidString, reader.uuidString.lowercased()] { #expect(!log.text.contains(secret)) }
@@ -205,9 +163,9 @@ import Testing
       }
       _ = try await app.worker(recorder).step()
       let wait: Double = try #require(
-        try await app.value("SELECT extract(epoch FROM due_at - now())::float8 FROM notification_queue"))
+        try await app.value("SELECT extract(epoch FROM due_at - now())::float8 FROM deliveries"))
       #expect((290...340).contains(wait))
-      try await app.takeNotifications()
+      try await app.forgetDeliveries()
     }
   }
 
@@ -217,11 +175,7 @@ import Testing
     try await TestApp.run { app in
       try await app.gatherReaders(20)
       // Ten subjects of the first reader, and one of each other.
-      try await app.database.execute(
-        """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-        SELECT 'test', md5('r1')::uuid, md5('x' || n)::uuid, '{"round": 0}' FROM generate_series(1, 10) AS n
-        """)
+      try await app.enqueue(subjects: 10, to: 1)
       let (isHeld, underWay) = (Switch(true), Gauge())
       let recorder = Recorder { _, device in
         guard device.token == "1-1" else { return }
@@ -237,7 +191,10 @@ import Testing
       }
       #expect(underWay.most == 4)
       isHeld.turn(false)
-      try await eventually { try await app.countQueue() == 0 }
+      try await eventually {
+        try await app.hurry()
+        return try await app.countQueue() == 0
+      }
       #expect(underWay.most <= 4)
       #expect(recorder.told.count == 20 * 3 + 10)
       running.cancel()
@@ -284,10 +241,10 @@ import Testing
       let workers = (0..<3).map { _ in Task { try await app.worker(recorder, concurrency: 6).run() } }
       for round in 0..<rounds {
         try await app.enqueue(rounds: round..<round + 1, to: readers)
-        // As if whoever holds them were dead.
+        // As if their leases had expired.
         try await app.database.execute(
           """
-          UPDATE notification_queue SET lease = uuid_v7(), leased_until = now()
+          UPDATE deliveries SET lease = uuid_v7(), leased_until = now()
           WHERE lease IS NOT NULL AND hashtext(lease::text) % 2 = 0
           """)
       }
@@ -310,59 +267,85 @@ import Testing
     }
   }
 
-  @Test func `who has lost a claim gives no device a row, and tells of no dead letter`() async throws {
+  @Test func `a worker that lost its lease acknowledges nothing, and sends nothing of what is behind`() async throws {
     try await TestApp.run { app in
-      try await app.gatherReaders(2, devices: 2)
-      try await app.enqueue(rounds: 0..<2, to: 2)
-      let recorder = Recorder { push, device in
-        guard device.token.hasSuffix("-1") else { return }
-        throw push.payload.contains(#""n": 1"#) ? DeliveryFailure.down : DeliveryFailure.refused
-      }
-      recorder.hold()
-      let step = Task { try await app.worker(recorder, concurrency: 8).step() }
-      try await eventually { recorder.begun == 4 }
-      let other = UUID()
-      try await app.database.execute("UPDATE notification_queue SET lease = \(other), attempts = 7")
-      recorder.letGo()
-      _ = try await step.value
-      let rows = try await app.database.rows("SELECT lease, attempts, device_id FROM notification_queue")
-      #expect(rows.count == 4)
-      for row in rows {
-        #expect(try row["lease"] == other)
-        #expect(try row["attempts"] == 7)
-        #expect(try row["device_id"] == UUID?.none)
-      }
-      #expect(try await app.countDead() == 0)
-      try await app.takeNotifications()
-    }
-  }
-
-  @Test func `who has lost the first of a chain puts nothing before it, though it holds what is behind`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(1, devices: 2)
-      try await app.enqueue(rounds: 0..<4, to: 1)
-      let isDown = Switch(true)
-      let recorder = Recorder { _, device in
-        if device.token.hasSuffix("-1"), isDown.isOn { throw DeliveryFailure.down }
-      }
+      try await app.gatherReaders(2)
+      try await app.enqueue(rounds: 0..<3, to: 2)
+      let recorder = Recorder { push, _ in if push.payload.contains(#""n": 1"#) { throw DeliveryFailure.refused } }
       recorder.hold()
       let step = Task { try await app.worker(recorder, concurrency: 8).step() }
       try await eventually { recorder.begun == 2 }
-      // It stood still for so long that another has begun to take over.
       let other = UUID()
-      try await app.database.execute(
-        """
-        UPDATE notification_queue SET lease = \(other), leased_until = now() + interval '1 hour'
-        WHERE id = (SELECT min(id) FROM notification_queue)
-        """)
+      try await app.database.execute("UPDATE deliveries SET lease = \(other), attempts = 7")
       recorder.letGo()
       _ = try await step.value
-      let devices = try await app.database.rows("SELECT device_id FROM notification_queue ORDER BY id")
-      #expect(try devices.map { try $0["device_id"] as UUID? } == [nil, nil, nil, nil])
-      isDown.turn(false)
-      try await app.database.execute("UPDATE notification_queue SET lease = NULL, leased_until = NULL")
+      #expect(recorder.begun == 2)
+      let rows = try await app.database.rows("SELECT lease, attempts FROM deliveries WHERE died_at IS NULL")
+      #expect(rows.count == 6)
+      for row in rows {
+        #expect(try row["lease"] == other)
+        #expect(try row["attempts"] == 7)
+      }
+      try await app.forgetDeliveries()
+    }
+  }
+
+  @Test func `rows behind one that waits are due no earlier`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1, devices: 2)
+      // More than a claim takes of one device and subject.
+      for round in 0..<60 { try await app.enqueue(rounds: round..<round + 1, to: 1) }
+      let recorder = Recorder { _, device in
+        if device.token == "1-1" { throw DeliveryFailure(description: "busy", remedy: .later(seconds: 600)) }
+      }
+      _ = try await app.worker(recorder).step()
+      let early: Int? = try await app.value(
+        """
+        SELECT count(*) FROM deliveries AS q JOIN devices AS d ON d.id = q.device_id
+        WHERE d.token = '1-1' AND q.due_at < now() + interval '500 seconds'
+        """)
+      #expect(early == 0)
+      #expect(try await app.value("SELECT sum(attempts)::bigint FROM deliveries") == 1)
       try await app.worker(recorder).runOnce()
-      #expect(recorder.rounds("1-1") == [0, 1, 2, 3])
+      #expect(recorder.rounds("1-2") == (0..<60).map(Optional.some))
+      try await app.forgetDeliveries()
+    }
+  }
+
+  // MARK: Checked again when a send begins
+
+  @Test func `a block, a mute or the end of a session stops what was claimed before it`() async throws {
+    try await TestApp.run { app in
+      let changes: [SQL] = [
+        """
+        INSERT INTO blocks (blocker_id, blocked_id, created_at) VALUES (md5('r1')::uuid, md5('r2')::uuid, now())
+        """,
+        "INSERT INTO muted_notifications (user_id, type) VALUES (md5('r1')::uuid, 'test')",
+        "UPDATE sessions SET ended_at = now() WHERE id = md5('t1')::uuid",
+        "UPDATE devices SET user_id = md5('r2')::uuid, session_id = md5('t2')::uuid WHERE token = '1-1'",
+        "DELETE FROM devices WHERE token = '1-1'",
+        "DELETE FROM deliveries",
+        "UPDATE deliveries SET type = 'event-reminder', created_at = now() - interval '2 hours'",
+      ]
+      for (number, change) in changes.enumerated() {
+        try await app.gatherReaders(2)
+        try await app.enqueue(rounds: 0..<3, to: 1)
+        try await app.database.execute("UPDATE deliveries SET person_id = md5('r2')::uuid")
+        let recorder = Recorder()
+        recorder.hold()
+        let step = Task { try await app.worker(recorder).step() }
+        try await eventually { recorder.begun == 1 }
+        // Claimed by now are all three.
+        try await app.database.execute(change)
+        recorder.letGo()
+        _ = try await step.value
+        #expect(recorder.begun == 1, "change \(number)")
+        try await app.worker(recorder).runOnce()
+        #expect(recorder.begun == 1, "change \(number)")
+        #expect(try await app.value("SELECT count(*) FROM deliveries") == 0, "change \(number)")
+        try await app.database.batch(
+          "DELETE FROM sessions WHERE kid = 'k'", "DELETE FROM users WHERE username LIKE 'reader%'")
+      }
     }
   }
 
@@ -390,8 +373,8 @@ import Testing
       await group.triggerGracefulShutdown()
       // Given back while the others are still being sent.
       try await eventually {
-        let held: Int? = try await app.value("SELECT count(lease) FROM notification_queue")
-        // And what is behind them.
+        let held: Int? = try await app.value("SELECT count(lease) FROM deliveries")
+        // Without what is behind them, which is given back when they end.
         return held == 4 * 3
       }
       recorder.letGo()
@@ -400,7 +383,7 @@ import Testing
       #expect(recorder.told.count == 4)
       let row = try #require(
         try await app.database.first(
-          "SELECT count(*) AS rows, count(lease) AS held, sum(attempts) AS attempts FROM notification_queue"))
+          "SELECT count(*) AS rows, count(lease) AS held, sum(attempts) AS attempts FROM deliveries"))
       #expect(try row["rows"] == 56)
       #expect(try row["held"] == 0)
       #expect(try row["attempts"] == 0)
@@ -424,7 +407,7 @@ import Testing
       await group.triggerGracefulShutdown()
       try await running.value
       #expect(ContinuousClock.now - start < .seconds(8))
-      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease IS NULL AND attempts = 0") == 3)
+      #expect(try await app.value("SELECT count(*) FROM deliveries WHERE lease IS NULL AND attempts = 0") == 3)
       // And who was told is not told again.
       let next = Recorder()
       try await app.worker(next).runOnce()
@@ -445,8 +428,10 @@ import Testing
       // With a due time long past, as of a change that took its time to commit.
       try await app.database.execute(
         """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload, due_at)
-        VALUES ('test', md5('r1')::uuid, uuid_v7(), '{"round": 3}', now() - interval '1 hour')
+        INSERT INTO deliveries (
+          notification_id, recipient_id, device_id, type, subject_id, payload, created_at, due_at
+        )
+        SELECT uuid_v7(), user_id, id, 'test', uuid_v7(), '{"round": 3}', now(), now() - interval '1 hour' FROM devices
         """)
       try await eventually { recorder.rounds("1-1") == [0, 1, 2, 3] }
       running.cancel()

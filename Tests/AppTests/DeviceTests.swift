@@ -53,7 +53,10 @@ import Testing
     (.webhook, "https://10.1.2.3", false),
     (.webhook, "https://169.254.169.254/latest", false), (.webhook, "https://[::1]/", false),
     (.webhook, "https://[::ffff:10.0.0.1]/", false), (.webhook, "https://[fe80::1]/", false),
-    (.webhook, "https://8.8.8.8/x", true), (.webhook, "https://192.168.0.1.", false),
+    (.webhook, "https://8.8.8.8/x", true), (.webhook, "https://8.8.8.8:65535/x", true),
+    (.webhook, "https://8.8.8.8:65536/x", false), (.webhook, "https://8.8.8.8:99999/", false),
+    (.webhook, "https://8.8.8.8:0/", false), (.webhook, "https://[]/", false),
+    (.webhook, "https://192.168.0.1.", false),
     (.webhook, "https://x.example/" + String(repeating: "a", count: 1007), false),
   ]
 
@@ -97,40 +100,53 @@ import Testing
 
   // MARK: Whose it is
 
-  @Test func `a token belongs to whoever registered it last, and what was for the other is not told there`()
-    async throws
-  {
+  @Test func `a phone's token belongs to the last user to register it, without what was for the other`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let token = String(repeating: "ab", count: 32)
+      let id = try #require(try await ana.register(.ios, token: token).json["id"].string)
+      let other = try await ana.register(token: "other").json["id"].string ?? ""
+      for device in [id, other] { try await queue(for: device, of: ana, in: app) }
+      let taken = try await ben.register(.ios, token: token).json
+      #expect(taken["id"].string != id)
+      #expect(try await ana.devices().compactMap { $0["id"].string } == [other])
+      #expect(try await ben.devices().count == 1)
+      #expect(try await app.waitingDevices() == [other])
+      try await ana.removeDevice(id, expecting: 404)
+      try await app.forgetDeliveries()
+    }
+  }
+
+  @Test func `a webhook's URL belongs to each user who registers it, with a secret of their own`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let url = "https://hooks.example.com/x"
       let first = try await ana.register(.webhook, token: url).json
-      let (id, secret) = (try #require(first["id"].string), try #require(first["secret"].string))
-      let other = try await ana.register(token: "other").json["id"].string ?? ""
-      for device in [id, other] { try await queue(for: device, of: ana, in: app) }
-      let taken = try await ben.register(.webhook, token: url).json
-      #expect(taken["id"].string != id)
-      #expect(taken["secret"].string?.isEmpty == false && taken["secret"].string != secret)
-      #expect(try await ana.devices().compactMap { $0["id"].string } == [other])
-      #expect(try await ben.devices().count == 1)
-      let waiting: Device.ID? = try await app.value(
-        "SELECT device_id FROM notification_queue WHERE device_id IS NOT NULL")
-      #expect(waiting?.description == other)
-      try await ana.removeDevice(id, expecting: 404)
-      // Of the secret that she knows nothing is left.
-      let left: Int? = try await app.value("SELECT count(*) FROM devices WHERE sealed_previous_secret IS NOT NULL")
-      #expect(left == 0)
-      try await app.takeNotifications()
+      try await queue(for: try #require(first["id"].string), of: ana, in: app)
+      let second = try await ben.register(.webhook, token: url).json
+      #expect(second["id"].string != first["id"].string)
+      #expect(first["secret"].string != nil && second["secret"].string != nil && first["secret"] != second["secret"])
+      #expect(try await ana.devices().compactMap { $0["id"].string } == [first["id"].string])
+      #expect(try await ben.devices().compactMap { $0["id"].string } == [second["id"].string])
+      #expect(try await app.waitingDevices() == [first["id"].string])
+      // Each of them once.
+      #expect(try await ana.register(.webhook, token: url, expecting: 200).json["id"] == first["id"])
+      // Rotating one leaves the other alone.
+      try await ana.register(.webhook, token: url, #", "rotateSecret": true"#, expecting: 200)
+      let rotated: Int? = try await app.value("SELECT count(*) FROM devices WHERE sealed_previous_secret IS NOT NULL")
+      #expect(rotated == 1)
+      try await app.forgetDeliveries()
     }
   }
 
-  @Test func `of many who register one token at once, one has it`() async throws {
+  @Test func `of many who register one phone's token at once, one has it`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       var phones: [Phone] = []
       for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
       let people = phones
       for round in 0..<5 {
         let statuses = try await app.race(32) {
-          let body = #"{"platform": "webhook", "token": "https://hooks.example.com/\#(round)"}"#
+          let body = #"{"platform": "android", "token": "token-\#(round)"}"#
           return try await people[$0 % 8].send("PUT", "devices", body)
         }
         #expect(statuses.keys.allSatisfy { $0 == 200 || $0 == 201 } && statuses[201, default: 0] > 0, "\(statuses)")
@@ -153,7 +169,7 @@ import Testing
       // From another of her phones, too.
       try await ana.signInAgain().removeDevice(id.uppercased())
       #expect(try await ana.devices().isEmpty)
-      #expect(try await app.takeNotifications().isEmpty)
+      #expect(try await app.waitingDevices().isEmpty)
       try await ana.removeDevice(id, expecting: 404)
     }
   }
@@ -232,10 +248,8 @@ import Testing
         for device in [kept, gone] { try await queue(for: device, of: other, in: app) }
         try await end(phone, other)
         #expect(try await other.devices().compactMap { $0["id"].string } == [kept], "\(name)")
-        let waiting = try await app.database.rows(
-          "SELECT device_id FROM notification_queue WHERE device_id IS NOT NULL")
-        let left = try waiting.map { try ($0["device_id"] as Device.ID).description }
-        #expect(left == [kept], "\(name)")
+        #expect(try await app.waitingDevices() == [kept], "\(name)")
+        try await app.forgetDeliveries()
         try await app.takeNotifications()
       }
     }
@@ -339,8 +353,10 @@ import Testing
   private func queue(for device: String, of phone: Phone, in app: TestApp) async throws {
     try await app.database.execute(
       """
-      INSERT INTO notification_queue (type, recipient_id, subject_id, payload, device_id)
-      VALUES ('event-cancelled', \(phone.userID), uuid_v7(), \(JSONDocument("{}")), \(Device.ID(device)))
+      INSERT INTO deliveries (notification_id, type, recipient_id, subject_id, payload, device_id, created_at)
+      VALUES (
+        uuid_v7(), 'event-cancelled', \(phone.userID), uuid_v7(), \(JSONDocument("{}")), \(Device.ID(device)), now()
+      )
       """)
   }
 }
@@ -370,6 +386,12 @@ extension Phone {
 }
 
 extension TestApp {
+  /// The devices that deliveries wait for.
+  fileprivate func waitingDevices() async throws -> [String?] {
+    try await database.rows("SELECT device_id FROM deliveries ORDER BY id")
+      .map { (try $0["device_id"] as Device.ID).description }
+  }
+
   /// How something is signed with the secrets that the only webhook has at the moment.
   fileprivate func secrets() async throws -> [String] {
     let row = try #require(

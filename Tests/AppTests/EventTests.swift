@@ -114,7 +114,11 @@ import Testing
       #expect(edited.json["timeZone"].string == "Europe/Berlin")
       let told = try await app.takeNotifications()
       #expect(told.map { $0 == ("event-updated", ben) } == [true])
-      #expect(told[0].payload["changes"].array.compactMap(\.string) == ["note", "startTime", "endTime"])
+      let changes = told[0].payload["changes"].array
+      #expect(changes.map { $0["field"].string } == ["note", "startTime", "endTime"])
+      #expect(changes.map { $0["old"].string } == [nil, "2030-05-01T18:00:00Z", "2030-05-01T20:00:00Z"])
+      #expect(changes.map { $0["new"].string } == ["New", "2030-05-01T19:00:00Z", nil])
+      #expect(changes[0]["old"] == .null && changes[2]["new"] == .null)
 
       let same = try await ana.edit(id, #"{"note": "New", "unknown": 1}"#)
       #expect(same.json["version"].int == 2)
@@ -280,16 +284,7 @@ import Testing
   @Test func `no place is given twice, however many ask at once`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let guests = try await withThrowingTaskGroup(of: Phone.self) { group in
-        for index in 0..<40 {
-          group.addTask {
-            let guest = try await app.signUp("guest\(index)")
-            try await app.befriend(ana, guest)
-            return guest
-          }
-        }
-        return try await group.reduce(into: [Phone]()) { $0.append($1) }
-      }
+      let guests = try await app.crowd(40, around: ana)
       let id = try await ana.createEvent(inviting: guests, capacity: 7)["id"].string ?? ""
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (index, guest) in guests.enumerated() {
@@ -319,6 +314,7 @@ import Testing
       let cleo = try await app.signUp("cleo")
       try await app.befriend(ana, cleo)
       let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
+      try await app.fanOut()
       let (hers, cleos) = (try await ana.refreshLists(), try await cleo.refreshLists())
       #expect(try await ben.stale { try await ben.answer("going", to: id) } == [.events, .invitations])
       #expect(try await ana.stale(hers) == [.events, .notifications])

@@ -78,7 +78,7 @@ import Testing
       #expect(edited["timeZone"].string == "Asia/Tokyo")
       #expect(edited["startTime"] == event["startTime"] && edited["endTime"] == event["endTime"])
       let told = try await app.takeNotifications()
-      #expect(told.map { $0.payload["changes"].array.compactMap(\.string) } == [["timeZone"]])
+      #expect(told.map { $0.payload["changes"].array.compactMap { $0["field"].string } } == [["timeZone"]])
     }
   }
 

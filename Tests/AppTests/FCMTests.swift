@@ -67,12 +67,15 @@ import Testing
       let message = request.json["message"]
       #expect(message.keys == ["token", "notification", "data", "android"])
       #expect(message["token"].string == device.token)
-      #expect(message["notification"] == .object(["body": .string("“Picnic” has changed: time, note.")]))
-      let data: JSON.Object = [
-        "notificationId": .string(push.id), "type": .string("event-updated"), "eventId": .string(push.subject),
-        "changes": .string("startTime,note"),
-      ]
-      #expect(message["data"] == .object(data))
+      #expect(message["notification"] == .object(["body": .string("“Picnic” has changed: the time, the note.")]))
+      let data = message["data"]
+      #expect(data.keys == ["notificationId", "type", "eventId", "title", "changes"])
+      #expect(data["notificationId"].string == push.id && data["eventId"].string == push.subject)
+      #expect(data["type"].string == "event-updated" && data["title"].string == "Picnic")
+      // Google takes nothing but strings.
+      for word in ["startTime", "2030-05-01T19:00:00Z", "note", "New"] {
+        #expect(data["changes"].string?.contains("\"\(word)\"") == true, "\(data)")
+      }
       let android = message["android"]
       #expect(android.keys == ["priority", "ttl", "collapse_key", "notification"])
       #expect(android["priority"].string == "HIGH")
@@ -87,7 +90,7 @@ import Testing
     try await PushServer.run(answering: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let old = Timestamp.now().adding(seconds: -90_000)
-      try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic"), createdAt: old), to: .android())
+      try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic", by: .new()), createdAt: old), to: .android())
       let android = try #require(server.received(at: Self.sendPath).first).json["message"]["android"]
       #expect(android["ttl"].string == "0s")
       #expect(android.keys == ["priority", "ttl"])

@@ -225,7 +225,7 @@ private struct Stage: Sendable {
     try await app.database.execute("DELETE FROM blocks WHERE blocker_id = ANY(\(pair))")
     try await app.database.execute("DELETE FROM friend_requests WHERE sender_id = ANY(\(pair))")
     try await app.database.execute("DELETE FROM friendships WHERE user_a = ANY(\(pair))")
-    try await app.database.execute("DELETE FROM notification_queue WHERE recipient_id = ANY(\(pair))")
+    try await app.database.execute("DELETE FROM notification_queue WHERE recipient_ids && \(pair)")
     switch start {
     case .strangers: break
     case .blocked: try await ana.block(ben)

@@ -46,6 +46,7 @@ import Testing
 
       /// What `action` makes stale for the three of them.
       func stale(_ action: () async throws -> Void) async throws -> Set<App.Collection> {
+        try await app.fanOut()
         let (before, others) = (try await ben.refreshLists(), try await cleo.refreshLists())
         let mine = try await ana.stale(after: action)
         staleForBen = try await ben.stale(before)
@@ -68,8 +69,9 @@ import Testing
       #expect(staleForBen == [.friends])
       #expect(try await stale { try await ana.unfriend(ben) } == [])
       request = try await ana.sendFriendRequest(to: ben)
+      // The request leaves his inbox, too.
       #expect(try await stale { try await ana.cancel(request) } == [.sentFriendRequests])
-      #expect(staleForBen == [.friendRequests])
+      #expect(staleForBen == [.friendRequests, .notifications])
       #expect(try await stale { try await ana.cancel(request) } == [])
       #expect(staleForBen == [])
       #expect(staleForCleo == [])
@@ -167,6 +169,27 @@ import Testing
       try await ben.accept(third)
       #expect(try await ana.cancel(third, expecting: 409).problem == "friend-request-closed")
       #expect(try await ana.get("friends")["items"].array.count == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a request that is taken back leaves the inbox, and nothing of it reaches a device`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let cleo = try await app.signUp("cleo")
+      try await ben.register(token: "bens")
+      let request = try await ana.sendFriendRequest(to: ben)
+      try await cleo.sendFriendRequest(to: ben)
+      try await app.fanOut()
+      func told() async throws -> [String?] {
+        try await ben.get("notifications")["items"].array.map { $0["userId"].string }
+      }
+      #expect(Set(try await told()) == [ana.id, cleo.id])
+      #expect(try await app.value("SELECT count(*) FROM deliveries") == 2)
+      #expect(try await ben.stale { try await ana.cancel(request) } == [.friendRequests, .notifications])
+      #expect(try await told() == [cleo.id])
+      let waiting = try await app.database.rows("SELECT person_id FROM deliveries")
+      #expect(try waiting.map { try $0["person_id"] as User.ID } == [cleo.userID])
       try await app.takeNotifications()
     }
   }

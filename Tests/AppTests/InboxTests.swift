@@ -8,7 +8,7 @@ import Testing
 @Suite struct InboxTests {
   // MARK: What is in it
 
-  @Test func `whoever is told has it in the inbox, newest first, under the queue's id`() async throws {
+  @Test func `whoever is told has it in the inbox, newest first, under an id derived from the notice`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let request = try await ana.sendFriendRequest(to: ben)
@@ -16,36 +16,43 @@ import Testing
       let event = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       try await ben.answer("going", to: event)
       try await ana.edit(event, #"{"title": "Dinner", "capacity": 5}"#)
+      let rows = try await app.database.rows(
+        """
+        SELECT recipient.id AS recipient_id, notification_id(q.notice_id, recipient.id) AS id
+        FROM notification_queue AS q
+        CROSS JOIN LATERAL unnest(q.recipient_ids) AS recipient (id)
+        ORDER BY q.id DESC
+        """)
+      let queued = try rows.map { row -> (recipient: User.ID, id: InboxItem.ID) in
+        (try row["recipient_id"], try row["id"])
+      }
+      for phone in [ana, ben] { #expect(try await phone.get("notifications")["items"].array.isEmpty) }
+      try await app.fanOut()
       let (hers, his) = (try await ana.get("notifications"), try await ben.get("notifications"))
       #expect(hers["items"].array.compactMap { $0["type"].string } == ["invitation-answered", "friend-accepted"])
       #expect(
         his["items"].array.compactMap { $0["type"].string } == ["event-updated", "event-invited", "friend-request"])
       let common: Set = ["id", "type", "message", "createdAt", "readAt"]
       for (item, more) in [
-        (his["items"][0], ["eventId", "changes"]), (his["items"][1], ["eventId", "userId"]),
-        (his["items"][2], ["userId", "requestId"]), (hers["items"][0], ["eventId", "userId", "status"]),
-        (hers["items"][1], ["userId"]),
+        (his["items"][0], ["eventId", "title", "changes"]),
+        (his["items"][1], ["eventId", "userId", "title", "actor"]),
+        (his["items"][2], ["userId", "requestId", "actor"]),
+        (hers["items"][0], ["eventId", "userId", "status", "title", "actor"]), (hers["items"][1], ["userId", "actor"]),
       ] {
         #expect(item.keys == common.union(more))
         #expect(item["readAt"] == .null)
         #expect(item["createdAt"].string?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/) != nil)
       }
       #expect(his["items"][0]["message"].string == "“Dinner” has changed: the title, the number of places.")
-      #expect(his["items"][0]["changes"] == .array([.string("title"), .string("capacity")]))
+      let changes = his["items"][0]["changes"].array
+      #expect(changes.map { $0["field"].string } == ["title", "capacity"])
+      #expect(changes[0]["old"].string == "Picnic" && changes[0]["new"].string == "Dinner")
+      #expect(changes[1]["old"] == .null && changes[1]["new"].int == 5)
       #expect(his["items"][2]["requestId"].string == request && his["items"][2]["userId"].string == ana.id)
       #expect(hers["items"][0]["status"].string == "going")
       for (phone, list) in [(ana, hers), (ben, his)] {
-        let rows = try await app.database.rows(
-          """
-          SELECT notification_id FROM notification_queue
-          WHERE recipient_id = \(phone.userID) AND type NOT LIKE 'mail-%'
-          ORDER BY id DESC
-          """)
-        let queued = try rows.map { row -> String in
-          let id: InboxItem.ID = try row["notification_id"]
-          return id.description
-        }
-        #expect(list["items"].array.compactMap { $0["id"].string } == queued)
+        let ids = queued.filter { $0.recipient == phone.userID }.map(\.id.description)
+        #expect(list["items"].array.compactMap { $0["id"].string } == ids)
       }
       try await app.takeNotifications()
     }
@@ -71,10 +78,11 @@ import Testing
       let events = (0..<5).map { _ in Event.ID.new() }
       try await app.database.change { change in
         for event in events {
-          change.notify(ana.userID, .waitlistPromoted(event, "Picnic"))
-          change.notify(ben.userID, .eventCancelled(event, "Picnic"))
+          change.notify(ana.userID, about: .waitlistPromoted(event, "Picnic", guest: ana.userID))
+          change.notify(ben.userID, about: .invitationWithdrawn(event, "Picnic"))
         }
       }
+      try await app.fanOut()
       for phone in [ana, ben] {
         let seen = try await phone.get("notifications")["items"].array.compactMap { $0["eventId"].string }
         #expect(seen == events.reversed().map(\.description))
@@ -108,6 +116,30 @@ import Testing
           #expect((item["readAt"] == .null) == (item["userId"].string == other.id), "\(item)")
         }
       }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an answer takes the place of the guest's earlier one, unless that was read`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(2, around: ana)
+      let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
+      func answers() async throws -> [String] {
+        try await app.fanOut()
+        return try await ana.get("notifications")["items"].array.compactMap { $0["status"].string }
+      }
+      try await guests[0].answer("going", to: id)
+      try await guests[1].answer("going", to: id)
+      #expect(try await answers() == ["going", "going"])
+      // Each by itself, and several before a worker comes to them.
+      try await guests[0].answer("maybe", to: id)
+      #expect(try await answers() == ["maybe", "going"])
+      for status in ["declined", "maybe", "declined"] { try await guests[0].answer(status, to: id) }
+      #expect(try await answers() == ["declined", "going"])
+      try await ana.markRead(#"{"before": "2100-01-01T00:00:00Z"}"#)
+      try await guests[0].answer("going", to: id)
+      #expect(try await answers() == ["going", "declined", "going"])
       try await app.takeNotifications()
     }
   }
@@ -152,8 +184,9 @@ import Testing
       #expect(try await ana.markRead(#"{"before": "\#(shown)"}"#).json["unread"].int == 2)
       let items = try await ana.get("notifications")["items"].array
       #expect(items.map { $0["readAt"] == .null } == [true, true, false, false, false])
-      // An item's own time is cut to the second, and stands for all of it.
-      let newest = items[0]["createdAt"].string ?? ""
+      // A time is cut to the second, and stands for all of it.
+      let filedAt: Timestamp? = try await app.value("SELECT max(filed_at) FROM notifications")
+      let newest: String = try #require(filedAt?.rfc3339())
       #expect(try await ana.markRead(#"{"before": "\#(newest)"}"#).json["unread"].int == 0)
       try await app.takeNotifications()
     }
@@ -193,6 +226,7 @@ import Testing
         }
         try await group.waitForAll()
       }
+      try await app.fanOut()
       let last = try await ana.get("notifications?limit=100")
       let items = last["items"].array
       #expect(items.count == 80)
@@ -275,8 +309,11 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       _ = try await ben.send("PUT", "notification-preferences", #"{"event-invited": false}"#)
+      try await ben.register(token: "bens")
       try await ana.createEvent(inviting: [ben])
+      try await app.fanOut()
       #expect(try await ben.get("notifications")["items"][0]["type"].string == "event-invited")
+      #expect(try await app.value("SELECT count(*) FROM deliveries") == 0)
       try await app.takeNotifications()
     }
   }
@@ -314,7 +351,7 @@ import Testing
         // With BEGIN and COMMIT.
         #expect(
           counts == [
-            "the inbox": 1, "marking": 6, "marking again": 5, "preferences": 1, "choosing": 9, "devices": 1,
+            "the inbox": 1, "marking": 5, "marking again": 5, "preferences": 1, "choosing": 9, "devices": 1,
             "registering": 8, "removing": 3, "logging out": 4,
           ], "\(size)")
       }
@@ -325,8 +362,10 @@ import Testing
 
 /// Puts so many notifications into somebody's inbox, each by a change of its own.
 private func file(_ count: Int, for phone: Phone, in app: TestApp) async throws {
+  let user = phone.userID
   for _ in 0..<count {
-    try await app.database.change { $0.notify(phone.userID, .waitlistPromoted(.new(), "Picnic")) }
+    try await app.database.change { $0.notify(user, about: .waitlistPromoted(.new(), "Picnic", guest: user)) }
+    while try await FanOut.step(in: app.database) {}
   }
 }
 

@@ -23,7 +23,7 @@ import Testing
 
   /// Lets what waits for its next attempt be due now.
   private func hurry(_ app: TestApp) async throws {
-    try await app.database.execute("UPDATE notification_queue SET due_at = now()")
+    try await app.database.execute("UPDATE mails SET due_at = now()")
   }
 
   // MARK: The webhook
@@ -52,7 +52,7 @@ import Testing
         #expect(answer.status == 204)
         let profile = try await ana.get("users/me")
         #expect(profile["emailVerified"].bool == true)
-        #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+        #expect(try await app.value("SELECT count(*) FROM mails") == 0)
       }
     }
   }
@@ -84,10 +84,10 @@ import Testing
       try await TestApp.run(sink.environment) { app in
         _ = try await app.signUp("ana")
         for attempt in 1...3 {
-          _ = try await worker(app).step(.mails)
+          _ = try await worker(app).step(OutgoingMail.queue)
           let row = try #require(
             try await app.database.first(
-              "SELECT attempts, last_error, due_at > now() AS waits, lease FROM notification_queue"))
+              "SELECT attempts, last_error, due_at > now() AS waits, lease FROM mails"))
           #expect(try row["attempts"] == attempt)
           #expect(try row["waits"] == true)
           #expect(try row["lease"] == UUID?.none)
@@ -101,7 +101,7 @@ import Testing
         #expect(Set(sink.deliveries.map(\.body)).count == 1)
         let areGenuine = sink.deliveries.allSatisfy { sink.isGenuine($0) }
         #expect(areGenuine)
-        #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+        #expect(try await app.value("SELECT count(*) FROM mails") == 0)
       }
     }
   }
@@ -113,8 +113,8 @@ import Testing
     ]
     try await TestApp.run(environment) { app in
       _ = try await app.signUp("ana")
-      _ = try await worker(app).step(.mails)
-      #expect(try await app.value("SELECT attempts FROM notification_queue") == 1)
+      _ = try await worker(app).step(OutgoingMail.queue)
+      #expect(try await app.value("SELECT attempts FROM mails") == 1)
     }
   }
 
@@ -127,13 +127,9 @@ import Testing
         let workers = (0..<2).map { _ in Task { try await worker(app).run() } }
         try await eventually { sink.deliveries.count == 2 }
         try await ana.sendFriendRequest(to: ben)
-        try await eventually {
-          let pushes: Int? = try await app.value(
-            "SELECT count(*) FROM notification_queue WHERE type = 'friend-request'")
-          return pushes == 0
-        }
+        try await eventually { try await app.value("SELECT count(*) FROM notifications") == 1 }
         // The claim is renewed until the webhook has answered, so that the other worker leaves them alone.
-        let claims: SQL = "SELECT min(leased_until) FROM notification_queue WHERE leased_until > now()"
+        let claims: SQL = "SELECT min(leased_until) FROM mails WHERE leased_until > now()"
         let first: Timestamp = try #require(try await app.database.value(claims))
         try await eventually {
           let next: Timestamp? = try await app.database.value(claims)
@@ -142,7 +138,7 @@ import Testing
         #expect(sink.deliveries.count == 2)
         latch.open()
         try await eventually {
-          let mails: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+          let mails: Int? = try await app.value("SELECT count(*) FROM mails")
           return mails == 0
         }
         #expect(sink.deliveries.count == 2)
@@ -173,10 +169,10 @@ import Testing
           $$
           """)
         try await app.database.execute(
-          "CREATE TRIGGER fail_once BEFORE UPDATE ON notification_queue FOR EACH ROW EXECUTE FUNCTION fail_once()")
+          "CREATE TRIGGER fail_once BEFORE UPDATE ON mails FOR EACH ROW EXECUTE FUNCTION fail_once()")
         let workers = (0..<2).map { _ in Task { try await worker(app).run() } }
         try await eventually { sink.deliveries.count == 1 }
-        let claim: SQL = "SELECT leased_until FROM notification_queue"
+        let claim: SQL = "SELECT leased_until FROM mails"
         let first: Timestamp = try #require(try await app.database.value(claim))
         // Later than the claim would have lasted.
         try await eventually(within: .seconds(30)) {
@@ -186,7 +182,7 @@ import Testing
         #expect(sink.deliveries.count == 1)
         latch.open()
         try await eventually {
-          let mails: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+          let mails: Int? = try await app.value("SELECT count(*) FROM mails")
           return mails == 0
         }
         #expect(sink.deliveries.count == 1)
@@ -239,7 +235,7 @@ import Testing
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await worker(app).runOnce()
-      let row = try #require(try await app.database.first("SELECT attempts, last_error FROM notification_queue"))
+      let row = try #require(try await app.database.first("SELECT attempts, last_error FROM mails"))
       #expect(try row["attempts"] == 1)
       #expect(try row["last_error"] == "MUSTER_MAIL_WEBHOOK is not set")
       #expect(try await app.takeMails().map(\.type) == ["mail-verify-email"])
@@ -251,15 +247,15 @@ import Testing
       let ana = try await app.signUp("ana")
       try await app.takeMails()
       for _ in 0..<2 { try await app.database.change { $0.mail(.passwordChanged(ana.userID)) } }
-      _ = try await worker(app).step(.mails)
-      let tried: Int? = try await app.value("SELECT count(*) FROM notification_queue WHERE attempts = 1")
+      _ = try await worker(app).step(OutgoingMail.queue)
+      let tried: Int? = try await app.value("SELECT count(*) FROM mails WHERE attempts = 1")
       #expect(tried == 2)
       for (days, left) in [(6, 2), (8, 0)] {
         try await app.database.execute(
-          "UPDATE notification_queue SET created_at = now() - make_interval(days => \(Int32(days)))")
+          "UPDATE mails SET created_at = now() - make_interval(days => \(Int32(days)))")
         try await hurry(app)
-        _ = try await worker(app).step(.mails)
-        #expect(try await app.value("SELECT count(*) FROM notification_queue") == left, "after \(days) days")
+        _ = try await worker(app).step(OutgoingMail.queue)
+        #expect(try await app.value("SELECT count(*) FROM mails WHERE died_at IS NULL") == left, "after \(days) days")
       }
     }
   }
@@ -298,7 +294,7 @@ import Testing
         try await app.database.execute("UPDATE mail_tokens SET id = uuid_v7() WHERE email = 'cleo@example.com'")
         try await worker(app).runOnce()
         #expect(sink.deliveries.map { $0.json["data"]["to"].string } == ["dev@example.com"])
-        #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+        #expect(try await app.value("SELECT count(*) FROM mails") == 0)
       }
     }
   }
@@ -310,7 +306,7 @@ import Testing
         """
         SELECT to_jsonb(t)::text FROM mail_tokens AS t
         UNION ALL
-        SELECT to_jsonb(q)::text FROM notification_queue AS q
+        SELECT to_jsonb(m)::text FROM mails AS m
         """)
       let stored = try rows.map { try $0[0] as String }.joined()
       let token = try await app.takeToken("mail-verify-email")

@@ -80,34 +80,40 @@ import Testing
 
   @Test func `a worker tells of the queue in all its states`() async throws {
     try await TestApp.run { app in
-      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      try await app.takeMails()
-      try await ben.sendFriendRequest(to: ana)
+      try await app.gatherReaders(2)
+      try await app.enqueue(rounds: 0..<1, to: 2)
+      try await app.database.execute("UPDATE deliveries SET due_at = now() + interval '1 hour', attempts = 3")
+      try await app.enqueue(subjects: 3, to: 1)
       try await app.database.execute(
-        "UPDATE notification_queue SET due_at = now() + interval '1 hour', attempts = 3")
-      try await app.database.execute(
-        """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-        SELECT type, recipient_id, subject_id, payload FROM notification_queue
-        """)
-      try await app.database.execute(
-        """
-        INSERT INTO dead_letters
-          (id, notification_id, type, recipient_id, subject_id, payload, created_at, attempts, last_error)
-        SELECT place, uuid_v7(), 'event-invited', uuid_v7(), uuid_v7(), '{}', now() - interval '2 days', 9, 'refused'
-        FROM generate_series(1, 3) AS place
-        """)
+        "UPDATE deliveries SET type = 'event-invited', attempts = 9, died_at = now() WHERE attempts = 0")
       let environment = TestApp.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 }
       let program = try await Program(Program.path("muster"), ["worker"], environment: environment)
       defer { program.signal(SIGKILL) }
       let scrape = try await Scrape(try await metricsAddress(of: program))
-      #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "waiting"]) == 2)
+      #expect(scrape.value("muster_queue_rows", ["type": "test", "state": "waiting"]) == 2)
       #expect(scrape.value("muster_queue_rows", ["type": "event-invited", "state": "dead"]) == 3)
-      // What has become due behind what waits, waits as well: nothing is late.
+      // Nothing is late.
       #expect(scrape.value("muster_queue_oldest_seconds") == 0)
       program.signal(SIGTERM)
       #expect(try await program.exitStatus() == 0)
-      try await app.takeNotifications()
+      try await app.forgetDeliveries()
+    }
+  }
+
+  @Test func `the queue is counted at most every 15 s, and estimated when it is long`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(subjects: 12_000, to: 1)
+      try await app.database.execute("ANALYZE deliveries")
+      let recent = RecentQueueStats()
+      let stats = try await recent.read(in: app.database)
+      #expect(stats.isEstimate)
+      #expect((8000...16_000).contains(stats.total.due), "\(stats.total.due)")
+      #expect(stats.oldestDueSeconds != nil)
+      try await app.forgetDeliveries()
+      #expect(try await recent.read(in: app.database).total.due == stats.total.due)
+      let exact = try await QueueStats.read(in: app.database)
+      #expect(!exact.isEstimate && exact.total.due == 0 && exact.oldestDueSeconds == nil)
     }
   }
 

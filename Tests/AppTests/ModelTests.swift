@@ -47,9 +47,9 @@ import Testing
     ("DELETE FROM friendships", "not as it should be"),
     ("DELETE FROM notification_queue", "The queue is not as it should be"),
     ("DELETE FROM notifications", "not as it should be"),
-    ("UPDATE notifications SET filed_at = filed_at - interval '1 day'", "its stamp has not moved on"),
+    ("UPDATE notifications SET created_at = created_at - interval '1 day'", "its stamp has not moved on"),
     ("INSERT INTO muted_notifications SELECT id, 'event-invited' FROM users", "not as it should be"),
-    ("UPDATE notification_queue SET recipient_id = subject_id", "The queue is not as it should be"),
+    ("UPDATE notification_queue SET recipient_ids = ARRAY[subject_id]", "The queue is not as it should be"),
     // What the model does not look at counts all the same: no copy may be called fresh that differs in a byte.
     ("UPDATE friendships SET since = since - interval '1 day'", "its stamp has not moved on"),
   ])

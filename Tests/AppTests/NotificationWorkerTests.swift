@@ -1,5 +1,7 @@
 import Foundation
+import Logging
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -28,21 +30,6 @@ import Testing
     }
   }
 
-  @Test func `what is for somebody without a device is done with, unless somebody wants to know`() async throws {
-    try await TestApp.run { app in
-      try await app.enqueue(rounds: 0..<2, to: 1)
-      let (recorder, unheard) = (Recorder(), Recorder())
-      try await app.worker(recorder).runOnce()
-      #expect(try await app.countQueue() == 0)
-      try await app.enqueue(rounds: 2..<4, to: 1)
-      try await NotificationWorker(
-        app.dependencies, sender: recorder, unheard: unheard, mailer: NoMailer(), concurrency: 4
-      ).runOnce()
-      #expect(recorder.told.isEmpty)
-      #expect(unheard.told.map { $0.payload["round"].int } == [2, 3])
-    }
-  }
-
   @Test func `a failed delivery is tried again later, and blocks nothing but what comes after it`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2)
@@ -54,7 +41,7 @@ import Testing
       let rows = try await app.database.rows(
         """
         SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease
-        FROM notification_queue ORDER BY id
+        FROM deliveries ORDER BY id
         """)
       #expect(rows.count == 2)
       #expect(try rows[0]["attempts"] == 1)
@@ -66,28 +53,6 @@ import Testing
       let healthy = Recorder()
       try await app.worker(healthy).runOnce()
       #expect(healthy.rounds("1-1") == [0, 1])
-    }
-  }
-
-  @Test func `the wait between attempts doubles`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(1)
-      try await app.enqueue(rounds: 0..<1, to: 1)
-      let recorder = Recorder { _, _ in throw DeliveryFailure.down }
-      for attempt in 0..<6 {
-        _ = try await app.worker(recorder).step()
-        let wait: Double = try #require(
-          try await app.value("SELECT extract(epoch FROM due_at - created_at)::float8 FROM notification_queue"))
-        let expected = pow(2, Double(attempt))
-        // A loaded machine may take a second or two from one statement to the next.
-        #expect((expected * 0.8...expected * 1.2 + 2).contains(wait), "attempt \(attempt): \(wait)")
-        try await app.database.execute("UPDATE notification_queue SET due_at = now(), created_at = now()")
-      }
-      for attempts in [12, 40, 2000] {
-        #expect((2400...3600).contains(Delivery.delay(after: attempts, notBefore: nil)))
-      }
-      #expect(Delivery.delay(after: 0, notBefore: 90) >= 90)
-      try await app.takeNotifications()
     }
   }
 
@@ -108,84 +73,20 @@ import Testing
     }
   }
 
-  @Test func `a claim runs out, and its holder can no longer acknowledge`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(1)
-      try await app.enqueue(rounds: 0..<1, to: 1)
-      let (dead, alive) = (UUID(), UUID())
-      func claim(_ lease: UUID) async throws -> [App.NotificationQueue.Item] {
-        try await NotificationQueue.claim(atMost: 10, lease: lease, in: app.database).flatMap { $0 }
-      }
-      let held = try await claim(dead)
-      #expect(held.count == 1)
-      #expect(try await claim(alive).isEmpty)
-      try await app.database.execute("UPDATE notification_queue SET leased_until = now() - interval '1 second'")
-      let taken = try await claim(alive)
-      #expect(taken.map(\.id) == held.map(\.id))
-      #expect(taken[0].attempts == 0)
-      func rows(_ lease: UUID) -> [App.NotificationQueue.Held] { held.map { .init(id: $0.id, lease: lease) } }
-      let device = Device.ID.new()
-      var finished = Receipts()
-      finished.finish(rows(dead))
-      finished.retry(held[0].id, for: device, nil, after: 0, because: "late")
-      finished.bury(held[0].id, for: device, nil, because: "late")
-      try await finished.write(in: app.database)
-      var others = Receipts()
-      others.retry(rows(dead)[0], nil, after: 0, because: "late")
-      others.release(rows(dead))
-      try await others.write(in: app.database)
-      #expect(try await NotificationQueue.renew(rows(dead), in: app.database).isEmpty)
-      #expect(
-        try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(alive) AND attempts = 0") == 1)
-      #expect(try await app.countQueue() == 1)
-      #expect(try await app.countDead() == 0)
-      #expect(try await NotificationQueue.renew(rows(alive), in: app.database) == Set(held.map(\.id)))
-      var last = Receipts()
-      last.finish(rows(alive))
-      try await last.write(in: app.database)
-      #expect(try await app.countQueue() == 0)
-    }
-  }
-
-  @Test func `what is not next gets no row of a device's own, whoever has finished what was before it`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(1)
-      try await app.enqueue(rounds: 0..<3, to: 1)
-      let (late, other, device) = (UUID(), UUID(), Device.ID.new())
-      let rows = try await NotificationQueue.claim(atMost: 10, lease: late, in: app.database).flatMap { $0 }
-      #expect(rows.count == 3)
-      /// As if each were spooled for a device by whoever has the lease, in a transaction of its own.
-      func spool(_ places: Range<Int>, _ lease: UUID) async throws -> Int {
-        var receipts = Receipts()
-        receipts.finish(rows[places].map { .init(id: $0.id, lease: lease) }, isReplaced: true)
-        for row in rows[places] { receipts.spool(row.id, for: device, nil) }
-        try await receipts.write(in: app.database)
-        return try await app.value("SELECT count(*) FROM notification_queue WHERE device_id = \(device)") ?? 0
-      }
-      try await app.database.execute("UPDATE notification_queue SET lease = \(other) WHERE id = \(rows[0].id)")
-      #expect(try await spool(1..<2, late) == 0)
-      #expect(try await spool(0..<1, other) == 1)
-      #expect(try await spool(2..<3, late) == 1)
-      // Given back, both are taken by whoever comes next, and follow.
-      let next = UUID()
-      let chains = try await NotificationQueue.claim(atMost: 10, lease: next, in: app.database)
-      #expect(Set(chains.joined().map(\.id)).isSuperset(of: rows[1...].map(\.id)))
-      #expect(try await spool(1..<3, next) == 3)
-      let order = try await app.database.rows("SELECT notification_id FROM notification_queue ORDER BY id")
-      #expect(try order.map { try $0["notification_id"] as UUID } == rows.map(\.notificationID))
-      try await app.takeNotifications()
-    }
-  }
-
   @Test func `what a killed worker held is taken over, and that is no failed attempt`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(5)
       try await app.enqueue(rounds: 0..<2, to: 5)
-      let held = try await NotificationQueue.claim(atMost: 3, lease: UUID(), in: app.database)
-      #expect(held.map(\.count) == [2, 2, 2])
-      let recorder = Recorder()
+      let dead = UUID()
+      try await app.database.batch(Worker.beating(dead))
+      let held = try await Delivery.queue.claim(.all, atMost: 3, for: dead, lease: UUID(), in: app.database)
+      #expect(held.runs.map(\.count) == [2, 2, 2])
+      let recorder = Recorder { push, _ in
+        let attempts: Int? = try await app.value("SELECT max(attempts) FROM deliveries")
+        #expect(attempts == 0)
+      }
       let running = Task { try await app.worker(recorder).run() }
-      try await eventually(within: .seconds(15)) { try await app.countQueue() == 0 }
+      try await eventually(within: .seconds(20)) { try await app.countQueue() == 0 }
       #expect(recorder.told.count == 10)
       for reader in 1...5 { #expect(recorder.rounds("\(reader)-1") == [0, 1]) }
       running.cancel()
@@ -193,25 +94,24 @@ import Testing
     }
   }
 
-  @Test func `what another worker has taken over meanwhile is not begun`() async throws {
+  @Test func `a row that was in flight when a worker died is sent with nothing else in flight`() async throws {
     try await TestApp.run { app in
-      try await app.gatherReaders(3)
-      try await app.enqueue(rounds: 0..<1, to: 3)
-      let slow = Recorder()
-      slow.hold()
-      let step = Task { try await app.worker(slow, concurrency: 1).step() }
-      try await eventually { slow.begun == 1 }
-      let other = UUID()
-      try await app.database.execute(
-        "UPDATE notification_queue SET lease = \(other) WHERE id > (SELECT min(id) FROM notification_queue)")
-      try await app.countRenewals()
-      // Once there is a second renewal, the worker knows what the first has told.
-      try await eventually { try await app.renewals() >= 2 }
-      slow.letGo()
-      _ = try await step.value
-      #expect(slow.told.count == 1)
-      #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE lease = \(other)") == 2)
-      #expect(try await app.takeNotifications().count == 2)
+      try await app.gatherReaders(6)
+      try await app.enqueue(rounds: 0..<2, to: 6)
+      try await app.database.execute("UPDATE deliveries SET deaths = 1 WHERE payload->>'round' = '0'")
+      let inFlight = Mutex(0)
+      let recorder = Recorder { push, _ in
+        let count = inFlight.withLock { count -> Int in
+          count += 1
+          return count
+        }
+        if push.payload.contains(#""round": 0"#) { #expect(count == 1) }
+        try await Task.sleep(for: .milliseconds(5))
+        inFlight.withLock { $0 -= 1 }
+      }
+      try await app.worker(recorder).runOnce()
+      for reader in 1...6 { #expect(recorder.rounds("\(reader)-1") == [0, 1]) }
+      #expect(try await app.countQueue() == 0)
     }
   }
 
@@ -259,7 +159,7 @@ import Testing
       try await expire(app)
       let told = Task {
         while !Task.isCancelled { await Task.yield() }
-        await app.worker(Recorder()).keepHouse()
+        await Housekeeping.run(in: app.database, logger: app.dependencies.logger)
       }
       told.cancel()
       await told.value
@@ -280,8 +180,7 @@ import Testing
         let running = Task { try await app.worker(recorder).run() }
         try await app.waitForLocks(1)
         try await eventually {
-          let waiting: Int? = try await app.value("SELECT count(*) FROM notification_queue")
-          return waiting == 0
+          return try await app.countQueue() == 0
         }
         running.cancel()
         return running

@@ -37,8 +37,10 @@ import Testing
       #expect(try await ana.get("users/me")["email"] == .null)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens WHERE lower(email) = 'ana@example.com'") == 0)
       let waiting: Int? = try await app.value(
-        "SELECT count(*) FROM notification_queue AS q WHERE NOT EXISTS (SELECT 1 FROM mail_tokens WHERE id = q.subject_id)"
-      )
+        """
+        SELECT count(*) FROM mails
+        WHERE mail_token_id IS NOT NULL AND mail_token_id NOT IN (SELECT id FROM mail_tokens)
+        """)
       #expect(waiting == 0)
       #expect(try await app.logIn("ana", ana.password).status == 200)
     }
@@ -96,7 +98,7 @@ import Testing
       #expect(try await ana.link(.apple, apple).status == 204)
       let mails: Int? = try await app.value(
         """
-        SELECT count(*) FROM notification_queue
+        SELECT count(*) FROM mails
         WHERE type = 'mail-identity-linked' AND payload->>'to' = 'ana@example.com'
         """)
       #expect(mails == 1)

@@ -58,7 +58,7 @@ import Testing
       #expect(answers.filter { $0.json["isNew"].bool == true }.count == 1)
       #expect(Set(answers.map { $0.json["user"]["id"].string }).count == 1)
       #expect(try await app.value("SELECT count(*) FROM users") == 2)
-      #expect(try await app.value("SELECT count(*) FROM collection_stamps") == 18)
+      #expect(try await app.value("SELECT count(*) FROM user_stamps") == 2)
     }
   }
 

@@ -151,7 +151,7 @@ import Testing
       for (table, columns) in [
         ("users", "id, username, display_name, bio, created_at"), ("friendships", "user_a, user_b, since"),
         ("events", "id, title, start_time, capacity, going_count"), ("invitations", "event_id, user_id, status"),
-        ("collection_stamps", "user_id, collection, stamp"),
+        ("user_stamps", "*"),
       ] {
         let sql: SQL = """
           SELECT md5(string_agg(r::text, '' ORDER BY r::text)) FROM (SELECT \(unescaped: columns) FROM \(unescaped: table)) r
@@ -193,7 +193,7 @@ import Testing
         ("events", "SELECT count(*) = 600 FROM events"),
         ("guests", "SELECT count(*) BETWEEN 4800 AND 7200 FROM invitations"),
         ("answers", "SELECT count(DISTINCT status) = 5 FROM invitations"),
-        ("stamps", "SELECT count(*) = 2700 FROM collection_stamps"),
+        ("stamps", "SELECT count(*) = 300 FROM user_stamps"),
         (
           "all guests are friends",
           """

@@ -8,8 +8,8 @@ import Testing
   /// With BEGIN and COMMIT.
   private static let expected = [
     "making an event": 11, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
-    "inviting": 11, "answering": 9, "waiting": 9, "editing": 6, "more places": 8, "giving a place up": 11,
-    "withdrawing": 9, "cancelling": 6, "archiving": 5,
+    "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 9, "giving a place up": 12,
+    "withdrawing": 10, "cancelling": 7, "archiving": 5,
   ]
 
   @Test func `calls to events cost the same number of statements, whatever the number of guests`() async throws {
@@ -87,10 +87,10 @@ import Testing
     ("a picture", "GET {picture}", nil, 1),
     ("a picture's head", "HEAD {picture}", nil, 1),
     ("all that is held", "GET users/me/export", nil, ofExport),
-    ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 12),
+    ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 13),
     ("asking again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 1),
-    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 14),
-    ("accepting", "POST friend-requests/{accepted}/accept", nil, 10),
+    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 15),
+    ("accepting", "POST friend-requests/{accepted}/accept", nil, 11),
     ("declining", "POST friend-requests/{declined}/decline", nil, 9),
     ("taking back", "DELETE friend-requests/{takenBack}", nil, 12),
     ("unfriending", "DELETE friends/{unfriended}", nil, 7),

@@ -6,7 +6,8 @@ import Testing
 @testable import App
 
 /// Each verb, and all lists of everybody whom it might concern: what it changes moves its stamp, and what it leaves as it
-/// was keeps it. The document lists whom each verb concerns, and the stamps that move needlessly.
+/// was keeps it. A worker fans out after each verb. The document lists whom each verb concerns, and the stamps that move
+/// needlessly.
 @Suite struct TouchTests {
   /// The lists of some people.
   private struct Watch {
@@ -21,7 +22,8 @@ import Testing
     }
 
     private func read() async throws -> [String: [App.Collection: HeldCopy]] {
-      try await withThrowingTaskGroup(of: (String, App.Collection, HeldCopy).self) { group in
+      try await phones.first?.app.fanOut()
+      return try await withThrowingTaskGroup(of: (String, App.Collection, HeldCopy).self) { group in
         for phone in phones {
           for collection in collections {
             group.addTask { (phone.username, collection, try await phone.copy(of: collection)) }

@@ -26,8 +26,10 @@ import Testing
     }
   }
 
+  /// The guests who were told of their own promotion.
   private func promoted(in app: TestApp) async throws -> [String] {
-    try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }.map(\.recipient)
+    let told = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
+    return told.filter { $0.payload["userId"].string == $0.recipient }.map(\.recipient)
   }
 
   @Test func `400 ask at once for 50 places, and those who wait move up in the order of asking`() async throws {
@@ -126,6 +128,31 @@ import Testing
       try await ana.edit(id, #"{"capacity": 3}"#)
       #expect(try await promoted(in: app) == [guests[6].id])
       try await app.expectConsistency()
+    }
+  }
+
+  @Test func `the host hears who got a place, unless the place is the host's doing`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(5, around: ana)
+      let id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
+      for guest in guests { try await guest.answer("going", to: id) }
+      try await app.takeNotifications()
+      func told() async throws -> [TestApp.Queued] {
+        try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
+      }
+      try await guests[0].answer("declined", to: id)
+      let both = try await told()
+      #expect(both.map(\.recipient) == [guests[1].id, ana.id])
+      #expect(both.allSatisfy { $0.payload["userId"].string == guests[1].id })
+      #expect(both[0].payload["message"].string == "A place has become free: you are going to “Picnic”.")
+      #expect(both[1].payload["message"].string == "Guest 2 got a free place and is going to “Picnic”.")
+      try await ana.withdraw(guests[1], from: id)
+      #expect(try await told().map(\.recipient) == [guests[2].id])
+      try await ana.edit(id, #"{"capacity": 2}"#)
+      #expect(try await told().map(\.recipient) == [guests[3].id])
+      try await ana.block(guests[2])
+      #expect(try await told().map(\.recipient) == [guests[4].id])
     }
   }
 

@@ -80,14 +80,8 @@ extension User {
         AND greatest(sender_id, receiver_id) = greatest(\(blocker), \(other))
       RETURNING sender_id, receiver_id
       """,
-      // A worker that is waited for may have put others in the place of a row, and of these it may yet have made dead
-      // letters.
-      forgettingQueued(between: blocker, and: other), forgettingQueued(between: blocker, and: other),
-      """
-      DELETE FROM dead_letters WHERE id IN (
-        SELECT d.id FROM dead_letters AS d \(about(blocker, other, "d"))
-      )
-      """)
+      // In this order: fan-out, which a removal from the queue waits for, writes deliveries.
+      removingNotices(between: blocker, and: other), removingDeliveries(between: blocker, and: other))
     if ended[0].affected > 0 { change.touch(.friends, of: blocker, other) }
     for request in ended[1] {
       let (sender, receiver): (ID, ID) = (try request["sender_id"], try request["receiver_id"])
@@ -95,7 +89,8 @@ extension User {
       change.touch(.friendRequests, of: receiver)
     }
     if !live.isEmpty {
-      try await Invitation.leave(where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", in: change)
+      try await Invitation.leave(
+        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: blocker, in: change)
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)
@@ -132,26 +127,39 @@ extension User {
     """
   }
 
-  /// Deletes what waits in the queue to tell one of two people about the other, or about the other's events. In the
-  /// order in which the worker deletes what it has delivered, so that the two do not wait for each other crosswise.
-  private static func forgettingQueued(between one: ID, and other: ID) -> SQL {
+  /// Takes each of two people off waiting notices about the other or the other's events.
+  private static func removingNotices(between one: ID, and other: ID) -> SQL {
+    NotificationQueue.remove(
+      """
+      SELECT q.id, pair.reader_id AS recipient_id
+      FROM \(pairs(one, other))
+      JOIN notification_queue AS q ON q.person_id = pair.other_id
+      UNION
+      SELECT q.id, pair.reader_id
+      FROM \(pairs(one, other))
+      JOIN events AS e ON e.creator_id = pair.other_id
+      JOIN notification_queue AS q ON q.subject_id = e.id
+      """)
+  }
+
+  /// Deletes deliveries to each of two people about the other or the other's events, dead letters included. In id order,
+  /// in which a worker acknowledges.
+  private static func removingDeliveries(between one: ID, and other: ID) -> SQL {
     """
-    DELETE FROM notification_queue WHERE id IN (
-      SELECT q.id FROM notification_queue AS q \(about(one, other, "q"))
-      ORDER BY q.id
-      FOR UPDATE OF q
+    DELETE FROM deliveries WHERE id IN (
+      SELECT d.id
+      FROM \(pairs(one, other))
+      JOIN deliveries AS d ON d.recipient_id = pair.reader_id
+      WHERE d.person_id = pair.other_id
+        OR EXISTS (SELECT FROM events AS e WHERE e.id = d.subject_id AND e.creator_id = pair.other_id)
+      ORDER BY d.id
+      FOR UPDATE OF d
     )
     """
   }
 
-  /// Of a table with what one of two people is to be told of the other.
-  private static func about(_ one: ID, _ other: ID, _ table: SQL) -> SQL {
-    let (readers, others) = ([one, other], [other, one])
-    return """
-      JOIN unnest(\(readers), \(others)) AS pair (reader_id, other_id) ON pair.reader_id = \(table).recipient_id
-      WHERE \(table).actor_id = pair.other_id
-        OR EXISTS (SELECT 1 FROM events AS e WHERE e.id = \(table).subject_id AND e.creator_id = pair.other_id)
-      """
+  private static func pairs(_ one: ID, _ other: ID) -> SQL {
+    "unnest(\([one, other]), \([other, one])) AS pair (reader_id, other_id)"
   }
 }
 
@@ -170,6 +178,7 @@ extension Change {
   fileprivate func touchInboxes(naming pair: [User.ID]) {
     touch(
       .notifications,
-      ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND actor_id = ANY(\(pair))")
+      ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND person_id = ANY(\(pair))"
+    )
   }
 }

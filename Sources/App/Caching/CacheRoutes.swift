@@ -4,7 +4,7 @@ import Postgres
 
 struct CacheRoutes {
   private let database: Database
-  private let stamps: GatheredReads<User.ID, [Row]>
+  private let stamps: GatheredReads<User.ID, Row>
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database

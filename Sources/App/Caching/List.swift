@@ -132,12 +132,12 @@ struct List<Item: Sendable>: Sendable {
     let direction = query.order.rawValue
     let rows = try await database.rows(
       """
-      SELECT s.stamp, item.*
-      FROM collection_stamps AS s
+      SELECT s.\(unescaped: collection.column) AS stamp, item.*
+      FROM user_stamps AS s
       LEFT JOIN LATERAL (
       \(try query.select(page))
       ) AS item ON true
-      WHERE s.user_id = \(user) AND s.collection = \(collection)::collection
+      WHERE s.user_id = \(user)
       ORDER BY item.cursor_time \(unescaped: direction), item.cursor_id \(unescaped: direction)
       """)
     // Everybody has a stamp of every collection, unless the account is gone.

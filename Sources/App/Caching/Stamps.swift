@@ -1,27 +1,28 @@
+import Foundation
 import Postgres
 
 /// When each of a user's collections changed last.
-struct Stamps: Sendable {
-  /// What a phone says of its copy.
+public struct Stamps: Sendable {
+  /// What a phone says about its copy of a collection.
   enum Claim: Equatable, Sendable {
-    /// The stamp that came with the copy, echoed.
+    /// The stamp that came with the copy.
     case echo(Timestamp)
-    /// The phone's own clock when it read the copy.
+    /// The time on the phone's own clock when it read the copy.
     case clock(Timestamp)
-    /// No copy.
+    /// The phone has no copy.
     case none
 
     /// How far a phone's clock may be wrong, in seconds.
     private static let margin = 60
 
-    /// - Parameter text: RFC 3339; six digits of fraction make it an echo.
+    /// - Parameter text: RFC 3339. Six fractional digits make it an echo.
     init?(_ text: String) {
       var digits = 0
       guard let time = Timestamp(rfc3339: text, fractionDigits: &digits) else { return nil }
       self = digits == 6 ? .echo(time) : .clock(time)
     }
 
-    /// An echo must equal the stamp, and not merely be as late: after a restored backup, stamps begin again below it.
+    /// An echo must equal the stamp. Being as late is not enough: after a restored backup, stamps start again below it.
     func isFresh(at stamp: Timestamp, now: Timestamp) -> Bool {
       switch self {
       case .echo(let time): time == stamp
@@ -31,35 +32,78 @@ struct Stamps: Sendable {
     }
   }
 
-  private var all: [(collection: Collection, stamp: Timestamp)] = []
+  private let all: [(collection: Collection, stamp: Timestamp)]
 
-  /// - Parameter rows: of ``reads(in:)``.
-  init(_ rows: [Row]) throws {
-    all.reserveCapacity(rows.count)
-    for row in rows {
-      // A newer release may know more of them than this one.
-      guard let collection = Collection.named[try row[1]] else { continue }
-      all.append((collection, try row[2]))
-    }
+  /// - Parameter row: of ``reads(in:)``.
+  init(_ row: Row) throws {
+    all = try Collection.allCases.enumerated().map { index, collection in (collection, try row[index + 1]) }
   }
 
   subscript(collection: Collection) -> Timestamp? {
     all.first { $0.collection == collection }?.stamp
   }
 
-  /// The rows of each user's stamps: nil for one who has none, and so no account.
-  static func reads(in database: Database) -> GatheredReads<User.ID, [Row]> {
+  /// Loads the row of each user's stamps. A user without one has no account.
+  static func reads(in database: Database) -> GatheredReads<User.ID, Row> {
     GatheredReads(in: database) { users, database in
-      // An array that is no plain parameter: its length changes nothing about the plan then, and the server keeps one.
+      // Hidden in a subquery, so that the array's length does not change the plan and the server keeps one.
       let these: SQL = users.count == 1 ? "\(users[0])" : "ANY(ARRAY(SELECT unnest(\(users)::uuid[])))"
       let rows = try await database.rows(
-        "SELECT user_id, collection, stamp FROM collection_stamps WHERE user_id = \(these)")
-      return try Dictionary(grouping: rows) { try $0[0] }
+        "SELECT user_id, \(Collection.columns) FROM user_stamps WHERE user_id = \(these)")
+      return Dictionary(try rows.map { (try $0[0], $0) }) { first, _ in first }
     }
   }
 
   static func read(_ collection: Collection, of user: User.ID, in database: some Querying) async throws -> Timestamp? {
-    try await database.value(
-      "SELECT stamp FROM collection_stamps WHERE user_id = \(user) AND collection = \(collection)::collection")
+    try await database.value("SELECT \(unescaped: collection.column) FROM user_stamps WHERE user_id = \(user)")
+  }
+
+  /// What a column becomes when its collection changes, as an expression over the row `s` of `user_stamps`, whose lock is
+  /// held: later than before by at least `step`.
+  ///
+  /// While the clock is behind, after it was set back, a stamp rises by chance. Were the step always the same, then after
+  /// a restored backup another change could get the stamp of one that was lost.
+  static func next(_ column: SQL, step: SQL = "interval '1 microsecond'") -> SQL {
+    """
+    greatest(clock_timestamp(), s.\(column) + \(step) + CASE WHEN s.\(column) < clock_timestamp() \
+    THEN interval '0' ELSE random() * interval '10 milliseconds' END)
+    """
+  }
+
+  /// Whether a change failed because a user whom it touches was deleted meanwhile: it is to be repeated without them.
+  static func isOfDeletedUser(_ error: PostgresError) -> Bool {
+    error.constraint == "stamps_belong_to_a_user"
+  }
+}
+
+extension Stamps {
+  /// Users whose stamps move in one transaction.
+  private static let moveBatch = 1000
+
+  /// Moves everyone's stamps, so that phones read their lists again: after a change that no stamp knows of, such as a new
+  /// `MUSTER_PUBLIC_URL` or an undone migration. In ranges and in lock order, so that the service can go on meanwhile.
+  ///
+  /// - Parameter collections: whose stamps move.
+  /// - Returns: the number of users.
+  @discardableResult
+  public static func move(_ collections: [Collection] = Collection.allCases, in database: Database) async throws -> Int
+  {
+    var count = 0
+    var place: UUID? = .zero
+    while let after = place {
+      let users = try await database.rows(
+        "SELECT user_id FROM user_stamps WHERE user_id > \(after) ORDER BY user_id LIMIT \(moveBatch)")
+      let ids: [UUID] = try users.map { try $0[0] }
+      place = ids.last
+      guard !ids.isEmpty else { break }
+      try await database.change { change in
+        for collection in collections {
+          // Those deleted meanwhile have no stamps left to move.
+          change.touch(collection, ofUsersIn: "SELECT user_id FROM user_stamps WHERE user_id = ANY(\(ids))")
+        }
+      }
+      count += ids.count
+    }
+    return count
   }
 }

@@ -1,5 +1,5 @@
-/// A variable of the environment: its name, its default and what it means. `--help`, the README's table and the warning
-/// about unknown names are all made of this table.
+/// A variable of the environment: its name, its default and its meaning. `--help`, the table in docs/configuration.md and
+/// the warning about unknown names are made of this table.
 public struct Variable: Sendable {
   public let name: String
   /// The value where none is given, as text; nil if there is none.
@@ -118,7 +118,7 @@ public struct Variable: Sendable {
   static let postgresPrograms = Variable(
     "MUSTER_PG_BIN", "where `muster dev` and the tests find PostgreSQL's programs, if not by themselves")
 
-  /// In the order of `--help` and of the README.
+  /// In the order of `--help` and of the guide.
   public static let all =
     [
       databaseURL, accessTokenKeys, refreshTokenKeys, publicURL, accessTokenSeconds, poolSize, isBehindPooler,

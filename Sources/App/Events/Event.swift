@@ -40,13 +40,19 @@ public struct Event: Sendable {
       ("timeZone", "the time zone"), ("location", "the place"), ("capacity", "the number of places"),
     ]
 
-    /// The parts in which another plan differs.
-    func differences(from old: Plan) -> [(field: String, word: String)] {
-      let differs = [
-        title != old.title, note != old.note, startTime != old.startTime, endTime != old.endTime,
-        timeZone != old.timeZone, location != old.location, capacity != old.capacity,
-      ]
-      return zip(Self.parts, differs).filter { $0.1 }.map { $0.0 }
+    /// The parts in which this plan differs from an older one.
+    func differences(from old: Plan) -> [Notice.FieldChange] {
+      func change(
+        _ field: String, _ part: KeyPath<Plan, some Equatable & JSONWritable & Sendable>
+      ) -> Notice.FieldChange? {
+        let (before, after) = (old[keyPath: part], self[keyPath: part])
+        return before == after ? nil : Notice.FieldChange(field: field, old: before, new: after)
+      }
+      return [
+        change("title", \.title), change("note", \.note), change("startTime", \.startTime),
+        change("endTime", \.endTime), change("timeZone", \.timeZone), change("location", \.location),
+        change("capacity", \.capacity),
+      ].compactMap { $0 }
     }
   }
 
@@ -204,11 +210,12 @@ public struct Event: Sendable {
       WHERE id = \(id)
       """)
     change.touch(.events, of: creator)
-    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
-    change.notifyGuests(.eventUpdated(id, new.title, changes: differences))
+    change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
+    change.notify(
+      usersIn: Invitation.guestsComing(to: id), about: .eventUpdated(id, new.title, differences, by: creator))
     // Nobody was promoted while it was over; put off, it is not over any more.
     if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
-      try await Invitation.promoteWaiting(at: [id], in: change)
+      try await Invitation.promoteWaiting(at: [id], by: creator, in: change)
     }
   }
 
@@ -229,8 +236,9 @@ public struct Event: Sendable {
       WHERE id = \(id)
       """)
     change.touch(.events, of: creator)
-    change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(id)")
-    change.notifyGuests(.eventCancelled(id, try row["title"]))
+    change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
+    change.notify(
+      usersIn: Invitation.guestsComing(to: id), about: .eventCancelled(id, try row["title"], by: creator))
   }
 
   /// Invites friends to an event that its creator may still change, all or none. Who is invited already stays as they
@@ -295,7 +303,13 @@ public struct Event: Sendable {
     let id: ID = try row["id"]
     try await change.rows("UPDATE events SET remind_at = NULL WHERE id = \(id)")
     if try row["is_to_come"] {
-      change.notifyGoers(.eventReminder(id, try row["title"], start: try row["start_time"]))
+      change.notify(
+        usersIn: """
+          SELECT user_id FROM invitations WHERE event_id = \(id) AND status = 'going'
+          UNION ALL
+          SELECT creator_id FROM events WHERE id = \(id)
+          """,
+        about: .eventReminder(id, try row["title"], start: try row["start_time"]))
     }
     return true
   }

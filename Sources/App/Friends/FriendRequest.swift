@@ -101,7 +101,7 @@ public struct FriendRequest: Sendable {
         let request = try await find(id, in: change)
         change.touch(.sentFriendRequests, of: sender)
         change.touch(.friendRequests, of: receiver)
-        change.notify(receiver, .friendRequest(id, from: request.sender))
+        change.notify(receiver, about: .friendRequest(id, from: request.sender))
         return .created(request)
       }
       let pending = try await change.first(
@@ -116,8 +116,8 @@ public struct FriendRequest: Sendable {
       let standing: ID = try pending["id"]
       if try pending["sender_id"] == sender { return .standing(try await find(standing, in: change)) }
       let met = try await befriend(standing, in: change)
-      change.notify(met.sender.id, .friendAccepted(by: met.receiver))
-      change.notify(met.receiver.id, .friendAccepted(by: met.sender))
+      change.notify(met.sender.id, about: .friendAccepted(by: met.receiver))
+      change.notify(met.receiver.id, about: .friendAccepted(by: met.sender))
       return .met(met)
     }
   }
@@ -130,7 +130,7 @@ public struct FriendRequest: Sendable {
     if standing == .accepted { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     let request = try await befriend(id, in: change)
-    change.notify(request.sender.id, .friendAccepted(by: request.receiver))
+    change.notify(request.sender.id, about: .friendAccepted(by: request.receiver))
     return request
   }
 
@@ -153,18 +153,20 @@ public struct FriendRequest: Sendable {
     if standing == .cancelled { return try await find(id, in: change) }
     guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
     let request = try await close(id, as: .cancelled, in: change)
-    let its: SQL = """
-      recipient_id = \(request.receiver.id) AND type = \(Notice.Kind.friendRequest) AND payload->>'requestId' = \(id)::text
+    let (receiver, notice): (User.ID, SQL) = (
+      request.receiver.id,
+      "person_id = \(sender) AND type = \(Notice.Kind.friendRequest) AND payload->>'requestId' = \(id)::text"
+    )
+    // In this order: fan-out, which a deletion from the queue waits for, writes inbox items and deliveries.
+    try change.write(NotificationQueue.delete(where: notice))
+    try change.write(
       """
-    // Twice: a worker that the first waits for may put rows of single devices in the place of the one that it had.
-    for _ in 0..<2 {
-      try change.write(
-        """
-        DELETE FROM notification_queue
-        WHERE id IN (SELECT id FROM notification_queue WHERE \(its) ORDER BY id FOR UPDATE)
-        """)
-    }
-    try change.write("DELETE FROM dead_letters WHERE \(its)")
+      DELETE FROM deliveries
+      WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = \(receiver) AND \(notice) ORDER BY id FOR UPDATE)
+      """)
+    let item: SQL = "recipient_id = \(receiver) AND \(notice)"
+    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(item)")
+    change.erase("DELETE FROM notifications WHERE \(item)")
     return request
   }
 

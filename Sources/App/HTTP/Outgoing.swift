@@ -23,6 +23,8 @@ final class Outgoing: Sendable {
     var configuration = HTTPClient.Configuration()
     configuration.tlsConfiguration = tls
     configuration.redirectConfiguration = .disallow
+    // More than all channels together may send to one host: a send that waits for a connection is no failed attempt.
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4 * Capacity.perHost
     configuration.timeout = HTTPClient.Configuration.Timeout(connect: .seconds(5), read: .seconds(30))
     configuration.http2ConnectionDebugInitializer = { $0.givingUpOnSilence() }
     self.configuration = configuration

@@ -44,7 +44,7 @@ extension IPAddress {
     }
     defer { alarm.cancel() }
     for await found in answers { return try found.get() }
-    throw DeliveryFailure(description: "the webhook's host cannot be found in time")
+    throw DeliveryFailure(description: "the webhook's host cannot be found in time", isTimeout: true)
   }
 
   private static func addresses(of host: String) throws -> [IPAddress] {

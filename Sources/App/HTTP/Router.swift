@@ -84,7 +84,8 @@ public func makeService(
   let draining = Draining(
     readiness: dependencies.readiness, seconds: dependencies.drainSeconds, logger: dependencies.logger)
   return RESTService(
-    server: server, draining: draining, endedSessions: dependencies.endedSessions, schemaWatch: dependencies.schemaWatch,
+    server: server, draining: draining, endedSessions: dependencies.endedSessions,
+    schemaWatch: dependencies.schemaWatch,
     identityProviders: dependencies.identityProviders, streams: streams)
 }
 

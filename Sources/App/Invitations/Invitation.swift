@@ -82,12 +82,11 @@ struct Invitation: Sendable {
     change.touch(.events, of: host)
     if total <= Event.maximumCounted {
       // The lists of those invited before show other counts, or none from now on.
-      change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = \(event)")
+      change.touch(.events, .invitations, ofUsersIn: Self.guests(of: event))
     } else {
       change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(new))")
     }
-    let notice = Notice.eventInvited(event, title, by: try Person(row: hostRow))
-    for guest in new { change.notify(guest, notice) }
+    change.notify(new, about: .eventInvited(event, title, by: try Person(row: hostRow)))
   }
 
   /// Takes back an invitation to an event that its creator may still change; a place that becomes free goes to whoever
@@ -104,8 +103,8 @@ struct Invitation: Sendable {
       """)
     guard let status else { return }
     try Event.checkIsOpen(row)
-    try await leave(where: "i.event_id = \(event) AND i.user_id = \(guest)", in: change)
-    if status != .declined { change.notify(guest, .invitationWithdrawn(event, try row["title"])) }
+    try await leave(where: "i.event_id = \(event) AND i.user_id = \(guest)", by: creator, in: change)
+    if status != .declined { change.notify(guest, about: .invitationWithdrawn(event, try row["title"])) }
   }
 
   /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.
@@ -152,15 +151,19 @@ struct Invitation: Sendable {
         \(unescaped: new.rawValue)_count = \(unescaped: new.rawValue)_count + 1
       WHERE id = \(event)
       """)
-    if let creator { change.notify(creator, .invitationAnswered(event, title, by: try Person(row: person), new)) }
+    if let creator {
+      change.notify(creator, about: .invitationAnswered(event, title, by: try Person(row: person), new))
+    }
     change.touch(.events, .invitations, of: guest)
     touchWhoSeesCounts(of: [event], in: change)
-    if old == .going, waiting > 0 { try await promoteWaiting(at: [event], in: change) }
+    if old == .going, waiting > 0 { try await promoteWaiting(at: [event], by: guest, in: change) }
   }
 
   /// Gives the free places of events to those who wait longest. Into an event that is over nobody is promoted: they would
   /// be told after the fact that they are going. The events are locked by the caller.
-  static func promoteWaiting(at events: [Event.ID], in change: Change) async throws {
+  ///
+  /// - Parameter actor: the user whose change made places free. Hosts hear of a promotion, unless they caused it.
+  static func promoteWaiting(at events: [Event.ID], by actor: User.ID, in change: Change) async throws {
     let promoted = try await change.rows(
       """
       UPDATE invitations AS i SET status = 'going'
@@ -176,14 +179,15 @@ struct Invitation: Sendable {
         -- An event is live for a day after its end.
         WHERE e.id = ANY(\(events)) AND e.live_until > clock_timestamp() + interval '24 hours'
       ) AS promoted
+      JOIN users AS u ON u.id = promoted.user_id
       WHERE i.event_id = promoted.event_id AND i.user_id = promoted.user_id
-      RETURNING i.event_id, i.user_id
+      RETURNING i.event_id, \(Person.columns("u"))
       """)
     guard !promoted.isEmpty else { return }
     // Who is promoted at several events hears of them in one order.
-    let guests = try promoted.map { row -> (event: Event.ID, user: User.ID) in
-      (try row["event_id"], try row["user_id"])
-    }.sorted { ($0.event, $0.user) < ($1.event, $1.user) }
+    let guests = try promoted.map { row -> (event: Event.ID, person: Person) in
+      (try row["event_id"], try Person(row: row))
+    }.sorted { ($0.event, $0.person.id) < ($1.event, $1.person.id) }
     let moved = try await change.rows(
       """
       UPDATE events AS e
@@ -192,15 +196,29 @@ struct Invitation: Sendable {
         SELECT event_id, count(*)::integer AS count FROM unnest(\(guests.map(\.event))) AS event_id GROUP BY event_id
       ) AS promoted
       WHERE e.id = promoted.event_id
-      RETURNING e.id, e.title
+      RETURNING e.id, e.title, e.creator_id
       """)
-    let titles = try Dictionary(
-      uniqueKeysWithValues: moved.map { row -> (Event.ID, String) in (try row["id"], try row["title"]) })
-    for guest in guests {
-      change.touch(.events, .invitations, of: guest.user)
-      change.notify(guest.user, .waitlistPromoted(guest.event, titles[guest.event] ?? ""))
+    let plans = try Dictionary(
+      uniqueKeysWithValues: moved.map { row -> (Event.ID, (title: String, creator: User.ID?)) in
+        (try row["id"], (try row["title"], try row["creator_id"]))
+      })
+    for (event, person) in guests {
+      guard let (title, creator) = plans[event] else { continue }
+      change.touch(.events, .invitations, of: person.id)
+      change.notify(person.id, about: .waitlistPromoted(event, title, guest: person.id))
+      if let creator { change.notify(creator, about: .guestPromoted(event, title, guest: person, by: actor)) }
     }
     touchWhoSeesCounts(of: events, in: change)
+  }
+
+  /// A query of the users who are invited to an event.
+  static func guests(of event: Event.ID) -> SQL {
+    "SELECT user_id FROM invitations WHERE event_id = \(event)"
+  }
+
+  /// A query of the users who are invited to an event and have not declined.
+  static func guestsComing(to event: Event.ID) -> SQL {
+    "SELECT user_id FROM invitations WHERE event_id = \(event) AND status <> 'declined'"
   }
 
   /// Touches the lists that show how many guests events have: their creators', and everybody's while there are few.

@@ -4,8 +4,10 @@ extension Invitation {
   /// Takes people off guest lists, the counts with them. Whoever has waited longest for a place that becomes free has it,
   /// and only they are told. The events are locked by the caller.
   ///
-  /// - Parameter condition: on `invitations AS i`, met by one guest of an event at most.
-  static func leave(where condition: SQL, in change: Change) async throws {
+  /// - Parameters:
+  ///   - condition: on `invitations AS i`, met by one guest of an event at most.
+  ///   - actor: the user whose change this is.
+  static func leave(where condition: SQL, by actor: User.ID, in change: Change) async throws {
     let left = try await change.rows(
       """
       WITH gone AS (
@@ -30,6 +32,6 @@ extension Invitation {
     // One guest fewer may be what brings the counts back into the lists.
     touchWhoSeesCounts(of: ids, in: change)
     let freed: [Event.ID] = try left.filter { try $0["frees_place"] }.map { try $0["id"] }
-    if !freed.isEmpty { try await promoteWaiting(at: freed, in: change) }
+    if !freed.isEmpty { try await promoteWaiting(at: freed, by: actor, in: change) }
   }
 }

@@ -49,6 +49,7 @@ private struct MetricsService: Service {
   private let host: String
   private let port: Int
   private let isChosen: Bool
+  private let queue = RecentQueueStats()
 
   init(_ dependencies: Dependencies, host: String, port: Int, isChosen: Bool) {
     metrics = dependencies.metrics
@@ -104,12 +105,12 @@ private struct MetricsService: Service {
     }
   }
 
-  /// The queue as all workers share it, whoever is asked.
+  /// The queues, as all workers share them: every process shows the same.
   private func writeQueue(to text: inout MetricsText) async {
     text.family("muster_queue_up", .gauge, "Whether the queue could be counted.")
     let stats: QueueStats
     do {
-      stats = try await QueueStats.read(in: database)
+      stats = try await queue.read(in: database)
     } catch {
       logger.warning("the queue cannot be counted", metadata: ["error": "\(error)"])
       text.sample("muster_queue_up", "", 0)
@@ -118,7 +119,10 @@ private struct MetricsService: Service {
     text.sample("muster_queue_up", "", 1)
     text.family(
       "muster_queue_rows", .gauge,
-      "Rows of the queue: due, waiting for another attempt or behind one that is, in flight, or given up (dead).")
+      """
+      Rows of the queues: due, waiting for another attempt or behind one that is, in flight, or given up (dead). Read at \
+      most every 15 s, and estimated from a sample for a table of more than \(QueueStats.countedRows) rows.
+      """)
     for (type, counts) in stats.types.sorted(by: { $0.key < $1.key }) {
       for (state, count) in [
         ("due", counts.due), ("waiting", counts.waiting), ("in-flight", counts.inFlight), ("dead", counts.dead),
@@ -126,7 +130,9 @@ private struct MetricsService: Service {
         text.sample("muster_queue_rows", MetricsText.labels([("type", type), ("state", state)]), Double(count))
       }
     }
-    text.family("muster_queue_oldest_seconds", .gauge, "For how long what is due the longest has been.")
+    text.family(
+      "muster_queue_oldest_seconds", .gauge,
+      "For how long the row that is due the longest has been. Read at most every 15 s.")
     text.sample("muster_queue_oldest_seconds", "", stats.oldestDueSeconds ?? 0)
   }
 }

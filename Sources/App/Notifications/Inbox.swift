@@ -9,6 +9,8 @@ struct InboxItem: Sendable {
   let id: ID
   /// Its place: no two of one inbox have the same, and they rise in the order of the commits.
   let filedAt: Timestamp
+  /// When the change was made.
+  let createdAt: Timestamp
   let readAt: Timestamp?
   /// A JSON object: `type`, `message` and ids.
   let payload: JSONDocument
@@ -17,7 +19,7 @@ struct InboxItem: Sendable {
   static let maximumBatch = 500
 
   /// Of ``source(of:)``.
-  static let columns: SQL = "n.id, n.filed_at, n.read_at, n.payload"
+  static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
 
   /// What a user sees of their inbox, up to a WHERE clause that may be continued with AND: nothing that names somebody
   /// who is hidden from them.
@@ -26,12 +28,13 @@ struct InboxItem: Sendable {
   }
 
   private static func isShown(to user: User.ID) -> SQL {
-    "n.recipient_id = \(user) AND (n.actor_id IS NULL OR \(User.visible("n.actor_id", to: user)))"
+    "n.recipient_id = \(user) AND (n.person_id IS NULL OR \(User.visible("n.person_id", to: user)))"
   }
 
   init(row: Row) throws {
     id = try row["id"]
     filedAt = try row["filed_at"]
+    createdAt = try row["created_at"]
     readAt = try row["read_at"]
     payload = try row["payload"]
   }
@@ -53,33 +56,36 @@ struct InboxItem: Sendable {
     case arrived(by: Timestamp)
   }
 
-  /// Marks as read what the user sees and has not read yet. Ids that are none of theirs are passed over.
+  /// Marks as read what the user sees and has not read yet. Ids that are not theirs are ignored.
   ///
-  /// - Returns: how many are unread after it.
-  /// - Throws: ``AppError/sessionEnded`` without an account.
-  static func markRead(_ marked: Marked, by user: User.ID, in change: Change) async throws -> Int {
+  /// The statements leave with COMMIT, so that the stamp's lock is not held across a round trip: fan-out would wait for
+  /// it, and with it everyone whom it tells in the same step. The stamp is locked first here. Items are filed, and deleted
+  /// with accounts, under it, so two marks at once do not wait for each other crosswise.
+  static func markRead(_ marked: Marked, by user: User.ID, in change: Change) throws {
     let isMarked: SQL
     switch marked {
     case .these(let ids): isMarked = "n.id = ANY(\(ids))"
     case .arrived(let time): isMarked = "n.filed_at <= \(time)"
     }
-    let answers = try await change.pipeline(
-      // The one stamp that is locked before what it is the stamp of: notifications are filed, and deleted with accounts,
-      // under it. So none is being filed meanwhile, and two who mark do not wait for each other crosswise. No other stamp
-      // is touched here, nor any row that somebody else locks before a stamp.
+    try change.write("SELECT FROM user_stamps WHERE user_id = \(user) FOR NO KEY UPDATE")
+    try change.write(
       """
-      SELECT 1 FROM collection_stamps
-      WHERE user_id = \(user) AND collection = \(Collection.notifications)::collection
-      FOR NO KEY UPDATE
-      """,
-      """
-      UPDATE notifications AS n SET read_at = clock_timestamp()
-      WHERE \(isShown(to: user)) AND n.read_at IS NULL AND \(isMarked)
-      """,
-      "SELECT count(*) FROM \(source(of: user)) AND n.read_at IS NULL")
-    guard !answers[0].isEmpty else { throw AppError.sessionEnded }
-    if answers[1].affected > 0 { change.touch(.notifications, of: user) }
-    return try answers[2].first.map { try $0[0] } ?? 0
+      WITH marked AS (
+        UPDATE notifications AS n SET read_at = clock_timestamp()
+        WHERE \(isShown(to: user)) AND n.read_at IS NULL AND \(isMarked)
+        RETURNING 1
+      )
+      UPDATE user_stamps AS s SET notifications = \(Stamps.next("notifications"))
+      WHERE s.user_id = \(user) AND EXISTS (SELECT FROM marked)
+      """)
+  }
+
+  /// A query of how many items a user has not read. No row without an account.
+  static func unread(of user: User.ID) -> SQL {
+    """
+    SELECT (SELECT count(*) FROM \(source(of: user)) AND n.read_at IS NULL)
+    FROM user_stamps WHERE user_id = \(user)
+    """
   }
 }
 
@@ -88,10 +94,10 @@ extension InboxItem: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
       $0.member("id", id)
-      $0.member("createdAt", filedAt)
+      $0.member("createdAt", createdAt)
       $0.member("readAt", readAt)
       $0.raw(",")
-      $0.raw(payload.text.utf8.dropFirst().dropLast())
+      $0.raw(Notice.rendered(payload, at: createdAt).text.utf8.dropFirst().dropLast())
     }
   }
 }

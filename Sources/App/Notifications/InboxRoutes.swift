@@ -33,8 +33,11 @@ struct InboxRoutes {
       if let time { return .arrived(by: time) }
       return .these(ids ?? [])
     }
-    let unread = try await database.change { try await InboxItem.markRead(marked, by: me, in: $0) }
-    return .json(Unread(count: unread))
+    let unread = try await database.change(thenReading: InboxItem.unread(of: me)) {
+      try InboxItem.markRead(marked, by: me, in: $0)
+    }
+    guard let row = unread.first else { throw AppError.sessionEnded }
+    return .json(Unread(count: try row[0]))
   }
 
   @Sendable private func preferences(_ request: Request, _ context: Context) async throws -> Response {

@@ -1,40 +1,55 @@
 import Foundation
 import Postgres
 
-/// One thing that happened, as its recipients will be told: the type that clients switch on, a sentence fit for a lock
-/// screen, and the ids to open the right screen with.
+/// One thing to tell some recipients: the type that clients switch on, the ids to open the right screen with, and what
+/// its sentence is made of. See ``message(at:)`` for the sentence.
 struct Notice: Sendable {
-  /// Its types, named as on the wire and in the database.
+  typealias ID = Identifier<Notice>
+
+  /// The types, named as on the wire and in the database.
   enum Kind: String, CaseIterable, Sendable, SQLValue {
     case friendRequest = "friend-request"
     case friendAccepted = "friend-accepted"
     case eventInvited = "event-invited"
     case eventUpdated = "event-updated"
     case eventCancelled = "event-cancelled"
+    case invitationWithdrawn = "invitation-withdrawn"
     case invitationAnswered = "invitation-answered"
     case waitlistPromoted = "waitlist-promoted"
     case eventReminder = "event-reminder"
     case sessionRevoked = "session-revoked"
 
-    /// Those that somebody may turn off. Of a theft everybody is told: whoever stole a token could else see to it that
-    /// they are not.
+    /// The types that a user may mute. Token theft is not among them: the thief could otherwise mute it.
     static let optional = allCases.filter { $0 != .sessionRevoked }
   }
 
-  let type: String
-  /// What it is about. One recipient's notices about one subject are delivered in order.
+  /// One changed field of an event: its name and its values, as the API shows them.
+  struct FieldChange: Sendable {
+    let field: String
+    let old: any JSONWritable & Sendable
+    let new: any JSONWritable & Sendable
+  }
+
+  let kind: Kind
+  /// What it is about. A recipient's notices about one subject arrive in order.
   let subject: UUID
+  /// The user whom it names.
+  let person: User.ID?
+  /// Never a recipient.
+  let actor: User.ID?
   let payload: JSONDocument
 
   private init(
-    _ kind: Kind, about subject: UUID, _ message: String, _ members: [(StaticString, any JSONWritable)]
+    _ kind: Kind, about subject: UUID, naming person: User.ID? = nil, by actor: User.ID? = nil,
+    _ members: [(StaticString, any JSONWritable)]
   ) {
-    type = kind.rawValue
+    self.kind = kind
     self.subject = subject
+    self.person = person
+    self.actor = actor ?? person
     var json = JSONWriter()
     json.object {
       $0.member("type", kind.rawValue)
-      $0.member("message", message)
       for (name, value) in members { $0.member(name, value) }
     }
     payload = JSONDocument(json.text)
@@ -42,99 +57,76 @@ struct Notice: Sendable {
 
   static func friendRequest(_ id: FriendRequest.ID, from sender: Person) -> Notice {
     Notice(
-      .friendRequest, about: sender.id.rawValue, "\(sender.displayName) wants to be friends.",
-      [("userId", sender.id), ("requestId", id)])
+      .friendRequest, about: sender.id.rawValue, naming: sender.id,
+      [("userId", sender.id), ("requestId", id), ("actor", sender.displayName)])
   }
 
   static func friendAccepted(by person: Person) -> Notice {
     Notice(
-      .friendAccepted, about: person.id.rawValue, "\(person.displayName) and you are friends now.",
-      [("userId", person.id)])
+      .friendAccepted, about: person.id.rawValue, naming: person.id,
+      [("userId", person.id), ("actor", person.displayName)])
   }
 
   static func eventInvited(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
     Notice(
-      .eventInvited, about: event.rawValue, "\(host.displayName) invited you to “\(title)”.",
-      [("eventId", event), ("userId", host.id)])
+      .eventInvited, about: event.rawValue, naming: host.id,
+      [("eventId", event), ("userId", host.id), ("title", title), ("actor", host.displayName)])
   }
 
-  static func eventUpdated(_ event: Event.ID, _ title: String, changes: [(field: String, word: String)]) -> Notice {
+  static func eventUpdated(_ event: Event.ID, _ title: String, _ changes: [FieldChange], by host: User.ID) -> Notice {
     Notice(
-      .eventUpdated, about: event.rawValue,
-      "“\(title)” has changed: \(changes.map(\.word).joined(separator: ", ")).",
-      [("eventId", event), ("changes", changes.map(\.field))])
+      .eventUpdated, about: event.rawValue, by: host, [("eventId", event), ("title", title), ("changes", changes)])
   }
 
-  /// Names nobody: its reason may be that the creator's account is gone.
-  static func eventCancelled(_ event: Event.ID, _ title: String) -> Notice {
-    Notice(.eventCancelled, about: event.rawValue, "“\(title)” was cancelled.", [("eventId", event)])
+  /// Names no one: the reason may be that the creator's account is gone.
+  static func eventCancelled(_ event: Event.ID, _ title: String, by host: User.ID) -> Notice {
+    Notice(.eventCancelled, about: event.rawValue, by: host, [("eventId", event), ("title", title)])
   }
 
-  /// To one guest, for whom the event is as good as cancelled.
   static func invitationWithdrawn(_ event: Event.ID, _ title: String) -> Notice {
-    Notice(
-      .eventCancelled, about: event.rawValue, "You are no longer invited to “\(title)”.", [("eventId", event)])
+    Notice(.invitationWithdrawn, about: event.rawValue, [("eventId", event), ("title", title)])
   }
 
   static func invitationAnswered(
     _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status
   ) -> Notice {
-    let answer =
-      switch status {
-      case .going: "is going to"
-      case .maybe: "may come to"
-      case .waitlisted: "is on the waiting list of"
-      case .declined, .invited: "cannot come to"
-      }
-    return Notice(
-      .invitationAnswered, about: event.rawValue, "\(guest.displayName) \(answer) “\(title)”.",
-      [("eventId", event), ("userId", guest.id), ("status", status.rawValue)])
-  }
-
-  static func waitlistPromoted(_ event: Event.ID, _ title: String) -> Notice {
     Notice(
-      .waitlistPromoted, about: event.rawValue, "A place has become free: you are going to “\(title)”.",
-      [("eventId", event)])
+      .invitationAnswered, about: event.rawValue, naming: guest.id,
+      [
+        ("eventId", event), ("userId", guest.id), ("status", status.rawValue), ("title", title),
+        ("actor", guest.displayName),
+      ])
   }
 
-  /// - Parameter start: of the event, which is to come.
-  static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp, now: Timestamp = .now()) -> Notice {
-    // Told late, it does not tell of an hour.
-    let time = start < now.adding(seconds: 50 * 60) ? "soon" : "in an hour"
-    return Notice(.eventReminder, about: event.rawValue, "“\(title)” starts \(time).", [("eventId", event)])
+  /// For the guest who got the place. It names no person: a block of the guest hides nothing from the guest.
+  static func waitlistPromoted(_ event: Event.ID, _ title: String, guest: User.ID) -> Notice {
+    Notice(.waitlistPromoted, about: event.rawValue, [("eventId", event), ("userId", guest), ("title", title)])
+  }
+
+  /// For the hosts.
+  ///
+  /// - Parameter actor: the user whose change made the place free.
+  static func guestPromoted(_ event: Event.ID, _ title: String, guest: Person, by actor: User.ID) -> Notice {
+    Notice(
+      .waitlistPromoted, about: event.rawValue, naming: guest.id, by: actor,
+      [("eventId", event), ("userId", guest.id), ("title", title), ("actor", guest.displayName)])
+  }
+
+  static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp) -> Notice {
+    Notice(.eventReminder, about: event.rawValue, [("eventId", event), ("title", title), ("start", start)])
   }
 
   static func sessionRevoked(_ session: Session.ID) -> Notice {
-    Notice(
-      .sessionRevoked, about: session.rawValue,
-      "One of your sessions was ended, because a copy of its token was used. Change your password if it was not you.",
-      [("sessionId", session)])
+    Notice(.sessionRevoked, about: session.rawValue, [("sessionId", session)])
   }
 }
 
-extension Notice {
-  /// Several updates of one event, oldest first, as one: what has changed by any of them, told as the newest tells it.
-  ///
-  /// - Returns: nil if one of them is not as this release writes it.
-  static func merged(_ updates: [JSONDocument]) -> JSONDocument? {
-    let words = Dictionary(uniqueKeysWithValues: Event.Plan.parts.map { ($0.field, $0.word) })
-    var changes: [(field: String, word: String)] = []
-    var newest: JSON.Object = [:]
-    for update in updates {
-      guard case .object(let members)? = try? JSON(parsing: update.text.utf8),
-        case .array(let fields)? = members["changes"]
-      else { return nil }
-      newest = members
-      for case .string(let field) in fields where !changes.contains(where: { $0.field == field }) {
-        guard let word = words[field] else { return nil }
-        changes.append((field, word))
-      }
+extension Notice.FieldChange: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("field", field)
+      $0.member("old", old)
+      $0.member("new", new)
     }
-    // Nothing that stands behind a title looks like this, but a title may.
-    guard case .string(let message)? = newest["message"], case .string(let event)? = newest["eventId"],
-      let id = Event.ID(event), let end = message.range(of: "” has changed: ", options: .backwards),
-      message.first == "“"
-    else { return nil }
-    return eventUpdated(id, String(message[..<end.lowerBound].dropFirst()), changes: changes).payload
   }
 }

@@ -264,11 +264,10 @@ final class NotificationStreams: Service {
         """
         SELECT moved.user_id, moved.stamp, item.*
         FROM (
-          SELECT known.user_id, known.place, s.stamp
+          SELECT known.user_id, known.place, s.notifications AS stamp
           FROM unnest(\(users), \(stamps), \(places)) AS known (user_id, stamp, place)
-          JOIN collection_stamps AS s
-            ON s.user_id = known.user_id AND s.collection = \(Collection.notifications)::collection
-          WHERE s.stamp <> known.stamp
+          JOIN user_stamps AS s ON s.user_id = known.user_id
+          WHERE s.notifications <> known.stamp
         ) AS moved
         LEFT JOIN LATERAL (
           \(Self.items(of: "moved.user_id", after: "moved.place"))
@@ -318,12 +317,12 @@ final class NotificationStreams: Service {
     // From one snapshot: there is nothing before the stamp that is not among the rows.
     let rows = try await database.rows(
       """
-      SELECT s.stamp, item.*
-      FROM collection_stamps AS s
+      SELECT s.notifications AS stamp, item.*
+      FROM user_stamps AS s
       LEFT JOIN LATERAL (
         \(Self.items(of: "s.user_id", after: "\(place)"))
       ) AS item ON true
-      WHERE s.user_id = \(user) AND s.collection = \(Collection.notifications)::collection
+      WHERE s.user_id = \(user)
       ORDER BY item.place
       """)
     guard let first = rows.first else { return nil }
@@ -338,7 +337,7 @@ final class NotificationStreams: Service {
     SELECT n.filed_at AS place, \(InboxItem.columns)
     FROM notifications AS n
     WHERE n.recipient_id = \(recipient) AND n.filed_at > \(place)
-      AND NOT EXISTS (SELECT 1 FROM hidden AS h WHERE h.user_id = n.recipient_id AND h.hidden_id = n.actor_id)
+      AND NOT EXISTS (SELECT 1 FROM hidden AS h WHERE h.user_id = n.recipient_id AND h.hidden_id = n.person_id)
     ORDER BY n.filed_at
     LIMIT \(pageLength)
     """

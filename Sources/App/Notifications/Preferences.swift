@@ -10,9 +10,9 @@ struct NotificationPreferences: Sendable {
   static func find(of user: User.ID, in database: some Querying) async throws -> NotificationPreferences {
     let row = try await database.first(
       """
-      SELECT s.stamp, ARRAY(SELECT type FROM muted_notifications WHERE user_id = \(user)) AS muted
-      FROM collection_stamps AS s
-      WHERE s.user_id = \(user) AND s.collection = \(Collection.notificationPreferences)::collection
+      SELECT s.notification_preferences AS stamp, ARRAY(SELECT type FROM muted_notifications WHERE user_id = \(user)) AS muted
+      FROM user_stamps AS s
+      WHERE s.user_id = \(user)
       """)
     guard let row else { throw AppError.sessionEnded }
     let types: [String] = try row["muted"]

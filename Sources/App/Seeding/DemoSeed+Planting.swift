@@ -19,11 +19,7 @@ extension DemoSeed {
         )
         ON CONFLICT (id) DO NOTHING
         """,
-        """
-        INSERT INTO collection_stamps (user_id, collection, stamp)
-        SELECT \(person.id), collection, clock_timestamp() FROM unnest(enum_range(NULL::collection)) AS collection
-        ON CONFLICT DO NOTHING
-        """
+        "INSERT INTO user_stamps (user_id) VALUES (\(person.id)) ON CONFLICT DO NOTHING"
       )[0].affected == 1
     } catch let error as PostgresError where error.constraint == "username_taken" {
       throw AppError(
@@ -96,7 +92,7 @@ extension DemoSeed {
         i.event_id = \(event.id) AND i.user_id IN (
           SELECT h.hidden_id FROM hidden AS h JOIN events AS e ON e.creator_id = h.user_id WHERE e.id = \(event.id)
         )
-        """, in: change)
+        """, by: User.ID(rawValue: creator), in: change)
   }
 
   /// Only of a new event: whoever has left an old one stays away, and their place may be another's.

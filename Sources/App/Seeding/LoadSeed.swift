@@ -10,6 +10,8 @@ public struct LoadSeed: Sendable {
   /// Forward friendships of each user; with those that others have with them, some 50 friends.
   private static let friendsForward = 25
   private static let eventsEach = 2
+  /// In microseconds.
+  private static let week: Int64 = 7 * 86_400_000_000
   private static let tokenLines = 2000
 
   private let users: Int
@@ -90,13 +92,15 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
       }
     }
-    try connection.copy(into: "collection_stamps", columns: "user_id, collection, stamp") { rows in
+    let columns = ["user_id"] + Collection.allCases.map(\.column)
+    try connection.copy(into: "user_stamps", columns: columns.joined(separator: ", ")) { rows in
       for number in 0..<users {
         var random = Random(seed, "stamps", number)
-        for collection in Collection.allCases {
-          let stamp = start.microseconds - .random(in: 0..<7 * 86_400_000_000, using: &random)
-          try rows.append(userID(number).rawValue, collection.rawValue, Timestamp(microseconds: stamp))
+        var stamp: Timestamp {
+          Timestamp(microseconds: start.microseconds - .random(in: 0..<Self.week, using: &random))
         }
+        try rows.append(
+          userID(number).rawValue, stamp, stamp, stamp, stamp, stamp, stamp, stamp, stamp, stamp)
         if number % 10_000 == 0 { progress("stamps", Double(number) / Double(users)) }
       }
     }
@@ -156,7 +160,7 @@ public struct LoadSeed: Sendable {
   ///
   /// - Returns: the statements that bring them back.
   private func dropKeysAndIndexes(on connection: ScriptConnection) throws -> [String] {
-    let tables = ["users", "collection_stamps", "friendships", "events", "invitations"]
+    let tables = ["users", "user_stamps", "friendships", "events", "invitations"]
     var drops: [String] = []
     var creations: [String] = []
     for row in try connection.rows(

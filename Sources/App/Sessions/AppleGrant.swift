@@ -6,10 +6,8 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// A refresh token of Apple's, good only for telling Apple that somebody's account is gone; sealed.
+/// A refresh token of Apple's, sealed. It is good only for telling Apple that an account is gone.
 struct AppleGrant: Sendable {
-  /// Of queue rows that ask the worker to revoke one.
-  static let revocation = "apple-revoke"
   private static let label = "muster apple grant"
 
   private let box: Sealed
@@ -33,22 +31,8 @@ struct AppleGrant: Sendable {
     try box.opened(label: Self.label, keys: keys)
   }
 
-  /// Puts its revocation into the queue, for nobody and about nobody: the person is gone, and their id with them.
-  var enqueueing: SQL {
-    """
-    INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-    VALUES (\(Self.revocation), uuid_v7(), uuid_v7(), \(payload))
-    """
-  }
-
-  var payload: JSONDocument {
-    var json = JSONWriter()
-    json.object {
-      $0.member("type", Self.revocation)
-      $0.member("sealedGrant", sealed.base64EncodedString())
-    }
-    return JSONDocument(json.text)
-  }
+  /// Queues its revocation, in a row that does not say whose it was.
+  var enqueueing: SQL { "INSERT INTO apple_revocations (sealed_grant) VALUES (\(sealed))" }
 }
 
 /// Gets grants from Apple, and has them revoked.
@@ -81,12 +65,11 @@ struct AppleGrants: Sendable {
     return try AppleGrant(refreshToken, clientID: identity.clientID, keys: keys)
   }
 
-  /// Revokes the grant of a queue row, within the worker's lease. Repeating it does no harm.
-  func revoke(_ payload: JSONDocument) async throws {
-    guard case .object(let members) = try JSON(parsing: payload.text.utf8),
-      case .string(let text) = members["sealedGrant"], let sealed = Data(base64Encoded: text),
-      let grant = AppleGrant(sealed: sealed)
-    else { throw DeliveryFailure(description: "the row holds no grant") }
+  /// Revokes a grant. Repeating it does no harm.
+  func revoke(_ sealed: Data) async throws {
+    guard let grant = AppleGrant(sealed: sealed) else {
+      throw DeliveryFailure(description: "the row holds no grant", remedy: .none)
+    }
     _ = try await ask(
       settings.revokeURL, as: grant.clientID, within: .seconds(4),
       ["token": try grant.opened(with: keys), "token_type_hint": "refresh_token"])

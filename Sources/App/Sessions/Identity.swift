@@ -81,8 +81,8 @@ struct Identity: Sendable {
         DELETE FROM mail_tokens WHERE user_id = \(loser) AND lower(email) = lower(\(email))
         RETURNING id
       )
-      DELETE FROM notification_queue AS q USING gone
-      WHERE q.recipient_id = \(loser) AND q.subject_id = gone.id
+      DELETE FROM mails AS m USING gone
+      WHERE m.user_id = \(loser) AND m.mail_token_id = gone.id
       """)
     change.touch(.profile, of: loser)
     return true

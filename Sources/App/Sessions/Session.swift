@@ -114,7 +114,7 @@ public struct Session: Sendable {
       nextParentBranch = parentBranch
     } else {
       _ = try await end(shown.session, of: user, now: now, in: change)
-      change.notify(user, .sessionRevoked(shown.session))
+      change.notify(user, about: .sessionRevoked(shown.session))
       return .theft
     }
     try await change.rows(

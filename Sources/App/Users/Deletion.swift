@@ -32,11 +32,10 @@ extension User {
     try await Session.endAll(of: id, in: change)
     try await change.pipeline(
       "UPDATE sessions SET device = NULL WHERE user_id = \(id)",
-      // After the sessions: a stolen token's notification is written under the lock of its session. A worker that is
-      // waited for may have put others in the place of a row, one for each device; and of these it may yet have made
-      // dead letters.
-      forgettingQueued(about: id), forgettingQueued(about: id),
-      "DELETE FROM dead_letters WHERE recipient_id = \(id) OR actor_id = \(id)",
+      // After the sessions: the notice of a stolen token is written under the lock of its session. In this order: fan-out,
+      // which a removal from the queue waits for, writes deliveries.
+      NotificationQueue.delete(where: "person_id = \(id)"), removingNotices(to: id), deletingDeliveries(of: id),
+      "DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE user_id = \(id) ORDER BY id FOR UPDATE)",
       // What is deleted at the end, after the stamps, must be ours by then: a token may be being forgotten, and two who
       // go may have asked each other.
       "DELETE FROM mail_tokens WHERE user_id = \(id)",
@@ -50,7 +49,7 @@ extension User {
     change.touchWhoSees(id)
     // All of theirs too, although they go: so they are locked in the same order as everybody's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
-    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE actor_id = \(id)")
+    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE person_id = \(id)")
     try await cancelComingEvents(of: id, in: change)
     try change.write(
       """
@@ -58,11 +57,13 @@ extension User {
       SET note = NULL, location_name = NULL, latitude = NULL, longitude = NULL, updated_at = clock_timestamp()
       WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
       """)
-    try await Invitation.leave(where: "i.user_id = \(id)", in: change)
+    try await Invitation.leave(where: "i.user_id = \(id)", by: id, in: change)
     // Under the inboxes' stamps, as what is in them was filed, and is marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
-    change.erase("DELETE FROM notifications WHERE actor_id = \(id)")
-    // Those that nobody else sees.
+    change.erase("DELETE FROM notifications WHERE person_id = \(id)")
+    // Once more: fan-out may have told the user of what the removal above did not find.
+    change.erase(deletingDeliveries(of: id))
+    // Those that no one else sees.
     change.erase(
       """
       DELETE FROM events AS e
@@ -73,16 +74,32 @@ extension User {
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
-  /// Deletes what waits for a person, or names them: in the order in which workers lock what they hold.
-  private static func forgettingQueued(about id: ID) -> SQL {
+  /// Takes a user off waiting notices about their events, their sessions, and people who asked them or whom they asked.
+  /// Of anything else, fan-out leaves out recipients without an account.
+  private static func removingNotices(to id: ID) -> SQL {
+    NotificationQueue.remove(
+      """
+      SELECT q.id, \(id) AS recipient_id
+      FROM notification_queue AS q
+      WHERE q.subject_id IN (
+        SELECT id FROM events WHERE creator_id = \(id)
+        UNION ALL
+        SELECT event_id FROM invitations WHERE user_id = \(id)
+        UNION ALL
+        SELECT id FROM sessions WHERE user_id = \(id)
+        UNION ALL
+        SELECT sender_id FROM friend_requests WHERE receiver_id = \(id)
+        UNION ALL
+        SELECT receiver_id FROM friend_requests WHERE sender_id = \(id)
+      )
+      """)
+  }
+
+  /// Deletes deliveries to a user, and those that name them, dead letters included.
+  private static func deletingDeliveries(of id: ID) -> SQL {
     """
-    WITH theirs AS MATERIALIZED (
-      SELECT id FROM notification_queue
-      WHERE recipient_id = \(id) OR actor_id = \(id)
-      ORDER BY id
-      FOR UPDATE
-    )
-    DELETE FROM notification_queue AS q USING theirs WHERE q.id = theirs.id
+    DELETE FROM deliveries
+    WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = \(id) OR person_id = \(id) ORDER BY id FOR UPDATE)
     """
   }
 
@@ -99,7 +116,10 @@ extension User {
       """)
     let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
     // A guest of several hears of them in one order, whatever that of the rows.
-    for event in events.sorted(by: { $0.id < $1.id }) { change.notifyGuests(.eventCancelled(event.id, event.title)) }
+    for event in events.sorted(by: { $0.id < $1.id }) {
+      change.notify(
+        usersIn: Invitation.guestsComing(to: event.id), about: .eventCancelled(event.id, event.title, by: host))
+    }
   }
 }
 

@@ -58,6 +58,8 @@ struct Export: Sendable {
 
   /// Tables whose rows are not shown to anybody as theirs, and why.
   static let tablesLeftOut = [
+    "apple_revocations": "names no user",
+    "workers": "is about workers",
     "schema_migrations": "is about the schema",
     "throttles": "counts attempts by digests, kept a day; they hide nothing from somebody with a list of names",
     "retired_usernames": "holds digests of names that were given up, kept 30 days; they hide as little",
@@ -72,6 +74,8 @@ struct Export: Sendable {
     var view: String?
     /// The columns that name the person.
     let owners: [String]
+    /// The columns with lists of ids, of which one is the person's.
+    var ownerLists: [String] = []
     var key = Key.uuid("id")
     /// The columns that are shown: as they are, as times, and as the people whose ids they hold.
     var values: [String] = []
@@ -105,6 +109,7 @@ struct Export: Sendable {
     fileprivate func page(of user: User.ID, after place: String) -> SQL {
       var mine: SQL = "false"
       for owner in owners { mine += " OR t.\(unescaped: owner) = \(user)" }
+      for list in ownerLists { mine += " OR \(user) = ANY(t.\(unescaped: list))" }
       var seen: SQL = "true"
       for person in people where !showsHidden {
         seen += " AND (t.\(unescaped: person) IS NULL OR \(User.visible("t.\(unescaped: person)", to: user)))"
@@ -187,16 +192,22 @@ extension Export.Section {
       values: ["event_id", "status"], times: ["invited_at", "answered_at"],
       more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
     Self(
-      name: "notifications", table: "notification_queue", owners: ["recipient_id"], key: .bigint("id"),
-      values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
-      times: ["created_at", "due_at"], withheld: ["id", "actor_id", "last_error", "leased_until", "lease"]),
+      name: "queuedNotices", table: "notification_queue", owners: [], ownerLists: ["recipient_ids"], key: .bigint("id"),
+      values: ["notice_id", "type", "subject_id", "payload"], times: ["created_at", "died_at"], people: ["person_id"],
+      withheld: ["id", "failures", "last_error"]),
     Self(
-      name: "deadLetters", table: "dead_letters", owners: ["recipient_id"], key: .bigint("id"),
+      name: "deliveries", table: "deliveries", owners: ["recipient_id"], key: .bigint("id"),
       values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
-      times: ["created_at", "died_at"], withheld: ["id", "actor_id", "last_error"]),
+      times: ["created_at", "due_at", "died_at"], people: ["person_id"],
+      withheld: ["id", "deaths", "last_error", "worker_id", "leased_until", "lease"]),
     Self(
-      name: "inbox", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
-      values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "read_at"], people: ["actor_id"]),
+      name: "mails", table: "mails", owners: ["user_id"], key: .bigint("id"),
+      values: ["mail_id", "type", "payload", "attempts"], times: ["created_at", "due_at", "died_at"],
+      withheld: ["id", "mail_token_id", "deaths", "last_error", "worker_id", "leased_until", "lease"]),
+    Self(
+      name: "notifications", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
+      values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "created_at", "read_at"],
+      people: ["person_id"]),
     Self(
       name: "mutedNotifications", table: "muted_notifications", owners: ["user_id"], key: .text("type"),
       values: ["type"]),
@@ -208,8 +219,8 @@ extension Export.Section {
       name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
       times: ["expires_at"], withheld: ["id", "kid"]),
     Self(
-      name: "collectionStamps", table: "collection_stamps", owners: ["user_id"], key: .text("collection::text"),
-      values: ["collection"], times: ["stamp"]),
+      name: "collectionStamps", table: "user_stamps", owners: ["user_id"], key: .uuid("user_id"),
+      times: Collection.allCases.map(\.column)),
   ]
 }
 

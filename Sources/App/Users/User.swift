@@ -54,21 +54,16 @@ public struct User: Sendable {
 
   /// The stamps that a new account begins with, if it was made.
   static func firstStamps(of id: ID) -> SQL {
-    """
-    INSERT INTO collection_stamps (user_id, collection, stamp)
-    SELECT id, collection, clock_timestamp()
-    FROM users CROSS JOIN unnest(enum_range(NULL::collection)) AS collection
-    WHERE id = \(id)
-    """
+    "INSERT INTO user_stamps (user_id) SELECT id FROM users WHERE id = \(id)"
   }
 
   static func find(_ id: ID, in database: some Querying) async throws -> User? {
     let row = try await database.first(
       """
       SELECT u.id, u.username, u.display_name, u.bio, u.picture_url, u.email,
-        u.email_verified_at IS NOT NULL AS is_email_verified, pending.email AS pending_email, u.created_at, s.stamp
+        u.email_verified_at IS NOT NULL AS is_email_verified, pending.email AS pending_email, u.created_at, s.profile AS stamp
       FROM users AS u
-      LEFT JOIN collection_stamps AS s ON s.user_id = u.id AND s.collection = 'profile'
+      LEFT JOIN user_stamps AS s ON s.user_id = u.id
       LEFT JOIN mail_tokens AS pending ON pending.user_id = u.id AND pending.purpose = 'verify-email'
         AND pending.email IS DISTINCT FROM u.email
       WHERE u.id = \(id)

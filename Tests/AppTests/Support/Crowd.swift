@@ -16,9 +16,7 @@ extension TestApp {
       SELECT id, \(prefix) || place, 'Guest ' || place FROM unnest(\(ids)) WITH ORDINALITY AS added (id, place)
       """,
       """
-      INSERT INTO collection_stamps (user_id, collection, stamp)
-      SELECT added.id, collection, clock_timestamp()
-      FROM unnest(\(ids)) AS added (id), unnest(enum_range(NULL::collection)) AS collection
+      INSERT INTO user_stamps (user_id) SELECT id FROM unnest(\(ids)) AS added (id)
       """,
       """
       INSERT INTO friendships (user_a, user_b)

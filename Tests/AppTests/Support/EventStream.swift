@@ -154,19 +154,19 @@ extension TestApp {
     }
   }
 
-  /// Files notifications into an inbox in one go, as a change does, and of about 600 bytes each.
+  /// Files notifications into an inbox in one go, as fan-out does, and of about 600 bytes each.
   func fileNotifications(_ count: Int, for phone: Phone) async throws {
     try await database.execute(
       """
       WITH stamped AS (
-        UPDATE collection_stamps
-        SET stamp = greatest(clock_timestamp(), stamp + \(count) * interval '1 microsecond')
-        WHERE user_id = \(phone.userID) AND collection = 'notifications'
-        RETURNING stamp
+        UPDATE user_stamps
+        SET notifications = greatest(clock_timestamp(), notifications + \(count) * interval '1 microsecond')
+        WHERE user_id = \(phone.userID)
+        RETURNING notifications AS stamp
       )
-      INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, payload)
+      INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, payload, created_at)
       SELECT \(phone.userID), stamp - (\(count) - place) * interval '1 microsecond', uuid_v7(), 'event-cancelled',
-        uuid_v7(), jsonb_build_object('type', 'event-cancelled', 'message', place || repeat(' long', 100))
+        uuid_v7(), jsonb_build_object('type', 'event-cancelled', 'title', place || repeat(' long', 100)), now()
       FROM stamped, generate_series(1, \(count)) AS place
       """)
   }

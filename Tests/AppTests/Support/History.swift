@@ -220,50 +220,58 @@ struct CrowdedWorld: Sendable {
     self.cast = cast
   }
 
-  /// People do things, and phones of each watch, until the history is over; then nobody does anything any more, and
-  /// all phones must end with what the service sends.
+  /// People do things, a worker fans out, and phones of each watch, until the history is over. Then nothing happens any
+  /// more, and all phones must end with what the service sends.
   ///
   /// - Parameters:
   ///   - phonesEach: of each person.
   ///   - clockIsSet: back and forth, all the time.
   func run(phonesEach: Int = 2, datesLate: Bool = false, clockIsSet: Bool = false) async throws {
-    let acts = SharedActs()
-    var phones = try await app.withConnections(64) {
-      try await withThrowingTaskGroup(of: CachingPhone?.self) { group in
-        for number in 0..<Self.doersAtOnce {
-          group.addTask {
-            var person = RandomPerson(cast, in: app, at: place, acts, history, seed: UInt64(number))
-            while !history.isOver { try await person.act() }
-            return nil
-          }
-        }
-        for number in 0..<phonesEach * cast.count {
-          group.addTask {
-            let owner = cast[number % cast.count]
-            var phone = CachingPhone(
-              of: owner, at: place, history, seed: UInt64(100 + number), datesLate: datesLate)
-            while !history.isOver { try await phone.round() }
-            return phone
-          }
-        }
-        if clockIsSet {
-          group.addTask {
-            while !history.isOver {
-              try? await Trouble.setClock(secondsAhead: Int.random(in: -600...600), in: app)
-              try await Task.sleep(for: .milliseconds(50))
-            }
-            return nil
-          }
-        }
-        var phones: [CachingPhone] = []
-        for try await phone in group { if let phone { phones.append(phone) } }
-        return phones
+    var phones = try await app.withFanOut {
+      try await app.withConnections(64) {
+        try await live(phonesEach: phonesEach, datesLate: datesLate, clockIsSet: clockIsSet)
       }
     }
     guard history.violations.isEmpty else { return }
+    try await app.fanOut()
     for index in phones.indices {
       try await phones[index].round()
       try await phones[index].round(isAtRest: true)
+    }
+  }
+
+  /// - Returns: the phones, when the history is over.
+  private func live(phonesEach: Int, datesLate: Bool, clockIsSet: Bool) async throws -> [CachingPhone] {
+    let acts = SharedActs()
+    return try await withThrowingTaskGroup(of: CachingPhone?.self) { group in
+      for number in 0..<Self.doersAtOnce {
+        group.addTask {
+          var person = RandomPerson(cast, in: app, at: place, acts, history, seed: UInt64(number))
+          while !history.isOver { try await person.act() }
+          return nil
+        }
+      }
+      for number in 0..<phonesEach * cast.count {
+        group.addTask {
+          let owner = cast[number % cast.count]
+          var phone = CachingPhone(
+            of: owner, at: place, history, seed: UInt64(100 + number), datesLate: datesLate)
+          while !history.isOver { try await phone.round() }
+          return phone
+        }
+      }
+      if clockIsSet {
+        group.addTask {
+          while !history.isOver {
+            try? await Trouble.setClock(secondsAhead: Int.random(in: -600...600), in: app)
+            try await Task.sleep(for: .milliseconds(50))
+          }
+          return nil
+        }
+      }
+      var phones: [CachingPhone] = []
+      for try await phone in group { if let phone { phones.append(phone) } }
+      return phones
     }
   }
 }

@@ -43,6 +43,14 @@ struct Model {
     var location: String?
     var capacity: Int?
 
+    /// What an edit may change.
+    var words: [(field: String, value: String?)] {
+      [
+        ("title", title), ("note", note), ("startTime", start), ("endTime", end), ("location", location),
+        ("capacity", capacity.map { String($0) }),
+      ]
+    }
+
     /// The worlds of the tests have events that were over long ago and events that are years ahead.
     var isOver: Bool { start < "2025" }
   }
@@ -72,6 +80,9 @@ struct Model {
     let recipient: Int
     var event: Int?
     var user: Int?
+    /// What the event and the user were called then.
+    var title: String?
+    var actor: String?
     var others: [String] = []
     var isRead = false
   }
@@ -83,8 +94,8 @@ struct Model {
   }
 
   static let types = [
-    "friend-request", "friend-accepted", "event-invited", "event-updated", "event-cancelled", "invitation-answered",
-    "waitlist-promoted", "event-reminder",
+    "friend-request", "friend-accepted", "event-invited", "event-updated", "event-cancelled", "invitation-withdrawn",
+    "invitation-answered", "waitlist-promoted", "event-reminder",
   ]
 
   private(set) var people: [Person] = []
@@ -94,7 +105,7 @@ struct Model {
   private(set) var events: [Event] = []
   private(set) var invitations: [Invitation] = []
   private(set) var queue: [Notice] = []
-  /// Everybody's, the oldest first.
+  /// Everybody's, the oldest first. It follows the queue when that is delivered.
   private(set) var inbox: [Notice] = []
   private(set) var mutings: [Muting] = []
   private var clock = 0
@@ -158,7 +169,7 @@ struct Model {
     friendships.removeAll { $0.isOf(person) }
     blocks.removeAll { $0.by == person || $0.of == person }
     endRequests { $0.sender == person || $0.receiver == person }
-    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event) }
+    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: person) }
   }
 
   private mutating func endRequests(_ isMeant: (Request) -> Bool) {
@@ -179,13 +190,13 @@ struct Model {
       if request.sender == sender && request.receiver == receiver { return [200] }
       if request.sender == receiver && request.receiver == sender {
         befriend(index)
-        tell(Notice(type: "friend-accepted", recipient: sender, user: receiver), by: receiver)
-        tell(Notice(type: "friend-accepted", recipient: receiver, user: sender), by: sender)
+        tell(notice("friend-accepted", to: sender, about: receiver), by: receiver)
+        tell(notice("friend-accepted", to: receiver, about: sender), by: sender)
         return [200]
       }
     }
     requests.append(Request(id: id, sender: sender, receiver: receiver))
-    tell(Notice(type: "friend-request", recipient: receiver, user: sender, others: ["requestId=\(id)"]), by: sender)
+    tell(notice("friend-request", to: receiver, about: sender, others: ["requestId=\(id)"]), by: sender)
     return [201]
   }
 
@@ -195,7 +206,7 @@ struct Model {
     }
     befriend(request)
     let sender = requests[request].sender
-    tell(Notice(type: "friend-accepted", recipient: sender, user: person), by: person)
+    tell(notice("friend-accepted", to: sender, about: person), by: person)
     return [200]
   }
 
@@ -212,9 +223,10 @@ struct Model {
       return answer
     }
     requests[request].status = "cancelled"
-    // Nobody is told of what is no more.
+    // What is no more is not told, and whoever was told no longer sees it.
     let told = "requestId=\(requests[request].id)"
     queue.removeAll { $0.others == [told] }
+    inbox.removeAll { $0.others == [told] }
     return Self.done
   }
 
@@ -258,8 +270,8 @@ struct Model {
       }
     }
     for event in events.indices where !events[event].isArchived {
-      if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event) }
-      if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event) }
+      if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event, by: person) }
+      if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event, by: person) }
     }
     return Self.done
   }
@@ -287,19 +299,16 @@ struct Model {
     if let version, version != events[event].version { return [412] }
     if let end = new.end, end <= new.start { return [422] }
     let old = events[event].plan
-    var changes: [String] = []
-    if new.title != old.title { changes.append("title") }
-    if new.note != old.note { changes.append("note") }
-    if new.start != old.start { changes.append("startTime") }
-    if new.end != old.end { changes.append("endTime") }
-    if new.location != old.location { changes.append("location") }
-    if new.capacity != old.capacity { changes.append("capacity") }
+    let (before, after) = (old.words, new.words)
+    let changes = after.indices.filter { after[$0].value != before[$0].value }.map { index in
+      "\(after[index].field) from \(before[index].value ?? "-") to \(after[index].value ?? "-")"
+    }
     if changes.isEmpty { return [200] }
     clock += 1
     events[event].plan = new
     events[event].version += 1
-    tellGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: " ")])
-    promote(to: event)
+    tellGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: ", ")])
+    promote(to: event, by: person)
     return [200]
   }
 
@@ -334,11 +343,9 @@ struct Model {
     }
     guard let status else { return Self.doneOrMissing }
     clock += 1
-    remove(guest, from: event)
+    remove(guest, from: event, by: person)
     // Whoever has declined is not concerned any more.
-    if status != "declined" {
-      tell(Notice(type: "event-cancelled", recipient: guest, event: event), by: person)
-    }
+    if status != "declined" { tell(notice("invitation-withdrawn", to: guest, of: event), by: person) }
     return Self.done
   }
 
@@ -354,10 +361,8 @@ struct Model {
     invitations[index].status = new
     invitations[index].answered = clock
     let host = events[event].host
-    tell(
-      Notice(type: "invitation-answered", recipient: host, event: event, user: person, others: ["status=\(new)"]),
-      by: person)
-    promote(to: event)
+    tell(notice("invitation-answered", to: host, of: event, about: person, others: ["status=\(new)"]), by: person)
+    promote(to: event, by: person)
     return [200]
   }
 
@@ -372,13 +377,13 @@ struct Model {
     let host = events[event].host
     for guest in guests where invitation(of: guest, to: event) == nil {
       invitations.append(Invitation(event: event, guest: guest))
-      tell(Notice(type: "event-invited", recipient: guest, event: event, user: host), by: host)
+      tell(notice("event-invited", to: guest, of: event, about: host), by: host)
     }
   }
 
-  private mutating func remove(_ guest: Int, from event: Int) {
+  private mutating func remove(_ guest: Int, from event: Int, by actor: Int) {
     invitations.removeAll { $0.event == event && $0.guest == guest }
-    promote(to: event)
+    promote(to: event, by: actor)
   }
 
   /// How many more may go; nil without a limit.
@@ -386,18 +391,28 @@ struct Model {
     events[event].plan.capacity.map { $0 - invitations.filter { $0.event == event && $0.status == "going" }.count }
   }
 
-  private mutating func promote(to event: Int) {
+  /// - Parameter actor: whose doing it is.
+  private mutating func promote(to event: Int, by actor: Int) {
     if events[event].isClosed || events[event].plan.isOver { return }
+    var promoted: [Int] = []
     while places(of: event).map({ $0 > 0 }) ?? true {
       var first: Int?
       for index in invitations.indices where invitations[index].event == event {
         guard invitations[index].status == "waitlisted" else { continue }
         if first.map({ invitations[index].answered < invitations[$0].answered }) ?? true { first = index }
       }
-      guard let first else { return }
+      guard let first else { break }
       invitations[first].status = "going"
       invitations[first].answered = clock
-      file(Notice(type: "waitlist-promoted", recipient: invitations[first].guest, event: event))
+      promoted.append(invitations[first].guest)
+    }
+    // Who comes first is told of first, whatever the order of asking was.
+    for guest in promoted.sorted(by: { people[$0].id < people[$1].id }) {
+      var own = notice("waitlist-promoted", to: guest, of: event, about: guest)
+      own.actor = nil
+      queue.append(own)
+      let host = events[event].host
+      if host != actor { tell(notice("waitlist-promoted", to: host, of: event, about: guest), by: guest) }
     }
   }
 
@@ -405,20 +420,21 @@ struct Model {
 
   private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = []) {
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {
-      tell(
-        Notice(type: type, recipient: invitation.guest, event: event, others: others),
-        by: events[event].host)
+      tell(notice(type, to: invitation.guest, of: event, others: others), by: events[event].host)
     }
+  }
+
+  private func notice(
+    _ type: String, to recipient: Int, of event: Int? = nil, about user: Int? = nil, others: [String] = []
+  ) -> Notice {
+    Notice(
+      type: type, recipient: recipient, event: event, user: user, title: event.map { events[$0].plan.title },
+      actor: user.map { people[$0].displayName }, others: others)
   }
 
   /// A pair with a block between them never hears of each other.
   private mutating func tell(_ notice: Notice, by actor: Int) {
-    if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { file(notice) }
-  }
-
-  private mutating func file(_ notice: Notice) {
-    queue.append(notice)
-    inbox.append(notice)
+    if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { queue.append(notice) }
   }
 
   /// The places in the inbox of what somebody sees there, the newest first.
@@ -445,7 +461,17 @@ struct Model {
     }
   }
 
+  /// All that waits reaches the inboxes. A guest's answer takes the place of an earlier one that is unread.
   mutating func deliver() {
+    for notice in queue where !people[notice.recipient].isGone {
+      if notice.type == "invitation-answered" {
+        inbox.removeAll {
+          $0.type == notice.type && $0.recipient == notice.recipient && $0.event == notice.event
+            && $0.user == notice.user && !$0.isRead
+        }
+      }
+      inbox.append(notice)
+    }
     queue = []
   }
 }

@@ -75,6 +75,8 @@ extension Model {
     var members = notice.others
     if let event = notice.event { members.append("eventId=\(events[event].id)") }
     if let user = notice.user { members.append("userId=\(people[user].id)") }
+    if let title = notice.title { members.append("title=\(title)") }
+    if let actor = notice.actor { members.append("actor=\(actor)") }
     return members
   }
 
@@ -118,8 +120,10 @@ enum Listing: Sendable {
     guard case .object(let members) = notification else { return [] }
     let rest = members.filter { !["type", "message", "id", "createdAt", "readAt"].contains($0.key) }
     return rest.map { name, value in
-      let words = value.string.map { [$0] } ?? value.array.compactMap(\.string).sorted()
-      return "\(name)=\(words.joined(separator: " "))"
+      let changes = value.array.map { change in
+        "\(change["field"].word ?? "-") from \(change["old"].valueWord) to \(change["new"].valueWord)"
+      }
+      return "\(name)=\(value.word ?? changes.sorted().joined(separator: ", "))"
     }
   }
 
@@ -167,4 +171,7 @@ enum Listing: Sendable {
 extension JSON {
   /// A string or a number, as text.
   fileprivate var word: String? { string ?? int.map { String($0) } }
+
+  /// The value of an event's field; a location is its name.
+  fileprivate var valueWord: String { word ?? self["name"].word ?? "-" }
 }

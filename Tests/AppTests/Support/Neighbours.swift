@@ -84,13 +84,16 @@ extension Phone {
 }
 
 extension TestApp {
-  /// What `action` makes stale, by username; who is not in it has nothing stale.
+  /// What `action` makes stale, by username, once a worker has fanned out what it queues. Who is not in it has nothing
+  /// stale.
   func stale(
     among phones: [Phone], after action: () async throws -> Void
   ) async throws -> [String: Set<App.Collection>] {
+    try await fanOut()
     var before: [(Phone, [App.Collection: String])] = []
     for phone in phones { before.append((phone, try await phone.refreshLists())) }
     try await action()
+    try await fanOut()
     var stale: [String: Set<App.Collection>] = [:]
     for (phone, stamps) in before {
       let collections = try await phone.stale(stamps)
@@ -121,8 +124,8 @@ extension TestApp {
     #expect(unfair == 0, "free places", sourceLocation: sourceLocation)
   }
 
-  /// Counts are right and nobody goes beyond the capacity, where it was never lowered; and queue and inboxes are for
-  /// nobody, and name nobody, who is gone.
+  /// Counts are right, and no event has more guests than places where the capacity was never lowered. The queue names no
+  /// user who is gone. Once it is fanned out, no inbox and no delivery is for such a user, or names one.
   func expectConsistency(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await expectCounts(sourceLocation: sourceLocation)
     let crowded: Int? = try await value("SELECT count(*) FROM events WHERE going_count > capacity")
@@ -130,17 +133,22 @@ extension TestApp {
     let orphans: Int? = try await value(
       """
       SELECT count(*) FROM notification_queue AS q
-      WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = q.recipient_id)
-        OR payload ? 'userId' AND NOT EXISTS (SELECT 1 FROM users WHERE id = (payload->>'userId')::uuid)
+      WHERE person_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = q.person_id)
+        OR EXISTS (SELECT 1 FROM unnest(q.recipient_ids) AS recipient (id) JOIN users ON users.id = recipient.id)
+          AND payload ? 'userId' AND NOT EXISTS (SELECT 1 FROM users WHERE id = (payload->>'userId')::uuid)
       """)
     #expect(orphans == 0, "queue", sourceLocation: sourceLocation)
-    let unowned: Int? = try await value(
-      """
-      SELECT count(*) FROM notifications AS n
-      WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = n.recipient_id)
-        OR n.actor_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = n.actor_id)
-      """)
-    #expect(unowned == 0, "inboxes", sourceLocation: sourceLocation)
+    try await fanOut()
+    for table in ["notifications", "deliveries"] {
+      let unowned: Int? = try await value(
+        """
+        SELECT count(*) FROM \(unescaped: table) AS n
+        WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = n.recipient_id)
+          OR n.person_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM users WHERE id = n.person_id)
+          OR payload ? 'userId' AND NOT EXISTS (SELECT 1 FROM users WHERE id = (payload->>'userId')::uuid)
+        """)
+      #expect(unowned == 0, "\(table)", sourceLocation: sourceLocation)
+    }
     let hosted: Int? = try await value(
       """
       SELECT count(*) FROM events

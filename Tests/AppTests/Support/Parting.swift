@@ -49,7 +49,7 @@ extension TestApp {
   }
 
   /// Between two people one of whom has blocked the other there is no friendship, no pending request, no invitation to
-  /// a coming event, and nothing in the queue.
+  /// a coming event, and nothing waits in the queue or for a device.
   func expectNothingCrossesABlock(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let rows = try await database.rows(
       """
@@ -65,9 +65,14 @@ extension TestApp {
       WHERE e.status = 'scheduled' AND e.archived_at IS NULL
       UNION ALL
       SELECT q.type FROM notification_queue AS q
-      JOIN hidden AS h ON h.user_id = q.recipient_id
+      JOIN hidden AS h ON h.user_id = ANY(q.recipient_ids)
       LEFT JOIN events AS e ON e.id = q.subject_id
       WHERE q.payload->>'userId' = h.hidden_id::text OR e.creator_id = h.hidden_id
+      UNION ALL
+      SELECT d.type FROM deliveries AS d
+      JOIN hidden AS h ON h.user_id = d.recipient_id
+      LEFT JOIN events AS e ON e.id = d.subject_id
+      WHERE d.payload->>'userId' = h.hidden_id::text OR e.creator_id = h.hidden_id
       """)
     let crossing = try rows.map { try $0[0] as String }
     #expect(crossing == [], sourceLocation: sourceLocation)

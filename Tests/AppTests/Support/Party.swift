@@ -40,8 +40,7 @@ struct Party: Sendable {
     try await cleo.answer("going", to: bens)
     try await app.database.execute("UPDATE events SET archived_at = now() WHERE id = \(Event.ID(past))")
     try await app.database.execute("UPDATE events SET status = 'cancelled' WHERE id = \(Event.ID(cancelled))")
-    let people = [ana.userID, ben.userID, cleo.userID]
-    try await app.database.execute("DELETE FROM notification_queue WHERE recipient_id = ANY(\(people))")
+    try await app.fanOut(for: ana, ben, cleo)
     return Party(
       ana: ana, ben: ben, cleo: cleo, anas: anas, bens: bens, cleos: cleos, past: past, cancelled: cancelled,
       another: answered)

@@ -175,10 +175,12 @@ final class Phone: Sendable {
     return Set(stamps.keys.filter { answer.json[$0.rawValue]["invalidate"].bool != false })
   }
 
-  /// Which collections `action` makes stale for this phone.
+  /// Which collections `action` makes stale for this phone, once a worker has fanned out what it queues.
   func stale(after action: () async throws -> Void) async throws -> Set<Collection> {
+    try await app.fanOut()
     let stamps = try await refreshLists()
     try await action()
+    try await app.fanOut()
     return try await stale(stamps)
   }
 }

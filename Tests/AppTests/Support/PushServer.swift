@@ -196,17 +196,21 @@ private final class Exchange: ChannelInboundHandler {
 extension Push {
   /// One that some event has changed.
   static func ofEdit(
-    _ title: String = "Picnic", changes: [(field: String, word: String)] = [("startTime", "time"), ("note", "note")],
+    _ title: String = "Picnic",
+    changes: [Notice.FieldChange] = [
+      Notice.FieldChange(field: "startTime", old: "2030-05-01T18:00:00Z", new: "2030-05-01T19:00:00Z"),
+      Notice.FieldChange(field: "note", old: "Old", new: "New"),
+    ],
     createdAt: Timestamp = .now()
   ) -> Push {
-    let event = Event.ID.new()
-    return Push(.eventUpdated(event, title, changes: changes), createdAt: createdAt)
+    Push(.eventUpdated(.new(), title, changes, by: .new()), createdAt: createdAt)
   }
 
   init(_ notice: Notice, createdAt: Timestamp = .now()) {
     self.init(
-      id: UUID().uuidString.lowercased(), type: notice.type, subject: notice.subject.uuidString.lowercased(),
-      recipient: User.ID.new().description, payload: notice.payload.text, createdAt: createdAt)
+      id: UUID().uuidString.lowercased(), type: notice.kind.rawValue, subject: notice.subject.uuidString.lowercased(),
+      recipient: User.ID.new().description, payload: Notice.rendered(notice.payload, at: createdAt).text,
+      createdAt: createdAt)
   }
 }
 

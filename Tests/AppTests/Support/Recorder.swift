@@ -87,51 +87,49 @@ extension TestApp {
       """)
   }
 
-  /// Puts rows into the queue: for each reader one of each round, in order, about a subject of the reader's own.
+  /// Puts deliveries to all of the readers' devices into the queue: for each reader one notification of each round, in
+  /// order, about a subject of the reader's own.
   func enqueue(rounds: Range<Int>, to readers: Int) async throws {
     for round in rounds {
       try await database.execute(
         """
-        INSERT INTO notification_queue (type, recipient_id, subject_id, payload)
-        SELECT 'test', md5('r' || n)::uuid, md5('s' || n)::uuid, jsonb_build_object('round', \(round), 'n', n)
-        FROM generate_series(1, \(readers)) AS n
+        WITH notices AS MATERIALIZED (SELECT n, uuid_v7() AS id FROM generate_series(1, \(readers)) AS n)
+        INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
+        SELECT notices.id, d.user_id, d.id, 'test', md5('s' || n)::uuid,
+          jsonb_build_object('round', \(round), 'n', n, 'message', 'Hello'), now()
+        FROM notices
+        JOIN devices AS d ON d.user_id = md5('r' || n)::uuid
+        ORDER BY n, d.token
         """)
     }
   }
 
+  /// The same for one reader, about a subject of its own each.
+  func enqueue(subjects: Int, to reader: Int, round: Int = 0) async throws {
+    try await database.execute(
+      """
+      INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
+      SELECT uuid_v7(), d.user_id, d.id, 'test', uuid_v7(),
+        jsonb_build_object('round', \(round), 'n', \(reader), 'message', 'Hello'), now()
+      FROM generate_series(1, \(subjects))
+      JOIN devices AS d ON d.user_id = md5('r' || \(reader))::uuid
+      """)
+  }
+
   /// Lets what waits for a later attempt be due now.
   func hurry() async throws {
-    try await database.execute("UPDATE notification_queue SET due_at = now() WHERE due_at > now()")
+    try await database.execute("UPDATE deliveries SET due_at = now() WHERE due_at > now() AND died_at IS NULL")
   }
 
   func countQueue() async throws -> Int {
-    try await value("SELECT count(*) FROM notification_queue") ?? 0
+    try await value("SELECT count(*) FROM deliveries WHERE died_at IS NULL") ?? 0
   }
 
   func countDead() async throws -> Int {
-    try await value("SELECT count(*) FROM dead_letters") ?? 0
+    try await value("SELECT count(*) FROM deliveries WHERE died_at IS NOT NULL") ?? 0
   }
 
-  /// Counts the statements that change rows of the queue from now on, of which a worker at rest makes renewals only.
-  func countRenewals() async throws {
-    try await database.execute("CREATE SEQUENCE renewals")
-    try await database.execute(
-      """
-      CREATE FUNCTION count_renewal() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN
-        PERFORM nextval('renewals');
-        RETURN NULL;
-      END
-      $$
-      """)
-    try await database.execute(
-      """
-      CREATE TRIGGER renewals AFTER UPDATE ON notification_queue
-      FOR EACH STATEMENT EXECUTE FUNCTION count_renewal()
-      """)
-  }
-
-  func renewals() async throws -> Int {
-    try await value("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM renewals") ?? 0
+  func forgetDeliveries() async throws {
+    try await database.execute("DELETE FROM deliveries")
   }
 }

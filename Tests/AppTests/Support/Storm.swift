@@ -91,8 +91,7 @@ final class Storm: Sendable {
     return Reader(phone: phone, secrets: secrets)
   }
 
-  /// A row for each claim of what another claim held and had not given back, and for each attempt that a worker calls
-  /// failed.
+  /// A row for each lease that ran out, and for each attempt that failed.
   private static let logbook: [SQL] = [
     "CREATE TABLE takeovers (notification_id uuid NOT NULL)",
     "CREATE TABLE failures (notification_id uuid NOT NULL, device_id uuid NOT NULL)",
@@ -113,14 +112,14 @@ final class Storm: Sendable {
     $$
     """,
     """
-    CREATE TRIGGER takeovers AFTER UPDATE ON notification_queue
-    FOR EACH ROW WHEN (OLD.lease IS NOT NULL AND NEW.lease IS NOT NULL AND OLD.lease <> NEW.lease)
+    CREATE TRIGGER takeovers AFTER UPDATE ON deliveries
+    FOR EACH ROW WHEN (
+      OLD.lease IS NOT NULL AND (NEW.lease IS NOT NULL AND OLD.lease <> NEW.lease OR NEW.deaths > OLD.deaths))
     EXECUTE FUNCTION note_takeover()
     """,
     """
-    CREATE TRIGGER failures AFTER INSERT OR UPDATE ON notification_queue
-    FOR EACH ROW WHEN (NEW.last_error IS NOT NULL AND NEW.device_id IS NOT NULL AND NEW.lease IS NULL)
-    EXECUTE FUNCTION note_failure()
+    CREATE TRIGGER failures AFTER UPDATE ON deliveries
+    FOR EACH ROW WHEN (NEW.attempts > OLD.attempts) EXECUTE FUNCTION note_failure()
     """,
   ]
 
@@ -244,10 +243,11 @@ final class Storm: Sendable {
   /// Waits until everything is delivered.
   func calm(within limit: Duration) async throws {
     try await eventually(within: limit) {
-      let left: Int? = try await app.value("SELECT count(*) FROM notification_queue")
+      let left: Int? = try await app.value(
+        "SELECT (SELECT count(*) FROM notification_queue) + (SELECT count(*) FROM deliveries WHERE died_at IS NULL)")
       return left == 0
     }
-    #expect(try await app.value("SELECT count(*) FROM dead_letters") == 0)
+    #expect(try await app.countDead() == 0)
   }
 }
 

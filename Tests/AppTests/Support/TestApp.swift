@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -14,6 +15,7 @@ struct TestApp: Sendable {
   let url: String
   let databaseURL: String
   let dependencies: Dependencies
+  let filed = Filed()
 
   var database: Database { dependencies.database }
 
@@ -225,20 +227,83 @@ struct TestApp: Sendable {
     }
   }
 
-  /// Empties the queue and returns what was in it, oldest first, but for mails: see ``takeMails()``.
-  @discardableResult
-  func takeNotifications() async throws -> [Queued] {
-    let rows = try await database.execute(
+  /// Returns what waits in the queue, one for each recipient, oldest first.
+  func queuedNotices() async throws -> [Queued] {
+    let rows = try await database.rows(
       """
-      WITH taken AS (DELETE FROM notification_queue RETURNING id, type, recipient_id, payload)
-      SELECT type, recipient_id, payload FROM taken WHERE type NOT LIKE 'mail-%' ORDER BY id
+      SELECT q.type, recipient.id AS recipient_id, q.payload
+      FROM notification_queue AS q
+      CROSS JOIN LATERAL unnest(q.recipient_ids) AS recipient (id)
+      ORDER BY q.id, recipient.id
       """)
     return try rows.map { row in
       let recipient: User.ID = try row["recipient_id"]
+      let payload = Notice.rendered(try row["payload"], at: .now())
       return Queued(
-        type: try row["type"], recipient: recipient.description,
-        payload: try JSON(parsing: (try row["payload"] as JSONDocument).text.utf8))
+        type: try row["type"], recipient: recipient.description, payload: try JSON(parsing: payload.text.utf8))
     }
+  }
+
+  /// What ``fanOut()`` has filed since ``takeNotifications()`` was last called.
+  final class Filed: Sendable {
+    private let notices = Mutex<[Queued]>([])
+
+    func add(_ more: [Queued]) {
+      notices.withLock { $0 += more }
+    }
+
+    func take() -> [Queued] {
+      notices.withLock { notices in
+        defer { notices = [] }
+        return notices
+      }
+    }
+  }
+
+  /// Empties the queue and returns what was in it since the last time: the notices reach the inboxes, and no device.
+  @discardableResult
+  func takeNotifications() async throws -> [Queued] {
+    try await fanOut()
+    try await database.execute("DELETE FROM deliveries")
+    return filed.take()
+  }
+
+  /// Files all that is queued in the inboxes, with the worker's own step. ``takeNotifications()`` still returns it.
+  func fanOut() async throws {
+    filed.add(try await queuedNotices())
+    while try await FanOut.step(in: database) { database.notify(NotificationQueue.channel) }
+    #expect(try await value("SELECT count(*) FROM notification_queue") == 0)
+  }
+
+  /// The same where others fan out at the same time: until nothing is queued for these people.
+  func fanOut(for people: Phone...) async throws {
+    let ids = people.map(\.userID)
+    try await eventually {
+      while try await FanOut.step(in: database) {}
+      return try await value("SELECT count(*) FROM notification_queue WHERE recipient_ids && \(ids)") == 0
+    }
+  }
+
+  /// Runs `body` while a worker fans out. ``takeNotifications()`` does not return what it files.
+  func withFanOut<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    let worker = Task {
+      while !Task.isCancelled {
+        do {
+          if try await FanOut.step(in: database) {
+            database.notify(NotificationQueue.channel)
+            continue
+          }
+        } catch {
+          // Trouble is part of some tests. The next step tries again.
+        }
+        try? await Task.sleep(for: .milliseconds(5))
+      }
+    }
+    let result: Result<Value, any Error>
+    do { result = .success(try await body()) } catch { result = .failure(error) }
+    worker.cancel()
+    await worker.value
+    return try result.get()
   }
 
   struct Mailed {
@@ -254,8 +319,8 @@ struct TestApp: Sendable {
   func takeMails() async throws -> [Mailed] {
     let rows = try await database.execute(
       """
-      WITH taken AS (DELETE FROM notification_queue WHERE type LIKE 'mail-%' RETURNING id, type, payload)
-      SELECT type, payload->>'to' AS email, (payload->>'mailTokenId')::uuid AS token, payload->>'kid' AS kid,
+      WITH taken AS (DELETE FROM mails RETURNING id, type, mail_token_id, payload)
+      SELECT type, payload->>'to' AS email, mail_token_id AS token, payload->>'kid' AS kid,
         payload->>'purpose' AS purpose
       FROM taken
       ORDER BY id

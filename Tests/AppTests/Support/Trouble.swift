@@ -35,7 +35,7 @@ enum Trouble {
   ///   - slow: how many statements of a hundred.
   ///   - failing: the same.
   static func begin(slow: Int, failing: Int, in app: TestApp) async throws {
-    let tables = ["users", "friendships", "friend_requests", "blocks", "events", "invitations", "collection_stamps"]
+    let tables = ["users", "friendships", "friend_requests", "blocks", "events", "invitations", "user_stamps"]
     let triggers = tables.map {
       """
       CREATE TRIGGER trouble AFTER INSERT OR UPDATE OR DELETE ON \($0)
@@ -64,8 +64,10 @@ enum Trouble {
     }
   }
 
+  /// Ends it. What died of it is to be fanned out again, as an operator would have it.
   static func end(in app: TestApp) async throws {
     try await app.database.execute("UPDATE trouble SET slow = 0, failing = 0")
+    try await app.database.execute("UPDATE notification_queue SET failures = 0, died_at = NULL WHERE failures > 0")
   }
 
   /// A way to break the promise.
@@ -77,15 +79,16 @@ enum Trouble {
     /// Phones get the stamp from a later answer than the items.
     case itemsBeforeTheirStamp
 
-    /// What a row of stamps becomes.
+    /// What becomes of a user's stamps, but for that of the inbox.
     fileprivate var stamping: String? {
       switch self {
-      case .stampsOfTheBeginning: "NEW.stamp := now();"
+      case .stampsOfTheBeginning:
+        App.Collection.allCases.filter { $0 != .notifications }.map(\.column).map {
+          "IF NEW.\($0) <> OLD.\($0) THEN NEW.\($0) := now(); END IF;"
+        }.joined(separator: "\n")
       case .forgottenTouch:
         """
-        IF NEW.collection = 'friends' AND EXISTS (SELECT 1 FROM users WHERE xmin = pg_current_xact_id()::xid) THEN
-          RETURN NULL;
-        END IF;
+        IF EXISTS (SELECT 1 FROM users WHERE xmin = pg_current_xact_id()::xid) THEN NEW.friends := OLD.friends; END IF;
         """
       case .itemsBeforeTheirStamp: nil
       }
@@ -103,8 +106,8 @@ enum Trouble {
           RETURN NEW;
         END
         $$;
-        CREATE TRIGGER broken BEFORE UPDATE ON collection_stamps
-        FOR EACH ROW WHEN (NEW.collection <> 'notifications') EXECUTE FUNCTION break_promise();
+        CREATE TRIGGER broken BEFORE UPDATE ON user_stamps
+        FOR EACH ROW EXECUTE FUNCTION break_promise();
         """)
     }
   }
@@ -128,7 +131,7 @@ final class Pause: Sendable {
           RETURN NULL;
         END
         $$;
-        CREATE OR REPLACE TRIGGER pause AFTER UPDATE ON collection_stamps
+        CREATE OR REPLACE TRIGGER pause AFTER UPDATE ON user_stamps
         FOR EACH STATEMENT EXECUTE FUNCTION pause();
         """)
     }

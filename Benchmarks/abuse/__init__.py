@@ -1,0 +1,1 @@
+"""The cases of `Benchmarks/abuse.py`, and what they share."""

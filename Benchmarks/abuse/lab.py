@@ -1,0 +1,240 @@
+"""What a case works with: a database of its own, services and workers on it, users, and a receiver of webhooks."""
+import base64
+import collections
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import re
+import socket
+import subprocess
+import threading
+import time
+
+from .machine import Program, Psql, wait_until
+
+Outcome = collections.namedtuple("Outcome", "measured limit ok")
+Answer = collections.namedtuple("Answer", "status body headers seconds")
+User = collections.namedtuple("User", "id name token refresh")
+
+REFRESH_KEY = bytes(range(64, 96))
+PASSWORD = "correct horse battery"
+
+
+def free_port(address="127.0.0.1"):
+    with socket.socket() as free:
+        free.bind((address, 0))
+        return free.getsockname()[1]
+
+
+def at_once(*functions):
+    """Calls all at once, each on a thread of its own: what they return."""
+    results = [None] * len(functions)
+
+    def call(place):
+        results[place] = functions[place]()
+
+    threads = [threading.Thread(target=call, args=(place,), daemon=True) for place in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+class Client:
+    """Keeps one connection to a service."""
+
+    def __init__(self, service, source="127.0.0.1", timeout=30):
+        self.connection = http.client.HTTPConnection(
+            "127.0.0.1", service.port, timeout=timeout, source_address=(source, 0))
+
+    def call(self, method, path, body=None, token=None, headers=None):
+        """Status 0 if there is no response."""
+        headers = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        start = time.monotonic()
+        try:
+            self.connection.request(method, path, body, headers)
+            response = self.connection.getresponse()
+            data = response.read()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            return Answer(0, None, {}, time.monotonic() - start)
+        isJSON = "json" in (response.getheader("Content-Type") or "")
+        return Answer(
+            response.status, json.loads(data) if isJSON and data else None, response.headers, time.monotonic() - start)
+
+    def close(self):
+        self.connection.close()
+
+
+class Service(Program):
+    """`muster serve`."""
+
+    def __init__(self, lab, before=None, **environment):
+        self.port, self.metrics_port = free_port(), free_port()
+        environment.setdefault("MUSTER_METRICS_LISTEN", f"127.0.0.1:{self.metrics_port}")
+        super().__init__(
+            lab.muster, ["serve", "--port", str(self.port)], lab.environment(**environment), lab.folder, before)
+
+    def wait_until_ready(self, seconds):
+        def is_ready():
+            if not self.is_running:
+                raise RuntimeError(f"muster serve ended: {self.output()[-300:]}")
+            return self.call("GET", "/health/ready", timeout=2).status == 200
+
+        if not wait_until(is_ready, seconds, 0.05):
+            raise RuntimeError(f"muster serve is not ready after {seconds} s")
+
+    def call(self, method, path, body=None, token=None, headers=None, timeout=30, source="127.0.0.1"):
+        """On a connection of its own. Paths that do not begin with a slash are the API's."""
+        client = Client(self, source, timeout)
+        try:
+            return client.call(method, path if path[0] == "/" else f"/api/v1/{path}", body, token, headers)
+        finally:
+            client.close()
+
+    def ask(self, user, method, path, body=None, expecting=(200, 201, 204)):
+        """The body of a response that must have one of these statuses."""
+        answer = self.call(method, path, body, user and user.token)
+        if answer.status not in expecting:
+            raise RuntimeError(f"{method} {path}: {answer.status} {answer.body}")
+        return answer.body
+
+    def register(self, name):
+        account = {"username": name, "email": f"{name}@example.com", "password": PASSWORD}
+        answer = self.ask(None, "POST", "auth/register", account)
+        return User(answer["user"]["id"], name, answer["accessToken"], answer["refreshToken"])
+
+    def validate(self, user):
+        return self.call("POST", f"cache/validate/{user.id}", {}, user.token, timeout=5)
+
+    def befriend(self, one, other):
+        # Requests that cross make friends at once.
+        self.ask(one, "POST", "friend-requests", {"receiverId": other.id})
+        self.ask(other, "POST", "friend-requests", {"receiverId": one.id})
+
+    def add_webhook(self, user, url):
+        return self.ask(user, "PUT", "devices", {"platform": "webhook", "token": url})["id"]
+
+    def metric(self, name):
+        """The sum over all labels."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=5)
+        try:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        finally:
+            connection.close()
+        return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
+
+
+class Receiver:
+    """Takes webhooks, and notes when. A path that begins with /tarpit is read and never answered."""
+
+    def __init__(self, address="127.0.0.1"):
+        receiver = self
+        self.received = []
+        self.trapped = []
+        self.stopping = threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.path.startswith("/tarpit"):
+                    receiver.trapped.append((time.monotonic(), self.path))
+                    receiver.stopping.wait(60)
+                    self.close_connection = True
+                    return
+                receiver.received.append((time.monotonic(), self.path, json.loads(body)))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://{address}:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def wait_for(self, path, seconds, count=1):
+        """When the last of so many came; None if they did not."""
+        def times():
+            return [when for when, at, _ in self.received if at == path][count - 1:count]
+
+        found = wait_until(times, seconds, 0.005)
+        return found[0] if found else None
+
+    def end(self):
+        self.stopping.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Lab:
+    """A case's own database, and all that it starts, which ends with it."""
+
+    def __init__(self, cluster, muster, database):
+        self.cluster, self.muster, self.folder = cluster, muster, cluster.folder
+        self.url = cluster.url(database)
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stack.close()
+
+    def environment(self, **variables):
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "DATABASE_URL", "PG"))
+        }
+        key = base64.b64encode(bytes(range(32))).decode()
+        own = {
+            "DATABASE_URL": self.url,
+            "MUSTER_ACCESS_TOKEN_KEYS": f"abuse:{key}",
+            "MUSTER_REFRESH_TOKEN_KEYS": f"abuse:{base64.b64encode(REFRESH_KEY).decode()}",
+            "MUSTER_PUBLIC_URL": "http://127.0.0.1",
+            "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+            # Both names: the limits are not what is measured, unless a case asks for them.
+            "MUSTER_RATE_LIMITS": "off",
+            "MUSTER_THROTTLING": "off",
+            "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
+            "MUSTER_METRICS_LISTEN": "off",
+            "SWIFT_BACKTRACE": "enable=no",
+        }
+        return inherited | own | {name: value for name, value in variables.items()}
+
+    def keep(self, thing):
+        self.stack.callback(thing.end)
+        return thing
+
+    def service(self, before=None, ready_within=30, **environment):
+        service = self.keep(Service(self, before, **environment))
+        service.wait_until_ready(ready_within)
+        return service
+
+    def worker(self, **environment):
+        return self.keep(Program(self.muster, ["worker"], self.environment(**environment), self.folder))
+
+    def run(self, *arguments, timeout=60):
+        """A command of `muster` that ends by itself: exit code and output."""
+        done = subprocess.run(
+            [self.muster, *arguments], env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def start(self, *arguments):
+        return self.keep(Program(self.muster, arguments, self.environment(), self.folder))
+
+    def psql(self):
+        return self.keep(Psql(self.url))
+
+    def receiver(self, address="127.0.0.1"):
+        return self.keep(Receiver(address))

@@ -1,0 +1,46 @@
+import Foundation
+import Postgres
+
+/// A mail that a change causes. It waits in `mails`; no text of a token is stored.
+enum Mail: Sendable {
+  /// Brings a token to the address that it was issued for; no mail if none was issued.
+  case token(MailToken.ID)
+  /// Tells the account's address that the password has changed.
+  case passwordChanged(User.ID)
+  /// Tells the address that was the account's that it no longer is.
+  case emailChanged(User.ID, from: String)
+  /// Tells the account's address that one more identity can sign in.
+  case identityLinked(User.ID)
+
+  /// What the types of mails begin with.
+  static let prefix = "mail-"
+
+  /// Queues it, with names and address as the change leaves them.
+  var enqueueing: SQL {
+    switch self {
+    case .token(let id):
+      """
+      INSERT INTO mails (type, user_id, mail_token_id, payload)
+      SELECT \(Self.prefix) || t.purpose, t.user_id, t.id,
+        jsonb_build_object(
+          'to', t.email, 'username', u.username, 'displayName', u.display_name, 'kid', t.kid, 'purpose', t.purpose)
+      FROM mail_tokens AS t
+      JOIN users AS u ON u.id = t.user_id
+      WHERE t.id = \(id)
+      """
+    case .passwordChanged(let user): Self.informing("password-changed", user, to: "u.email")
+    case .identityLinked(let user): Self.informing("identity-linked", user, to: "u.email")
+    case .emailChanged(let user, let old): Self.informing("email-changed", user, to: "\(old)")
+    }
+  }
+
+  private static func informing(_ type: String, _ user: User.ID, to address: SQL) -> SQL {
+    """
+    INSERT INTO mails (type, user_id, payload)
+    SELECT \(prefix + type), u.id,
+      jsonb_build_object('to', \(address), 'username', u.username, 'displayName', u.display_name)
+    FROM users AS u
+    WHERE u.id = \(user) AND \(address) IS NOT NULL
+    """
+  }
+}

@@ -1,0 +1,118 @@
+import Foundation
+import Postgres
+
+/// A mail on its way to the service that words and sends it.
+public struct OutgoingMail: Sendable {
+  /// The same at every attempt.
+  public let id: String
+  /// `verify-email`, `reset-password`, `password-changed`, `email-changed` or `identity-linked`.
+  public let type: String
+  public let to: String
+  public let username: String
+  public let displayName: String
+  /// What its reader has to show, and until when; nil in mails that only inform.
+  public let token: String?
+  public let expiresAt: Timestamp?
+  /// When the change was made that caused it.
+  public let createdAt: Timestamp
+}
+
+extension OutgoingMail {
+  static let queue = LeaseQueue(
+    table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload")
+
+  /// Seconds after which a mail that still fails is a dead letter: a week.
+  private static let patience = 7 * 86_400
+
+  static func source(_ mailer: any MailSender, keys: SigningKeys, in database: Database) -> Dispatcher.Source {
+    Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(250)) { rows in
+      let expiries = try await expiries(of: rows, in: database)
+      return Dictionary(
+        uniqueKeysWithValues: rows.compactMap { row in
+          expiries[row.id].map { (row.id, verdict(on: row, expiry: $0, mailer, keys)) }
+        })
+    }
+  }
+
+  /// When a mail's token expires.
+  private enum Expiry {
+    /// The mail has no token.
+    case none
+    case at(Timestamp)
+    /// The token was used, replaced or forgotten, or has expired: nobody needs the mail.
+    case over
+  }
+
+  /// - Returns: by row. Rows that are no longer held are missing.
+  private static func expiries(of rows: [LeasedRow], in database: Database) async throws -> [Int64: Expiry] {
+    let found = try await database.rows(
+      """
+      SELECT q.id, q.mail_token_id IS NULL, t.expires_at
+      FROM \(queue.held(rows.map(\.held)))
+      LEFT JOIN mail_tokens AS t
+        ON t.id = q.mail_token_id AND t.expires_at > clock_timestamp() AND isfinite(t.expires_at)
+      """)
+    return Dictionary(
+      uniqueKeysWithValues: try found.map { row in
+        let (id, hasNoToken, time): (Int64, Bool, Timestamp?) = (try row[0], try row[1], try row[2])
+        return (id, hasNoToken ? .none : time.map { .at($0) } ?? .over)
+      })
+  }
+
+  private static func verdict(
+    on row: LeasedRow, expiry: Expiry, _ mailer: any MailSender, _ keys: SigningKeys
+  ) -> Dispatcher.Verdict {
+    if case .over = expiry { return .withdrawn }
+    do {
+      let content = try Content(row)
+      return .send(Dispatcher.Send(channel: .mail) { try await mailer.send(content.mail(expiry, keys: keys)) })
+    } catch {
+      return .refused(DeliveryFailure(description: "the row is malformed: \(Swift.type(of: error))", remedy: .none))
+    }
+  }
+
+  /// What a row holds.
+  private struct Content {
+    let id: UUID
+    let type: String
+    let createdAt: Timestamp
+    let tokenID: MailToken.ID?
+    let payload: Payload
+
+    struct Payload: Decodable {
+      let to: String
+      let username: String
+      let displayName: String
+      let kid: String?
+      let purpose: MailToken.Purpose?
+    }
+
+    init(_ row: LeasedRow) throws {
+      guard let createdAt = row.createdAt else { throw DeliveryFailure(description: "the row's time is out of range") }
+      self.createdAt = createdAt
+      (id, type, tokenID) = (try row.fields[0], try row.fields[1], try row.fields[2])
+      let document: JSONDocument = try row.fields[3]
+      payload = try JSONDecoder().decode(Payload.self, from: Data(document.text.utf8))
+    }
+
+    /// The mail, with the text of its token.
+    func mail(_ expiry: Expiry, keys: SigningKeys) throws -> OutgoingMail {
+      var token: String?
+      var expiresAt: Timestamp?
+      if case .at(let time) = expiry, let tokenID {
+        guard let kid = payload.kid, let purpose = payload.purpose else {
+          throw DeliveryFailure(description: "the row does not say how its token is made", remedy: .none)
+        }
+        (token, expiresAt) = (MailToken.text(of: tokenID, for: purpose, kid: kid, keys: keys), time)
+        guard token != nil else {
+          throw DeliveryFailure(description: "MUSTER_REFRESH_TOKEN_KEYS lacks the key \(kid) of this mail's token")
+        }
+      }
+      return OutgoingMail(
+        id: id.uuidString.lowercased(),
+        type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
+        username: payload.username, displayName: payload.displayName, token: token, expiresAt: expiresAt,
+        createdAt: createdAt)
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Postgres
+
+/// Where mails are posted, and what signs them.
+public struct MailWebhook: Sendable {
+  public let url: String
+  public let secret: WebhookSecret
+}
+
+/// Posts mails to a webhook, signed after Standard Webhooks 1.0.
+public struct WebhookMailer: MailSender {
+  private let webhook: MailWebhook
+  private let client: HTTPClient
+
+  private static let deadline = TimeAmount.seconds(10)
+
+  public init(_ webhook: MailWebhook, client: HTTPClient) {
+    self.webhook = webhook
+    self.client = client
+  }
+
+  /// - Throws: unless the webhook answers with a 2xx in time.
+  public func send(_ mail: OutgoingMail) async throws {
+    var json = JSONWriter()
+    mail.write(to: &json)
+    var request = HTTPClientRequest(url: webhook.url)
+    request.method = .POST
+    request.headers = ["Content-Type": "application/json", "User-Agent": "muster"]
+    for (name, value) in webhook.secret.headers(id: mail.id, body: json.buffer) {
+      request.headers.add(name: name, value: value)
+    }
+    request.body = .bytes(json.buffer)
+    let status = try await client.execute(request, timeout: Self.deadline).status
+    guard (200..<300).contains(status.code) else {
+      throw DeliveryFailure(description: "the mail webhook answered \(status.code)")
+    }
+  }
+}
+
+extension OutgoingMail: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("type", "mail.\(type)")
+      $0.member("timestamp", createdAt)
+      $0.member("data") {
+        $0.object {
+          $0.member("to", to)
+          $0.member("username", username)
+          $0.member("displayName", displayName)
+          $0.member("token", token)
+          $0.member("expiresAt", expiresAt)
+        }
+      }
+    }
+  }
+}
+
+extension Dependencies {
+  /// Nil without `MUSTER_MAIL_WEBHOOK`.
+  public var webhookMailer: (any MailSender)? {
+    mailWebhook.map { WebhookMailer($0, client: httpClient) }
+  }
+}

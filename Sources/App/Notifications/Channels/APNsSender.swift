@@ -1,0 +1,140 @@
+import AsyncHTTPClient
+import Foundation
+import JWTKit
+import NIOCore
+import NIOHTTP1
+import Postgres
+
+/// Apple's push service, by HTTP/2 and with a provider token.
+struct APNsSender: PushSender {
+  struct Settings: Sendable {
+    let teamID: String
+    let keyID: String
+    let key: ES256PrivateKey
+    /// Of devices that name none.
+    let topic: String?
+    let url: String
+    let sandboxURL: String
+  }
+
+  /// Apple wants another token after 20 minutes at the earliest, and after an hour at the latest.
+  private static let tokenLifetime = Duration.seconds(40 * 60)
+  private static let tokenPause = Duration.seconds(20 * 60)
+  private static let tokenReasons: Set<String> = ["ExpiredProviderToken", "InvalidProviderToken"]
+
+  private let settings: Settings
+  private let client: HTTPClient
+  private let deadline: Duration
+  private let token: ProviderToken
+
+  init(
+    _ settings: Settings, client: HTTPClient, deadline: Duration = .seconds(10),
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+  ) {
+    self.settings = settings
+    self.client = client
+    self.deadline = deadline
+    token = ProviderToken(replacementPause: Self.tokenPause, now: now) {
+      ProviderToken.Made(text: try await settings.providerToken(), lifetime: Self.tokenLifetime)
+    }
+  }
+
+  func send(_ push: Push, to device: Device) async throws {
+    let request = try self.request(push, to: device)
+    let token = try await self.token.text()
+    var answer = try await ask(request, token)
+    if answer.status == 403, let reason = Self.reason(answer), Self.tokenReasons.contains(reason),
+      let another = try await self.token.text(insteadOf: token)
+    {
+      answer = try await ask(request, another)
+    }
+    if answer.status != 200 { throw Self.failure(answer) }
+  }
+
+  private func request(_ push: Push, to device: Device) throws -> HTTPClientRequest {
+    // It becomes a part of the path.
+    guard device.token.wholeMatch(of: /[0-9A-Fa-f]{2,400}/) != nil else {
+      throw DeliveryFailure(description: "the device's token is none of Apple's", remedy: .forgettingTheDevice)
+    }
+    guard let topic = device.topic ?? settings.topic else {
+      throw DeliveryFailure(description: "MUSTER_APNS_TOPIC is not set, and the device names no topic")
+    }
+    // It becomes a header.
+    guard topic.wholeMatch(of: /[A-Za-z0-9.\-]{1,255}/) != nil else {
+      throw DeliveryFailure(description: "the device's topic is no app's id", remedy: .none)
+    }
+    let base = device.environment == .sandbox ? settings.sandboxURL : settings.url
+    var request = HTTPClientRequest(url: "\(base)/3/device/\(device.token)")
+    request.method = .POST
+    request.headers = [
+      "content-type": "application/json", "apns-topic": topic, "apns-push-type": "alert", "apns-priority": "10",
+      "apns-id": push.id, "apns-expiration": "\(push.expiry.microseconds / 1_000_000)",
+    ]
+    if let collapseID = push.collapseID { request.headers.add(name: "apns-collapse-id", value: collapseID) }
+    request.body = .bytes(try Self.body(push).buffer)
+    return request
+  }
+
+  private static func body(_ push: Push) throws -> JSONWriter {
+    let (message, members) = try push.content()
+    return try Push.fitting(message, members) { message, members in
+      var json = JSONWriter()
+      json.object {
+        $0.member("aps") {
+          $0.object {
+            $0.member("alert") { $0.object { $0.member("body", message) } }
+            $0.member("sound", "default")
+            $0.member("thread-id", push.subject)
+          }
+        }
+        $0.member("notificationId", push.id)
+        for (name, value) in members { $0.member(name: name) { value.write(to: &$0) } }
+      }
+      return json
+    }
+  }
+
+  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingAnswer {
+    var request = request
+    request.headers.add(name: "authorization", value: "bearer \(token)")
+    return try await client.answer(to: request, within: deadline)
+  }
+
+  private static func reason(_ answer: OutgoingAnswer) -> String? {
+    guard case .object(let members) = answer.json else { return nil }
+    return OutgoingAnswer.word(members["reason"])
+  }
+
+  private static func failure(_ answer: OutgoingAnswer) -> DeliveryFailure {
+    let reason = Self.reason(answer)
+    let remedy: DeliveryFailure.Remedy =
+      switch (answer.status, reason) {
+      case (410, _), (400, "BadDeviceToken"?): .forgettingTheDevice
+      // Of all devices, where MUSTER_APNS_TOPIC is mistyped: who runs this can mend it.
+      case (400, "DeviceTokenNotForTopic"?): .later(answer.headers)
+      case (400, _), (404, _), (405, _), (413, _): .none
+      // A key that is refused may be mended by who runs this; all else is Apple's to mend.
+      default: .later(answer.headers)
+      }
+    return DeliveryFailure(
+      description: "APNs answered \(answer.status)" + (reason.map { " \($0)" } ?? ""), remedy: remedy)
+  }
+}
+
+extension APNsSender.Settings {
+  private struct Claims: JWTPayload {
+    let iss: IssuerClaim
+    let iat: IssuedAtClaim
+
+    func verify(using algorithm: some JWTAlgorithm) throws {}
+  }
+
+  /// A token that Apple takes from now on, for an hour.
+  fileprivate func providerToken() async throws -> String {
+    // Whole seconds, as Apple expects them.
+    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+    let kid = JWKIdentifier(string: keyID)
+    return try await JWTKeyCollection().add(ecdsa: key, kid: kid)
+      .sign(Claims(iss: IssuerClaim(value: teamID), iat: IssuedAtClaim(value: now)), kid: kid)
+  }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import Logging
+import NIOHTTP1
+import Postgres
+
+/// The ways to devices: each notification goes by that of the device's platform.
+public struct Channels: PushSender {
+  private let apns: APNsSender?
+  private let fcm: FCMSender?
+  private let webhooks: WebhookSender
+  private let log: LogSender
+
+  /// - Parameter printsPayloads: whether the log tells what devices of the platform `log` are told, which is for
+  ///   development alone.
+  public init(_ dependencies: Dependencies, printsPayloads: Bool = false) {
+    apns = dependencies.apns.map { APNsSender($0, client: dependencies.httpClient) }
+    fcm = dependencies.fcm.map { FCMSender($0, client: dependencies.httpClient) }
+    webhooks = WebhookSender(
+      keys: dependencies.refreshTokenKeys,
+      clients: WebhookClients(dependencies.outgoing, allowsPrivate: dependencies.allowsPrivateWebhooks))
+    log = LogSender(logger: dependencies.logger, printsPayloads: printsPayloads)
+  }
+
+  /// A sentence for each platform whose devices cannot be told anything as things are configured.
+  public var gaps: [String] {
+    var gaps: [String] = []
+    if apns == nil { gaps.append("\(Self.noAPNs): what is for iOS devices waits in the queue until it is given up") }
+    if fcm == nil { gaps.append("\(Self.noFCM): what is for Android devices waits in the queue until it is given up") }
+    return gaps
+  }
+
+  private static let noAPNs = "MUSTER_APNS_PRIVATE_KEY is not set"
+  private static let noFCM = "MUSTER_FCM_SERVICE_ACCOUNT is not set"
+
+  public func send(_ push: Push, to device: Device) async throws {
+    switch device.platform {
+    case .ios:
+      guard let apns else { throw DeliveryFailure(description: Self.noAPNs) }
+      try await apns.send(push, to: device)
+    case .android:
+      guard let fcm else { throw DeliveryFailure(description: Self.noFCM) }
+      try await fcm.send(push, to: device)
+    case .webhook:
+      try await webhooks.send(push, to: device)
+    case .log:
+      try await log.send(push, to: device)
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import AsyncHTTPClient
+import Crypto
+import Foundation
+import JWTKit
+import NIOCore
+import NIOHTTP1
+import Postgres
+
+/// Google's push service, Firebase Cloud Messaging v1, with the access tokens of a service account.
+struct FCMSender: PushSender {
+  struct Settings: Sendable {
+    let project: String
+    let email: String
+    let keyID: String
+    let key: JWTKit.Insecure.RSA.PrivateKey
+    /// Where access tokens are had.
+    let tokenURL: String
+    let url: String
+  }
+
+  private let settings: Settings
+  private let client: HTTPClient
+  private let deadline: Duration
+  private let token: ProviderToken
+
+  init(
+    _ settings: Settings, client: HTTPClient, deadline: Duration = .seconds(10),
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+  ) {
+    self.settings = settings
+    self.client = client
+    self.deadline = deadline
+    token = ProviderToken(replacementPause: .seconds(60), now: now) { try await settings.accessToken(client) }
+  }
+
+  func send(_ push: Push, to device: Device) async throws {
+    var request = HTTPClientRequest(url: "\(settings.url)/v1/projects/\(settings.project)/messages:send")
+    request.method = .POST
+    request.headers = ["content-type": "application/json"]
+    request.body = .bytes(try Self.body(push, to: device).buffer)
+    let token = try await self.token.text()
+    var answer = try await ask(request, token)
+    if answer.status == 401, let another = try await self.token.text(insteadOf: token) {
+      answer = try await ask(request, another)
+    }
+    if answer.status != 200 { throw Self.failure(answer) }
+  }
+
+  private static func body(_ push: Push, to device: Device) throws -> JSONWriter {
+    let (message, members) = try push.content()
+    let left = max(0, (push.expiry.microseconds - Timestamp.now().microseconds) / 1_000_000)
+    return try Push.fitting(message, members) { message, members in
+      var json = JSONWriter()
+      json.object {
+        $0.member("message") {
+          $0.object {
+            $0.member("token", device.token)
+            $0.member("notification") { $0.object { $0.member("body", message) } }
+            $0.member("data") {
+              $0.object {
+                $0.member("notificationId", push.id)
+                for (name, value) in members { $0.member(name: name) { $0.string(text(of: value)) } }
+              }
+            }
+            $0.member("android") {
+              $0.object {
+                $0.member("priority", "HIGH")
+                $0.member("ttl", "\(left)s")
+                if let collapseID = push.collapseID {
+                  $0.member("collapse_key", collapseID)
+                  // The key counts until the phone has it; the tag replaces what it shows.
+                  $0.member("notification") { $0.object { $0.member("tag", collapseID) } }
+                }
+              }
+            }
+          }
+        }
+      }
+      return json
+    }
+  }
+
+  /// Google takes nothing but strings: lists and objects are sent as JSON.
+  private static func text(of value: JSON) -> String {
+    switch value {
+    case .null: return ""
+    case .bool(let value): return value ? "true" : "false"
+    case .number(let text), .string(let text): return text
+    case .array, .object:
+      var json = JSONWriter()
+      value.write(to: &json)
+      return json.text
+    }
+  }
+
+  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingAnswer {
+    var request = request
+    request.headers.add(name: "authorization", value: "Bearer \(token)")
+    return try await client.answer(to: request, within: deadline)
+  }
+
+  private static func failure(_ answer: OutgoingAnswer) -> DeliveryFailure {
+    var code: String?
+    var isAboutToken = false
+    if case .object(let document) = answer.json, case .object(let error) = document["error"] {
+      code = OutgoingAnswer.word(error["status"])
+      // Of this the only sign is a sentence, or else a violation of the field.
+      if case .string(let sentence) = error["message"] {
+        isAboutToken = sentence.lowercased().contains("registration token")
+      }
+      if case .array(let details) = error["details"] {
+        for case .object(let detail) in details {
+          code = OutgoingAnswer.word(detail["errorCode"]) ?? code
+          guard case .array(let violations) = detail["fieldViolations"] else { continue }
+          for case .object(let violation) in violations where violation["field"] == .string("message.token") {
+            isAboutToken = true
+          }
+        }
+      }
+    }
+    let remedy: DeliveryFailure.Remedy =
+      switch (answer.status, code) {
+      case (404, "UNREGISTERED"?): .forgettingTheDevice
+      case (400, "INVALID_ARGUMENT"?) where isAboutToken: .forgettingTheDevice
+      // Without a permission, or for another project's devices: who runs this can mend it.
+      case (401, _), (403, _), (429, _), (500..., _): .later(answer.headers)
+      default: .none
+      }
+    return DeliveryFailure(description: "FCM answered \(answer.status)" + (code.map { " \($0)" } ?? ""), remedy: remedy)
+  }
+}
+
+extension FCMSender.Settings {
+  /// Nil unless it is a service account's key, as Google hands it out: JSON.
+  init?(serviceAccount text: String, url: String) {
+    guard case .object(let members) = try? JSON(parsing: text.utf8) else { return nil }
+    func string(_ name: String) -> String? {
+      guard case .string(let text) = members[name], !text.isEmpty else { return nil }
+      return text
+    }
+    guard let project = string("project_id"), project.wholeMatch(of: /[A-Za-z0-9.:-]{1,100}/) != nil,
+      let email = string("client_email"), let keyID = string("private_key_id"), let pem = string("private_key"),
+      let key = try? JWTKit.Insecure.RSA.PrivateKey(pem: pem),
+      let tokenURL = string("token_uri"), URL(string: tokenURL)?.scheme == "https"
+    else { return nil }
+    self.init(project: project, email: email, keyID: keyID, key: key, tokenURL: tokenURL, url: url)
+  }
+
+  private struct Claims: JWTPayload {
+    let iss: IssuerClaim
+    let scope: String
+    let aud: AudienceClaim
+    let iat: IssuedAtClaim
+    let exp: ExpirationClaim
+
+    func verify(using algorithm: some JWTAlgorithm) throws {}
+  }
+
+  /// Gets an access token for a statement that the account's key has signed.
+  fileprivate func accessToken(_ client: HTTPClient) async throws -> ProviderToken.Made {
+    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+    let kid = JWKIdentifier(string: keyID)
+    let claims = Claims(
+      iss: IssuerClaim(value: email), scope: "https://www.googleapis.com/auth/firebase.messaging",
+      aud: AudienceClaim(value: tokenURL), iat: IssuedAtClaim(value: now),
+      exp: ExpirationClaim(value: now.addingTimeInterval(3600)))
+    let assertion = try await JWTKeyCollection().add(rsa: key, digestAlgorithm: .sha256, kid: kid)
+      .sign(claims, kid: kid)
+    var request = HTTPClientRequest(url: tokenURL)
+    request.method = .POST
+    request.headers = ["content-type": "application/x-www-form-urlencoded"]
+    request.body = .bytes(
+      ByteBuffer(
+        string: "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(assertion)"))
+    let answer = try await client.answer(to: request, within: .seconds(5))
+    var members: JSON.Object = [:]
+    if case .object(let object) = answer.json { members = object }
+    guard answer.status == 200 else {
+      let word = OutgoingAnswer.word(members["error"]).map { " \($0)" } ?? ""
+      throw DeliveryFailure(
+        description: "Google's token service answered \(answer.status)\(word)", remedy: .later(answer.headers))
+    }
+    guard case .string(let text) = members["access_token"], case .number(let number) = members["expires_in"],
+      let seconds = Int(number), seconds > 0
+    else { throw DeliveryFailure(description: "Google's token service answered without a token") }
+    // Not to the last moment: Google's clock decides.
+    return ProviderToken.Made(text: text, lifetime: .seconds(max(seconds - 300, seconds / 2)))
+  }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import Postgres
+
+/// A notification on its way to a device.
+public struct Push: Sendable {
+  /// The same at every attempt, in the inbox and in the stream.
+  public let id: String
+  public let type: String
+  /// What it is about: what is shown of the same subject before may be replaced.
+  public let subject: String
+  public let recipient: String
+  /// JSON: `type`, `message` and ids.
+  public let payload: String
+  /// When the change was made.
+  public let createdAt: Timestamp
+}
+
+extension Push {
+  /// When nobody needs it any more. A reminder tells of what is an hour ahead.
+  var expiry: Timestamp {
+    createdAt.adding(seconds: type == Notice.Kind.eventReminder.rawValue ? Event.reminderLead : 86_400)
+  }
+
+  /// Of the pushes with the same one, a phone shows the latest only. At most 64 bytes.
+  var collapseID: String? { type == Notice.Kind.eventUpdated.rawValue ? "\(type):\(subject)" : nil }
+
+  typealias Member = (name: String, value: JSON)
+
+  /// The sentence to show, and the other members of the payload, sorted by name.
+  func content() throws -> (message: String, members: [Member]) {
+    guard case .object(var members)? = try? JSON(parsing: payload.utf8),
+      case .string(let message) = members.removeValue(forKey: "message")
+    else { throw DeliveryFailure(description: "the payload has no message", remedy: .none) }
+    return (message, members.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+  }
+
+  /// The most that Apple and Google take in one push, in bytes.
+  private static let limit = 4096
+  /// What the message is made of. Of a push that is too large it goes first: an app reads the event anyway.
+  private static let ingredients: Set<String> = ["title", "actor", "start", "changes"]
+
+  /// Writes a push with as much as the providers take. One that is too large loses what its message is made of, and then
+  /// the end of the message, between two characters.
+  ///
+  /// - Parameter write: makes the whole document.
+  static func fitting(
+    _ message: String, _ members: [Member], _ write: (_ message: String, _ members: [Member]) -> JSONWriter
+  ) throws -> JSONWriter {
+    let whole = write(message, members)
+    if whole.count <= limit { return whole }
+    let ids = members.filter { !ingredients.contains($0.name) }
+    if case let shorter = write(message, ids), shorter.count <= limit { return shorter }
+    var (kept, tooMany) = (-1, message.count)
+    while tooMany - kept > 1 {
+      let middle = (kept + tooMany) / 2
+      if write(String(message.prefix(middle)) + "…", ids).count <= limit { kept = middle } else { tooMany = middle }
+    }
+    guard kept >= 0 else { throw DeliveryFailure(description: "the payload is too large", remedy: .none) }
+    return write(String(message.prefix(kept)) + "…", ids)
+  }
+}

@@ -1,0 +1,68 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import Postgres
+
+/// Posts notifications to the webhooks that users have registered, signed after Standard Webhooks 1.0.
+struct WebhookSender: PushSender {
+  let keys: SigningKeys
+  let clients: WebhookClients
+  var deadline = Duration.seconds(10)
+
+  func send(_ push: Push, to device: Device) async throws {
+    let outgoing = try await clients.outgoing(to: device.token)
+    // It ends with its last user, who must not be gone before the response is here.
+    defer { withExtendedLifetime(outgoing) {} }
+    let secrets = try secrets(of: device)
+    var json = JSONWriter()
+    json.object {
+      $0.member("type", push.type)
+      $0.member("timestamp", push.createdAt)
+      $0.member("data") { $0.raw(push.payload) }
+    }
+    var request = HTTPClientRequest(url: device.token)
+    request.method = .POST
+    request.headers = ["Content-Type": "application/json", "User-Agent": "muster"]
+    for (name, value) in WebhookSecret.headers(id: push.id, body: json.buffer, signedWith: secrets) {
+      request.headers.add(name: name, value: value)
+    }
+    request.body = .bytes(json.buffer)
+    let response = try await outgoing.client.execute(request, timeout: TimeAmount(deadline))
+    await Self.drain(response.body)
+    switch response.status.code {
+    case 200..<300: return
+    case 410: throw DeliveryFailure(description: "the webhook answered 410", remedy: .forgettingTheDevice)
+    case let code:
+      throw DeliveryFailure(description: "the webhook answered \(code)", remedy: .later(response.headers))
+    }
+  }
+
+  private func secrets(of device: Device) throws -> [WebhookSecret] {
+    guard let current = device.sealedSecrets.first else {
+      throw DeliveryFailure(description: "the webhook has no secret", remedy: .none)
+    }
+    // The one before may be sealed with a key that is no longer configured: the current one is enough.
+    let previous = device.sealedSecrets.dropFirst().compactMap { try? WebhookSecret.opened($0, keys: keys) }
+    return try [WebhookSecret.opened(current, keys: keys)] + previous
+  }
+
+  /// Takes in the little that most answers have, so that the connection can serve again; cuts off all else. The status is
+  /// known: nothing about the body changes what became of the delivery.
+  private static func drain(_ body: HTTPClientResponse.Body) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        var left = 4 << 10
+        do {
+          for try await part in body {
+            left -= part.readableBytes
+            if left < 0 { return }
+          }
+        } catch {}
+      }
+      group.addTask { try? await Task.sleep(for: .seconds(1)) }
+      _ = await group.next()
+      group.cancelAll()
+    }
+  }
+}

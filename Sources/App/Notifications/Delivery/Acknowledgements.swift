@@ -1,0 +1,117 @@
+import Foundation
+import Postgres
+
+/// What became of rows that a worker held, until it is written: all that has come together goes in one write. Each
+/// statement asks for the lease, so that nothing is said of rows that the worker no longer holds.
+struct Acknowledgements: Sendable {
+  typealias Held = LeasedRow.Held
+
+  /// Delivered, or of no use any more: deleted.
+  private(set) var done: [Held] = []
+  private(set) var returned: [Returned] = []
+
+  /// A row that stays in the queue.
+  struct Returned: Sendable {
+    let held: Held
+    var isAttempt = false
+    /// Nil: due as before.
+    var delay: Double?
+    var error: String?
+    var isDead = false
+  }
+
+  var isEmpty: Bool { done.isEmpty && returned.isEmpty }
+  var count: Int { done.count + returned.count }
+  var rows: [Held] { done + returned.map(\.held) }
+
+  mutating func finish(_ row: LeasedRow) { done.append(row.held) }
+
+  /// Gives back rows that were not sent.
+  mutating func release(_ rows: some Sequence<LeasedRow>) {
+    returned += rows.map { Returned(held: $0.held) }
+  }
+
+  /// Gives back a row that could not be sent, for no fault of its own.
+  mutating func postpone(_ row: LeasedRow, by delay: Double) {
+    returned.append(Returned(held: row.held, delay: delay))
+  }
+
+  mutating func retry(_ row: LeasedRow, after delay: Double, because error: String) {
+    returned.append(
+      Returned(held: row.held, isAttempt: true, delay: delay, error: Self.printable(error)))
+  }
+
+  /// Makes a dead letter of a row.
+  mutating func bury(_ row: LeasedRow, because error: String) {
+    returned.append(Returned(held: row.held, isAttempt: true, error: Self.printable(error), isDead: true))
+  }
+
+  mutating func append(_ later: Acknowledgements) {
+    done += later.done
+    returned += later.returned
+  }
+
+  /// PostgreSQL's text holds no U+0000, and an operator reads no essay.
+  private static func printable(_ error: String) -> String {
+    String(String.UnicodeScalarView(error.unicodeScalars.filter { $0 != "\u{0}" }.prefix(500)))
+  }
+
+  // MARK: Writing
+
+  /// For one transaction. Repeating them does no harm.
+  func statements(for queue: LeaseQueue) -> [SQL] {
+    guard !isEmpty else { return [] }
+    if returned.isEmpty { return [deleting(queue)] }
+    let isLate = returned.contains { $0.delay != nil && !$0.isDead }
+    return [locking(queue), deleting(queue), returning(queue)]
+      + (isLate && !queue.order.isEmpty ? [postponing(queue)] : [])
+  }
+
+  /// Rows that are still held, locked in the order of their ids, in which a deletion locks many of them.
+  private static func held(_ rows: [Held], _ queue: LeaseQueue) -> SQL {
+    "held AS MATERIALIZED (SELECT q.id FROM \(queue.held(rows)) ORDER BY q.id FOR UPDATE OF q)"
+  }
+
+  private func locking(_ queue: LeaseQueue) -> SQL { "WITH \(Self.held(rows, queue)) SELECT count(*) FROM held" }
+
+  private func deleting(_ queue: LeaseQueue) -> SQL {
+    "WITH \(Self.held(done, queue)) DELETE FROM \(queue.name) AS q USING held WHERE q.id = held.id"
+  }
+
+  /// A worker that survived an attempt does not die of it: the count of deaths begins anew.
+  private func returning(_ queue: LeaseQueue) -> SQL {
+    """
+    UPDATE \(queue.name) AS q
+    SET attempts = CASE WHEN r.is_attempt THEN least(q.attempts, 1000000) + 1 ELSE q.attempts END,
+      deaths = CASE WHEN r.is_attempt THEN 0 ELSE q.deaths END,
+      due_at = CASE WHEN r.delay IS NULL THEN q.due_at ELSE now() + make_interval(secs => r.delay) END,
+      last_error = coalesce(r.error, q.last_error),
+      died_at = CASE WHEN r.is_dead THEN now() END,
+      lease = NULL, leased_until = NULL, worker_id = NULL
+    FROM unnest(
+      \(returned.map(\.held.id)), \(returned.map(\.held.lease)), \(returned.map(\.isAttempt)),
+      \(returned.map(\.delay)), \(returned.map(\.error)), \(returned.map(\.isDead))
+    ) AS r (id, lease, is_attempt, delay, error, is_dead)
+    WHERE q.id = r.id AND q.lease = r.lease
+    """
+  }
+
+  /// Rows behind one that waits are not due before it: claims would read thousands that cannot be taken again and again.
+  private func postponing(_ queue: LeaseQueue) -> SQL {
+    let late = returned.filter { $0.delay != nil && !$0.isDead }.map(\.held.id)
+    let isBehind = queue.order.map { "b.\($0) = q.\($0)" }.joined(separator: " AND ")
+    return """
+      WITH later AS MATERIALIZED (
+        SELECT b.id, q.due_at
+        FROM \(queue.name) AS q
+        CROSS JOIN LATERAL (
+          SELECT b.id FROM \(queue.name) AS b
+          WHERE \(unescaped: isBehind) AND b.id > q.id AND b.died_at IS NULL AND b.lease IS NULL AND b.due_at < q.due_at
+          FOR UPDATE OF b SKIP LOCKED
+        ) AS b
+        WHERE q.id = ANY(\(late)) AND q.lease IS NULL
+      )
+      UPDATE \(queue.name) AS q SET due_at = later.due_at FROM later WHERE q.id = later.id
+      """
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Postgres
+
+/// Rows that were given up: refused for good, or not delivered in time. They stay in their tables, with `died_at` set, and
+/// hold up nothing behind them, until an operator retries them or they are purged.
+public enum DeadLetters {
+  private static let batch = 500
+
+  /// Makes dead letters due now, as if they were never tried.
+  ///
+  /// A row keeps its id. A change that deletes it at the same moment finds it by that, whichever is first.
+  ///
+  /// - Parameters:
+  ///   - rows: nil for all that there are now.
+  ///   - type: only of this one.
+  /// - Returns: how many.
+  public static func retry(
+    _ rows: [QueueRow.ID]? = nil, ofType type: String? = nil, in database: Database
+  ) async throws -> Int {
+    // None of those that die again while this goes on.
+    guard let now: Timestamp = try await database.value("SELECT clock_timestamp()") else { return 0 }
+    var total = 0
+    for queue in QueueTable.allCases {
+      let ids = rows.map { $0.filter { $0.queue == queue }.map(\.number) }
+      if ids?.isEmpty == true { continue }
+      while case let count = try await retry(ids, of: queue, ofType: type, diedBefore: now, in: database), count > 0 {
+        total += count
+      }
+    }
+    if total > 0 { database.notify(NotificationQueue.channel) }
+    return total
+  }
+
+  private static func retry(
+    _ ids: [Int64]?, of queue: QueueTable, ofType type: String?, diedBefore time: Timestamp, in database: Database
+  ) async throws -> Int {
+    try await database.batch(
+      """
+      WITH dead AS MATERIALIZED (
+        SELECT q.id FROM \(queue.table) AS q
+        WHERE q.died_at <= \(time) AND (\(ids) IS NULL OR q.id = ANY(\(ids)))
+          AND (\(type) IS NULL OR \(queue.type) = \(type))
+        ORDER BY q.died_at, q.id
+        LIMIT \(batch)
+        FOR UPDATE OF q SKIP LOCKED
+      )
+      UPDATE \(queue.table) AS q SET died_at = NULL, last_error = NULL, \(queue.reset)
+      FROM dead
+      WHERE q.id = dead.id
+      """)[0].affected
+  }
+
+  /// Deletes those that died so many days ago.
+  ///
+  /// - Returns: how many, at most as many of each table as asked for.
+  public static func purge(olderThan days: Int, atMost limit: Int = 1000, in database: Database) async throws -> Int {
+    var total = 0
+    for queue in QueueTable.allCases {
+      total += try await database.batch(
+        """
+        DELETE FROM \(queue.table) WHERE id IN (
+          SELECT id FROM \(queue.table)
+          WHERE died_at <= now() - make_interval(days => \(Int32(clamping: days)))
+          ORDER BY died_at
+          LIMIT \(limit)
+          FOR UPDATE SKIP LOCKED
+        )
+        """)[0].affected
+    }
+    return total
+  }
+}

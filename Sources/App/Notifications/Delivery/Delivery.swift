@@ -1,0 +1,106 @@
+import Foundation
+import Postgres
+
+/// One notification on its way to one device: a row of `deliveries`.
+enum Delivery {
+  static let queue = LeaseQueue(
+    table: "deliveries", order: ["device_id", "subject_id"],
+    columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload")
+
+  /// Seconds after which a push that still fails is a dead letter: a day.
+  private static let patience = 86_400
+
+  static func source(_ sender: any PushSender, in database: Database) -> Dispatcher.Source {
+    Dispatcher.Source(queue: queue, patience: patience) { rows in
+      let recheck = try await recheck(rows, in: database)
+      return Dictionary(
+        uniqueKeysWithValues: rows.compactMap { row in
+          recheck[row.id].map { (row.id, verdict(on: row, $0, sender)) }
+        })
+    }
+  }
+
+  private static func verdict(
+    on row: LeasedRow, _ device: Result<Device?, any Error>, _ sender: any PushSender
+  ) -> Dispatcher.Verdict {
+    do {
+      guard let device = try device.get() else { return .withdrawn }
+      let push = try Push(row)
+      let recipient: User.ID = try row.fields[1]
+      return .send(
+        Dispatcher.Send(
+          channel: device.platform.channel, recipient: recipient, device: device,
+          host: device.platform == .webhook ? WebhookAddress.authority(of: device.token) : nil
+        ) { try await sender.send(push, to: device) })
+    } catch {
+      return .refused(DeliveryFailure(description: "the row is malformed: \(type(of: error))", remedy: .none))
+    }
+  }
+
+  /// Reads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a deletion
+  /// or a logout that was acknowledged before.
+  ///
+  /// - Returns: by row, the device to send to; nil if the recipient is not to hear of it on the device any more. Rows
+  ///   that are no longer held are missing.
+  private static func recheck(
+    _ rows: [LeasedRow], in database: Database
+  ) async throws -> [Int64: Result<Device?, any Error>] {
+    let found = try await database.pipeline(
+      LeaseQueue.byIndex,
+      """
+      SELECT q.id,
+        d.id IS NOT NULL AND s.id IS NOT NULL
+          AND NOT EXISTS (SELECT FROM muted_notifications AS m WHERE m.user_id = q.recipient_id AND m.type = q.type)
+          AND NOT EXISTS (SELECT FROM hidden AS h WHERE h.user_id = q.recipient_id AND h.hidden_id = q.person_id)
+          AND NOT (
+            q.type = \(Notice.Kind.eventReminder)
+            AND q.created_at < now() - make_interval(secs => \(Double(Event.reminderLead)))
+          ),
+        d.id, d.platform, d.token, d.environment, d.topic, d.sealed_secret,
+        CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END
+      FROM \(queue.held(rows.map(\.held)))
+      LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
+      LEFT JOIN sessions AS s ON s.id = d.session_id AND s.ended_at IS NULL
+      """)[1]
+    return Dictionary(
+      uniqueKeysWithValues: try found.map { row in
+        let (id, isWanted): (Int64, Bool) = (try row[0], try row[1])
+        return (id, isWanted ? Result { try Device(row: row, from: 2) } : .success(nil))
+      })
+  }
+}
+
+extension Device {
+  /// - Parameter place: of the first of its columns.
+  fileprivate init(row: Row, from place: Int) throws {
+    let secrets: [Data?] = [try row[place + 5], try row[place + 6]]
+    self.init(
+      id: try row[place], platform: try row[place + 1], token: try row[place + 2], environment: try row[place + 3],
+      topic: try row[place + 4], sealedSecrets: secrets.compactMap { $0 })
+  }
+}
+
+extension Device.Platform {
+  fileprivate var channel: Capacity.Channel {
+    switch self {
+    case .ios: .ios
+    case .android: .android
+    case .webhook: .webhook
+    case .log: .log
+    }
+  }
+}
+
+extension Push {
+  fileprivate init(_ row: LeasedRow) throws {
+    guard let createdAt = row.createdAt else { throw DeliveryFailure(description: "the row's time is out of range") }
+    let (id, recipient, subject): (UUID, User.ID, UUID) = (
+      try row.fields[0], try row.fields[1], try row.fields[3]
+    )
+    self.init(
+      id: id.uuidString.lowercased(), type: try row.fields[2], subject: subject.uuidString.lowercased(),
+      recipient: recipient.description,
+      payload: Notice.rendered(try row.fields[4], at: .now()).text,
+      createdAt: createdAt)
+  }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Logging
+import Postgres
+
+/// Claims rows, and holds them.
+extension Dispatcher {
+  // MARK: Claiming
+
+  /// Whether rows that must be sent alone have their turn: nothing else begins.
+  var isSolo: Bool { !suspected.isEmpty }
+
+  func claim(_ mode: Mode, _ now: Instant, _ group: inout TaskGroup<Happening>) {
+    if let source = suspected.min(), mode != .oneRound {
+      if let until = soloUntil, now >= until, mode == .untilStopped {
+        suspected = []
+        soloUntil = nil
+      } else {
+        guard holdsNothing else { return }
+        soloUntil = soloUntil ?? now + Self.soloTime
+        return begin(source, .suspect, limit: 1, now, &group)
+      }
+    }
+    if mode != .untilStopped, holdsNothing, claimedInRound.count == sources.count {
+      // The round is over.
+      guard mode == .untilNothingIsDue, roundFoundSomething else { return }
+      (claimedInRound, roundFoundSomething) = ([], false)
+    }
+    for source in sources.indices where !claiming.contains(source) {
+      let held = runs.values.count { $0.source == source }
+      if mode == .untilStopped {
+        // Of rows whose fate cannot be written there must not be ever more.
+        let isFull = acknowledgements[source].count + unwritten[source].count > 4 * maximumRuns
+        guard held <= maximumRuns / 2, !isFull, isTime(polling[source].next, now, &group) else { continue }
+        let scope: LeaseQueue.Scope = polling[source].begin(at: now) ? .all : .recent
+        begin(source, scope, limit: maximumRuns - held, now, &group)
+      } else if claimedInRound.insert(source).inserted {
+        begin(source, .all, limit: maximumRuns, now, &group)
+      }
+    }
+  }
+
+  private func begin(
+    _ source: Int, _ scope: LeaseQueue.Scope, limit: Int, _ now: Instant, _ group: inout TaskGroup<Happening>
+  ) {
+    claiming.insert(source)
+    let (queue, database, id) = (sources[source].queue, database, id)
+    group.addTask {
+      do {
+        let claim = try await queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
+        return .claimed(Claimed(source: source, scope: scope, limit: limit, result: .success(claim)))
+      } catch {
+        return .claimed(Claimed(source: source, scope: scope, limit: limit, result: .failure(error)))
+      }
+    }
+  }
+
+  func take(_ claimed: Claimed, _ mode: Mode) {
+    let (source, now) = (claimed.source, Instant.now)
+    claiming.remove(source)
+    switch claimed.result {
+    case .failure(let error):
+      if mode != .untilStopped { failure = error }
+      if mode != .untilStopped || Task.isCancelled { return stop() }
+      polling[source].fail(at: now)
+      logger.warning(
+        "a queue cannot be worked off",
+        metadata: ["table": "\(sources[source].queue.table)", "error": "\(error)"])
+    case .success(let claim):
+      let found = !claim.runs.isEmpty || claim.orphans > 0
+      if found { roundFoundSomething = true }
+      switch claimed.scope {
+      case .suspect:
+        if !found { suspected.remove(source) }
+        if suspected.isEmpty { soloUntil = nil }
+      case .all, .recent:
+        if mode != .oneRound, claim.hasSuspects || claim.orphans > claim.dead.count { suspected.insert(source) }
+        polling[source].end(
+          at: now, found: found, mayHaveMore: claim.runs.count + claim.orphans >= claimed.limit,
+          wasFull: claimed.scope.isFull)
+      }
+      if claim.orphans > 0 {
+        logger.warning(
+          "a worker died", metadata: ["table": "\(sources[source].queue.table)", "inFlight": "\(claim.orphans)"])
+      }
+      for id in claim.dead {
+        logger.error(
+          "dead letter: workers died while this was in flight",
+          metadata: ["table": "\(sources[source].queue.table)", "row": "\(id)"])
+      }
+      for rows in claim.runs {
+        runs[nextRun] = Run(source: source, isSuspect: claimed.scope.isSuspect, rows: rows[...])
+        ready.append(nextRun)
+        nextRun += 1
+        self.claimed += 1
+      }
+    }
+  }
+
+  // MARK: Holding
+
+  /// Says that this worker lives, and renews all leases.
+  func renew(_ now: Instant, _ group: inout TaskGroup<Happening>) {
+    isRenewing = true
+    renewAt = now + Self.renewalInterval
+    var statements = [LeaseQueue.byIndex, Worker.beating(id)]
+    for (place, source) in sources.enumerated() {
+      let held =
+        runs.values.filter { $0.source == place }.flatMap { $0.rows.map(\.held) }
+        + acknowledgements[place].rows + unwritten[place]
+      if !held.isEmpty { statements.append(source.queue.renewing(held)) }
+    }
+    let (database, sent) = (database, statements)
+    group.addTask {
+      do {
+        _ = try await database.transactionWithAnswers(repeating: true) { transaction in
+          for statement in sent { transaction.atCommit(statement) }
+        }
+        return .renewed(nil)
+      } catch {
+        return .renewed(error)
+      }
+    }
+  }
+
+  func renewed(_ failure: (any Error)?) {
+    isRenewing = false
+    guard let failure, !Task.isCancelled else { return }
+    renewAt = .now + .milliseconds(250)
+    logger.warning("leases could not be renewed", metadata: ["error": "\(failure)"])
+  }
+}
+
+extension LeaseQueue.Scope {
+  var isSuspect: Bool { if case .suspect = self { true } else { false } }
+}

@@ -1,0 +1,51 @@
+import Foundation
+
+extension Dispatcher {
+  /// What child tasks come back with.
+  enum Happening: Sendable {
+    case claimed(Claimed)
+    case prepared(Prepared)
+    case sent(run: Int, after: Duration, Outcome)
+    case written(Written, failure: (any Error)?)
+    case renewed((any Error)?)
+    case alarm(Instant)
+    case woken
+    case stopping
+    case nothing
+  }
+
+  struct Claimed: Sendable {
+    let source: Int
+    let scope: LeaseQueue.Scope
+    let limit: Int
+    let result: Result<LeaseQueue.Claim, any Error>
+  }
+
+  struct Prepared: Sendable {
+    let source: Int
+    let runs: [Int]
+    let result: Result<[Int64: Verdict], any Error>
+  }
+
+  enum Outcome: Sendable {
+    case delivered
+    /// Cut short, or kept waiting inside this process: it was no attempt.
+    case notTried
+    case failed(DeliveryFailure)
+  }
+
+  /// Rows of one claim that are sent one after the other.
+  struct Run: Sendable {
+    let source: Int
+    /// Sent with nothing else in flight.
+    let isSuspect: Bool
+    /// The first is the next to be sent, or in flight.
+    var rows: ArraySlice<LeasedRow>
+    /// In flight, or about to be.
+    var send: Send?
+    var isSending = false
+    var parkedAt: Instant?
+    /// Slots that are taken for it.
+    var slots: [Capacity.Key] = []
+  }
+}

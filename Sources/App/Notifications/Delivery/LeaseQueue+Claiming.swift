@@ -1,0 +1,185 @@
+import Foundation
+import Postgres
+
+extension LeaseQueue {
+  /// Which rows a claim is for.
+  enum Scope: Sendable {
+    /// All that are due.
+    case all
+    /// Only those that became due in the last seconds. Rows that were deleted stay in the index while an older
+    /// transaction goes on, in front of those that are due. A claim that reads past them ten times a second does nothing
+    /// else. Rows that commit late, or that a dead worker held, are found by the next full claim.
+    case recent
+    /// One row that was in flight when a worker died.
+    case suspect
+
+    var isFull: Bool { if case .recent = self { false } else { true } }
+  }
+
+  struct Claim: Sendable {
+    /// Rows that are sent one after the other.
+    var runs: [[LeasedRow]] = []
+    /// Rows that were in flight when a worker died. They are not claimed: each is sent alone, later.
+    var orphans = 0
+    /// Ids of those among them that are dead letters now.
+    var dead: [Int64] = []
+    /// Whether a row is due that must be sent alone.
+    var hasSuspects = false
+  }
+
+  /// Claims due rows for a worker.
+  ///
+  /// - Parameters:
+  ///   - limit: of oldest rows, and as many behind them.
+  ///   - lease: the claim's fencing token.
+  func claim(
+    _ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID, in database: Database
+  ) async throws -> Claim {
+    let claiming = claiming(scope, atMost: limit, for: worker, lease: lease)
+    let answers =
+      switch scope {
+      case .all: try await database.batch(Self.byIndex, claiming, lookingForSuspects(for: worker))
+      case .recent, .suspect: try await database.batch(Self.byIndex, claiming)
+      }
+    var claim = Claim()
+    if answers.count > 2, let found = answers[2].first { claim.hasSuspects = try found[0] }
+    var places: [Int64: Int] = [:]
+    // In the order of their ids, so that each oldest row comes before those behind it.
+    let rows = try answers[1].map { row -> (id: Int64, row: Row) in (try row[1], row) }.sorted { $0.id < $1.id }
+    for (id, row) in rows {
+      let head: Int64 = try row[0]
+      guard try !(row[2] as Bool) else {
+        if id == head { claim.orphans += 1 }
+        if try row[3] as Bool { claim.dead.append(id) }
+        continue
+      }
+      let leased = LeasedRow(
+        id: id, lease: lease, attempts: try row[4], createdAt: try? row[5], fields: LeasedRow.Fields(row: row))
+      if let place = places[head] {
+        claim.runs[place].append(leased)
+      } else {
+        places[head] = claim.runs.count
+        claim.runs.append([leased])
+      }
+    }
+    return claim
+  }
+
+  /// Columns of a claim that come before those of the queue.
+  static let ownColumns = 6
+
+  func claiming(_ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID) -> SQL {
+    let (since, suspicion): (SQL, SQL) =
+      switch scope {
+      case .all: ("", "d.deaths = 0")
+      case .recent: ("AND d.due_at > now() - interval '5 seconds'", "d.deaths = 0")
+      case .suspect: ("", "d.deaths > 0")
+      }
+    let isAlone = if case .suspect = scope { true } else { order.isEmpty }
+    let key: SQL = "\(unescaped: order.map { ", d.\($0)" }.joined())"
+    // OFFSET 0 keeps each search for an older row one into the index.
+    let isOldest: SQL =
+      order.isEmpty
+      ? ""
+      : """
+      AND NOT EXISTS (
+        SELECT FROM \(name) AS older
+        WHERE \(isSameLine("older", "d")) AND older.id < d.id AND older.died_at IS NULL
+        OFFSET 0
+      )
+      """
+    // One statement, and so one snapshot: in it, no row is between the oldest and those behind it that was not seen.
+    return """
+      WITH due AS MATERIALIZED (
+        SELECT d.id\(key), d.leased_until IS NOT NULL AND NOT \(Self.isAlive("d")) AS is_orphan
+        FROM \(name) AS d
+        WHERE d.died_at IS NULL AND d.due_at <= now() \(since) AND \(suspicion) AND \(Self.isFree("d", for: worker))
+          \(isOldest)
+        ORDER BY d.due_at, d.id
+        LIMIT \(limit)
+        FOR UPDATE OF d SKIP LOCKED
+      ),
+      \(isAlone ? "mine AS (SELECT id AS head, id, is_orphan FROM due)" : run(atMost: limit, for: worker))
+      UPDATE \(name) AS q
+      SET lease = CASE WHEN NOT mine.is_orphan THEN \(lease) END,
+        worker_id = CASE WHEN NOT mine.is_orphan THEN \(worker) END,
+        leased_until = CASE WHEN NOT mine.is_orphan THEN now() + make_interval(secs => \(Self.leaseSeconds)) END,
+        deaths = CASE WHEN mine.is_orphan AND mine.id = mine.head THEN least(q.deaths, 100) + 1 ELSE q.deaths END,
+        died_at = CASE
+          WHEN mine.is_orphan AND mine.id = mine.head AND q.deaths >= \(Self.maximumDeaths - 1) THEN now()
+        END,
+        last_error = CASE
+          WHEN mine.is_orphan AND mine.id = mine.head THEN 'a worker died while this was in flight' ELSE q.last_error
+        END
+      FROM mine
+      WHERE q.id = mine.id
+      RETURNING mine.head, q.id, mine.is_orphan, q.died_at IS NOT NULL, q.attempts, q.created_at, \(columns)
+      """
+  }
+
+  /// The rows behind each oldest one, as far as no other worker has one of them: what it deletes, it may yet leave.
+  private func run(atMost limit: Int, for worker: UUID) -> SQL {
+    """
+    behind AS MATERIALIZED (
+      SELECT due.id AS head, due.is_orphan, next.id, next.nth
+      FROM due
+      CROSS JOIN LATERAL (
+        SELECT n.id, row_number() OVER (ORDER BY n.id) AS nth
+        FROM (
+          SELECT b.id FROM \(name) AS b
+          WHERE \(isSameLine("b", "due")) AND b.id > due.id AND b.died_at IS NULL
+          ORDER BY b.id
+          LIMIT \(Self.runLength)
+        ) AS n
+      ) AS next
+      LIMIT \(limit)
+    ),
+    -- Each by its key: with IS NULL, the planner may read a whole partial index for each row of a table that was small.
+    locked AS MATERIALIZED (
+      SELECT behind.head, behind.is_orphan, behind.id, behind.nth
+      FROM behind
+      CROSS JOIN LATERAL (
+        SELECT FROM \(name) AS b
+        WHERE b.id = behind.id AND num_nulls(b.died_at) = 1 AND b.due_at <= now() AND b.deaths = 0
+          AND \(Self.isFree("b", for: worker))
+        FOR UPDATE OF b SKIP LOCKED
+      ) AS free
+    ),
+    mine AS (
+      SELECT id AS head, id, is_orphan FROM due
+      UNION ALL
+      SELECT head, id, is_orphan
+      FROM (
+        SELECT head, id, is_orphan, nth, row_number() OVER (PARTITION BY head ORDER BY id) AS got FROM locked
+      ) AS each
+      WHERE nth = got
+    )
+    """
+  }
+
+  private func lookingForSuspects(for worker: UUID) -> SQL {
+    """
+    SELECT EXISTS (
+      SELECT FROM \(name) AS d
+      WHERE d.deaths > 0 AND d.died_at IS NULL AND d.due_at <= now() AND \(Self.isFree("d", for: worker))
+    )
+    """
+  }
+
+  /// Not leased; or the lease has expired, and it is known whether its worker died.
+  private static func isFree(_ row: String, for worker: UUID) -> SQL {
+    """
+    (\(unescaped: row).leased_until IS NULL
+      OR \(unescaped: row).leased_until <= now() AND (\(isAlive(row)) OR (SELECT \(Worker.isSteady(worker)))))
+    """
+  }
+
+  private static func isAlive(_ row: String) -> SQL {
+    """
+    EXISTS (
+      SELECT FROM workers AS w
+      WHERE w.id = \(unescaped: row).worker_id AND w.heartbeat_at > now() - make_interval(secs => \(heartbeatSeconds))
+    )
+    """
+  }
+}

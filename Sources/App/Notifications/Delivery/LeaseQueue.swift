@@ -1,0 +1,82 @@
+import Foundation
+import Postgres
+
+/// A table whose rows workers claim, send and delete. Its columns `id`, `due_at`, `attempts`, `deaths`, `last_error`,
+/// `worker_id`, `leased_until`, `lease` and `died_at` are the same for all such tables.
+struct LeaseQueue: Sendable {
+  let table: String
+  /// Rows that agree in these columns are sent one after the other: only the oldest can be claimed, and with it a run of
+  /// those behind it. Empty: each row stands alone.
+  let order: [String]
+  /// What a claim reads for the send, as `q.…`. See ``LeasedRow/fields``.
+  let columns: SQL
+
+  /// A claim holds for so long unless it is renewed.
+  static let leaseSeconds = 4.0
+  /// A worker without a heartbeat for so long is dead. Less than the lease: when one expires, it is known why.
+  static let heartbeatSeconds = 3.0
+  /// A row that was in flight at so many deaths of a worker becomes a dead letter.
+  static let maximumDeaths: Int32 = 3
+  /// Rows behind the oldest one that are claimed with it.
+  static let runLength = 50
+
+  /// Keeps the planner to the indexes. Its statistics may be a minute old, and a table of a few rows may have a hundred
+  /// thousand by then.
+  static let byIndex: SQL =
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
+
+  var name: SQL { "\(unescaped: table)" }
+
+  /// Whether two rows are sent one after the other.
+  func isSameLine(_ one: String, _ other: String) -> SQL {
+    "\(unescaped: order.map { "\(one).\($0) = \(other).\($0)" }.joined(separator: " AND "))"
+  }
+}
+
+/// A row that a worker has claimed.
+struct LeasedRow: Sendable {
+  let id: Int64
+  /// The fencing token: an acknowledgement must still find it.
+  let lease: UUID
+  let attempts: Int
+  /// Nil if it is out of range.
+  let createdAt: Timestamp?
+  /// The columns of ``LeaseQueue/columns``, from place 0.
+  let fields: Fields
+
+  struct Fields: Sendable {
+    let row: Row
+
+    subscript<Value: SQLValue>(place: Int) -> Value {
+      get throws { try row[place + LeaseQueue.ownColumns] }
+    }
+  }
+
+  var held: Held { Held(id: id, lease: lease) }
+
+  struct Held: Sendable {
+    let id: Int64
+    let lease: UUID
+  }
+}
+
+extension LeaseQueue {
+  /// The rows of a claim that it still holds, as `q`, for a FROM clause.
+  func held(_ rows: [LeasedRow.Held]) -> SQL {
+    """
+    unnest(\(rows.map(\.id)), \(rows.map(\.lease))) AS mine (id, lease)
+    JOIN \(name) AS q ON q.id = mine.id AND q.lease = mine.lease
+    """
+  }
+
+  /// Holds on to what was claimed, unless another worker has it or a change is deleting it: a renewal waits for none of
+  /// them, or all leases would be lost for one row.
+  func renewing(_ rows: [LeasedRow.Held]) -> SQL {
+    """
+    WITH held AS MATERIALIZED (SELECT q.id FROM \(held(rows)) FOR UPDATE OF q SKIP LOCKED)
+    UPDATE \(name) AS q SET leased_until = now() + make_interval(secs => \(Self.leaseSeconds))
+    FROM held
+    WHERE q.id = held.id
+    """
+  }
+}

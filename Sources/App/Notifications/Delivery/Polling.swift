@@ -1,0 +1,53 @@
+/// When to look for work: at once after there was some or after a wake-up, and else after a pause that doubles. Decides
+/// only.
+struct Polling: Sendable {
+  typealias Instant = ContinuousClock.Instant
+
+  static let shortestPause = Duration.milliseconds(2)
+  /// At least so often a look is full: it finds also what a look at recent rows misses. Together with the lease, this is
+  /// less than the five seconds within which another worker takes over.
+  static let fullInterval = Duration.milliseconds(800)
+  private static let longestPauseAfterFailures = Duration.seconds(5)
+
+  /// Without any wake-up, work is found within this time.
+  let longestPause: Duration
+  private(set) var next: Instant
+  private var pause = Polling.shortestPause
+  private var nextFull: Instant?
+  private var wasWoken = false
+  private(set) var failures = 0
+
+  init(longestPause: Duration = .milliseconds(50), now: Instant = .now) {
+    self.longestPause = longestPause
+    next = now
+  }
+
+  mutating func wake(at now: Instant) {
+    (next, pause, wasWoken) = (min(next, now), Self.shortestPause, true)
+  }
+
+  /// - Returns: whether the look that begins now is to be a full one.
+  mutating func begin(at now: Instant) -> Bool {
+    wasWoken = false
+    guard let nextFull, now < nextFull else {
+      self.nextFull = now + Self.fullInterval
+      return true
+    }
+    return false
+  }
+
+  /// - Parameter mayHaveMore: whether it found as much as it may take at once. If it was full, the next one is, too.
+  mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool) {
+    failures = 0
+    pause = found ? Self.shortestPause : min(pause * 2, longestPause)
+    if mayHaveMore, wasFull { nextFull = nil }
+    // A wake-up during the look may have come too late for it.
+    next = mayHaveMore || wasWoken ? now : now + pause
+    if let nextFull { next = min(next, nextFull) }
+  }
+
+  mutating func fail(at now: Instant) {
+    failures += 1
+    next = now + min(Self.longestPauseAfterFailures, .milliseconds(100) * (1 << min(failures, 6)))
+  }
+}

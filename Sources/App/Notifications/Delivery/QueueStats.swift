@@ -1,0 +1,88 @@
+import Postgres
+
+/// What is in the queues at one moment, and what was given up.
+public struct QueueStats: Sendable, Encodable {
+  public struct Counts: Sendable, Encodable {
+    /// To be sent now.
+    public var due = 0
+    /// For a later attempt, or behind a row that is.
+    public var waiting = 0
+    /// Held by a worker.
+    public var inFlight = 0
+    /// Given up.
+    public var dead = 0
+  }
+
+  /// A table with more rows is not counted: a sample of it stands for the whole.
+  static let countedRows = 10_000
+  /// Rows that are assumed on a page of a table that was never analyzed.
+  private static let rowsPerPage = 20
+
+  public private(set) var total = Counts()
+  public private(set) var types: [String: Counts] = [:]
+  /// For how many seconds the row that has been due the longest has been; nil if none is.
+  public private(set) var oldestDueSeconds: Double?
+  /// Whether a table is so large that its counts are estimates.
+  public private(set) var isEstimate = false
+
+  public static func read(in database: Database) async throws -> QueueStats {
+    var stats = QueueStats()
+    for queue in QueueTable.allCases { try await stats.add(queue, in: database) }
+    return stats
+  }
+
+  private mutating func add(_ queue: QueueTable, in database: Database) async throws {
+    // As the planner estimates it: rows per page when the table was analyzed, and its pages now.
+    let size = try await database.slow.first(
+      """
+      SELECT (SELECT count(*) FROM (SELECT FROM \(queue.table) LIMIT \(Self.countedRows + 1)) AS few) AS few,
+        CASE WHEN c.reltuples > 0 AND c.relpages > 0 THEN c.reltuples / c.relpages ELSE \(Double(Self.rowsPerPage)) END
+          * (pg_relation_size(c.oid) / current_setting('block_size')::integer) AS estimate
+      FROM pg_class AS c
+      WHERE c.oid = \(queue.rawTable)::text::regclass
+      """)
+    guard let size else { return }
+    let (few, estimate): (Int, Double) = (try size["few"], try size["estimate"])
+    let isSample = few > Self.countedRows
+    let part = isSample ? min(1, Double(Self.countedRows) / max(estimate, 1)) : 1
+    let sample: SQL = isSample ? "TABLESAMPLE SYSTEM (\(Float(part * 100)))" : ""
+    let rows = try await database.slow.rows(
+      """
+      SELECT \(queue.type) AS type,
+        count(*) FILTER (WHERE q.died_at IS NULL AND NOT \(queue.isInFlight) AND \(queue.dueAt) <= now()) AS due,
+        count(*) FILTER (WHERE q.died_at IS NULL AND NOT \(queue.isInFlight) AND \(queue.dueAt) > now()) AS waiting,
+        count(*) FILTER (WHERE q.died_at IS NULL AND \(queue.isInFlight)) AS in_flight,
+        count(*) FILTER (WHERE q.died_at IS NOT NULL) AS dead
+      FROM \(queue.table) AS q \(sample)
+      GROUP BY 1
+      """)
+    isEstimate = isEstimate || isSample
+    for row in rows {
+      func count(_ name: String) throws -> Int { Int((Double(try row[name] as Int) / part).rounded()) }
+      let more = Counts(
+        due: try count("due"), waiting: try count("waiting"), inFlight: try count("in_flight"), dead: try count("dead"))
+      total.add(more)
+      types[try row["type"], default: Counts()].add(more)
+    }
+    // By an index, however many there are.
+    let oldest: Double? = try await database.slow.first(
+      """
+      SELECT extract(epoch FROM now() - \(queue.dueAt))::float8
+      FROM \(queue.table) AS q
+      WHERE q.died_at IS NULL AND isfinite(\(queue.dueAt)) AND \(queue.dueAt) <= now() AND NOT \(queue.isInFlight)
+      ORDER BY \(queue == .notices ? "q.id" : "q.due_at, q.id")
+      LIMIT 1
+      """
+    ).map { try $0[0] }
+    if let oldest { oldestDueSeconds = max(oldest, oldestDueSeconds ?? 0) }
+  }
+}
+
+extension QueueStats.Counts {
+  fileprivate mutating func add(_ more: Self) {
+    due += more.due
+    waiting += more.waiting
+    inFlight += more.inFlight
+    dead += more.dead
+  }
+}

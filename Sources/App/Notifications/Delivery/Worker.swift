@@ -1,0 +1,45 @@
+import Foundation
+import Postgres
+
+/// A worker's row in `workers`: its heartbeat tells a worker that died from one that is slow. Only the database's clock
+/// counts.
+enum Worker {
+  /// - Returns: a statement that says that this worker lives.
+  static func beating(_ id: UUID) -> SQL {
+    """
+    INSERT INTO workers AS w (id) VALUES (\(id))
+    ON CONFLICT (id) DO UPDATE
+    SET heartbeat_at = now(), steady_since = CASE WHEN \(isFresh) THEN w.steady_since ELSE now() END
+    """
+  }
+
+  /// Whether this worker's heartbeats have come for a while without a gap, so that those of all workers that live have
+  /// come, too.
+  static func isSteady(_ id: UUID) -> SQL {
+    """
+    EXISTS (
+      SELECT FROM workers AS w
+      WHERE w.id = \(id) AND \(isFresh)
+        AND w.steady_since <= now() - make_interval(secs => \(LeaseQueue.heartbeatSeconds))
+    )
+    """
+  }
+
+  /// For a worker that has given back all that it held.
+  static func leaving(_ id: UUID) -> SQL {
+    "DELETE FROM workers WHERE id = \(id)"
+  }
+
+  /// Forgets workers that died long ago.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.batch(
+      """
+      DELETE FROM workers WHERE id IN (
+        SELECT id FROM workers WHERE heartbeat_at < now() - interval '1 day' LIMIT \(limit) FOR UPDATE SKIP LOCKED
+      )
+      """)[0].affected
+  }
+
+  private static let isFresh: SQL =
+    "w.heartbeat_at > now() - make_interval(secs => \(LeaseQueue.heartbeatSeconds))"
+}

@@ -1,0 +1,300 @@
+import Postgres
+
+/// Turns queued notices into inbox items and deliveries. One step is one statement in a transaction of its own, without
+/// a lease: a worker killed in the middle has done nothing.
+enum FanOut {
+  /// Recipients in one step.
+  private static let recipientsPerStep = 500
+  /// Recipients of one subject's notices in one step, while notices about other subjects wait.
+  private static let recipientsPerSubject = 100
+  /// Subjects in one step.
+  private static let subjectsPerStep = 100
+  /// Notices behind the oldest one of a subject that a step takes with it.
+  private static let noticesPerSubject = 20
+  /// Failures of a notice alone after which it is a dead letter.
+  private static let maximumFailures = 3
+  /// A poll that expects nothing looks at this many of the newest ids only: rows that were deleted while an older
+  /// transaction stays open are still in the index, in front of the waiting ones.
+  private static let recentIDs = 2000
+  /// How long a step waits for a user's stamps, which changes hold only while they commit.
+  private static let lockTimeout = "50ms"
+
+  /// Fans out the oldest notices of some subjects.
+  ///
+  /// - Parameter isFull: whether to look at the whole queue, not only at the newest notices.
+  /// - Returns: whether there was anything to do.
+  static func step(isFull: Bool = true, in database: Database) async throws -> Bool {
+    do {
+      return try await fanOut(atMost: subjectsPerStep, where: isFull ? "true" : isRecent, in: database) > 0
+    } catch let error as PostgresError where isAboutOneNotice(error) {
+      return try await stepOneByOne(in: database)
+    }
+  }
+
+  private static let isRecent: SQL = """
+    q.id > coalesce(
+      pg_sequence_last_value(pg_get_serial_sequence('notification_queue', 'id')::regclass), 0) - \(recentIDs)
+    """
+
+  /// Fans out notices one at a time after a step has failed, so that the one at fault keeps no other waiting.
+  private static func stepOneByOne(in database: Database) async throws -> Bool {
+    let rows = try await database.rows(
+      "SELECT q.id FROM notification_queue AS q WHERE \(isOldest) ORDER BY q.id LIMIT \(subjectsPerStep)")
+    var progress = 0
+    for row in rows {
+      let id: Int64 = try row[0]
+      do {
+        progress += try await fanOut(atMost: 1, where: "q.id = \(id)", in: database)
+      } catch let error as PostgresError where isAboutOneNotice(error) {
+        // A lock that was not free in time, or a recipient who is gone, says nothing about the notice.
+        if !error.isUnavailable, !Stamps.isOfDeletedUser(error) { try await count(error, of: id, in: database) }
+      }
+    }
+    return progress > 0
+  }
+
+  /// Whether other notices may fare better: not if the database is away.
+  private static func isAboutOneNotice(_ error: PostgresError) -> Bool {
+    error.kind == .server && (!error.isUnavailable || error.sqlState == "55P03")
+  }
+
+  private static func count(_ error: PostgresError, of id: Int64, in database: Database) async throws {
+    try await database.batch(
+      """
+      UPDATE notification_queue
+      SET failures = failures + 1, last_error = left(\(error.description), 500),
+        died_at = CASE WHEN failures + 1 >= \(maximumFailures) THEN now() END
+      WHERE id = \(id)
+      """)
+  }
+
+  /// - Returns: how many notices it worked on.
+  private static func fanOut(atMost subjects: Int, where condition: SQL, in database: Database) async throws -> Int {
+    // Without statistics of a table that is filled and emptied within seconds, the planner is kept to the indexes.
+    let results = try await database.batch(
+      """
+      SELECT set_config('lock_timeout', \(lockTimeout), true), set_config('enable_seqscan', 'off', true),
+        set_config('enable_bitmapscan', 'off', true)
+      """,
+      statement(atMost: subjects, where: condition))
+    return try results[1].first.map { try $0[0] } ?? 0
+  }
+
+  private static let isOldest: SQL = """
+    q.died_at IS NULL AND NOT EXISTS (
+      SELECT FROM notification_queue AS older
+      WHERE older.subject_id = q.subject_id AND older.id < q.id AND older.died_at IS NULL
+      OFFSET 0
+    )
+    """
+
+  private static func statement(atMost subjects: Int, where condition: SQL) -> SQL {
+    """
+    WITH \(claim(atMost: subjects, where: condition)),
+    \(filing),
+    \(delivering),
+    sliced AS (
+      UPDATE notification_queue AS q SET recipient_ids = part.recipient_ids[part.size + 1:]
+      FROM parts AS part
+      WHERE q.id = part.id AND part.size < cardinality(part.recipient_ids)
+    ),
+    consumed AS (
+      DELETE FROM notification_queue AS q
+      USING parts AS part
+      WHERE q.id = part.id AND part.size = cardinality(part.recipient_ids)
+    )
+    SELECT count(*) FROM parts
+    """
+  }
+
+  /// Locks the oldest notice of each subject, and those behind it, and decides how many recipients of each are told.
+  ///
+  /// Whether a notice is the oldest is asked inside the locking query, and recipients are taken only from its result: a
+  /// row that another worker has sliced meanwhile comes as it is now. A run ends at a row that someone else has locked.
+  private static func claim(atMost subjects: Int, where condition: SQL) -> SQL {
+    """
+    heads AS MATERIALIZED (
+      SELECT q.id, q.notice_id, q.type, q.subject_id, q.person_id, q.recipient_ids, q.payload, q.created_at
+      FROM notification_queue AS q
+      WHERE \(condition) AND \(isOldest)
+      ORDER BY q.id
+      LIMIT \(subjects)
+      FOR UPDATE OF q SKIP LOCKED
+    ),
+    following AS MATERIALIZED (
+      SELECT heads.id AS head, next.nth, q.id, q.notice_id, q.type, q.subject_id, q.person_id, q.recipient_ids, q.payload,
+        q.created_at
+      FROM heads
+      CROSS JOIN LATERAL (
+        SELECT id, row_number() OVER (ORDER BY id) AS nth
+        FROM (
+          SELECT id FROM notification_queue
+          WHERE subject_id = heads.subject_id AND id > heads.id AND died_at IS NULL
+          ORDER BY id
+          LIMIT \(noticesPerSubject)
+        ) AS behind
+      ) AS next
+      JOIN notification_queue AS q ON q.id = next.id
+      LIMIT greatest(\(subjects) - (SELECT count(*) FROM heads), 0)
+      FOR UPDATE OF q SKIP LOCKED
+    ),
+    claimed AS (
+      SELECT id AS head, id, notice_id, type, subject_id, person_id, recipient_ids, payload, created_at FROM heads
+      UNION ALL
+      SELECT head, id, notice_id, type, subject_id, person_id, recipient_ids, payload, created_at
+      FROM (SELECT *, row_number() OVER (PARTITION BY head ORDER BY id) AS locked FROM following) AS each
+      WHERE nth = locked
+    ),
+    sized AS (
+      SELECT *, (sum(cardinality(recipient_ids)) OVER run)::integer - cardinality(recipient_ids) AS before
+      FROM claimed
+      WINDOW run AS (PARTITION BY head ORDER BY id)
+    ),
+    shares AS (
+      SELECT head, least(wanted, \(recipientsPerStep) - (sum(wanted) OVER (ORDER BY head))::integer + wanted) AS share
+      FROM (
+        SELECT head, least(
+          (sum(cardinality(recipient_ids)))::integer,
+          CASE WHEN (SELECT count(*) FROM heads) > 1 THEN \(recipientsPerSubject) ELSE \(recipientsPerStep) END) AS wanted
+        FROM claimed
+        GROUP BY head
+      ) AS each
+    ),
+    parts AS MATERIALIZED (
+      SELECT sized.*, least(cardinality(sized.recipient_ids), shares.share - sized.before) AS size
+      FROM sized
+      JOIN shares ON shares.head = sized.head
+      WHERE sized.before < shares.share
+    )
+    """
+  }
+
+  /// Files the notices in the inboxes and moves each recipient's stamp once, by a microsecond for each notice. Recipients
+  /// without an account are left out, and those who cannot see the user whom the notice names. A guest's answer takes the
+  /// place of earlier unread ones.
+  private static let filing: SQL = """
+    told AS MATERIALIZED (
+      SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at,
+        recipient.id AS recipient_id, notification_id(part.notice_id, recipient.id) AS id,
+        row_number() OVER (PARTITION BY recipient.id ORDER BY part.id) AS nth,
+        count(*) OVER (PARTITION BY recipient.id) AS notices
+      FROM parts AS part
+      CROSS JOIN LATERAL unnest(part.recipient_ids[1:part.size]) AS recipient (id)
+      WHERE EXISTS (SELECT FROM user_stamps AS s WHERE s.user_id = recipient.id OFFSET 0)
+        AND NOT (part.type = \(Notice.Kind.invitationAnswered) AND EXISTS (
+          SELECT FROM parts AS later
+          WHERE later.type = part.type AND later.subject_id = part.subject_id AND later.person_id = part.person_id
+            AND later.id > part.id AND recipient.id = ANY(later.recipient_ids[1:later.size])
+        ))
+        AND NOT EXISTS (
+          SELECT FROM hidden WHERE hidden.user_id = recipient.id AND hidden.hidden_id = part.person_id OFFSET 0
+        )
+    ),
+    stamped AS (
+      INSERT INTO user_stamps AS s (user_id, notifications)
+      SELECT recipient_id, timestamptz 'epoch' + max(notices) * interval '1 microsecond'
+      FROM told
+      GROUP BY recipient_id
+      ORDER BY recipient_id
+      ON CONFLICT (user_id) DO UPDATE SET
+        notifications = \(Stamps.next("notifications", step: "(excluded.notifications - timestamptz 'epoch')"))
+      RETURNING s.user_id, s.notifications AS stamp
+    ),
+    filed AS (
+      INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, person_id, payload, created_at)
+      SELECT told.recipient_id, stamped.stamp - (told.notices - told.nth) * interval '1 microsecond', told.id, told.type,
+        told.subject_id, told.person_id, told.payload, told.created_at
+      FROM told
+      JOIN stamped ON stamped.user_id = told.recipient_id
+    ),
+    superseded AS (
+      DELETE FROM notifications AS n
+      USING told
+      JOIN stamped ON stamped.user_id = told.recipient_id
+      WHERE told.type = \(Notice.Kind.invitationAnswered) AND n.person_id = told.person_id
+        AND n.recipient_id = told.recipient_id AND n.subject_id = told.subject_id AND n.type = told.type
+        AND n.read_at IS NULL
+    )
+    """
+
+  /// Notices that may become one delivery if nothing about their subject comes between: edits of an event, and one
+  /// guest's answers.
+  private static func mergeKey(_ row: SQL) -> SQL {
+    """
+    CASE \(row).type
+      WHEN \(Notice.Kind.eventUpdated) THEN \(row).type
+      WHEN \(Notice.Kind.invitationAnswered) THEN \(row).type || \(row).person_id
+    END
+    """
+  }
+
+  /// Writes one delivery for each device that is to hear of a notice: not of muted types, not of ended sessions. What can
+  /// be merged joins the last waiting delivery of the device and subject, unless a worker has ever claimed that.
+  private static let delivering: SQL = """
+    pushes AS MATERIALIZED (
+      SELECT told.*, device.id AS device_id, \(mergeKey("told")) AS merge_key
+      FROM told
+      CROSS JOIN LATERAL (
+        SELECT d.id
+        FROM devices AS d
+        JOIN sessions ON sessions.id = d.session_id AND sessions.ended_at IS NULL
+        WHERE d.user_id = told.recipient_id
+        OFFSET 0
+      ) AS device
+      WHERE NOT EXISTS (
+        SELECT FROM muted_notifications AS m WHERE m.user_id = told.recipient_id AND m.type = told.type OFFSET 0
+      )
+    ),
+    merged AS MATERIALIZED (
+      SELECT device_id, subject_id, run, max(place) AS place, max(merge_key) AS merge_key,
+        (array_agg(id ORDER BY place DESC))[1] AS id, (array_agg(recipient_id))[1] AS recipient_id, max(type) AS type,
+        (array_agg(person_id))[1] AS person_id, merged_payload(payload ORDER BY place) AS payload,
+        max(created_at) AS created_at
+      FROM (
+        SELECT *, count(*) FILTER (WHERE merge_key IS DISTINCT FROM previous OR merge_key IS NULL) OVER chain AS run
+        FROM (SELECT *, lag(merge_key) OVER chain AS previous FROM pushes WINDOW chain AS (
+          PARTITION BY device_id, subject_id ORDER BY place
+        )) AS each
+        WINDOW chain AS (PARTITION BY device_id, subject_id ORDER BY place)
+      ) AS each
+      GROUP BY device_id, subject_id, run
+    ),
+    newest AS MATERIALIZED (
+      SELECT chain.device_id, chain.subject_id, last.id, last.due_at
+      FROM (SELECT DISTINCT device_id, subject_id FROM merged) AS chain
+      CROSS JOIN LATERAL (
+        SELECT id, due_at FROM deliveries
+        WHERE device_id = chain.device_id AND subject_id = chain.subject_id AND died_at IS NULL
+        ORDER BY id DESC
+        LIMIT 1
+      ) AS last
+    ),
+    joined AS MATERIALIZED (
+      SELECT d.id, merged.device_id, merged.subject_id, merged.id AS notification_id, merged.created_at,
+        merged_payload(d.payload, merged.payload) AS payload
+      FROM newest
+      JOIN merged ON merged.device_id = newest.device_id AND merged.subject_id = newest.subject_id AND merged.run = 1
+      JOIN deliveries AS d ON d.id = newest.id
+      WHERE d.lease IS NULL AND d.attempts = 0 AND d.died_at IS NULL AND \(mergeKey("d")) = merged.merge_key
+      FOR UPDATE OF d SKIP LOCKED
+    ),
+    joining AS (
+      UPDATE deliveries AS d
+      SET notification_id = joined.notification_id, payload = joined.payload, created_at = joined.created_at
+      FROM joined
+      WHERE d.id = joined.id
+    ),
+    delivered AS (
+      INSERT INTO deliveries (
+        notification_id, recipient_id, device_id, type, subject_id, person_id, payload, created_at, due_at
+      )
+      SELECT merged.id, merged.recipient_id, merged.device_id, merged.type, merged.subject_id, merged.person_id,
+        merged.payload, merged.created_at, greatest(now(), newest.due_at)
+      FROM merged
+      LEFT JOIN newest ON newest.device_id = merged.device_id AND newest.subject_id = merged.subject_id
+      LEFT JOIN joined ON joined.device_id = merged.device_id AND joined.subject_id = merged.subject_id AND merged.run = 1
+      WHERE joined.id IS NULL
+      ORDER BY merged.place, merged.device_id
+    )
+    """
+}

@@ -1,0 +1,26 @@
+import Foundation
+import Postgres
+
+/// A grant that Apple is to revoke: a row of `apple_revocations`.
+enum AppleRevocation {
+  static let queue = LeaseQueue(table: "apple_revocations", order: [], columns: "q.sealed_grant")
+
+  /// Seconds after which a revocation that still fails is a dead letter: a week.
+  private static let patience = 7 * 86_400
+
+  /// - Parameter grants: nil if Apple's key is not configured.
+  static func source(_ grants: AppleGrants?, in database: Database) -> Dispatcher.Source {
+    Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(500)) { rows in
+      let held = Set(
+        try await database.rows("SELECT q.id FROM \(queue.held(rows.map(\.held)))").map { try $0[0] as Int64 })
+      return Dictionary(
+        uniqueKeysWithValues: rows.filter { held.contains($0.id) }.map { row in
+          let send = Dispatcher.Send(channel: .apple) {
+            guard let grants else { throw DeliveryFailure(description: "Apple's key is not configured") }
+            try await grants.revoke(try row.fields[0])
+          }
+          return (row.id, .send(send))
+        })
+    }
+  }
+}

@@ -1,0 +1,26 @@
+import App
+import ArgumentParser
+import Postgres
+
+struct StampsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stamps", abstract: "Change when phones read their lists again.", subcommands: [Move.self])
+
+  struct Move: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Move everyone's stamps, so that every phone reads its lists again.",
+      discussion: "For a change that stamps do not know of, such as a new MUSTER_PUBLIC_URL. The service can go on.")
+
+    @Option(help: "Only of this collection, such as friends.")
+    var collection: App.Collection?
+
+    func run() async throws {
+      let database = try Database(try await configure(for: .tool).database("muster stamps", logger: makeLogger()))
+      defer { database.close() }
+      let count = try await Stamps.move(collection.map { [$0] } ?? App.Collection.allCases, in: database)
+      print("moved the stamps of \(count) users")
+    }
+  }
+}
+
+extension App.Collection: ExpressibleByArgument {}

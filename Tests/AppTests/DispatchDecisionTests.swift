@@ -1,0 +1,103 @@
+import Foundation
+import Testing
+
+@testable import App
+
+/// What delivery decides, without any database or network.
+@Suite struct DispatchDecisionTests {
+  private let start = ContinuousClock.now
+
+  @Test func `each channel, recipient and host has slots of its own`() {
+    var capacity = Capacity(perChannel: 10)
+    let (ana, ben) = (User.ID.new(), User.ID.new())
+    func keys(_ user: User.ID, _ host: String) -> [Capacity.Key] {
+      [.channel(.webhook), .recipient(user, .webhook), .host(host)]
+    }
+    for _ in 0..<Capacity.perRecipient { capacity.take(keys(ana, "a")) }
+    #expect(!capacity.hasRoom(for: keys(ana, "b")))
+    #expect(capacity.hasRoom(for: [.channel(.ios), .recipient(ana, .ios)]))
+    #expect(capacity.hasRoom(for: keys(ben, "a")))
+    for _ in 0..<4 { capacity.take(keys(.new(), "a")) }
+    #expect(!capacity.hasRoom(for: keys(ben, "a")))
+    for _ in 0..<2 { capacity.take(keys(.new(), "b")) }
+    #expect(!capacity.hasRoom(for: keys(ben, "c")) && capacity.hasRoom(for: [.channel(.log)]))
+    capacity.free(keys(ana, "a"), after: .seconds(1))
+    #expect(capacity.hasRoom(for: keys(ana, "c")) && capacity.hasRoom(for: keys(ben, "a")))
+  }
+
+  @Test func `rows without a slot wait for their turn, each behind the one before`() {
+    var capacity = Capacity(perChannel: 10)
+    let keys = [Capacity.Key.recipient(.new(), .webhook)]
+    #expect(capacity.wait(for: keys, now: start) == 0)
+    for _ in 0...Capacity.perRecipient { capacity.take(keys) }
+    // The last send took ten seconds, and four are in flight at once.
+    capacity.free(keys, after: .seconds(10))
+    #expect(!capacity.isQueued(keys, now: start))
+    let waits = (0..<100).map { _ in capacity.wait(for: keys, now: start) }
+    #expect(waits.prefix(3) == [2.5, 5, 7.5])
+    #expect(waits.allSatisfy { $0 <= 62.5 })
+    #expect(capacity.isQueued(keys, now: start))
+    #expect(!capacity.isQueued(keys, now: start + .seconds(120)))
+  }
+
+  @Test func `a circuit opens after time-outs in a row, and lets one send try`() {
+    var circuit = Circuit()
+    for _ in 1..<Circuit.maximumTimeouts { circuit.note(isTimeout: true, at: start) }
+    #expect(circuit.admit(at: start) == nil)
+    // An answer, even a refusal, begins anew.
+    circuit.note(isTimeout: false, at: start)
+    #expect(circuit.isClosed)
+    for _ in 1...Circuit.maximumTimeouts { circuit.note(isTimeout: true, at: start) }
+    let until = start + Circuit.shortestBreak
+    #expect(circuit.admit(at: start) == until)
+    #expect(circuit.admit(at: until) == nil)
+    #expect(circuit.admit(at: until) != nil)
+    // The probe fails: twice the break.
+    circuit.note(isTimeout: true, at: until)
+    #expect(circuit.admit(at: until) == until + Circuit.shortestBreak * 2)
+    let later = until + Circuit.shortestBreak * 2
+    #expect(circuit.admit(at: later) == nil)
+    circuit.note(isTimeout: false, at: later)
+    #expect(circuit.isClosed && circuit.admit(at: later) == nil)
+    for _ in 1...100 { circuit.note(isTimeout: true, at: start) }
+    #expect(circuit.admit(at: start) == start + Circuit.longestBreak)
+  }
+
+  @Test func `polling pauses longer while nothing is found, and looks at all now and then`() {
+    var polling = Polling(now: start)
+    let first = polling.begin(at: start)
+    #expect(first)
+    var pauses: [Duration] = []
+    var now = start
+    for _ in 0..<8 {
+      polling.end(at: now, found: false, mayHaveMore: false, wasFull: false)
+      pauses.append(polling.next - now)
+      now = polling.next
+      let isFull = polling.begin(at: now)
+      #expect(!isFull)
+    }
+    #expect(pauses.first == .milliseconds(4) && pauses.last == .milliseconds(50))
+    // A wake-up during a look: it may have come too late for it.
+    polling.wake(at: now)
+    polling.end(at: now, found: false, mayHaveMore: false, wasFull: false)
+    #expect(polling.next == now)
+    let isFull = polling.begin(at: start + Polling.fullInterval)
+    #expect(isFull)
+    polling.end(at: now, found: true, mayHaveMore: true, wasFull: true)
+    let isFullAgain = polling.begin(at: now)
+    #expect(isFullAgain)
+    for _ in 0..<10 { polling.fail(at: now) }
+    #expect(polling.next - now == .seconds(5))
+  }
+
+  @Test func `the wait between attempts doubles, up to an hour`() {
+    for attempts in 0..<10 {
+      let expected = Double(1 << attempts)
+      #expect((expected * 0.8...expected * 1.2).contains(Backoff.delay(after: attempts, notBefore: nil)))
+    }
+    for attempts in [12, 40, 2000, .max] {
+      #expect((2400...3600).contains(Backoff.delay(after: attempts, notBefore: nil)))
+    }
+    #expect(Backoff.delay(after: 0, notBefore: 90) >= 90)
+  }
+}

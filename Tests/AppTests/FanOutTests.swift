@@ -1,0 +1,291 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+/// Notices on their way from the queue into inboxes and deliveries, and what happens beside them.
+@Suite struct FanOutTests {
+  /// Queues a notice that names no one, in a change of its own.
+  private func queue(_ title: String, about event: Event.ID, for people: [User.ID], in app: TestApp) async throws {
+    try await app.database.change { $0.notify(people, about: .invitationWithdrawn(event, title)) }
+  }
+
+  /// The titles in an inbox, the oldest first.
+  private func titles(of person: User.ID, in app: TestApp) async throws -> [String] {
+    let rows = try await app.database.rows(
+      """
+      SELECT payload->>'title' FROM notifications
+      WHERE recipient_id = \(person) AND payload ? 'title'
+      ORDER BY filed_at
+      """)
+    return try rows.map { try $0[0] }
+  }
+
+  /// People who have nothing but an account.
+  private func people(_ count: Int, in app: TestApp) async throws -> [User.ID] {
+    let ids = (0..<count).map { _ in User.ID.new() }
+    try await app.database.batch(
+      """
+      INSERT INTO users (id, username, display_name)
+      SELECT id, 'reader' || place, 'Reader' FROM unnest(\(ids)) WITH ORDINALITY AS added (id, place)
+      """,
+      "INSERT INTO user_stamps (user_id) SELECT id FROM unnest(\(ids)) AS added (id)")
+    return ids
+  }
+
+  /// While `body` runs, a step that has filed anything waits before its COMMIT, with all its locks.
+  private func holdingSteps<Value: Sendable>(
+    in app: TestApp, _ body: () async throws -> Value
+  ) async throws -> Value {
+    try await ScriptConnection.run(app.databaseURL) {
+      try $0.script(
+        """
+        CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          PERFORM set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared(7);
+          RETURN NULL;
+        END
+        $$;
+        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON notifications DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait();
+        """)
+    }
+    let holder = try Database(Database.Configuration(url: app.databaseURL))
+    defer { holder.close() }
+    return try await holder.transaction { transaction in
+      try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
+      return try await body()
+    }
+  }
+
+  // MARK: Locks of others
+
+  @Test func `a user whose stamps are locked keeps no one else waiting`() async throws {
+    try await TestApp.run { app in
+      let readers = try await people(3, in: app)
+      for reader in readers { try await queue("Picnic", about: .new(), for: [reader], in: app) }
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      try await holder.transaction { transaction in
+        try await transaction.rows("SELECT 1 FROM user_stamps WHERE user_id = \(readers[1]) FOR UPDATE")
+        #expect(try await FanOut.step(in: app.database))
+        for (place, expected) in [["Picnic"], [], ["Picnic"]].enumerated() {
+          #expect(try await titles(of: readers[place], in: app) == expected)
+        }
+        #expect(try await !FanOut.step(in: app.database))
+      }
+      // It is no fault of the notice.
+      #expect(try await app.value("SELECT failures FROM notification_queue") == 0)
+      #expect(try await FanOut.step(in: app.database))
+      #expect(try await titles(of: readers[1], in: app) == ["Picnic"])
+      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+    }
+  }
+
+  // MARK: Several workers
+
+  @Test func `what one worker holds, no other consumes, and nothing passes it`() async throws {
+    try await TestApp.run { app in
+      let (readers, picnic) = (try await people(600, in: app), Event.ID.new())
+      try await queue("First", about: picnic, for: readers, in: app)
+      let first = try await holdingSteps(in: app) {
+        let first = Task { try await FanOut.step(in: app.database) }
+        try await app.waitForLocks(1)
+        try await queue("Second", about: picnic, for: readers, in: app)
+        // A part of the first notice is being filed; nothing else of this event may be.
+        #expect(try await !FanOut.step(in: app.database))
+        return first
+      }
+      #expect(try await first.value)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<3 { group.addTask { while try await FanOut.step(in: app.database) {} } }
+        try await group.waitForAll()
+      }
+      while try await FanOut.step(in: app.database) {}
+      let inboxes = try await app.database.rows(
+        """
+        SELECT array_agg(payload->>'title' ORDER BY filed_at) AS titles, count(*) AS readers
+        FROM notifications GROUP BY recipient_id
+        """)
+      #expect(inboxes.count == readers.count)
+      #expect(try inboxes.allSatisfy { try $0["titles"] == ["First", "Second"] })
+    }
+  }
+
+  @Test func `many workers at once file everything once, in the order of each event`() async throws {
+    try await TestApp.run { app in
+      let readers = try await people(40, in: app)
+      let events = (0..<12).map { _ in Event.ID.new() }
+      for number in 1...6 {
+        for event in events { try await queue("\(number)", about: event, for: readers, in: app) }
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<6 {
+          group.addTask {
+            while try await app.value("SELECT EXISTS (SELECT 1 FROM notification_queue)") == true {
+              _ = try await FanOut.step(in: app.database)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let chains = try await app.database.rows(
+        """
+        SELECT array_agg(payload->>'title' ORDER BY filed_at) AS titles, count(DISTINCT id) AS ids
+        FROM notifications GROUP BY recipient_id, subject_id
+        """)
+      #expect(chains.count == readers.count * events.count)
+      #expect(try chains.allSatisfy { try $0["titles"] == ["1", "2", "3", "4", "5", "6"] && $0["ids"] == 6 })
+    }
+  }
+
+  // MARK: What is taken back
+
+  enum End: String, CaseIterable, Sendable {
+    case block, cancel, deleteSender, deleteReceiver
+  }
+
+  @Test(arguments: End.allCases)
+  func `what ends while its notice is being fanned out leaves no delivery behind`(end: End) async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await ben.register(token: "bens")
+      let request = try await ana.sendFriendRequest(to: ben)
+      let (step, ending) = try await holdingSteps(in: app) {
+        let step = Task { try await FanOut.step(in: app.database) }
+        try await app.waitForLocks(1)
+        let ending = Task {
+          switch end {
+          case .block: try await ben.block(ana)
+          case .cancel: try await ana.cancel(request)
+          case .deleteSender: try await ana.deleteAccount()
+          case .deleteReceiver: try await ben.deleteAccount()
+          }
+        }
+        try await app.waitForLocks(2)
+        return (step, ending)
+      }
+      #expect(try await step.value)
+      _ = try await ending.value
+      for table in ["notification_queue", "deliveries"] {
+        #expect(try await app.value("SELECT count(*) FROM \(unescaped: table)") == 0, "\(table)")
+      }
+      guard end != .deleteReceiver else { return }
+      #expect(try await ben.get("notifications")["items"].array.isEmpty)
+    }
+  }
+
+  /// A removal that waits for a step must look at the recipients that the step has left.
+  @Test func `the last recipient of a notice, of which the others are being told, may still be taken off it`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let readers = try await people(500, in: app)
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let event = try #require(Event.ID(id))
+      try await app.takeNotifications()
+      try await app.database.change { change in
+        change.notify(readers + [ben.userID], about: .eventUpdated(event, "Dinner", [], by: ana.userID))
+      }
+      let (step, block) = try await holdingSteps(in: app) {
+        let step = Task { try await FanOut.step(in: app.database) }
+        try await app.waitForLocks(1)
+        let block = Task { try await ben.block(ana) }
+        try await app.waitForLocks(2)
+        return (step, block)
+      }
+      #expect(try await step.value)
+      _ = try await block.value
+      #expect(try await app.queuedNotices().isEmpty)
+      try await app.fanOut()
+      #expect(try await titles(of: ben.userID, in: app).contains("Dinner") == false)
+      #expect(try await app.value("SELECT count(*) FROM notifications WHERE payload->>'title' = 'Dinner'") == 500)
+    }
+  }
+
+  @Test func `whoever is gone, or does not see whom a notice names, is left out`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await app.database.execute(
+        "INSERT INTO blocks (blocker_id, blocked_id) VALUES (\(cleo.userID), \(ana.userID))")
+      let (people, gone) = ([ben.userID, cleo.userID], User.ID.new())
+      let rows = try await app.database.rows(
+        "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(ana.userID)")
+      let host = try Person(row: try #require(rows.first))
+      let before = try await Stamps.read(.notifications, of: cleo.userID, in: app.database)
+      try await app.database.change {
+        $0.notify(people + [gone, ana.userID], about: .eventInvited(.new(), "Picnic", by: host))
+      }
+      // The actor is no recipient.
+      #expect(Set(try await app.queuedNotices().map(\.recipient)) == Set((people + [gone]).map(\.description)))
+      try await app.takeNotifications()
+      let recipients = try await app.database.rows(
+        "SELECT recipient_id FROM notifications WHERE type = 'event-invited'")
+      #expect(try recipients.map { try $0[0] as User.ID } == [ben.userID])
+      #expect(try await Stamps.read(.notifications, of: cleo.userID, in: app.database) == before)
+    }
+  }
+
+  // MARK: What cannot be filed
+
+  @Test func `a notice that fails three times alone is a dead letter, and blocks nothing`() async throws {
+    try await TestApp.run { app in
+      try await ScriptConnection.run(app.databaseURL) {
+        try $0.script(
+          """
+          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            RAISE EXCEPTION 'not this one';
+          END
+          $$;
+          CREATE TRIGGER refuses BEFORE INSERT ON notifications
+          FOR EACH ROW WHEN (NEW.payload->>'title' = 'Bad') EXECUTE FUNCTION refuse();
+          """)
+      }
+      let (reader, event) = (try await people(1, in: app)[0], Event.ID.new())
+      try await queue("Bad", about: event, for: [reader], in: app)
+      try await queue("Next", about: event, for: [reader], in: app)
+      try await queue("Other", about: .new(), for: [reader], in: app)
+      #expect(try await FanOut.step(in: app.database))
+      #expect(try await titles(of: reader, in: app) == ["Other"])
+      for failures in [1, 2] {
+        #expect(try await app.value("SELECT max(failures) FROM notification_queue WHERE died_at IS NULL") == failures)
+        #expect(try await !FanOut.step(in: app.database))
+      }
+      let dead = try await app.database.rows(
+        "SELECT failures, last_error FROM notification_queue WHERE died_at IS NOT NULL")
+      #expect(try dead.map { try $0["failures"] as Int } == [3])
+      #expect(try (dead.first?["last_error"] as String?)?.contains("not this one") == true)
+      #expect(try await FanOut.step(in: app.database))
+      #expect(try await titles(of: reader, in: app) == ["Other", "Next"])
+      #expect(try await !FanOut.step(in: app.database))
+      try await app.database.execute("DELETE FROM notification_queue")
+    }
+  }
+
+  // MARK: Many recipients
+
+  @Test func `a notice for very many is told in parts, and others beside it at once`() async throws {
+    try await TestApp.run { app in
+      let readers = try await people(1200, in: app)
+      try await queue("Festival", about: .new(), for: readers, in: app)
+      for reader in readers.suffix(2) { try await queue("Picnic", about: .new(), for: [reader], in: app) }
+      var left: [Int] = []
+      while try await FanOut.step(in: app.database) {
+        let waiting: Int? = try await app.value(
+          "SELECT coalesce(sum(cardinality(recipient_ids)), 0)::integer FROM notification_queue")
+        left.append(try #require(waiting))
+        if left.count == 1 {
+          for reader in readers.suffix(2) { #expect(try await titles(of: reader, in: app).contains("Picnic")) }
+        }
+      }
+      #expect(left == [1100, 600, 100, 0])
+      let told = try await app.database.rows(
+        "SELECT count(*), count(DISTINCT recipient_id) FROM notifications WHERE payload->>'title' = 'Festival'")
+      #expect(try told.map { try [$0[0], $0[1]] as [Int] } == [[1200, 1200]])
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Claims, leases and the deaths of workers, of one generic mechanism.
+@Suite struct LeaseQueueTests {
+  private let queue = Delivery.queue
+
+  private func claim(
+    _ app: TestApp, _ worker: UUID, _ scope: LeaseQueue.Scope = .all, lease: UUID = UUID()
+  ) async throws -> LeaseQueue.Claim {
+    try await queue.claim(scope, atMost: 10, for: worker, lease: lease, in: app.database)
+  }
+
+  /// A worker that has lived for a while.
+  private func living(_ app: TestApp) async throws -> UUID {
+    let worker = UUID()
+    try await app.database.batch(
+      Worker.beating(worker),
+      "UPDATE workers SET steady_since = now() - interval '1 minute' WHERE id = \(worker)")
+    return worker
+  }
+
+  private func expire(_ app: TestApp) async throws {
+    try await app.database.execute(
+      "UPDATE deliveries SET leased_until = now() - interval '1 second' WHERE lease IS NOT NULL")
+  }
+
+  @Test func `a lease runs out, and its holder can no longer acknowledge`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let (slow, other) = (try await living(app), try await living(app))
+      let held = try #require(try await claim(app, slow).runs.first)
+      #expect(held.count == 1)
+      #expect(try await claim(app, other).runs.isEmpty)
+      try await expire(app)
+      // It lives: no death is counted.
+      let lease = UUID()
+      let taken = try #require(try await claim(app, other, lease: lease).runs.first)
+      #expect(taken.map(\.id) == held.map(\.id))
+      var late = Acknowledgements()
+      late.finish(held[0])
+      late.retry(held[0], after: 0, because: "late")
+      late.bury(held[0], because: "late")
+      late.release(held)
+      for statement in late.statements(for: queue) { try await app.database.batch(statement) }
+      try await app.database.batch(queue.renewing(held.map(\.held)))
+      #expect(
+        try await app.value(
+          """
+          SELECT count(*) FROM deliveries
+          WHERE lease = \(lease) AND attempts = 0 AND deaths = 0 AND died_at IS NULL
+          """) == 1)
+      var done = Acknowledgements()
+      done.finish(taken[0])
+      for statement in done.statements(for: queue) { try await app.database.batch(statement) }
+      #expect(try await app.countQueue() == 0)
+    }
+  }
+
+  @Test func `a row in flight at a worker's death counts it, those behind it do not`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(2)
+      try await app.enqueue(rounds: 0..<2, to: 2)
+      let (dead, other) = (try await living(app), try await living(app))
+      #expect(try await claim(app, dead).runs.map(\.count) == [2, 2])
+      try await expire(app)
+      try await app.database.execute(
+        "UPDATE workers SET heartbeat_at = now() - interval '4 seconds' WHERE id = \(dead)")
+      let found = try await claim(app, other)
+      #expect(found.runs.isEmpty && found.orphans == 2 && found.hasSuspects)
+      let deaths = try await app.database.rows("SELECT deaths, lease FROM deliveries ORDER BY subject_id, id")
+      #expect(try deaths.map { try $0["deaths"] as Int } == [1, 0, 1, 0])
+      #expect(try deaths.allSatisfy { try ($0["lease"] as UUID?) == nil })
+      // Such a row is claimed alone.
+      #expect(try await claim(app, other).runs.isEmpty)
+      let alone = try await claim(app, other, .suspect)
+      #expect(alone.runs.map(\.count) == [1] && alone.orphans == 0)
+      try await app.forgetDeliveries()
+    }
+  }
+
+  @Test func `a row in flight at three deaths is a dead letter`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<2, to: 1)
+      let other = try await living(app)
+      for death in 1...3 {
+        let dead = try await living(app)
+        let held = try await claim(app, dead, death == 1 ? .all : .suspect)
+        #expect(held.runs.count == 1)
+        try await expire(app)
+        try await app.database.execute("DELETE FROM workers WHERE id = \(dead)")
+        let found = try await claim(app, other, death == 1 ? .all : .suspect)
+        #expect(found.orphans == 1 && found.dead.count == (death == 3 ? 1 : 0), "\(death)")
+      }
+      #expect(try await app.countDead() == 1)
+      // The next one is free.
+      #expect(try await claim(app, other).runs.map(\.count) == [1])
+      try await app.forgetDeliveries()
+    }
+  }
+
+  @Test func `after an outage of the database no worker is called dead that comes back`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let (holder, other) = (try await living(app), try await living(app))
+      #expect(try await claim(app, holder).runs.count == 1)
+      // For a minute nobody could write.
+      try await expire(app)
+      try await app.database.execute("UPDATE workers SET heartbeat_at = now() - interval '1 minute'")
+      // Before its own heartbeat and after it: the other worker knows nothing of the holder yet.
+      #expect(try await claim(app, other).orphans == 0)
+      try await app.database.batch(Worker.beating(other))
+      let early = try await claim(app, other)
+      #expect(early.orphans == 0 && early.runs.isEmpty)
+      // The holder is back. It is late, not dead.
+      try await app.database.batch(Worker.beating(holder))
+      let taken = try await claim(app, other)
+      #expect(taken.orphans == 0 && taken.runs.count == 1)
+      #expect(try await app.value("SELECT max(deaths) FROM deliveries") == 0)
+      try await app.forgetDeliveries()
+    }
+  }
+
+  @Test func `claims read by the index, however many rows wait`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(3)
+      try await app.enqueue(subjects: 2000, to: 1)
+      for scope in [LeaseQueue.Scope.all, .recent, .suspect] {
+        let statement = queue.claiming(scope, atMost: 50, for: UUID(), lease: UUID())
+        let plan = try await app.database.transaction { transaction -> String in
+          try await transaction.rows(LeaseQueue.byIndex)
+          return try await transaction.rows("EXPLAIN \(statement)").map { try $0[0] as String }.joined(separator: "\n")
+        }
+        #expect(!plan.contains("Seq Scan"), "\(plan)")
+        let index = if case .suspect = scope { "suspected_deliveries" } else { "deliveries_due" }
+        #expect(plan.contains(index), "\(plan)")
+        if case .suspect = scope { continue }
+        #expect(plan.contains("deliveries_in_order"), "\(plan)")
+      }
+      try await app.forgetDeliveries()
+    }
+  }
+}
