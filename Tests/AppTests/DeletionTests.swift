@@ -229,7 +229,8 @@ import Testing
       try await ana.deleteAccount()
       #expect(try await traces(of: ana, in: app) == [])
       // What does not name them is still there.
-      #expect(Set(try await app.takeNotifications().map(\.type)) == ["event-cancelled", AppleGrant.revocation])
+      #expect(Set(try await app.takeNotifications().map(\.type)) == ["event-cancelled"])
+      #expect(try await app.value("SELECT count(*) FROM apple_revocations") == 1)
       try await app.expectConsistency()
     }
   }
@@ -262,9 +263,8 @@ import Testing
         """)
       try await ana.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM identities") == 0)
-      let waiting = try await app.database.rows("SELECT type FROM notification_queue")
-      #expect(try waiting.map { try $0["type"] as String } == [AppleGrant.revocation])
-      try await app.database.execute("DELETE FROM notification_queue")
+      let revocations = try await app.database.execute("DELETE FROM apple_revocations")
+      #expect(revocations.affected == 1)
     }
   }
 

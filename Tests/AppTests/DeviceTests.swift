@@ -337,14 +337,17 @@ import Testing
           "id", "sessionId", "platform", "token", "environment", "topic", "name", "createdAt",
         ])
       #expect(export["mutedNotifications"] == .array([.object(["type": .string("event-updated")])]))
-      #expect(export["inbox"].array.map { $0["payload"]["type"].string } == ["friend-accepted"])
-      #expect(export["inbox"][0]["actor"]["username"].string == "ben")
+      #expect(export["notifications"].array.map { $0["payload"]["type"].string } == ["friend-accepted"])
+      #expect(export["notifications"][0]["person"]["username"].string == "ben")
       // Whom she does not see is not in it either; and what names nobody is.
-      try await app.database.change { $0.notify(ana.userID, .waitlistPromoted(.new(), "Picnic")) }
+      try await app.database.change {
+        $0.notify(ana.userID, about: .waitlistPromoted(.new(), "Picnic", guest: ana.userID))
+      }
+      try await app.fanOut()
       try await ana.block(ben)
-      let hidden = try await ana.get("users/me/export")["inbox"].array
+      let hidden = try await ana.get("users/me/export")["notifications"].array
       #expect(hidden.map { $0["type"].string } == ["waitlist-promoted"])
-      #expect(hidden[0]["actor"] == .null)
+      #expect(hidden[0]["person"] == .null)
       try await app.takeNotifications()
     }
   }

@@ -172,9 +172,7 @@ final class Storm: Sendable {
   private func tell(_ people: [User.ID], _ notice: Notice) async throws {
     while true {
       do {
-        try await app.database.change { change in
-          for person in people { change.notify(person, notice) }
-        }
+        try await app.database.change { $0.notify(people, about: notice) }
         break
       } catch is PostgresError {
         try await Task.sleep(for: .milliseconds(100))
@@ -183,12 +181,12 @@ final class Storm: Sendable {
     tally.withLock { $0.changes += 1 }
   }
 
-  private static let fields = [("title", "the title"), ("note", "the note"), ("startTime", "the time")]
+  private static let fields = ["title", "note", "startTime"]
 
   private static func notice(_ title: String, _ event: Event.ID, _ random: inout SeededRandom) -> Notice {
-    guard Int.random(in: 0..<3, using: &random) == 0 else { return .waitlistPromoted(event, title) }
+    guard Int.random(in: 0..<3, using: &random) == 0 else { return .waitlistPromoted(event, title, guest: .new()) }
     let place = Int.random(in: 0..<fields.count, using: &random)
-    return .eventUpdated(event, title, changes: [(field: fields[place].0, word: fields[place].1)])
+    return .eventUpdated(event, title, [.init(field: fields[place], old: "before", new: title)], by: .new())
   }
 
   private func restartDatabase(_ restarts: Int, whileChanging total: Int) async throws {

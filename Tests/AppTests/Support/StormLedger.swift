@@ -12,7 +12,7 @@ extension Storm {
     let payload: JSON
 
     var isEdit: Bool { type == Notice.Kind.eventUpdated.rawValue }
-    var changes: Set<String> { Set(payload["changes"].array.compactMap(\.string)) }
+    var changes: Set<String> { Storm.fields(in: payload) }
   }
 
   private struct Line: Hashable {
@@ -40,6 +40,11 @@ extension Storm {
         }))
   }
 
+  /// The fields that a payload says have changed.
+  private static func fields(in payload: JSON) -> Set<String> {
+    Set(payload["changes"].array.compactMap { $0["field"].string })
+  }
+
   /// By recipient and subject, in order: the order of the inbox.
   private func filed() async throws -> [Line: [Filed]] {
     let rows = try await app.database.rows(
@@ -47,7 +52,7 @@ extension Storm {
     var lines: [Line: [Filed]] = [:]
     for row in rows {
       let (recipient, subject, id): (User.ID, UUID, UUID) = (try row[0], try row[1], try row[2])
-      let payload: JSONDocument = try row[4]
+      let payload = Notice.rendered(try row[4], at: .now())
       let line = Line(recipient: recipient.description, subject: subject.uuidString.lowercased())
       let one = Filed(
         id: id.uuidString.lowercased(), type: try row[3], payload: try JSON(parsing: payload.text.utf8))
@@ -96,7 +101,7 @@ extension Storm {
     func tells(_ later: Int, of earlier: Int) -> Bool {
       line[earlier...later].allSatisfy(\.isEdit)
         && arrivals[line[later].id, default: []].contains { arrival in
-          Set(arrival.json["data"]["changes"].array.compactMap(\.string)).isSuperset(of: line[earlier].changes)
+          Storm.fields(in: arrival.json["data"]).isSuperset(of: line[earlier].changes)
         }
     }
 
@@ -106,7 +111,7 @@ extension Storm {
         let isRight =
           one.isEdit
           ? told["eventId"] == one.payload["eventId"]
-            && Set(told["changes"].array.compactMap(\.string)).isSuperset(of: one.changes)
+            && fields(in: told).isSuperset(of: one.changes)
           : told == one.payload
         if arrival.json["type"].string != one.type || !isRight { faults.append("\(one.id) says something else") }
       }
@@ -134,7 +139,7 @@ extension Storm {
         }
         seen.append(place)
       }
-      told[place, default: []].formUnion(arrival.json["data"]["changes"].array.compactMap(\.string))
+      told[place, default: []].formUnion(fields(in: arrival.json["data"]))
     }
     return faults
   }
