@@ -24,7 +24,7 @@ public final class Change: Querying {
   private enum Queued {
     case addressed(NotificationQueue.Addressed)
     /// For the users in a query's result.
-    case open(Notice, recipients: SQL)
+    case statement(SQL)
   }
 
   /// The users whose stamp of one collection moves.
@@ -76,7 +76,17 @@ public final class Change: Querying {
   ///
   /// - Parameter recipients: a query with one column of user ids. It sees everything that this change has done.
   func notify(usersIn recipients: SQL, about notice: Notice) {
-    effects.withLock { $0.notices.append(.open(notice, recipients: recipients)) }
+    effects.withLock { $0.notices.append(.statement(NotificationQueue.insert(notice, forUsersIn: recipients))) }
+  }
+
+  /// Queues notices that name no one, each about another subject and for users of its own.
+  ///
+  /// - Parameter pairs: a query of `(subject_id, user_id)`. It sees everything that this change has done.
+  func notify(usersIn pairs: SQL, aboutEach notices: [Notice], by actor: User.ID) {
+    guard !notices.isEmpty else { return }
+    effects.withLock {
+      $0.notices.append(.statement(NotificationQueue.insert(notices, by: actor, forUsersIn: pairs)))
+    }
   }
 
   /// Queues a mail.
@@ -120,9 +130,9 @@ public final class Change: Querying {
     for notice in notices {
       switch notice {
       case .addressed(let one): addressed.append(one)
-      case .open(let notice, let recipients):
+      case .statement(let statement):
         flush()
-        inserts.append(NotificationQueue.insert(notice, forUsersIn: recipients))
+        inserts.append(statement)
       }
     }
     flush()

@@ -274,9 +274,11 @@ import Testing
         #expect(message.hasSuffix("…") && "“\(title)”".hasPrefix(message.dropLast()), "\(piece)")
         #expect(request.json["eventId"].string == push.subject)
       }
-      let hopeless = Push.ofEdit(changes: [
-        Notice.FieldChange(field: String(repeating: "x", count: 5000), old: "a", new: "b")
-      ])
+      // What is left then are ids, which are never as long as this.
+      let id = String(repeating: "x", count: 5000)
+      let hopeless = Push(
+        id: UUID().uuidString.lowercased(), type: "event-cancelled", subject: id, recipient: id,
+        payload: #"{"type": "event-cancelled", "message": "Cancelled.", "eventId": "\#(id)"}"#, createdAt: .now())
       let refused = try await failure { try await sender.send(hopeless, to: .iOS()) }
       #expect(refused.remedy == DeliveryFailure.Remedy.none)
       #expect(server.received.count == 6)

@@ -62,6 +62,26 @@ enum NotificationQueue {
     """
   }
 
+  /// Inserts a row for each notice that has recipients, in their order. Their actor is left out.
+  ///
+  /// - Parameter pairs: a query of `(subject_id, user_id)`: the recipients of the notice about each subject.
+  static func insert(_ notices: [Notice], by actor: User.ID, forUsersIn pairs: SQL) -> SQL {
+    """
+    INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
+    SELECT n.type, n.subject_id, r.ids, n.payload::jsonb
+    FROM unnest(
+      \(notices.map(\.kind)), \(notices.map(\.subject)), \(notices.map(\.payload.text))
+    ) WITH ORDINALITY AS n (type, subject_id, payload, place)
+    JOIN (
+      SELECT subject_id, array_agg(DISTINCT user_id) AS ids
+      FROM (\(pairs)) AS each (subject_id, user_id)
+      WHERE user_id <> \(actor)
+      GROUP BY subject_id
+    ) AS r ON r.subject_id = n.subject_id
+    ORDER BY n.place
+    """
+  }
+
   /// Takes a recipient off waiting notices, and deletes those that were for no one else. Other recipients still get theirs.
   ///
   /// - Parameter pairs: a query of `(id, recipient_id)` of notices, each once.

@@ -116,10 +116,11 @@ extension User {
       """)
     let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
     // A guest of several hears of them in one order, whatever that of the rows.
-    for event in events.sorted(by: { $0.id < $1.id }) {
-      change.notify(
-        usersIn: Invitation.guestsComing(to: event.id), about: .eventCancelled(event.id, event.title, by: host))
-    }
+    change.notify(
+      usersIn: """
+        SELECT event_id, user_id FROM invitations WHERE event_id = ANY(\(events.map(\.id))) AND status <> 'declined'
+        """,
+      aboutEach: events.sorted(by: { $0.id < $1.id }).map { .eventCancelled($0.id, $0.title, by: host) }, by: host)
   }
 }
 
