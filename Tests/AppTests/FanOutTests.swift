@@ -210,7 +210,7 @@ import Testing
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
       try await app.database.execute(
-        "INSERT INTO blocks (blocker_id, blocked_id) VALUES (\(cleo.userID), \(ana.userID))")
+        "INSERT INTO blocks (blocker_id, blocked_id, created_at) VALUES (\(cleo.userID), \(ana.userID), now())")
       let (people, gone) = ([ben.userID, cleo.userID], User.ID.new())
       let rows = try await app.database.rows(
         "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(ana.userID)")

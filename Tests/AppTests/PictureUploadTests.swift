@@ -20,7 +20,7 @@ import Testing
       try await first.send(head(ana, length: file.count))
       try await first.send(Array(file.prefix(10)))
       // The first has its place once another is refused.
-      try await eventually {
+      try await eventually(within: .seconds(60)) {
         let other = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken)
         guard other.status == 429 else { return false }
         #expect(other.problem == "upload-in-progress")
@@ -42,11 +42,11 @@ import Testing
       let file = Sample.png()
       var first: RawConnection? = try await RawConnection(to: app)
       try await first?.send(head(ana, length: file.count))
-      try await eventually {
+      try await eventually(within: .seconds(60)) {
         try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken).status == 429
       }
       first = nil
-      try await eventually {
+      try await eventually(within: .seconds(60)) {
         try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken).status == 200
       }
     }

@@ -7,8 +7,8 @@ import Testing
 @Suite struct StatementTests {
   /// With BEGIN and COMMIT.
   private static let expected = [
-    "making an event": 11, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
-    "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 9, "giving a place up": 12,
+    "making an event": 12, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
+    "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 12,
     "withdrawing": 10, "cancelling": 7, "archiving": 5,
   ]
 

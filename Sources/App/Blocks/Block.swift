@@ -90,7 +90,7 @@ extension User {
     }
     if !live.isEmpty {
       try await Invitation.leave(
-        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: blocker, in: change)
+        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: nil, in: change)
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)

@@ -162,8 +162,9 @@ struct Invitation: Sendable {
   /// Gives the free places of events to those who wait longest. Into an event that is over nobody is promoted: they would
   /// be told after the fact that they are going. The events are locked by the caller.
   ///
-  /// - Parameter actor: the user whose change made places free. Hosts hear of a promotion, unless they caused it.
-  static func promoteWaiting(at events: [Event.ID], by actor: User.ID, in change: Change) async throws {
+  /// - Parameter actor: the user whose change made places free. Hosts hear of a promotion, unless they caused it; nil if
+  ///   they must not.
+  static func promoteWaiting(at events: [Event.ID], by actor: User.ID?, in change: Change) async throws {
     let promoted = try await change.rows(
       """
       UPDATE invitations AS i SET status = 'going'
@@ -206,7 +207,9 @@ struct Invitation: Sendable {
       guard let (title, creator) = plans[event] else { continue }
       change.touch(.events, .invitations, of: person.id)
       change.notify(person.id, about: .waitlistPromoted(event, title, guest: person.id))
-      if let creator { change.notify(creator, about: .guestPromoted(event, title, guest: person, by: actor)) }
+      if let creator, let actor {
+        change.notify(creator, about: .guestPromoted(event, title, guest: person, by: actor))
+      }
     }
     touchWhoSeesCounts(of: events, in: change)
   }

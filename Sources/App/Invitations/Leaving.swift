@@ -6,8 +6,8 @@ extension Invitation {
   ///
   /// - Parameters:
   ///   - condition: on `invitations AS i`, met by one guest of an event at most.
-  ///   - actor: the user whose change this is.
-  static func leave(where condition: SQL, by actor: User.ID, in change: Change) async throws {
+  ///   - actor: the user whose change this is; nil for a block, of which hosts must hear nothing.
+  static func leave(where condition: SQL, by actor: User.ID?, in change: Change) async throws {
     let left = try await change.rows(
       """
       WITH gone AS (

@@ -169,7 +169,7 @@ struct Model {
     friendships.removeAll { $0.isOf(person) }
     blocks.removeAll { $0.by == person || $0.of == person }
     endRequests { $0.sender == person || $0.receiver == person }
-    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: person) }
+    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: other) }
   }
 
   private mutating func endRequests(_ isMeant: (Request) -> Bool) {
@@ -271,7 +271,7 @@ struct Model {
     }
     for event in events.indices where !events[event].isArchived {
       if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event, by: person) }
-      if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event, by: person) }
+      if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event, by: other) }
     }
     return Self.done
   }

@@ -51,9 +51,9 @@ public struct QueueRow: Sendable, Encodable {
         SELECT q.id, \(queue.type) AS type, \(queue.recipient) AS recipient, \(queue.device) AS device,
           \(queue.attempts) AS attempts, q.last_error, \(time) AS time
         FROM \(queue.table) AS q
-        WHERE q.died_at IS \(dead ? "NOT NULL" : "NULL") AND isfinite(\(time))
+        WHERE q.died_at IS \(unescaped: dead ? "NOT NULL" : "NULL") AND isfinite(\(time))
           AND (\(type) IS NULL OR \(queue.type) = \(type))
-        ORDER BY \(time) \(dead ? "DESC" : "ASC"), q.id
+        ORDER BY \(time) \(unescaped: dead ? "DESC" : "ASC"), q.id
         LIMIT \(limit)
         """)
       rows += try found.map { row in
