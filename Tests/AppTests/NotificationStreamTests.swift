@@ -243,7 +243,10 @@ import Testing
             try await ben.edit(bens, #"{"title": "Late"}"#)
             let late = Task { try await FanOut.step(in: app.database) }
             try await app.waitForLocks(1)
-            try await cleo.edit(cleos, #"{"title": "Behind"}"#)
+            // By SQL: a change would wait for the same row of stamps.
+            let behind = Notice.eventUpdated(try #require(Event.ID(cleos)), "Behind", [], by: cleo.userID)
+            let queueing = NotificationQueue.insert(behind, forUsersIn: "SELECT \(ana.userID)")
+            try await app.database.execute(queueing)
             try await dev.edit(devs, #"{"title": "Elsewhere"}"#)
             // Meanwhile other inboxes are not held up. By then this one has been looked at, too.
             #expect(try await FanOut.step(in: app.database))

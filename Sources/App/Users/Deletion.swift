@@ -34,7 +34,8 @@ extension User {
       "UPDATE sessions SET device = NULL WHERE user_id = \(id)",
       // After the sessions: the notice of a stolen token is written under the lock of its session. In this order: fan-out,
       // which a removal from the queue waits for, writes deliveries.
-      NotificationQueue.delete(where: "person_id = \(id)"), removingNotices(to: id), deletingDeliveries(of: id),
+      lockingNotices(about: id), NotificationQueue.delete(where: "person_id = \(id)"), removingNotices(to: id),
+      deletingDeliveries(of: id),
       "DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE user_id = \(id) ORDER BY id FOR UPDATE)",
       // What is deleted at the end, after the stamps, must be ours by then: a token may be being forgotten, and two who
       // go may have asked each other.
@@ -74,25 +75,39 @@ extension User {
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
-  /// Takes a user off waiting notices about their events, their sessions, and people who asked them or whom they asked.
-  /// Of anything else, fan-out leaves out recipients without an account.
+  /// Locks waiting notices that name a user or are for them, in id order: two who delete their accounts and have asked each
+  /// other would else wait for each other crosswise.
+  private static func lockingNotices(about id: ID) -> SQL {
+    """
+    SELECT q.id FROM notification_queue AS q
+    WHERE q.person_id = \(id) OR q.id IN (SELECT notice.id FROM (\(notices(to: id))) AS notice)
+    ORDER BY q.id
+    FOR UPDATE
+    """
+  }
+
   private static func removingNotices(to id: ID) -> SQL {
-    NotificationQueue.remove(
-      """
-      SELECT q.id, \(id) AS recipient_id
-      FROM notification_queue AS q
-      WHERE q.subject_id IN (
-        SELECT id FROM events WHERE creator_id = \(id)
-        UNION ALL
-        SELECT event_id FROM invitations WHERE user_id = \(id)
-        UNION ALL
-        SELECT id FROM sessions WHERE user_id = \(id)
-        UNION ALL
-        SELECT sender_id FROM friend_requests WHERE receiver_id = \(id)
-        UNION ALL
-        SELECT receiver_id FROM friend_requests WHERE sender_id = \(id)
-      )
-      """)
+    NotificationQueue.remove(notices(to: id))
+  }
+
+  /// A query of waiting notices for a user about their events, their sessions, and people who asked them or whom they
+  /// asked. Of anything else, fan-out leaves out recipients without an account.
+  private static func notices(to id: ID) -> SQL {
+    """
+    SELECT q.id, \(id) AS recipient_id
+    FROM notification_queue AS q
+    WHERE \(id) = ANY(q.recipient_ids) AND q.subject_id IN (
+      SELECT id FROM events WHERE creator_id = \(id)
+      UNION ALL
+      SELECT event_id FROM invitations WHERE user_id = \(id)
+      UNION ALL
+      SELECT id FROM sessions WHERE user_id = \(id)
+      UNION ALL
+      SELECT sender_id FROM friend_requests WHERE receiver_id = \(id)
+      UNION ALL
+      SELECT receiver_id FROM friend_requests WHERE sender_id = \(id)
+    )
+    """
   }
 
   /// Deletes deliveries to a user, and those that name them, dead letters included.

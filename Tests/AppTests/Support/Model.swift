@@ -169,7 +169,7 @@ struct Model {
     friendships.removeAll { $0.isOf(person) }
     blocks.removeAll { $0.by == person || $0.of == person }
     endRequests { $0.sender == person || $0.receiver == person }
-    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: other) }
+    for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: person) }
   }
 
   private mutating func endRequests(_ isMeant: (Request) -> Bool) {
