@@ -72,8 +72,9 @@ CREATE TABLE notifications (
   PRIMARY KEY (recipient_id, filed_at)
 );
 CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
--- Items arrive in the order of their time, and are purged in it.
-CREATE INDEX notifications_by_age ON notifications USING brin (filed_at) WITH (pages_per_range = 16);
+-- Marking and counting read only these: an inbox holds 90 days.
+CREATE INDEX unread_notifications ON notifications (recipient_id, filed_at) WHERE read_at IS NULL;
+CREATE INDEX notifications_by_age ON notifications (filed_at);
 
 -- Types that a user does not want on their devices.
 CREATE TABLE muted_notifications (
@@ -127,7 +128,8 @@ CREATE TABLE deliveries (
   -- Deaths of workers while this row was in flight.
   deaths integer NOT NULL DEFAULT 0,
   last_error text,
-  -- A claim: by which worker, until when, and the fencing token that an acknowledgement must still find.
+  -- A claim: by which worker, until when, and the fencing token that an acknowledgement must still find. The worker stays
+  -- when the claim ends: a row that one has held may have been sent.
   worker_id uuid,
   leased_until timestamptz,
   lease uuid,

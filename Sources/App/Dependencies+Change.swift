@@ -3,8 +3,8 @@ import Postgres
 extension Dependencies {
   /// Runs and commits a verb, which waits for its turn at the keys before it takes a connection.
   ///
-  /// - Parameter keys: the users, the session or the event whose rows the verb locks and others may lock too. A large set
-  ///   of users is left out: the user who acts stands for it.
+  /// - Parameter keys: the users, the session or the event whose rows the verb locks and others may lock too; the user who
+  ///   acts comes first. A large set of users is left out: the user who acts stands for it.
   func change<Value: Sendable>(
     at keys: KeyedQueue.Key..., verb body: (Change) async throws -> Value
   ) async throws -> Value {
@@ -35,12 +35,15 @@ extension Dependencies {
       guard mayWait == true else { throw AppError.eventNotFound }
     }
     return try Event.Detail(
-      rows: try await change(at: .event(event), thenReading: Event.Detail.query(event, for: user), body))
+      rows: try await change(
+        at: .actor(user), .event(event), thenReading: Event.Detail.query(event, for: user), body))
   }
 
   private func inTurn<Value: Sendable>(
     at keys: [KeyedQueue.Key], _ body: () async throws -> Value
   ) async throws -> Value {
-    queuesWrites ? try await writeQueue.turn(at: keys, body) : try await body()
+    guard queuesWrites else { return try await body() }
+    if case .user(let actor) = keys.first { return try await writeQueue.turn(at: keys + [.actor(actor)], body) }
+    return try await writeQueue.turn(at: keys, body)
   }
 }

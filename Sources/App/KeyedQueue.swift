@@ -4,8 +4,11 @@ import Synchronization
 /// Lets one write at a time at each user, session and event, and the others behind it in the order in which they came.
 /// They would wait for the row anyway. Here they hold no connection that another write needs.
 final class KeyedQueue: Sendable {
-  /// What a write waits for. The order is that of the rows' locks: users by id, sessions, events.
+  /// What a write waits for. After the actor, the order is that of the rows' locks: users by id, sessions, events.
   enum Key: Hashable, Comparable {
+    /// The user who acts. One user's writes pass here one at a time, so that a flood of them holds one place at most in
+    /// the lines of other users.
+    case actor(User.ID)
     case user(User.ID)
     case session(Session.ID)
     case event(Event.ID)

@@ -64,8 +64,8 @@ import Testing
       let people = storm.readers.map(\.phone.userID)
       let devices = storm.readers.flatMap(\.secrets).count
       let event = Event.ID.new()
-      func held() async throws -> Int {
-        try await app.value("SELECT count(*) FROM deliveries WHERE lease IS NOT NULL") ?? 0
+      func rows() async throws -> Int {
+        try await app.value("SELECT count(*) FROM deliveries") ?? 0
       }
       let other = try await storm.startWorker()
       defer { other.signal(SIGKILL) }
@@ -80,10 +80,10 @@ import Testing
       }
       try await eventually { sink.count == devices }
       sleeper.signal(SIGSTOP)
-      // All of it is taken over, and sent once more; by now both have been accepted at the sleeper's door.
+      // All of it is taken over. The other worker sends these rows one by one, and the first is under way.
       other.signal(SIGCONT)
-      try await eventually(within: .seconds(9)) { sink.count == 2 * devices }
-      #expect(try await held() == 2 * devices)
+      try await eventually(within: .seconds(15)) { sink.count == devices + 1 }
+      #expect(try await rows() == 2 * devices)
       for statement in Self.countingDeletions { try await app.database.execute(statement) }
       sink.release(devices)
       sleeper.signal(SIGCONT)
@@ -91,17 +91,16 @@ import Testing
         let called: Bool? = try await app.value("SELECT is_called FROM deletions")
         return called == true
       }
-      // It believes that it has delivered them, and has said so. The other has not been told anything.
+      // It believes that it has delivered them, and has said so. None of its acknowledgements counts.
       for _ in 0..<20 {
-        #expect(try await held() == 2 * devices)
-        #expect(sink.count == 2 * devices)
+        #expect(try await rows() == 2 * devices)
         try await Task.sleep(for: .milliseconds(50))
       }
       sink.weather = .fair
       sink.release(.max)
-      try await storm.calm(within: .seconds(20))
+      try await storm.calm(within: .seconds(60))
       let counts = sink.arrivals.reduce(into: [[String]: Int]()) { $0[[$1.device, $1.id], default: 0] += 1 }
-      #expect(counts.values.filter { $0 == 2 }.count == devices && counts.values.filter { $0 == 1 }.count == devices)
+      #expect(counts.values.filter { $0 >= 2 }.count == devices && counts.values.filter { $0 == 1 }.count == devices)
       try await storm.expectDelivery(of: sink.arrivals, atLeast: 2 * people.count)
       for worker in [sleeper, other] { worker.signal(SIGTERM) }
       for worker in [sleeper, other] { #expect(try await worker.exitStatus(within: .seconds(12)) == 0) }

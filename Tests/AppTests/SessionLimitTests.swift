@@ -41,6 +41,24 @@ import Testing
     }
   }
 
+  @Test func `a session that is refreshed at this moment is not the idle one that ends`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await plant(49, of: ana, in: app)
+      let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
+      defer { elsewhere.close() }
+      let login = try await elsewhere.transaction { transaction in
+        try await transaction.rows("UPDATE sessions SET rotated_at = clock_timestamp() WHERE device = 'planted 1'")
+        let login = Task { try await ana.signInAgain(device: "new") }
+        try await app.waitForLocks(1)
+        return login
+      }
+      _ = try await login.value
+      let left = try await open(app)
+      #expect(left.contains("planted 1") && left.contains("new"))
+    }
+  }
+
   @Test func `of logins at once none passes the limit`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")

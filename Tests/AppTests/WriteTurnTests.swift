@@ -109,7 +109,9 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let guests = try await app.crowd(40, around: rush == .friendRequests ? ben : ana)
       let queue = app.dependencies.writeQueue
-      func waiting() -> Int? { queue.waiting(at: .user(ana.userID)) }
+      // Of one user's own writes, all but the first wait before that user's line.
+      let key = rush == .edits ? KeyedQueue.Key.actor(ana.userID) : .user(ana.userID)
+      func waiting() -> Int? { queue.waiting(at: key) }
       let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
       defer { elsewhere.close() }
       try await app.withConnections(64) {
@@ -124,6 +126,34 @@ import Testing
           return writes
         }
         for write in writes { #expect([200, 201, 204].contains(try await write.value)) }
+      }
+      #expect(queue.isIdle)
+      try await app.takeNotifications()
+    }
+  }
+
+  /// Turns are taken in the order of the ids, and the flood's user comes last.
+  @Test func `one user's flood of writes holds one place in another's line`() async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      #expect(ana.userID < ben.userID)
+      let queue = app.dependencies.writeQueue
+      let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
+      defer { elsewhere.close() }
+      try await app.withConnections(64) {
+        let writes = try await elsewhere.transaction { transaction in
+          try await transaction.rows("SELECT 1 FROM users WHERE id = \(ben.userID) FOR UPDATE")
+          let edits = (0..<20).map { number in
+            Task { try await ben.send("PATCH", "users/me", #"{"bio": "Number \#(number)"}"#).status }
+          }
+          try await eventually { queue.waiting(at: .actor(ben.userID)) == edits.count - 1 }
+          let unfriendings = (0..<20).map { _ in Task { try await ben.send("DELETE", "friends/\(ana.id)").status } }
+          try await eventually { queue.waiting(at: .actor(ben.userID)) == edits.count + unfriendings.count - 1 }
+          #expect(queue.waiting(at: .user(ana.userID)) == nil)
+          try await ana.editProfile(#"{"bio": "Here"}"#)
+          return edits + unfriendings
+        }
+        for write in writes { #expect([200, 204].contains(try await write.value)) }
       }
       #expect(queue.isIdle)
       try await app.takeNotifications()

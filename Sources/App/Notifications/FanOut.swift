@@ -10,7 +10,9 @@ enum FanOut {
   /// Subjects in one step.
   private static let subjectsPerStep = 100
   /// Notices behind the oldest one of a subject that a step takes with it.
-  private static let noticesPerSubject = 20
+  private static let noticesPerSubject = 100
+  /// Deliveries that may wait for one device about one subject. What comes on top reaches the inbox only.
+  private static let deliveriesPerSubject = 500
   /// Failures of a notice alone after which it is a dead letter.
   private static let maximumFailures = 3
   /// A poll that expects nothing looks at this many of the newest ids only: rows that were deleted while an older
@@ -18,6 +20,8 @@ enum FanOut {
   private static let recentIDs = 2000
   /// How long a step waits for a user's stamps, which changes hold only while they commit.
   private static let lockTimeout = "50ms"
+  /// The same for a notice alone, of which there may be many in a row.
+  private static let lockTimeoutAlone = "5ms"
 
   /// Fans out the oldest notices of some subjects.
   ///
@@ -25,7 +29,8 @@ enum FanOut {
   /// - Returns: whether there was anything to do.
   static func step(isFull: Bool = true, in database: Database) async throws -> Bool {
     do {
-      return try await fanOut(atMost: subjectsPerStep, where: isFull ? "true" : isRecent, in: database) > 0
+      let condition: SQL = isFull ? "true" : isRecent
+      return try await fanOut(atMost: subjectsPerStep, where: condition, waiting: lockTimeout, in: database) > 0
     } catch let error as PostgresError where isAboutOneNotice(error) {
       return try await stepOneByOne(in: database)
     }
@@ -38,24 +43,41 @@ enum FanOut {
 
   /// Fans out notices one at a time after a step has failed, so that the one at fault keeps no other waiting.
   private static func stepOneByOne(in database: Database) async throws -> Bool {
-    let rows = try await database.rows(
-      "SELECT q.id FROM notification_queue AS q WHERE \(isOldest) ORDER BY q.id LIMIT \(subjectsPerStep)")
     var progress = 0
-    for row in rows {
-      let id: Int64 = try row[0]
-      do {
-        progress += try await fanOut(atMost: 1, where: "q.id = \(id)", in: database)
-      } catch let error as PostgresError where isAboutOneNotice(error) {
-        // A lock that was not free in time, or a recipient who is gone, says nothing about the notice.
-        if !error.isUnavailable, !Stamps.isOfDeletedUser(error) { try await count(error, of: id, in: database) }
+    var last: Int64 = 0
+    // Beyond the first ones, too, if none of them could be fanned out.
+    while progress == 0 {
+      let rows = try await database.rows(
+        """
+        SELECT q.id FROM notification_queue AS q
+        WHERE q.id > \(last) AND \(isOldest)
+        ORDER BY q.id
+        LIMIT \(subjectsPerStep)
+        """)
+      guard !rows.isEmpty else { break }
+      for row in rows {
+        last = try row[0]
+        progress += try await fanOutAlone(last, in: database)
       }
     }
     return progress > 0
   }
 
+  private static func fanOutAlone(_ id: Int64, in database: Database) async throws -> Int {
+    do {
+      return try await fanOut(atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database)
+    } catch let error as PostgresError where isAboutOneNotice(error) {
+      // A lock that was not free in time, or a recipient who is gone, says nothing about the notice.
+      if error.sqlState == "57014" || !error.isUnavailable && !Stamps.isOfDeletedUser(error) {
+        try await count(error, of: id, in: database)
+      }
+      return 0
+    }
+  }
+
   /// Whether other notices may fare better: not if the database is away.
   private static func isAboutOneNotice(_ error: PostgresError) -> Bool {
-    error.kind == .server && (!error.isUnavailable || error.sqlState == "55P03")
+    error.kind == .server && (!error.isUnavailable || ["55P03", "57014"].contains(error.sqlState))
   }
 
   private static func count(_ error: PostgresError, of id: Int64, in database: Database) async throws {
@@ -69,11 +91,13 @@ enum FanOut {
   }
 
   /// - Returns: how many notices it worked on.
-  private static func fanOut(atMost subjects: Int, where condition: SQL, in database: Database) async throws -> Int {
+  private static func fanOut(
+    atMost subjects: Int, where condition: SQL, waiting timeout: String, in database: Database
+  ) async throws -> Int {
     // Without statistics of a table that is filled and emptied within seconds, the planner is kept to the indexes.
     let results = try await database.batch(
       """
-      SELECT set_config('lock_timeout', \(lockTimeout), true), set_config('enable_seqscan', 'off', true),
+      SELECT set_config('lock_timeout', \(timeout), true), set_config('enable_seqscan', 'off', true),
         set_config('enable_bitmapscan', 'off', true)
       """,
       statement(atMost: subjects, where: condition))
@@ -151,7 +175,7 @@ enum FanOut {
       WINDOW run AS (PARTITION BY head ORDER BY id)
     ),
     shares AS (
-      SELECT head, least(wanted, \(recipientsPerStep) - (sum(wanted) OVER (ORDER BY head))::integer + wanted) AS share
+      SELECT head, least(wanted, \(recipientsPerStep) - (sum(wanted) OVER (ORDER BY wanted, head))::integer + wanted) AS share
       FROM (
         SELECT head, least(
           (sum(cardinality(recipient_ids)))::integer,
@@ -237,7 +261,7 @@ enum FanOut {
       CROSS JOIN LATERAL (
         SELECT d.id
         FROM devices AS d
-        JOIN sessions ON sessions.id = d.session_id AND sessions.ended_at IS NULL
+        JOIN sessions ON sessions.id = d.session_id AND \(Session.isOpen)
         WHERE d.user_id = told.recipient_id
         OFFSET 0
       ) AS device
@@ -260,7 +284,12 @@ enum FanOut {
       GROUP BY device_id, subject_id, run
     ),
     newest AS MATERIALIZED (
-      SELECT chain.device_id, chain.subject_id, last.id, last.due_at
+      SELECT chain.device_id, chain.subject_id, last.id, last.due_at, EXISTS (
+          SELECT FROM deliveries
+          WHERE device_id = chain.device_id AND subject_id = chain.subject_id AND died_at IS NULL
+          ORDER BY id
+          OFFSET \(deliveriesPerSubject - 1)
+        ) AS is_full
       FROM (SELECT DISTINCT device_id, subject_id FROM merged) AS chain
       CROSS JOIN LATERAL (
         SELECT id, due_at FROM deliveries
@@ -275,7 +304,7 @@ enum FanOut {
       FROM newest
       JOIN merged ON merged.device_id = newest.device_id AND merged.subject_id = newest.subject_id AND merged.run = 1
       JOIN deliveries AS d ON d.id = newest.id
-      WHERE d.lease IS NULL AND d.attempts = 0 AND d.died_at IS NULL AND \(mergeKey("d")) = merged.merge_key
+      WHERE d.worker_id IS NULL AND d.attempts = 0 AND d.died_at IS NULL AND \(mergeKey("d")) = merged.merge_key
       FOR UPDATE OF d SKIP LOCKED
     ),
     joining AS (
@@ -293,7 +322,7 @@ enum FanOut {
       FROM merged
       LEFT JOIN newest ON newest.device_id = merged.device_id AND newest.subject_id = merged.subject_id
       LEFT JOIN joined ON joined.device_id = merged.device_id AND joined.subject_id = merged.subject_id AND merged.run = 1
-      WHERE joined.id IS NULL
+      WHERE joined.id IS NULL AND newest.is_full IS NOT TRUE
       ORDER BY merged.place, merged.device_id
     )
     """

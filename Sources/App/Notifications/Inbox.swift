@@ -17,6 +17,8 @@ struct InboxItem: Sendable {
 
   /// How many may be marked one by one at once.
   static let maximumBatch = 500
+  /// Marked in one change, under the lock of the user's stamps.
+  private static let maximumMarked = 1000
 
   /// Of ``source(of:)``.
   static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
@@ -56,23 +58,23 @@ struct InboxItem: Sendable {
     case arrived(by: Timestamp)
   }
 
-  /// Marks as read what the user sees and has not read yet. Ids that are not theirs are ignored.
+  /// Marks as read what the user sees and has not read yet, a batch of it at most. Ids that are not theirs are ignored.
   ///
   /// The statements leave with COMMIT, so that the stamp's lock is not held across a round trip: fan-out would wait for
   /// it, and with it everyone whom it tells in the same step. The stamp is locked first here. Items are filed, and deleted
   /// with accounts, under it, so two marks at once do not wait for each other crosswise.
   static func markRead(_ marked: Marked, by user: User.ID, in change: Change) throws {
-    let isMarked: SQL
-    switch marked {
-    case .these(let ids): isMarked = "n.id = ANY(\(ids))"
-    case .arrived(let time): isMarked = "n.filed_at <= \(time)"
-    }
     try change.write("SELECT FROM user_stamps WHERE user_id = \(user) FOR NO KEY UPDATE")
     try change.write(
       """
-      WITH marked AS (
+      WITH unread AS (
+        SELECT n.recipient_id, n.filed_at FROM \(source(of: user)) AND n.read_at IS NULL AND \(marked.condition)
+        LIMIT \(maximumMarked)
+      ),
+      marked AS (
         UPDATE notifications AS n SET read_at = clock_timestamp()
-        WHERE \(isShown(to: user)) AND n.read_at IS NULL AND \(isMarked)
+        FROM unread
+        WHERE n.recipient_id = unread.recipient_id AND n.filed_at = unread.filed_at
         RETURNING 1
       )
       UPDATE user_stamps AS s SET notifications = \(Stamps.next("notifications"))
@@ -80,12 +82,26 @@ struct InboxItem: Sendable {
       """)
   }
 
-  /// A query of how many items a user has not read. No row without an account.
-  static func unread(of user: User.ID) -> SQL {
+  /// A query of how many items a user has not read, and how many of these are still to be marked. No row without an account.
+  static func unread(of user: User.ID, left marked: Marked) -> SQL {
     """
-    SELECT (SELECT count(*) FROM \(source(of: user)) AND n.read_at IS NULL)
-    FROM user_stamps WHERE user_id = \(user)
+    SELECT counted.unread, counted.rest
+    FROM user_stamps
+    CROSS JOIN (
+      SELECT count(*) AS unread, count(*) FILTER (WHERE \(marked.condition)) AS rest
+      FROM \(source(of: user)) AND n.read_at IS NULL
+    ) AS counted
+    WHERE user_id = \(user)
     """
+  }
+}
+
+extension InboxItem.Marked {
+  fileprivate var condition: SQL {
+    switch self {
+    case .these(let ids): "n.id = ANY(\(ids))"
+    case .arrived(let time): "n.filed_at <= \(time)"
+    }
   }
 }
 

@@ -3,9 +3,11 @@ import Postgres
 
 /// What people were told, what of it they have read, and what their devices are to tell them.
 struct InboxRoutes {
+  private let dependencies: Dependencies
   private let database: Database
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
   }
 
@@ -33,11 +35,14 @@ struct InboxRoutes {
       if let time { return .arrived(by: time) }
       return .these(ids ?? [])
     }
-    let unread = try await database.change(thenReading: InboxItem.unread(of: me)) {
-      try InboxItem.markRead(marked, by: me, in: $0)
+    while true {
+      let rows = try await database.change(thenReading: InboxItem.unread(of: me, left: marked)) {
+        try InboxItem.markRead(marked, by: me, in: $0)
+      }
+      guard let row = rows.first else { throw AppError.sessionEnded }
+      let (unread, left): (Int, Int) = (try row[0], try row[1])
+      if left == 0 { return .json(Unread(count: unread)) }
     }
-    guard let row = unread.first else { throw AppError.sessionEnded }
-    return .json(Unread(count: try row[0]))
   }
 
   @Sendable private func preferences(_ request: Request, _ context: Context) async throws -> Response {
@@ -59,7 +64,9 @@ struct InboxRoutes {
       }
       return choices
     }
-    let chosen = try await database.change { try await NotificationPreferences.choose(choices, by: me, in: $0) }
+    let chosen = try await dependencies.change(at: .user(me)) {
+      try await NotificationPreferences.choose(choices, by: me, in: $0)
+    }
     return .preferences(try await chosen.afterCommit(of: me, in: database))
   }
 }

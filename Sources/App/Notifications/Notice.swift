@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 
 /// One thing to tell some recipients: the type that clients switch on, the ids to open the right screen with, and what
-/// its sentence is made of. See ``message(at:)`` for the sentence.
+/// its sentence is made of. See ``rendered(_:at:)`` for the sentence.
 struct Notice: Sendable {
   typealias ID = Identifier<Notice>
 

@@ -216,7 +216,7 @@ final class NotificationStreams: Service {
         guard !streams.isEmpty else { return }
         let sessions = Array(Set(streams.map(\.session)))
         let rows = try await database.rows(
-          "SELECT id FROM sessions WHERE id = ANY(\(sessions)) AND ended_at IS NOT NULL")
+          "SELECT id FROM sessions WHERE id = ANY(\(sessions)) AND NOT (\(Session.isOpen))")
         let ended = Set(try rows.map { try $0[0] as Session.ID })
         for stream in streams where ended.contains(stream.session) { stream.end() }
       }

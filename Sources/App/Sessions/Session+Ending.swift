@@ -106,9 +106,8 @@ extension Session {
   /// - Throws: ``AppError/userNotFound``.
   public static func endAll(ofUserNamed username: String, in database: Database) async throws -> Int {
     try await database.change { change in
-      let user: User.ID? = try await change.value(
-        "SELECT id FROM users WHERE lower(username) = lower(\(username)) FOR NO KEY UPDATE")
-      guard let user else { throw AppError.userNotFound }
+      let user: User.ID? = try await change.value("SELECT id FROM users WHERE lower(username) = lower(\(username))")
+      guard let user, try await change.lock(user, for: .update).contains(user) else { throw AppError.userNotFound }
       return try await endAll(of: user, in: change)
     }
   }

@@ -25,7 +25,12 @@ public struct Session: Sendable {
   }
 
   /// Sessions that go on, as a condition on `sessions`.
-  static let isOpen: SQL = "ended_at IS NULL AND epoch >= (SELECT number FROM session_epoch)"
+  static let isOpen: SQL = isOpen("sessions")
+
+  /// The same of a row under an alias.
+  static func isOpen(_ alias: String) -> SQL {
+    "\(unescaped: alias).ended_at IS NULL AND \(unescaped: alias).epoch >= (SELECT number FROM session_epoch)"
+  }
 
   /// Starts a session for a user, who is locked for share. If it is one too many, the session that has been idle for
   /// longest ends.
@@ -42,14 +47,16 @@ public struct Session: Sendable {
       RETURNING epoch
       """,
       """
-      UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
-      WHERE id IN (
-        SELECT id FROM sessions
+      UPDATE sessions AS s SET ended_at = coalesce(\(now), clock_timestamp())
+      FROM (
+        SELECT id, rotated_at FROM sessions
         WHERE user_id = \(user) AND ended_at IS NULL AND id <> \(token.session)
         ORDER BY rotated_at DESC, id DESC
         OFFSET \(maximumCount - 1)
-      )
-      RETURNING id
+      ) AS idle
+      -- One that is refreshed at this moment is not idle.
+      WHERE s.id = idle.id AND s.rotated_at = idle.rotated_at AND s.ended_at IS NULL
+      RETURNING s.id
       """)
     guard let row = results[1].first else { throw AppError.sessionEnded }
     let surplus: [ID] = try results[2].map { try $0[0] }

@@ -264,7 +264,7 @@ struct TestApp: Sendable {
   @discardableResult
   func takeNotifications() async throws -> [Queued] {
     try await fanOut()
-    try await database.execute("DELETE FROM deliveries")
+    try await database.batch("DELETE FROM deliveries", "DELETE FROM mails")
     return filed.take()
   }
 

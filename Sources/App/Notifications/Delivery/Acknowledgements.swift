@@ -87,7 +87,7 @@ struct Acknowledgements: Sendable {
       due_at = CASE WHEN r.delay IS NULL THEN q.due_at ELSE now() + make_interval(secs => r.delay) END,
       last_error = coalesce(r.error, q.last_error),
       died_at = CASE WHEN r.is_dead THEN now() END,
-      lease = NULL, leased_until = NULL, worker_id = NULL
+      lease = NULL, leased_until = NULL
     FROM unnest(
       \(returned.map(\.held.id)), \(returned.map(\.held.lease)), \(returned.map(\.isAttempt)),
       \(returned.map(\.delay)), \(returned.map(\.error)), \(returned.map(\.isDead))
@@ -95,6 +95,8 @@ struct Acknowledgements: Sendable {
     WHERE q.id = r.id AND q.lease = r.lease
     """
   }
+
+  private static let maximumPostponed = 1000
 
   /// Rows behind one that waits are not due before it: claims would read thousands that cannot be taken again and again.
   private func postponing(_ queue: LeaseQueue) -> SQL {
@@ -107,9 +109,12 @@ struct Acknowledgements: Sendable {
         CROSS JOIN LATERAL (
           SELECT b.id FROM \(queue.name) AS b
           WHERE \(unescaped: isBehind) AND b.id > q.id AND b.died_at IS NULL AND b.lease IS NULL AND b.due_at < q.due_at
+          ORDER BY b.id
+          LIMIT \(Self.maximumPostponed)
           FOR UPDATE OF b SKIP LOCKED
         ) AS b
         WHERE q.id = ANY(\(late)) AND q.lease IS NULL
+        LIMIT \(Self.maximumPostponed)
       )
       UPDATE \(queue.name) AS q SET due_at = later.due_at FROM later WHERE q.id = later.id
       """

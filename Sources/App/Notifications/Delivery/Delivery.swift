@@ -60,7 +60,7 @@ enum Delivery {
         CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END
       FROM \(queue.held(rows.map(\.held)))
       LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
-      LEFT JOIN sessions AS s ON s.id = d.session_id AND s.ended_at IS NULL
+      LEFT JOIN sessions AS s ON s.id = d.session_id AND \(Session.isOpen("s"))
       """)[1]
     return Dictionary(
       uniqueKeysWithValues: try found.map { row in

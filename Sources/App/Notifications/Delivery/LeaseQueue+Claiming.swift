@@ -102,7 +102,7 @@ extension LeaseQueue {
       \(isAlone ? "mine AS (SELECT id AS head, id, is_orphan FROM due)" : run(atMost: limit, for: worker))
       UPDATE \(name) AS q
       SET lease = CASE WHEN NOT mine.is_orphan THEN \(lease) END,
-        worker_id = CASE WHEN NOT mine.is_orphan THEN \(worker) END,
+        worker_id = CASE WHEN NOT mine.is_orphan THEN \(worker) ELSE q.worker_id END,
         leased_until = CASE WHEN NOT mine.is_orphan THEN now() + make_interval(secs => \(Self.leaseSeconds)) END,
         deaths = CASE WHEN mine.is_orphan AND mine.id = mine.head THEN least(q.deaths, 100) + 1 ELSE q.deaths END,
         died_at = CASE

@@ -45,7 +45,7 @@ extension Device {
 
   /// Those of sessions that go on.
   private static func live(of user: User.ID) -> SQL {
-    "devices AS d JOIN sessions AS s ON s.id = d.session_id WHERE d.user_id = \(user) AND s.ended_at IS NULL"
+    "devices AS d JOIN sessions AS s ON s.id = d.session_id WHERE d.user_id = \(user) AND \(Session.isOpen("s"))"
   }
 
   /// The newest first.

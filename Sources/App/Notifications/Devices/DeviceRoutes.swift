@@ -2,11 +2,13 @@ import Hummingbird
 import Postgres
 
 struct DeviceRoutes {
+  private let dependencies: Dependencies
   private let database: Database
   private let keys: SigningKeys
   private let allowsPrivateWebhooks: Bool
 
   init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
     database = dependencies.database
     keys = dependencies.refreshTokenKeys
     allowsPrivateWebhooks = dependencies.allowsPrivateWebhooks
@@ -29,7 +31,7 @@ struct DeviceRoutes {
   @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let new = try await request.read { registration(&$0) }
-    let (device, isNew, secret) = try await database.change {
+    let (device, isNew, secret) = try await dependencies.change(at: .user(me)) {
       try await Device.register(new, for: me, by: session, keys: keys, in: $0)
     }
     var response = Response.json(
