@@ -45,7 +45,7 @@ CREATE INDEX open_sessions_by_epoch ON sessions (epoch) WHERE ended_at IS NULL;
 -- A trigger, so that an operator's statement notes it, too.
 CREATE FUNCTION note_session_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  -- Else nobody needs to read it: there may be millions.
+  -- Sessions that an epoch has ended need no entry each: there may be millions.
   IF NEW.epoch >= (SELECT number FROM session_epoch) THEN
     NEW.ended_xid := pg_current_xact_id();
   END IF;

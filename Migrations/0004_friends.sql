@@ -16,7 +16,7 @@ CREATE UNIQUE INDEX one_pending_friend_request_per_pair
   WHERE status = 'pending';
 CREATE INDEX friend_requests_received ON friend_requests (receiver_id, id) WHERE status = 'pending';
 CREATE INDEX friend_requests_sent ON friend_requests (sender_id, id) WHERE status = 'pending';
--- How often a sender has asked somebody in vain.
+-- For counting the declined and cancelled requests of a sender to one receiver.
 CREATE INDEX friend_requests_in_vain ON friend_requests (sender_id, receiver_id, closed_at)
   WHERE status IN ('declined', 'cancelled');
 -- All requests of a user, closed ones included: for exports and deletions.

@@ -8,7 +8,9 @@ enum ProgramLog {
 
   /// The command, such as `serve`, as the lines name it.
   static let process: String = {
-    let names = Muster.configuration.subcommands.map { String(describing: $0).lowercased() }
+    let names = Muster.configuration.subcommands.map {
+      $0.configuration.commandName ?? String(describing: $0).lowercased()
+    }
     return CommandLine.arguments.dropFirst().first { names.contains($0) } ?? "muster"
   }()
 

@@ -134,7 +134,8 @@ import Testing
   @Test func `a program that fails says why in JSON, unless it is at a terminal`() async throws {
     for (arguments, process, part, status) in [
       (["serve"], "serve", "DATABASE_URL", 1), (["worker", "--concurrency", "0"], "worker", "--concurrency", 64),
-      (["migrate", "status"], "migrate", "DATABASE_URL", 1), (["nonsense"], "muster", "nonsense", 64),
+      (["migrate", "status"], "migrate", "DATABASE_URL", 1), (["stamps", "move"], "stamps", "DATABASE_URL", 1),
+      (["nonsense"], "muster", "nonsense", 64),
     ] as [([String], String, String, Int32)] {
       let program = try await Program(Program.path("muster"), arguments, in: "/tmp")
       #expect(try await program.exitStatus() == status, "\(arguments)")

@@ -128,7 +128,34 @@ import Testing
     let pixels = try #require(outer.first { $0.name == PictureBytes.name("mdat") }).content
     #expect(Array(clean[pixels].prefix(4)) == Sample.heicPixels)
     #expect(clean[pixels].dropFirst(4).allSatisfy { $0 == 0 })
-    #expect(clean[..<pixels.lowerBound] == file[..<pixels.lowerBound])
+    // The media type of XMP is gone, too.
+    var expected = Array(file[..<pixels.lowerBound])
+    let mediaType = try #require(expected.firstRange(of: Sample.ascii("application/rdf+xml")))
+    expected.replaceSubrange(mediaType, with: repeatElement(0, count: mediaType.count))
+    #expect(Array(clean[..<pixels.lowerBound]) == expected)
+  }
+
+  @Test(arguments: [0, 1] as [UInt8]) func `a HEIC with items that have no type is none`(_ version: UInt8) throws {
+    var file = Sample.heic(exif: Self.exif)
+    let first = try #require(file.firstRange(of: Sample.ascii("infe"))).upperBound
+    let second = try #require(file[first...].firstRange(of: Sample.ascii("infe"))).upperBound
+    file[second] = version
+    #expect(CleanPicture(of: file) == nil)
+  }
+
+  @Test func `a HEIC's sizes may have more after them, and are never cut short`() throws {
+    // Two boxes of 20 bytes each, for 512 by 512 and for the whole.
+    let file = Sample.heic(width: 5000)
+    #expect(CleanPicture(of: file) == nil)
+    let start = try #require(file.firstRange(of: Sample.ascii("ispe"))).lowerBound - 4
+    var long = file
+    long[start + 3] = 40
+    #expect(CleanPicture(of: long) != nil)
+    var short = Sample.heic()
+    #expect(CleanPicture(of: short) != nil)
+    short[start + 3] = 12
+    short.replaceSubrange(start + 12..<start + 20, with: Sample.box("free", []))
+    #expect(CleanPicture(of: short) == nil)
   }
 
   @Test func `a HEIC whose items lie beyond its end, or that has no image, is none`() throws {

@@ -11,6 +11,10 @@ import Testing
     // What displays ignore.
     "an\u{ad}a", "an\u{200b}a", "an\u{2060}a", "\u{feff}ana", "an\u{34f}a", "ana\u{180e}", "an\u{200d}a", "ana\u{200c}",
     "\u{e0061}ana", "ana\u{e0061}", "a\u{fe0f}na", "日\u{200d}", "日 \u{200d}日", "日\u{200d}\u{200d}日",
+    "ana\u{fff9}", "a\u{fffa}na", "an\u{fffb}a",
+    // Words in tags that are no flag's: without an end, without a tag, too long, with a letter inside, twice.
+    "🏴\u{e0067}\u{e0062}", "🏴\u{e007f}", "🏴\(String(repeating: "\u{e0061}", count: 7))\u{e007f}",
+    "🏴\u{e0067}a\u{e007f}", "🏴\u{e0067}\u{e007f}\u{e0067}\u{e007f}",
     // Nothing to be seen.
     "\u{3164}", "\u{115f}\u{1160}", "\u{ffa0}", "\u{2800}", "\u{200d}", "\u{2800} \u{2800}", "\u{fe0f}", "\u{34f}",
   ]
@@ -18,7 +22,7 @@ import Testing
     "Ana", "Łucja Müller", "ana\u{301}", "👩\u{200d}👩\u{200d}👧", "❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "❤\u{fe0f}\u{200d}🔥",
     "می\u{200c}خواهم", "क्\u{200d}ष", "أنا", "אנה", "葛\u{e0100}",
     "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
-    "👍🏽", "!", "\u{1f3f3}\u{fe0f}\u{200d}🌈",
+    "🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f} 🏴", "👍🏽", "!", "\u{1f3f3}\u{fe0f}\u{200d}🌈",
   ]
 
   @Test func `names, titles and places show what is in them`() async throws {

@@ -77,6 +77,32 @@ struct MigratorLockTests {
         fileName: "0002_failing.sql", text: "SELECT 1;\n/* ; */ SELECT\n  missing FROM nowhere;\n")
       let error = try await postgresError { try await migrator(server, Self.users, failing).up() }
       #expect(error.message.hasPrefix("0002_failing, statement 2 (SELECT missing FROM nowhere): relation"))
+      let misspelled = Migration(fileName: "0002_misspelled.sql", text: "SELECT 1;\nSELEC 2;\n")
+      let syntax = try await postgresError { try await migrator(server, Self.users, misspelled).up() }
+      #expect(syntax.message.hasPrefix("0002_misspelled: syntax error"), "any statement may have it")
+    }
+  }
+
+  @Test("A file without a transaction that gets no lock says how to find its invalid index; other files ignore it")
+  func invalidIndex() async throws {
+    try await withDatabase { database, server in
+      try await migrator(server, Self.users).up()
+      let indexing = Migration(
+        fileName: "0002_index.sql",
+        text: "-- no-transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS users_by_id ON users (id);\n")
+      var hasty = migrator(server, Self.users, indexing)
+      hasty.lockPatience = .milliseconds(300)
+      let impatient = hasty
+      try await database.transaction { writer in
+        try await writer.rows("INSERT INTO users VALUES (1)")
+        let refusal = try await #require(throws: Migrator.Refusal.self) { try await impatient.up() }
+        #expect(refusal.description.contains("an invalid index may remain"))
+      }
+      let refusal = try await #require(throws: Migrator.Refusal.self) { try await impatient.up() }
+      #expect(refusal.description.contains("the index users_by_id is not valid"))
+      let other = Migration(
+        fileName: "0002_other.sql", text: "-- no-transaction\nCREATE INDEX CONCURRENTLY others_by_id ON users (id);\n")
+      try await migrator(server, Self.users, other).up()
     }
   }
 

@@ -34,10 +34,14 @@ struct EnvironmentFile {
       guard isAssignment, key.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil else {
         throw problem("this must be NAME=value")
       }
-      rest = rest.dropFirst(head.count + 1).drop { $0 == " " || $0 == "\t" }
+      rest = rest.dropFirst(head.count + 1)
+      let isSpaced = rest.first == " " || rest.first == "\t"
+      rest = rest.drop { $0 == " " || $0 == "\t" }
       guard let quote = rest.first, quote == "\"" || quote == "'" else {
         let value = takeLine()
-        let end = value.firstRange(of: /[ \t]#/)?.lowerBound ?? value.endIndex
+        // A comment begins with a space.
+        let comment = isSpaced && value.hasPrefix("#") ? value.startIndex : value.firstRange(of: /[ \t]#/)?.lowerBound
+        let end = comment ?? value.endIndex
         values[key] = value[..<end].trimmingCharacters(in: .whitespacesAndNewlines)
         continue
       }

@@ -7,7 +7,7 @@ public struct MusterConfiguration: Sendable {
   /// What is configured: each needs other variables.
   public enum Program: Sendable {
     case serve, worker, dev
-    /// Neither signs nor verifies tokens, and serves nobody.
+    /// Neither signs nor verifies tokens, and answers no requests.
     case tool
   }
 

@@ -22,10 +22,11 @@ struct Variables {
   /// Without the line's end that editors leave.
   private func contents(of path: String, for name: String) throws(MusterConfiguration.Problem) -> String {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      throw MusterConfiguration.Problem("\(name) must be the path of a readable file, and \"\(path)\" is not")
+      // Not quoted: it is the secret itself if the two names were mixed up.
+      throw MusterConfiguration.Problem("\(name) must be the path of a readable file in UTF-8")
     }
     let trimmed = text.trimmingCharacters(in: .newlines)
-    guard !trimmed.isEmpty else { throw MusterConfiguration.Problem("\(name): the file \"\(path)\" is empty") }
+    guard !trimmed.isEmpty else { throw MusterConfiguration.Problem("\(name): the file is empty") }
     return trimmed
   }
 

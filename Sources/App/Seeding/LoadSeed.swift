@@ -92,7 +92,12 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
       }
     }
-    let columns = ["user_id"] + Collection.allCases.map(\.column)
+    // As many as the stamps of each row below.
+    let collections: [Collection] = [
+      .profile, .friends, .friendRequests, .sentFriendRequests, .events, .invitations, .blocks, .notifications,
+      .notificationPreferences,
+    ]
+    let columns = ["user_id"] + collections.map(\.column)
     try connection.copy(into: "user_stamps", columns: columns.joined(separator: ", ")) { rows in
       for number in 0..<users {
         var random = Random(seed, "stamps", number)

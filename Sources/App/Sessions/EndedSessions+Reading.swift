@@ -44,7 +44,7 @@ extension EndedSessions {
       answers = try await database.pipeline(
         Self.position(seconds: seconds), Self.ended(since: position.snapshot, atMost: pageLength + 1))
     } catch let error as PostgresError where error.sqlState == Self.statementTimedOut {
-      // So many ended at once that even those for one page take too long to find.
+      // Too many sessions ended at once: even one page of them takes too long to find.
       return false
     }
     let now = try Self.now(answers[0], isBehindPooler: isBehindPooler)

@@ -21,7 +21,7 @@ public struct Migration: Sendable {
   public init(fileName: String, text: String) {
     name = fileName.hasSuffix(".sql") ? String(fileName.dropLast(4)) : fileName
     version = String(name.prefix { $0 != "_" })
-    // A line may end in CR LF, or in spaces that nobody sees.
+    // A line may end in CR LF, or in invisible spaces.
     var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     func line(of comment: String) -> Int? {
       lines.firstIndex { $0.hasPrefix(comment) && $0.dropFirst(comment.count).allSatisfy(\.isWhitespace) }

@@ -1,7 +1,7 @@
 extension Migrator {
   /// Runs a script of a migration, and looks meanwhile at what it waits for.
   ///
-  /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and its statement.
+  /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and, if it is known, its statement.
   func run(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
     var blockers = Blockers(of: connection, url: url)
     do {
@@ -10,7 +10,9 @@ extension Migrator {
       let statements = SQLScript.statements(of: script)
       let text =
         statements.indices.contains(failure.index) ? " (\(SQLScript.summary(of: statements[failure.index])))" : ""
-      let place = "\(migration.name), statement \(failure.index + 1)\(text)"
+      // The server reads the whole text before it runs any of it: a syntax error may be in any statement.
+      let isSomewhere = failure.error.sqlState == "42601" && failure.index == 0
+      let place = isSomewhere ? migration.name : "\(migration.name), statement \(failure.index + 1)\(text)"
       // A deadlock with a running program is settled by trying again, too.
       guard failure.error.isLockTimeout || failure.error.sqlState == "40P01" else {
         throw failure.error.at(place)
@@ -36,7 +38,7 @@ extension Migrator {
   }
 }
 
-/// Which processes a statement waits for, seen from a second connection: when its wait has ended, nobody knows any more.
+/// Which processes a statement waits for. A second connection asks while it waits: afterwards the server cannot tell.
 private struct Blockers {
   private let url: String
   private let waiter: Int32

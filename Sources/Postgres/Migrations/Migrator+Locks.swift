@@ -42,7 +42,11 @@ extension Migrator {
         return try exclusivelyOnce(connection, before: before, body)
       } catch let failure as LockFailure {
         guard before == nil, .now + pause < end else {
-          throw Refusal(description: "\(failure): given up after \(lockPatience), and nothing of it was applied")
+          let rest =
+            before == nil
+            ? "nothing of it was applied"
+            : "an invalid index may remain: `SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid` lists it"
+          throw Refusal(description: "\(failure): given up after \(lockPatience), and \(rest)")
         }
         warning("\(failure): trying again")
         Thread.sleep(forTimeInterval: pause / .seconds(1))

@@ -54,12 +54,14 @@ enum HEICFile {
     return HEICBox.all(of: file, in: container.content)
   }
 
-  /// As large as the largest of its images: a photo is made of tiles, and has a thumbnail.
+  /// As large as the largest of its images: a photo is made of tiles, and has a thumbnail. Nil if one has no size.
   private static func size(by properties: [HEICBox], of file: PictureBytes) -> (width: Int, height: Int)? {
     var size = (width: 0, height: 0)
-    for box in properties where box.name == PictureBytes.name("ispe") && box.content.count == 12 {
-      size.width = max(size.width, file.big(box.content.lowerBound + 4, 4) ?? 0)
-      size.height = max(size.height, file.big(box.content.lowerBound + 8, 4) ?? 0)
+    for box in properties where box.name == PictureBytes.name("ispe") {
+      guard box.content.count >= 12, let width = file.big(box.content.lowerBound + 4, 4),
+        let height = file.big(box.content.lowerBound + 8, 4)
+      else { return nil }
+      size = (max(size.width, width), max(size.height, height))
     }
     return size
   }

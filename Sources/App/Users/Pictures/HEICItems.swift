@@ -2,7 +2,7 @@
 struct HEICItems {
   /// Where the bytes of the picture's items lie, in order. They may overlap.
   let kept: [Range<Int>]
-  /// Where the names lie that people or programs gave to these items.
+  /// Where the names of all items lie, and the media types and URIs of those that are not kept.
   let names: [Range<Int>]
 
   /// EXIF; XMP and other documents, which are of a media type or a URI.
@@ -26,7 +26,7 @@ struct HEICItems {
     else { return nil }
     let ids = Set(shown.map(\.id))
     kept = places.filter { ids.contains($0.id) }.map(\.range).sorted { $0.lowerBound < $1.lowerBound }
-    names = shown.map(\.name)
+    names = listed.map(\.name)
     guard !kept.isEmpty else { return nil }
   }
 
@@ -37,16 +37,20 @@ struct HEICItems {
     let start = box.content.lowerBound + (version == 0 ? 6 : 8)
     guard start <= box.content.upperBound, let entries = HEICBox.all(of: file, in: start..<box.content.upperBound)
     else { return nil }
-    return entries.compactMap { entry in
+    var items: [(id: Int, type: Int, name: Range<Int>)] = []
+    for entry in entries {
       // Version 3 has ids of four bytes. Earlier than 2, items have no type, and no image is one.
-      guard let version = file.byte(entry.content.lowerBound), version == 2 || version == 3 else { return nil }
+      guard entry.name == PictureBytes.name("infe"), let version = file.byte(entry.content.lowerBound),
+        version == 2 || version == 3
+      else { return nil }
       let width = version == 2 ? 2 : 4
       let type = entry.content.lowerBound + 4 + width + 2
       guard type + 4 <= entry.content.upperBound, let id = file.big(entry.content.lowerBound + 4, width),
         let name = file.big(type, 4)
       else { return nil }
-      return (id, name, type + 4..<entry.content.upperBound)
+      items.append((id, name, type + 4..<entry.content.upperBound))
     }
+    return items
   }
 
   /// - Parameter store: of `idat`, in which items may lie, too.
