@@ -251,15 +251,16 @@ import Testing
       try await queue("Other", about: .new(), for: [reader], in: app)
       #expect(try await FanOut.step(in: app.database))
       #expect(try await titles(of: reader, in: app) == ["Other"])
-      for failures in [1, 2] {
-        #expect(try await app.value("SELECT max(failures) FROM notification_queue WHERE died_at IS NULL") == failures)
-        #expect(try await !FanOut.step(in: app.database))
-      }
+      let failures: SQL = "SELECT max(failures) FROM notification_queue WHERE died_at IS NULL"
+      #expect(try await app.value(failures) == 1)
+      #expect(try await !FanOut.step(in: app.database))
+      #expect(try await app.value(failures) == 2)
+      // With its death, the one behind it may go.
+      #expect(try await FanOut.step(in: app.database))
       let dead = try await app.database.rows(
         "SELECT failures, last_error FROM notification_queue WHERE died_at IS NOT NULL")
       #expect(try dead.map { try $0["failures"] as Int } == [3])
       #expect(try (dead.first?["last_error"] as String?)?.contains("not this one") == true)
-      #expect(try await FanOut.step(in: app.database))
       #expect(try await titles(of: reader, in: app) == ["Other", "Next"])
       #expect(try await !FanOut.step(in: app.database))
       try await app.database.execute("DELETE FROM notification_queue")

@@ -142,7 +142,7 @@ public struct Session: Sendable {
         list: .sessions, columns: "s.id, s.device, s.created_at, s.rotated_at",
         source: """
           sessions AS s
-          WHERE s.user_id = \(user) AND \(isOpen)
+          WHERE s.user_id = \(user) AND \(isOpen("s"))
             AND s.rotated_at > now() - make_interval(secs => \(Double(maximumIdle)))
             AND s.created_at > now() - make_interval(secs => \(Double(maximumAge)))
           """,
