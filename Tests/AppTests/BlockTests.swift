@@ -165,9 +165,8 @@ import Testing
       let told = try await app.takeNotifications().map { "\($0.type) \($0.recipient == ana.id ? "ana" : "other")" }
       #expect(
         told == [
-          // Ben's edit for Cleo, Ana's answer to Cleo, Cleo's to Ana; then the place that Ana gave up, for Cleo and Ben.
+          // Ben's edit for Cleo, Ana's answer to Cleo, Cleo's to Ana; then the place that Ana gave up, for Cleo alone.
           "event-updated other", "invitation-answered other", "invitation-answered ana", "waitlist-promoted other",
-          "waitlist-promoted other",
         ])
     }
   }

@@ -12,17 +12,26 @@ import Testing
     """
   }
 
+  private func beginUpload(of file: [UInt8], by phone: Phone, in app: TestApp) async throws -> RawConnection {
+    let connection = try await RawConnection(to: app)
+    try await connection.send(head(phone, length: file.count))
+    try await connection.send(Array(file.prefix(10)))
+    return connection
+  }
+
   @Test func `a user sends one picture at a time, which keeps no one else from it`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let file = Sample.png()
-      let first = try await RawConnection(to: app)
-      try await first.send(head(ana, length: file.count))
-      try await first.send(Array(file.prefix(10)))
+      var first = try await beginUpload(of: file, by: ana, in: app)
       // The first has its place once another is refused.
       try await eventually(within: .seconds(60)) {
         let other = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken)
-        guard other.status == 429 else { return false }
+        guard other.status == 429 else {
+          // The other one was faster, and the first was refused.
+          first = try await beginUpload(of: file, by: ana, in: app)
+          return false
+        }
         #expect(other.problem == "upload-in-progress")
         #expect(other.header("Retry-After") == "2")
         return true
@@ -40,11 +49,13 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let file = Sample.png()
-      var first: RawConnection? = try await RawConnection(to: app)
-      try await first?.send(head(ana, length: file.count))
+      var first: RawConnection? = try await beginUpload(of: file, by: ana, in: app)
       try await eventually(within: .seconds(60)) {
-        try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken).status == 429
+        let other = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken)
+        if other.status != 429 { first = try await beginUpload(of: file, by: ana, in: app) }
+        return other.status == 429
       }
+      #expect(first != nil)
       first = nil
       try await eventually(within: .seconds(60)) {
         try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken).status == 200
