@@ -202,8 +202,7 @@ class Lab:
             "MUSTER_REFRESH_TOKEN_KEYS": f"abuse:{base64.b64encode(REFRESH_KEY).decode()}",
             "MUSTER_PUBLIC_URL": "http://127.0.0.1",
             "MUSTER_SCRYPT": "ln=4,r=8,p=1",
-            # Both names: the limits are not what is measured, unless a case asks for them.
-            "MUSTER_RATE_LIMITS": "off",
+            # The limits are not what is measured, unless a case asks for them.
             "MUSTER_THROTTLING": "off",
             "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
             "MUSTER_METRICS_LISTEN": "off",

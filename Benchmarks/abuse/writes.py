@@ -116,7 +116,7 @@ def inbox(service, user, kind):
 
 def ask_again(lab):
     """40 friend requests to one user, each cancelled again."""
-    service = lab.service(MUSTER_RATE_LIMITS="on", MUSTER_THROTTLING="on")
+    service = lab.service(MUSTER_THROTTLING="on")
     ana, ben = service.register("ana"), service.register("ben")
     lab.worker()
     statuses, waits = [], []
