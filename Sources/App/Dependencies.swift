@@ -45,17 +45,20 @@ public struct Dependencies: Sendable {
   ///
   /// - Parameters:
   ///   - endedSessionsAge: for how long a copy of the ended sessions is believed.
+  ///   - connectTimeout: how long a new connection to the database may take.
   ///   - connectionWait: how long a change waits for a connection to the database.
   ///   - lockWait: how long a statement waits for a lock.
   ///   - queuesWrites: false lets writes to one user or event meet in the database, as those of several processes do.
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
-    connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5), queuesWrites: Bool = true
+    connectTimeout: Duration = .seconds(2), connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5),
+    queuesWrites: Bool = true
   ) async throws {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client
     var settings = configuration.database(name, logger: logger)
+    settings.connectTimeout = connectTimeout
     settings.waitTimeout = connectionWait
     settings.lockTimeout = lockWait
     database = try metrics.measuring { [settings] in try Database(settings) }

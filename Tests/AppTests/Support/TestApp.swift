@@ -68,7 +68,7 @@ struct TestApp: Sendable {
       quiet.logLevel = .critical
       let dependencies = try await Dependencies(
         configuration, name: "test", logger: logger ?? quiet, endedSessionsAge: .seconds(5),
-        connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites)
+        connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites)
       do {
         try await serving(
           logger: dependencies.logger,
