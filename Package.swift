@@ -76,7 +76,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      exclude: ["HTTP/openapi.yaml", "Sessions/common-passwords.txt"],
+      exclude: ["HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt"],
       swiftSettings: strict,
       plugins: ["EmbedFiles"]),
     .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
@@ -126,7 +126,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
-      exclude: ["asvs.tsv"],
+      exclude: ["Authentication/asvs.tsv"],
       swiftSettings: strict),
   ]
 )

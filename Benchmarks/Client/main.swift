@@ -2,20 +2,20 @@ import Foundation
 import Postgres
 import Synchronization
 
-// postgres-benchmark URL [SECONDS] [CALLERS] [LANES]: how many single statements a second the client's lanes carry.
+// postgres-benchmark URL [SECONDS] [CALLERS] [CONNECTIONS]: how many single statements a second shared connections carry.
 // Benchmarks/README.md has how to ask pgbench the same.
 let arguments = CommandLine.arguments.dropFirst()
 guard let url = arguments.first else {
-  print("usage: postgres-benchmark URL [SECONDS] [CALLERS] [LANES]")
+  print("usage: postgres-benchmark URL [SECONDS] [CALLERS] [CONNECTIONS]")
   exit(64)
 }
 func number(_ place: Int, _ fallback: Int) -> Int {
   arguments.count > place ? Int(arguments[arguments.startIndex + place]) ?? fallback : fallback
 }
-let (seconds, callers, lanes) = (number(1, 8), number(2, 64), number(3, 2))
+let (seconds, callers, connections) = (number(1, 8), number(2, 64), number(3, 2))
 
 var configuration = Database.Configuration(url: url)
-configuration.lanes = lanes
+configuration.sharedConnections = connections
 let database = try Database(configuration)
 let ids: [UUID] = try await database.rows("SELECT id FROM users ORDER BY id LIMIT 2000").map { try $0[0] }
 let end = ContinuousClock.now + .seconds(seconds)
@@ -35,5 +35,5 @@ try await withThrowingTaskGroup(of: Void.self) { group in
   }
   try await group.waitForAll()
 }
-print("client \(total.load(ordering: .relaxed) / seconds) statements/s, \(callers) callers, \(lanes) connections")
+print("client \(total.load(ordering: .relaxed) / seconds) statements/s, \(callers) callers, \(connections) connections")
 database.close()

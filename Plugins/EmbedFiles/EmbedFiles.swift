@@ -8,7 +8,7 @@ struct EmbedFiles: BuildToolPlugin {
   func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
     let root = context.package.directoryURL
     let folders = ["Migrations", "Seeds"].map { root.appending(path: $0) }
-    let documents = ["HTTP/openapi.yaml", "Sessions/common-passwords.txt"].map {
+    let documents = ["HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt"].map {
       root.appending(path: "Sources/App/\($0)")
     }
     let files = try folders.flatMap {

@@ -37,8 +37,3 @@ public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
     invalid([FieldError(field: field, message: message)])
   }
 }
-
-public struct FieldError: Equatable, Sendable {
-  public let field: String
-  public let message: String
-}

@@ -107,14 +107,3 @@ public struct Dependencies: Sendable {
     await outgoing.close()
   }
 }
-
-/// What the program carries inside: an installed binary needs no checkout.
-public enum Resources {
-  public static var migrations: [Migration] {
-    Embedded.migrations.map { Migration(fileName: $0.key, text: $0.value) }
-  }
-
-  static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
-  static var commonPasswords: String { Embedded.commonpasswords["common-passwords.txt"] ?? "" }
-  static var seeds: [String: String] { Embedded.seeds }
-}

@@ -49,12 +49,3 @@ struct Muster: AsyncParsableCommand {
     }
   }
 }
-
-/// A line for the person at the terminal.
-struct Failure: Error, CustomStringConvertible {
-  let description: String
-
-  init(_ description: String) {
-    self.description = description
-  }
-}

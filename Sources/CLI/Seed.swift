@@ -77,28 +77,3 @@ extension Seed {
     }
   }
 }
-
-/// One line on a terminal, nothing elsewhere.
-private struct ProgressBar: Sendable {
-  private let isTerminal = isatty(STDERR_FILENO) == 1
-
-  func show(_ what: String, _ part: Double) {
-    guard isTerminal else { return }
-    let filled = Int(part * 30)
-    let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: 30 - filled)
-    FileHandle.standardError.write(Data("\r\u{1b}[K[\(bar)] \(what)".utf8))
-  }
-
-  func end() {
-    if isTerminal { FileHandle.standardError.write(Data("\r\u{1b}[K".utf8)) }
-  }
-}
-
-struct Keys: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Print fresh values for the two key variables.")
-
-  func run() {
-    print("MUSTER_ACCESS_TOKEN_KEYS=\(SigningKeys.generate())")
-    print("MUSTER_REFRESH_TOKEN_KEYS=\(SigningKeys.generate())")
-  }
-}

@@ -18,7 +18,7 @@ public final class Database: Querying {
     /// What `pg_stat_activity` shows.
     public var applicationName = "swift"
     /// Connections that single reads share.
-    public var lanes = 2
+    public var sharedConnections = 2
     /// Connections for transactions, at most. Commits that wait together share one flush of the log.
     public var connections = 16
     /// For each host of the URL, which are tried one by one, beginning with the one that answered last.
@@ -35,9 +35,9 @@ public final class Database: Querying {
     public var lockTimeout = Duration.seconds(5)
     /// After which the server ends a session that left its transaction open.
     public var idleInTransactionTimeout = Duration.seconds(30)
-    /// Callers waiting, for each lane and for the pool; beyond it they are turned away with `overloaded`.
+    /// Callers waiting, for each shared connection and for the pool; beyond it they are turned away with `overloaded`.
     public var maximumWaiting = 1024
-    /// Bytes of the parameters of those who wait, for each lane and for the pool: while there are so many, further
+    /// Bytes of the parameters of those who wait, for each shared connection and for the pool: while there are so many, further
     /// callers are turned away with `overloaded`. What a transaction's body will send is not known before it runs.
     public var maximumWaitingBytes = 64 << 20
     /// PgBouncer, or another pooler in transaction mode, stands between. Nothing of a session is relied upon then: no
@@ -66,7 +66,7 @@ public final class Database: Querying {
   private let observer: Observer
   private let connecting: Connecting
   private let reactor: Reactor
-  private let lanes: [Lane]
+  private let sharedConnections: [SharedConnection]
   private let pool: Pool
   /// Of its own, so that no number of slow reads keeps writes waiting.
   private let slowPool: Pool
@@ -76,18 +76,18 @@ public final class Database: Querying {
   public init(_ configuration: Configuration) throws {
     self.configuration = configuration
     let observer = Observer(logger: configuration.logger, slow: configuration.slowStatement)
-    let all = Lock<(lanes: [Lane], pool: Pool, slowPool: Pool)?>(nil)
+    let all = Lock<(sharedConnections: [SharedConnection], pool: Pool, slowPool: Pool)?>(nil)
     let reactor = try Reactor { now in
-      guard let (lanes, pool, slowPool) = all.withLock({ $0 }) else { return }
-      for lane in lanes { lane.expire(at: now) }
+      guard let (sharedConnections, pool, slowPool) = all.withLock({ $0 }) else { return }
+      for shared in sharedConnections { shared.expire(at: now) }
       observer.note(pool.tick(at: now))
       _ = slowPool.tick(at: now)
     }
     let connecting = configuration.connecting
     // Behind a pooler, a session's names are other callers' names.
-    let naming = configuration.isBehindPooler ? Connection.Naming.never : .always
-    let lanes = (0..<configuration.lanes).map { _ in
-      Lane(configuration) {
+    let naming = configuration.isBehindPooler ? PreparedStatements.Naming.never : .always
+    let sharedConnections = (0..<configuration.sharedConnections).map { _ in
+      SharedConnection(configuration) {
         try await connecting.open(.shared) {
           try Connection($0, for: .shared, naming: naming, observer: observer, reactor: reactor)
         }
@@ -101,11 +101,11 @@ public final class Database: Querying {
       }
     }
     let (pool, slowPool) = (makePool(configuration.connections), makePool(max(1, configuration.connections / 4)))
-    all.withLock { $0 = (lanes, pool, slowPool) }
+    all.withLock { $0 = (sharedConnections, pool, slowPool) }
     self.observer = observer
     self.connecting = connecting
     self.reactor = reactor
-    self.lanes = lanes
+    self.sharedConnections = sharedConnections
     self.pool = pool
     self.slowPool = slowPool
   }
@@ -123,7 +123,7 @@ public final class Database: Querying {
   /// afterwards.
   public func close() {
     closed.store(true, ordering: .relaxed)
-    for lane in lanes { lane.close() }
+    for shared in sharedConnections { shared.close() }
     pool.close()
     slowPool.close()
     reactor.stop()
@@ -133,10 +133,10 @@ public final class Database: Querying {
   ///
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    // Nothing can have been changed, so asking again is safe. All lanes may have broken at the same time.
+    // Nothing can have been changed, so asking again is safe. All shared connections may have broken at the same time.
     let timeout = configuration.timeout(of: statements.count)
     let deadline = ContinuousClock.now + timeout
-    for _ in lanes {
+    for _ in sharedConnections {
       do {
         return try await sendOnce(statements, timeout: timeout, by: deadline)
       } catch let error as PostgresError where error.isWorthAskingAgain && .now < deadline {
@@ -149,14 +149,14 @@ public final class Database: Querying {
   private func sendOnce(
     _ statements: [SQL], timeout: Duration, by deadline: ContinuousClock.Instant
   ) async throws -> [Rows] {
-    guard let first = lanes.first else {
-      throw PostgresError(.misuse, "this database was configured without lanes for reads")
+    guard let first = sharedConnections.first else {
+      throw PostgresError(.misuse, "this database was configured without shared connections")
     }
     var idlest: Connection?
     var depth = Int.max
     var isAllOpen = true
-    for lane in lanes {
-      guard let open = lane.openConnection else {
+    for shared in sharedConnections {
+      guard let open = shared.openConnection else {
         isAllOpen = false
         continue
       }
@@ -170,9 +170,9 @@ public final class Database: Querying {
       if open.bytes.load(ordering: .relaxed) >= configuration.maximumWaitingBytes { openDepth = .max - 1 }
       if openDepth < depth { (idlest, depth) = (open, openDepth) }
     }
-    // A lane that is not open is opened when the others are busy, but nobody waits for it who need not.
+    // A shared connection that is not open is opened when the others are busy, but nobody waits for it who need not.
     if idlest != nil, !isAllOpen, depth > 0 {
-      for lane in lanes { lane.openInBackground() }
+      for shared in sharedConnections { shared.openInBackground() }
     }
     let connection = if let idlest { idlest } else { try await first.connection(for: statements, by: deadline) }
     guard connection.depth.load(ordering: .relaxed) < configuration.maximumWaiting,
@@ -181,7 +181,7 @@ public final class Database: Querying {
     return try await connection.submit(statements, timeout: timeout, by: deadline).value()
   }
 
-  /// Reads that take long: each batch has a connection of its own, so that it holds up no lane of short ones. Besides
+  /// Reads that take long: each batch has a connection of its own, so that it holds up no shared connection of short ones. Besides
   /// those for transactions there are a quarter as many for these; more of them wait.
   public var slow: SlowReads { SlowReads(database: self) }
 
@@ -233,7 +233,7 @@ public final class Database: Querying {
     return (value, answers)
   }
 
-  fileprivate func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
+  func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
     try await repeated(true, on: slowPool, for: statements) { try await $0.send(statements) }.value
   }
 
@@ -302,15 +302,6 @@ public final class Database: Querying {
       await transaction.rollback()
       pool.release(connection)
     }
-  }
-}
-
-/// Reads on connections of their own: see ``Database/slow``.
-public struct SlowReads: Querying {
-  let database: Database
-
-  public func send(_ statements: [SQL]) async throws -> [Rows] {
-    try await database.readSlowly(statements)
   }
 }
 

@@ -33,7 +33,7 @@ struct FailoverTests {
       let promoted = Server(url: pair.url(pair.standby))
       try await load.check(on: promoted, within: configuration.longestCall)
       try await expectFullPool(of: database, connections: configuration.connections)
-      #expect(try await promoted.backends() <= configuration.connections + configuration.lanes)
+      #expect(try await promoted.backends() <= configuration.connections + configuration.sharedConnections)
     }
   }
 
@@ -90,8 +90,8 @@ private final class ServerPair: Sendable {
   ///   - programs: the folder of the server's programs.
   ///   - owner: the account that runs them.
   private init(programs: String, owner: (user: Int, group: Int)) throws {
-    // Beside the other tests' cluster, where `Scripts/test` looks for servers to stop, if its path leaves room for a
-    // socket's.
+    // Beside the other tests' cluster, where `Scripts/test` looks for servers to stop. A socket's path has at most 107
+    // bytes: if that folder's is too long, the pair goes to /tmp, whose path is short on every system.
     let cluster = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"] ?? ""
     let beside = URL(filePath: cluster).deletingLastPathComponent().path
     var template = Array("\(!cluster.isEmpty && beside.utf8.count < 50 ? beside : "/tmp")/pair-XXXXXX".utf8CString)

@@ -34,8 +34,10 @@ struct FaultTests {
   private func expectNoLeak(
     of databases: [Database], _ configuration: Database.Configuration, _ server: Server
   ) async throws {
-    let bound = databases.count * (configuration.connections + configuration.lanes)
-    try await eventually("only the pool and the lanes have sessions") { try await server.backends() <= bound }
+    let bound = databases.count * (configuration.connections + configuration.sharedConnections)
+    try await eventually("only the pool and the shared connections have sessions") {
+      try await server.backends() <= bound
+    }
     for database in databases { try await expectFullPool(of: database, connections: configuration.connections) }
     try await eventually("no session is in a transaction") { try await server.backends("state <> 'idle'") == 0 }
     #expect(try await server.backends() <= bound)
@@ -129,7 +131,7 @@ struct FaultTests {
       $0.statementTimeout = .seconds(2)
     }) { databases, proxy, _, _ in
       let database = databases[0]
-      try await database.rows("SELECT 'the lane is open'")
+      try await database.rows("SELECT 'the shared connection is open'")
       proxy.mode = .blackHole
       let start = ContinuousClock.now
       let read = Task { try await postgresError { try await database.rows("SELECT 1") } }

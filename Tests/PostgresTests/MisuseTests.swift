@@ -63,7 +63,7 @@ struct MisuseTests {
 
   @Test("A transaction begun on a shared connection does not stay open for the others")
   func beginOnLane() async throws {
-    try await withDatabase(configure: { $0.lanes = 1 }) { database, _ in
+    try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       _ = try? await database.rows("BEGIN")
       _ = try? await database.rows("SELECT 1 / 0")
       for _ in 0..<3 {

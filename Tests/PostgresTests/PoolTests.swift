@@ -51,7 +51,7 @@ struct PoolTests {
         try await database.transaction { holder in
           try await holder.rows("SELECT pg_advisory_xact_lock(1)")
           for _ in 0..<20 { tasks.addTask { _ = try await server.rows("SELECT pg_advisory_xact_lock_shared(1)") } }
-          // A lane is opened for this read, and one more script runs, while all the others wait.
+          // A shared connection is opened for this read, and one more script runs, while all the others wait.
           try await eventually(within: .seconds(5), "all scripts are at work") {
             try await database.value(
               """

@@ -93,7 +93,7 @@ struct SQLTests {
 
   @Test("U+0000 is refused and nothing of the batch is sent")
   func zeroCharacter() async throws {
-    try await withDatabase(configure: { $0.lanes = 1 }) { database, server in
+    try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       try await database.rows("SELECT 'the last statement'")
       let good: SQL = "SELECT 'before'"
       let bad: SQL = "SELECT \(1), \("a\u{0}b")"
@@ -104,7 +104,7 @@ struct SQLTests {
         #expect(!error.mayHaveRun)
       }
       #expect(try await server.backends("query = 'SELECT ''the last statement'''") == 1)
-      #expect(try await database.value("SELECT 1") == 1, "the lane lives on")
+      #expect(try await database.value("SELECT 1") == 1, "the shared connection lives on")
     }
   }
 
@@ -143,7 +143,7 @@ struct SQLTests {
     for _ in 0..<16 { list = "\(list), \(list)" }
     let sql: SQL = "SELECT 1 WHERE 1 IN (\(list))"
     #expect(sql.text.hasSuffix("$65536)"))
-    try await withDatabase(configure: { $0.lanes = 1 }) { database, _ in
+    try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       let before: Int? = try await database.value("SELECT pg_backend_pid()")
       let error = try await postgresError { try await database.rows(sql) }
       #expect(error.kind == .invalidParameter)

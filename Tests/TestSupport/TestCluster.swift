@@ -71,9 +71,6 @@ public enum TestCluster {
     return "postgresql://muster@127.0.0.1:\(port)/\(name)"
   }
 
-  /// Whether this run goes through PgBouncer.
-  public static var isPooled: Bool { poolerProgram != nil }
-
   private static var poolerProgram: String? { ProcessInfo.processInfo.environment["MUSTER_TEST_PGBOUNCER"] }
 
   private static let pooler = Task { () -> Int? in

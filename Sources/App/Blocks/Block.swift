@@ -12,7 +12,7 @@ struct Block: Sendable {
 
   /// Newest first: the one list that shows people who are hidden, and only to whoever hid them. Who had blocked the user
   /// before is as good as gone, here too.
-  static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Block> {
+  static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Block> {
     try await List.read(
       .blocks, of: user, page: page,
       query: Keyset(

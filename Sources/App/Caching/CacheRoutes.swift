@@ -4,7 +4,7 @@ import Postgres
 
 struct CacheRoutes {
   private let database: Database
-  private let stamps: GatheredReads<User.ID, Row>
+  private let stamps: DataLoader<User.ID, Row>
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
@@ -36,7 +36,7 @@ struct CacheRoutes {
       return Verdict(name: name, collection: collection, isFresh: isFresh, stamp: stamp)
     }
     if include == .items {
-      for (index, whole) in try await wholes(of: verdicts, for: me) {
+      for (index, whole) in try await snapshots(of: verdicts, for: me) {
         // Not the stamp that it was judged by: the items may be newer than that.
         verdicts[index].stamp = whole.stamp
         verdicts[index].items = whole.items
@@ -46,16 +46,16 @@ struct CacheRoutes {
   }
 
   /// What is stale, by its place among the verdicts. Each is one statement, and they share their way to the database.
-  private func wholes(of verdicts: [Verdict], for user: User.ID) async throws -> [Int: Whole] {
+  private func snapshots(of verdicts: [Verdict], for user: User.ID) async throws -> [Int: Snapshot] {
     let database = database
-    return try await withThrowingTaskGroup(of: (Int, Whole).self) { group in
+    return try await withThrowingTaskGroup(of: (Int, Snapshot).self) { group in
       for (index, verdict) in verdicts.enumerated() {
         guard !verdict.isFresh, let collection = verdict.collection else { continue }
-        group.addTask { (index, try await collection.whole(of: user, in: database)) }
+        group.addTask { (index, try await collection.snapshot(of: user, in: database)) }
       }
-      var wholes: [Int: Whole] = [:]
-      for try await (index, whole) in group { wholes[index] = whole }
-      return wholes
+      var snapshots: [Int: Snapshot] = [:]
+      for try await (index, whole) in group { snapshots[index] = whole }
+      return snapshots
     }
   }
 

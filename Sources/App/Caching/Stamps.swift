@@ -44,8 +44,8 @@ public struct Stamps: Sendable {
   }
 
   /// Loads the row of each user's stamps. A user without one has no account.
-  static func reads(in database: Database) -> GatheredReads<User.ID, Row> {
-    GatheredReads(in: database) { users, database in
+  static func reads(in database: Database) -> DataLoader<User.ID, Row> {
+    DataLoader(in: database) { users, database in
       // Hidden in a subquery, so that the array's length does not change the plan and the server keeps one.
       let these: SQL = users.count == 1 ? "\(users[0])" : "ANY(ARRAY(SELECT unnest(\(users)::uuid[])))"
       let rows = try await database.rows(

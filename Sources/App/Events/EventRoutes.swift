@@ -101,25 +101,6 @@ struct EventRoutes {
   }
 }
 
-/// What a PATCH changes of a plan.
-private struct PlanEdit: Sendable {
-  let title: Edit<String>
-  let note: Edit<String?>
-  let startTime: Edit<Timestamp>
-  let endTime: Edit<Timestamp?>
-  let timeZone: Edit<String>
-  let location: Edit<Event.Location?>
-  let capacity: Edit<Int?>
-
-  func applied(to old: Event.Plan) -> Event.Plan {
-    Event.Plan(
-      title: title.applied(to: old.title), note: note.applied(to: old.note),
-      startTime: startTime.applied(to: old.startTime), endTime: endTime.applied(to: old.endTime),
-      timeZone: timeZone.applied(to: old.timeZone), location: location.applied(to: old.location),
-      capacity: capacity.applied(to: old.capacity))
-  }
-}
-
 extension Response {
   /// A single event with its first participants. Its ETag is its version.
   static func event(
@@ -137,101 +118,5 @@ extension Request {
   fileprivate func ifMatch() -> Int? {
     guard let text = headers[.ifMatch], text != "*" else { return nil }
     return Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
-  }
-}
-
-extension Event.Plan {
-  fileprivate static let endRule = "must be after startTime"
-
-  fileprivate var endsAfterStart: Bool { endTime.map { $0 > startTime } ?? true }
-}
-
-extension Fields.Rule where Value == String {
-  /// A name of the IANA database, such as `Europe/Berlin`; an alias is as good. Foundation takes more: offsets such as
-  /// GMT+2, which know nothing of summer time, and abbreviations, which mean several zones.
-  fileprivate static var timeZone: Self {
-    text(1...64).and("must be an IANA time zone such as Europe/Berlin") { name in
-      if knownTimeZones.contains(name) { return true }
-      let isWord = name.utf8.allSatisfy {
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_+-".utf8.contains($0)
-      }
-      return isWord && name.contains("/") && TimeZone(identifier: name) != nil
-    }
-  }
-}
-
-private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"])
-
-extension Fields.Rule where Value == Int {
-  fileprivate static var capacity: Self { integer(1...10_000) }
-}
-
-extension Fields.Rule where Value == Event.Location {
-  fileprivate static var location: Self {
-    object(Event.Location(name: "", latitude: nil, longitude: nil)) { fields in
-      let location = Event.Location(
-        name: fields.required("name", .line(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
-        longitude: fields.optional("longitude", .number(-180...180)))
-      if (location.latitude == nil) != (location.longitude == nil) {
-        fields.note(location.latitude == nil ? "latitude" : "longitude", "is required beside the other coordinate")
-      }
-      return location
-    }
-  }
-}
-
-/// An event as clients see it.
-struct EventJSON: JSONWritable {
-  let event: Event
-  /// Nil in lists.
-  let participants: [Guest]?
-
-  /// Lists of guests leave the counts out where there are too many to tell everybody of each answer.
-  private var showsCounts: Bool {
-    participants != nil || event.myStatus == "creator" || event.counts.total <= Event.maximumCounted
-  }
-
-  func write(to json: inout JSONWriter) {
-    let plan = event.plan
-    json.object {
-      $0.member("id", event.id)
-      $0.member("title", plan.title)
-      $0.member("note", plan.note)
-      $0.member("startTime", plan.startTime)
-      $0.member("endTime", plan.endTime)
-      $0.member("timeZone", plan.timeZone)
-      $0.member("location", plan.location)
-      $0.member("capacity", plan.capacity)
-      $0.member("status", event.status.rawValue)
-      $0.member("creator", event.creator)
-      $0.member("version", event.version)
-      $0.member("createdAt", event.createdAt)
-      $0.member("updatedAt", event.updatedAt)
-      $0.member("myStatus", event.myStatus)
-      if showsCounts { $0.member("counts", event.counts) }
-      if let participants { $0.member("participants", participants) }
-    }
-  }
-}
-
-extension Event.Location: JSONWritable {
-  func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("name", name)
-      $0.member("latitude", latitude)
-      $0.member("longitude", longitude)
-    }
-  }
-}
-
-extension Event.Counts: JSONWritable {
-  func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("invited", invited)
-      $0.member("going", going)
-      $0.member("maybe", maybe)
-      $0.member("declined", declined)
-      $0.member("waitlisted", waitlisted)
-    }
   }
 }

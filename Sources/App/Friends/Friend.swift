@@ -11,7 +11,7 @@ struct Friend: Sendable {
   }
 
   /// Newest first.
-  static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Friend> {
+  static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Friend> {
     try await List.read(
       .friends, of: user, page: page,
       query: Keyset(

@@ -232,7 +232,7 @@ public struct FriendRequest: Sendable {
 
   /// The pending ones, newest first.
   static func list(
-    _ direction: Direction, of user: User.ID, page: Page, in database: some Querying
+    _ direction: Direction, of user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<FriendRequest> {
     let mine: SQL = direction == .incoming ? "r.receiver_id" : "r.sender_id"
     let theirs: SQL = direction == .incoming ? "r.sender_id" : "r.receiver_id"

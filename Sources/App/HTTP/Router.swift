@@ -1,7 +1,5 @@
 import Hummingbird
 import Logging
-import Postgres
-import ServiceLifecycle
 
 /// The table of contents: every route of the service.
 ///
@@ -57,60 +55,3 @@ private func buildRoutes(
 }
 
 typealias Routes = any RouterMethods<Context>
-
-/// The REST service, to be run until it is asked to stop.
-///
-/// - Parameter onListening: called with the port once requests are answered.
-public func makeService(
-  _ dependencies: Dependencies, host: String, port: Int, limits: ConnectionLimits = ConnectionLimits(),
-  onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
-) -> any Service {
-  let streams = NotificationStreams(dependencies, limits: limits)
-  let endedSessions = dependencies.endedSessions
-  dependencies.metrics.watch("muster_ended_sessions", "Ended sessions whose access tokens may still be valid.") {
-    Double(endedSessions.count)
-  }
-  dependencies.metrics.watch("muster_ended_sessions_age_seconds", "Seconds since the ended sessions were read.") {
-    endedSessions.age / .seconds(1)
-  }
-  dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
-  let server = makeServer(
-    responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
-    gate: ConnectionGate(dependencies), logger: dependencies.logger
-  ) { port in
-    dependencies.publicURL.listens(on: host, port: port)
-    await onListening(port)
-  }
-  let draining = Draining(
-    readiness: dependencies.readiness, seconds: dependencies.drainSeconds, logger: dependencies.logger)
-  return RESTService(
-    server: server, draining: draining, endedSessions: dependencies.endedSessions,
-    schemaWatch: dependencies.schemaWatch,
-    identityProviders: dependencies.identityProviders, streams: streams)
-}
-
-/// The server and what must run as long as it answers.
-private struct RESTService<Server: Service>: Service {
-  let server: Server
-  let draining: Draining
-  let endedSessions: EndedSessions
-  let schemaWatch: SchemaWatch
-  let identityProviders: IdentityProviders
-  let streams: NotificationStreams
-
-  func run() async throws {
-    // The first request needs them. If the database is unavailable, requests say so.
-    await endedSessions.prepare()
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { await endedSessions.run() }
-      group.addTask { await schemaWatch.run() }
-      group.addTask { try await identityProviders.run() }
-      group.addTask { await streams.run() }
-      defer { group.cancelAll() }
-      // Their own lines say nothing that ours do not.
-      var quiet = draining.logger
-      quiet.logLevel = .critical
-      try await ServiceGroup(services: [server, draining], logger: quiet).run()
-    }
-  }
-}

@@ -32,7 +32,7 @@ struct Guest: Sendable {
   /// An event's guest list, for its creator and those invited; nobody else learns that it exists. In the order of the
   /// guests' ids, which no answer changes.
   static func list(
-    of event: Event.ID, for user: User.ID, page: Page, in database: some Querying
+    of event: Event.ID, for user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<Guest> {
     let rest: SQL = page.cursor.map { cursor -> SQL in "AND user_id > \(cursor.id)" } ?? ""
     // Cut to the page before the users are looked up: with thousands of guests, joining all of them was most of the cost.

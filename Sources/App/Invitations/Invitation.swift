@@ -25,7 +25,7 @@ struct Invitation: Sendable {
 
   /// A user's invitations to live events, newest first.
   static func list(
-    of user: User.ID, status: Status?, page: Page, in database: some Querying
+    of user: User.ID, status: Status?, page: PageRequest, in database: some Querying
   ) async throws -> List<Invitation> {
     var source: SQL = """
       (SELECT event_id, status AS my_status, invited_at FROM invitations WHERE user_id = \(user)) AS m

@@ -1,37 +1,5 @@
-import Logging
-
 /// The way out of the process for mails: hands one to the service that words and sends it.
 public protocol MailSender: Sendable {
   /// - Throws: any error; the mail is then tried again later.
   func send(_ mail: OutgoingMail) async throws
-}
-
-/// Writes mails to the log, for `muster dev`, whose developers have no other mailbox. This is the one place where a
-/// token and an address are printed.
-public struct LogMailer: MailSender {
-  private let logger: Logger
-
-  public init(logger: Logger) {
-    self.logger = logger
-  }
-
-  public func send(_ mail: OutgoingMail) async throws {
-    var metadata: Logger.Metadata = [
-      "id": "\(mail.id)", "type": "\(mail.type)", "to": "\(mail.to)", "username": "\(mail.username)",
-    ]
-    if let token = mail.token, let expiresAt = mail.expiresAt {
-      metadata["token"] = "\(token)"
-      metadata["expiresAt"] = "\(expiresAt.rfc3339())"
-    }
-    logger.notice("mail", metadata: metadata)
-  }
-}
-
-/// Stands where no way is configured: mails wait in the queue until one is.
-public struct NoMailer: MailSender {
-  public init() {}
-
-  public func send(_ mail: OutgoingMail) async throws {
-    throw DeliveryFailure(description: "MUSTER_MAIL_WEBHOOK is not set")
-  }
 }

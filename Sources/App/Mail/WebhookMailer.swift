@@ -1,14 +1,6 @@
 import AsyncHTTPClient
-import Foundation
 import NIOCore
 import NIOHTTP1
-import Postgres
-
-/// Where mails are posted, and what signs them.
-public struct MailWebhook: Sendable {
-  public let url: String
-  public let secret: WebhookSecret
-}
 
 /// Posts mails to a webhook, signed after Standard Webhooks 1.0.
 public struct WebhookMailer: MailSender {
@@ -55,12 +47,5 @@ extension OutgoingMail: JSONWritable {
         }
       }
     }
-  }
-}
-
-extension Dependencies {
-  /// Nil without `MUSTER_MAIL_WEBHOOK`.
-  public var webhookMailer: (any MailSender)? {
-    mailWebhook.map { WebhookMailer($0, client: httpClient) }
   }
 }

@@ -23,7 +23,7 @@ struct AccountRoutes {
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (edit, proof) = try await request.read { fields -> (ProfileEdit, Proof?) in
+    let (edit, proof) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
       let edit = ProfileEdit(
         username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
         bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))

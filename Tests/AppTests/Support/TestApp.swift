@@ -44,10 +44,12 @@ struct TestApp: Sendable {
   ///
   /// - Parameters:
   ///   - queuesWrites: false lets writes meet in the database, as those of several processes do.
+  ///   - pastPooler: connects to PostgreSQL itself where the other tests go through a pooler, whose connections outlive
+  ///     the service's.
   ///   - prepare: is given the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
-    lockWait: Duration = .seconds(5), queuesWrites: Bool = true,
+    lockWait: Duration = .seconds(5), queuesWrites: Bool = true, pastPooler: Bool = false,
     prepare: (_ databaseURL: String) async throws -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
@@ -60,7 +62,7 @@ struct TestApp: Sendable {
       var configuration = try await MusterConfiguration.load(
         for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
       #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
-      if let pooled = try await TestCluster.pooled(databaseURL) {
+      if !pastPooler, let pooled = try await TestCluster.pooled(databaseURL) {
         configuration.databaseURL = pooled
         configuration.isBehindPooler = true
       }

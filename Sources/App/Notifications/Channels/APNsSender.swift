@@ -94,18 +94,18 @@ struct APNsSender: PushSender {
     }
   }
 
-  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingAnswer {
+  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingResponse {
     var request = request
     request.headers.add(name: "authorization", value: "bearer \(token)")
     return try await client.answer(to: request, within: deadline)
   }
 
-  private static func reason(_ answer: OutgoingAnswer) -> String? {
+  private static func reason(_ answer: OutgoingResponse) -> String? {
     guard case .object(let members) = answer.json else { return nil }
-    return OutgoingAnswer.word(members["reason"])
+    return OutgoingResponse.word(members["reason"])
   }
 
-  private static func failure(_ answer: OutgoingAnswer) -> DeliveryFailure {
+  private static func failure(_ answer: OutgoingResponse) -> DeliveryFailure {
     let reason = Self.reason(answer)
     let remedy: DeliveryFailure.Remedy =
       switch (answer.status, reason) {

@@ -93,24 +93,24 @@ struct FCMSender: PushSender {
     }
   }
 
-  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingAnswer {
+  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingResponse {
     var request = request
     request.headers.add(name: "authorization", value: "Bearer \(token)")
     return try await client.answer(to: request, within: deadline)
   }
 
-  private static func failure(_ answer: OutgoingAnswer) -> DeliveryFailure {
+  private static func failure(_ answer: OutgoingResponse) -> DeliveryFailure {
     var code: String?
     var isAboutToken = false
     if case .object(let document) = answer.json, case .object(let error) = document["error"] {
-      code = OutgoingAnswer.word(error["status"])
+      code = OutgoingResponse.word(error["status"])
       // Of this the only sign is a sentence, or else a violation of the field.
       if case .string(let sentence) = error["message"] {
         isAboutToken = sentence.lowercased().contains("registration token")
       }
       if case .array(let details) = error["details"] {
         for case .object(let detail) in details {
-          code = OutgoingAnswer.word(detail["errorCode"]) ?? code
+          code = OutgoingResponse.word(detail["errorCode"]) ?? code
           guard case .array(let violations) = detail["fieldViolations"] else { continue }
           for case .object(let violation) in violations where violation["field"] == .string("message.token") {
             isAboutToken = true
@@ -176,7 +176,7 @@ extension FCMSender.Settings {
     var members: JSON.Object = [:]
     if case .object(let object) = answer.json { members = object }
     guard answer.status == 200 else {
-      let word = OutgoingAnswer.word(members["error"]).map { " \($0)" } ?? ""
+      let word = OutgoingResponse.word(members["error"]).map { " \($0)" } ?? ""
       throw DeliveryFailure(
         description: "Google's token service answered \(answer.status)\(word)", remedy: .later(answer.headers))
     }

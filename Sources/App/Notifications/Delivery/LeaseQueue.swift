@@ -1,4 +1,3 @@
-import Foundation
 import Postgres
 
 /// A table whose rows workers claim, send and delete. Its columns `id`, `due_at`, `attempts`, `deaths`, `last_error`,
@@ -30,33 +29,6 @@ struct LeaseQueue: Sendable {
   /// Whether two rows are sent one after the other.
   func isSameLine(_ one: String, _ other: String) -> SQL {
     "\(unescaped: order.map { "\(one).\($0) = \(other).\($0)" }.joined(separator: " AND "))"
-  }
-}
-
-/// A row that a worker has claimed.
-struct LeasedRow: Sendable {
-  let id: Int64
-  /// The fencing token: an acknowledgement must still find it.
-  let lease: UUID
-  let attempts: Int
-  /// Nil if it is out of range.
-  let createdAt: Timestamp?
-  /// The columns of ``LeaseQueue/columns``, from place 0.
-  let fields: Fields
-
-  struct Fields: Sendable {
-    let row: Row
-
-    subscript<Value: SQLValue>(place: Int) -> Value {
-      get throws { try row[place + LeaseQueue.ownColumns] }
-    }
-  }
-
-  var held: Held { Held(id: id, lease: lease) }
-
-  struct Held: Sendable {
-    let id: Int64
-    let lease: UUID
   }
 }
 

@@ -49,7 +49,7 @@ extension Device {
   }
 
   /// The newest first.
-  static func list(of user: User.ID, page: Page, in database: some Querying) async throws -> List<Registered> {
+  static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Registered> {
     try await List.read(
       page: page,
       query: Keyset(

@@ -1,0 +1,97 @@
+import Hummingbird
+import AsyncHTTPClient
+import Foundation
+import JWTKit
+import NIOCore
+import NIOHTTP1
+
+/// Gets grants from Apple, and has them revoked.
+struct AppleGrants: Sendable {
+  struct Settings: Sendable {
+    let teamID: String
+    let keyID: String
+    let key: ES256PrivateKey
+    let tokenURL: String
+    let revokeURL: String
+  }
+
+  let settings: Settings
+  let client: HTTPClient
+  let keys: SigningKeys
+
+  /// Exchanges the code that came with an identity token. Somebody's sign-in waits for it, so not for long.
+  ///
+  /// - Throws: also if the code is another person's than the token.
+  func exchange(_ code: String, of identity: Identity) async throws -> AppleGrant {
+    let answer = try await ask(
+      settings.tokenURL, as: identity.clientID, within: .seconds(3), ["grant_type": "authorization_code", "code": code])
+    guard case .object(let members) = answer.json, case .string(let refreshToken) = members["refresh_token"],
+      case .string(let idToken) = members["id_token"]
+    else { throw DeliveryFailure(description: "Apple's answer lacks a token") }
+    // It comes straight from Apple, so its signature adds nothing.
+    guard IdentityProvider.part(1, of: idToken)?["sub"] == .string(identity.subject) else {
+      throw DeliveryFailure(description: "the authorization code is another person's")
+    }
+    return try AppleGrant(refreshToken, clientID: identity.clientID, keys: keys)
+  }
+
+  /// Revokes a grant. Repeating it does no harm.
+  func revoke(_ sealed: Data) async throws {
+    guard let grant = AppleGrant(sealed: sealed) else {
+      throw DeliveryFailure(description: "the row holds no grant", remedy: .none)
+    }
+    _ = try await ask(
+      settings.revokeURL, as: grant.clientID, within: .seconds(4),
+      ["token": try grant.opened(with: keys), "token_type_hint": "refresh_token"])
+  }
+
+  private func ask(
+    _ url: String, as clientID: String, within limit: Duration, _ fields: [String: String]
+  ) async throws -> OutgoingResponse {
+    var form = fields
+    form["client_id"] = clientID
+    form["client_secret"] = try await secret(of: clientID)
+    var request = HTTPClientRequest(url: url)
+    request.method = .POST
+    request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
+    request.body = .bytes(ByteBuffer(string: try Self.encoded(form)))
+    let answer = try await client.answer(to: request, within: limit)
+    guard answer.status == 200 else {
+      var word = ""
+      if case .object(let members) = answer.json, case .string(let error) = members["error"],
+        error.wholeMatch(of: /[a-z_]{1,40}/) != nil
+      {
+        word = " " + error
+      }
+      throw DeliveryFailure(description: "Apple answered \(answer.status)\(word)")
+    }
+    return answer
+  }
+
+  private static func encoded(_ form: [String: String]) throws -> String {
+    // The encoder leaves a plus as it is, which whoever reads a form takes for a space.
+    try URLEncodedFormEncoder().encode(form).replacing("+", with: "%2B")
+  }
+
+  private struct SecretClaims: JWTPayload {
+    let iss: IssuerClaim
+    let iat: IssuedAtClaim
+    let exp: ExpirationClaim
+    let aud: AudienceClaim
+    let sub: SubjectClaim
+
+    func verify(using algorithm: some JWTAlgorithm) throws {}
+  }
+
+  /// Apple's kind of client secret: a JWT that we sign with the key they gave us.
+  private func secret(of clientID: String) async throws -> String {
+    // Whole seconds, as Apple expects them.
+    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+    let claims = SecretClaims(
+      iss: IssuerClaim(value: settings.teamID), iat: IssuedAtClaim(value: now),
+      exp: ExpirationClaim(value: now.addingTimeInterval(300)), aud: AudienceClaim(value: "https://appleid.apple.com"),
+      sub: SubjectClaim(value: clientID))
+    let kid = JWKIdentifier(string: settings.keyID)
+    return try await JWTKeyCollection().add(ecdsa: settings.key, kid: kid).sign(claims, kid: kid)
+  }
+}

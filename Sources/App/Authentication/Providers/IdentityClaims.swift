@@ -1,0 +1,37 @@
+import JWTKit
+
+/// What we read of an identity token. The library's own types for Apple and Google refuse a token at the second of its
+/// end, and for claims that do not matter here.
+struct IdentityClaims: JWTPayload {
+  struct Audience: Codable, Sendable {
+    let clients: [String]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      do {
+        clients = [try container.decode(String.self)]
+      } catch is DecodingError {
+        clients = try container.decode([String].self)
+      }
+    }
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case iss, sub, aud, exp, iat, nbf, nonce, email, name
+    case emailVerified = "email_verified"
+  }
+
+  let iss: IssuerClaim
+  let sub: SubjectClaim
+  let aud: Audience
+  let exp: ExpirationClaim
+  let iat: IssuedAtClaim
+  let nbf: NotBeforeClaim?
+  let nonce: String?
+  let email: String?
+  let emailVerified: BoolClaim?
+  let name: String?
+
+  /// All of it is judged by ``IdentityProvider``, which knows what is configured.
+  func verify(using algorithm: some JWTAlgorithm) throws {}
+}

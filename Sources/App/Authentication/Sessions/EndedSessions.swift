@@ -1,0 +1,135 @@
+import Logging
+import Postgres
+import ServiceLifecycle
+import Synchronization
+
+/// The ended sessions whose access tokens may still be valid: a copy in each process. It reads what has ended since its
+/// last read several times a second on a connection of its own, so that a request asks no database and an ended session
+/// stops everywhere within a second.
+final class EndedSessions: Service {
+  struct Copy {
+    /// Two halves: an id leaves with its half, which takes at least as long as its access tokens live, and no search.
+    var recent: Set<Session.ID> = []
+    var earlier: Set<Session.ID> = []
+    var turnedAt = ContinuousClock.now
+    /// Sessions of earlier epochs have ended, too.
+    var epoch = 0
+    var position: Position?
+    /// When the last read began: it shows what was committed before.
+    var readAt: ContinuousClock.Instant?
+  }
+
+  static let interval = Duration.milliseconds(250)
+  /// Seconds beside an access token's life: clocks that disagree by 30 in each direction, a refresh that converges with
+  /// one 10 before it, and a commit that takes its time.
+  static let margin = 120
+  /// Between two lines about refused requests.
+  private static let logInterval = Duration.seconds(10)
+
+  let database: Database
+  /// For how long an ended session must be known.
+  let seconds: Int
+  let isBehindPooler: Bool
+  /// Rows per statement. More are read in pages.
+  let pageLength: Int
+  let copy = Mutex(Copy())
+  private let maximumAge: Duration
+  private let logger: Logger
+  private let refusals = Mutex((count: 0, loggedAt: ContinuousClock.Instant?.none))
+  private let madeAt = ContinuousClock.now
+
+  /// - Parameters:
+  ///   - lifetime: of access tokens, in seconds.
+  ///   - maximumAge: of a copy that still counts.
+  init(
+    _ configuration: Database.Configuration, lifetime: Int, maximumAge: Duration, pageLength: Int = 20_000,
+    logger: Logger
+  ) throws {
+    var configuration = configuration
+    configuration.sharedConnections = 1
+    configuration.connectTimeout = .milliseconds(500)
+    configuration.waitTimeout = .milliseconds(500)
+    configuration.statementTimeout = .milliseconds(500)
+    database = try Database(configuration)
+    seconds = lifetime + Self.margin
+    isBehindPooler = configuration.isBehindPooler
+    self.pageLength = pageLength
+    self.maximumAge = maximumAge
+    self.logger = logger
+  }
+
+  /// Reads all of them, if the database is available.
+  func prepare() async {
+    var isFailing = false
+    await attempt(&isFailing)
+  }
+
+  /// Keeps the copy fresh until it is cancelled: requests that finish during a shutdown still need it.
+  func run() async {
+    var isFailing = false
+    while !Task.isCancelled {
+      let next = ContinuousClock.now + Self.interval
+      await attempt(&isFailing)
+      // Ends early only by cancellation, which ends the loop.
+      try? await Task.sleep(until: next)
+    }
+  }
+
+  private func attempt(_ isFailing: inout Bool) async {
+    do {
+      try await read()
+      if isFailing { logger.notice("the ended sessions can be read again") }
+      isFailing = false
+    } catch {
+      if !isFailing, !Task.isCancelled {
+        logger.warning("the ended sessions cannot be read", metadata: ["error": "\(error)"])
+      }
+      isFailing = true
+    }
+  }
+
+  func close() {
+    database.close()
+  }
+
+  /// - Throws: `session-ended`, or 503 while the copy is too old to tell.
+  func check(_ caller: AccessTokens.Caller) throws(AppError) {
+    let (isEnded, readAt) = copy.withLock { copy in
+      let isEnded =
+        caller.epoch < copy.epoch || copy.recent.contains(caller.session) || copy.earlier.contains(caller.session)
+      return (isEnded, copy.readAt)
+    }
+    guard isFresh(readAt) else {
+      noteRefusal()
+      throw .databaseAway
+    }
+    if isEnded { throw .sessionEnded }
+  }
+
+  var isFresh: Bool { isFresh(copy.withLock { $0.readAt }) }
+
+  /// How many are known.
+  var count: Int { copy.withLock { $0.recent.count + $0.earlier.count } }
+
+  /// Since the last read, or since the process started.
+  var age: Duration { ContinuousClock.now - (copy.withLock { $0.readAt } ?? madeAt) }
+
+  private func isFresh(_ readAt: ContinuousClock.Instant?) -> Bool {
+    readAt.map { ContinuousClock.now - $0 <= maximumAge } ?? false
+  }
+
+  /// Every request fails alike: one line in a while says how many did.
+  private func noteRefusal() {
+    let now = ContinuousClock.now
+    let count = refusals.withLock { refusals -> Int? in
+      refusals.count += 1
+      if let loggedAt = refusals.loggedAt, now - loggedAt < Self.logInterval { return nil }
+      defer { refusals = (0, now) }
+      return refusals.count
+    }
+    guard let count else { return }
+    logger.error(
+      "requests are refused: it is not known which sessions have ended",
+      metadata: ["requests": "\(count)", "age_seconds": "\(age / .seconds(1))"])
+  }
+}

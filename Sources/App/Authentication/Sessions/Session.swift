@@ -1,0 +1,162 @@
+import Postgres
+
+/// A signed-in device. One row for its whole life, rotated at each refresh.
+public struct Session: Sendable {
+  public typealias ID = Identifier<Session>
+
+  let id: ID
+  let device: String?
+  let createdAt: Timestamp
+  let lastUsedAt: Timestamp
+
+  /// A duplicate of a refresh that comes within this many seconds gets the same answer: parallel requests converge.
+  private static let convergence = 10
+  private static let maximumIdle = 60 * 86_400
+  static let maximumAge = 365 * 86_400
+  /// Of one user.
+  static let maximumCount = 50
+
+  /// What a client gets: the refresh token, and what its access tokens say besides.
+  struct Pass: Sendable {
+    let user: User.ID
+    let token: RefreshToken
+    /// In which the session started: see ``Session/endEveryones(in:)``.
+    let epoch: Int
+  }
+
+  /// Sessions that go on, as a condition on `sessions`.
+  static let isOpen: SQL = isOpen("sessions")
+
+  /// The same of a row under an alias.
+  static func isOpen(_ alias: String) -> SQL {
+    "\(unescaped: alias).ended_at IS NULL AND \(unescaped: alias).epoch >= (SELECT number FROM session_epoch)"
+  }
+
+  /// Starts a session for a user, who is locked for share. If it is one too many, the session that has been idle for
+  /// longest ends.
+  static func start(
+    for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
+  ) async throws -> Pass {
+    let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
+    let results = try await change.pipeline(
+      User.takingTurns(at: .sessions, by: user),
+      """
+      INSERT INTO sessions (id, user_id, device, rotated_at, kid, created_at, epoch)
+      SELECT \(token.session), \(user), \(device), now, \(token.kid), now, number
+      FROM coalesce(\(now), clock_timestamp()) AS now CROSS JOIN session_epoch
+      RETURNING epoch
+      """,
+      """
+      UPDATE sessions AS s SET ended_at = coalesce(\(now), clock_timestamp())
+      FROM (
+        SELECT id, rotated_at FROM sessions
+        WHERE user_id = \(user) AND ended_at IS NULL AND id <> \(token.session)
+        ORDER BY rotated_at DESC, id DESC
+        OFFSET \(maximumCount - 1)
+      ) AS idle
+      -- One that is refreshed at this moment is not idle.
+      WHERE s.id = idle.id AND s.rotated_at = idle.rotated_at AND s.ended_at IS NULL
+      RETURNING s.id
+      """)
+    guard let row = results[1].first else { throw AppError.sessionEnded }
+    let surplus: [ID] = try results[2].map { try $0[0] }
+    if !surplus.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(surplus))")) }
+    return Pass(user: user, token: token, epoch: try row[0])
+  }
+
+  enum Rotation: Sendable {
+    case rotated(Pass)
+    /// Refused, and the session has ended: recorded even though the caller gets an error.
+    case theft
+    case ended
+  }
+
+  /// Exchanges a refresh token for its successor.
+  ///
+  /// - The current token makes the next: counter + 1, branch 0.
+  /// - The current token's parent means that the answer with the current one was lost. Within some seconds the same
+  ///   token is given again; later a new branch, which supersedes the one that was never used.
+  /// - Anything older, or on a superseded branch, was copied: the session ends.
+  /// - One that is ahead of the row is genuine too: the database was restored from a backup.
+  static func rotate(
+    _ shown: RefreshToken, keys: SigningKeys, now: Timestamp? = nil, in change: Change
+  ) async throws -> Rotation {
+    // The database's clock: processes' clocks may disagree by more than the seconds that count.
+    let row = try await change.first(
+      """
+      SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, epoch, \(isOpen) AS is_open,
+        coalesce(\(now), clock_timestamp()) AS now
+      FROM sessions WHERE id = \(shown.session)
+      FOR NO KEY UPDATE
+      """)
+    guard let row else { return .ended }
+    // A session outlives its account, as an ended one.
+    let owner: User.ID? = try row["user_id"]
+    let rotatedAt: Timestamp = try row["rotated_at"]
+    let createdAt: Timestamp = try row["created_at"]
+    let (isOpen, epoch): (Bool, Int) = (try row["is_open"], try row["epoch"])
+    let now: Timestamp = try row["now"]
+    guard let user = owner, isOpen, now < rotatedAt.adding(seconds: maximumIdle),
+      now < createdAt.adding(seconds: maximumAge)
+    else { return .ended }
+
+    let current = RefreshToken(
+      session: shown.session, counter: try row["counter"], branch: try row["branch"], kid: try row["kid"])
+    // A row that was damaged has no token to give out.
+    guard RefreshToken.counters.contains(current.counter), RefreshToken.branches.contains(current.branch) else {
+      return .ended
+    }
+    let parentBranch: Int = try row["parent_branch"]
+    let next: RefreshToken
+    let nextParentBranch: Int
+    if (shown.counter, shown.branch) >= (current.counter, current.branch) {
+      next = RefreshToken(session: shown.session, counter: shown.counter + 1, branch: 0, kid: keys.signing.kid)
+      nextParentBranch = shown.branch
+    } else if (shown.counter, shown.branch) == (current.counter - 1, parentBranch) {
+      if now < rotatedAt.adding(seconds: convergence) {
+        return .rotated(Pass(user: user, token: current, epoch: epoch))
+      }
+      next = RefreshToken(
+        session: shown.session, counter: current.counter, branch: current.branch + 1, kid: keys.signing.kid)
+      nextParentBranch = parentBranch
+    } else {
+      _ = try await end(shown.session, of: user, now: now, in: change)
+      change.notify(user, about: .sessionRevoked(shown.session))
+      return .theft
+    }
+    try await change.rows(
+      """
+      UPDATE sessions
+      SET counter = \(next.counter), branch = \(Int32(next.branch)), parent_branch = \(Int32(nextParentBranch)),
+        rotated_at = \(now), kid = \(next.kid)
+      WHERE id = \(shown.session)
+      """)
+    return .rotated(Pass(user: user, token: next, epoch: epoch))
+  }
+
+  /// The sessions that can still be refreshed, the newest first.
+  static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Session> {
+    try await List<Session>.read(
+      page: page,
+      query: Keyset(
+        list: .sessions, columns: "s.id, s.device, s.created_at, s.rotated_at",
+        source: """
+          sessions AS s
+          WHERE s.user_id = \(user) AND \(isOpen("s"))
+            AND s.rotated_at > now() - make_interval(secs => \(Double(maximumIdle)))
+            AND s.created_at > now() - make_interval(secs => \(Double(maximumAge)))
+          """,
+        time: "s.created_at", id: "s.id", order: .descending),
+      in: database
+    ) { row in
+      Session(
+        id: try row["id"], device: try row["device"], createdAt: try row["created_at"],
+        lastUsedAt: try row["rotated_at"])
+    }
+  }
+}
+
+extension AppError {
+  static let sessionNotFound = AppError(.notFound, "session-not-found", "You have no such session.")
+  static let sessionEnded = AppError(.unauthorized, "session-ended", "This session has ended: log in again.")
+}

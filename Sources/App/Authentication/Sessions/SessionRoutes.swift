@@ -1,0 +1,179 @@
+import Foundation
+import Hummingbird
+import Postgres
+
+/// Registering, logging in and refreshing, which are open to everybody, and what people do with their sessions.
+struct SessionRoutes {
+  private let dependencies: Dependencies
+  private let database: Database
+  private let passwords: Passwords
+  private let keys: SigningKeys
+  private let throttle: Throttle
+  private let signedIn: SignedInResponse
+
+  init(_ dependencies: Dependencies) {
+    self.dependencies = dependencies
+    database = dependencies.database
+    passwords = dependencies.passwords
+    keys = dependencies.refreshTokenKeys
+    throttle = dependencies.throttle
+    signedIn = SignedInResponse(dependencies)
+  }
+
+  func add(to routes: Routes) {
+    routes.post("auth/register", use: register)
+    routes.post("auth/login", use: login)
+    routes.post("auth/refresh", use: refresh)
+  }
+
+  /// Behind ``SignedIn``.
+  func addSignedIn(to routes: Routes) {
+    routes.post("auth/logout", use: logout)
+    routes.get("auth/sessions", use: list)
+    routes.delete("auth/sessions/{id}", use: end)
+  }
+
+  @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
+    let (username, email, password, displayName) = try await request.read { fields in
+      let (username, email) = (fields.required("username", .username), fields.required("email", .email))
+      let password = fields.required("password", .password)
+      let displayName = fields.optional("displayName", .line(1...100))
+      if !fields.hasError(in: "password"),
+        let objection = Passwords.objection(to: password, username: username, displayName: displayName, email: email)
+      {
+        fields.note("password", objection)
+      }
+      return (username, email, password, displayName)
+    }
+    try passwords.admit()
+    try await throttle.count(.registrations(from: context.address), .registrations(with: email))
+    // Outside the transaction: it takes a while, and a connection must not wait for it.
+    let hash = try await passwords.hash(password)
+    let registration = User.Registration(
+      username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
+    let (user, pass) = try await database.change { change in
+      let id = try await User.register(registration, in: change)
+      let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
+      change.mail(.token(mailed))
+      let pass = try await Session.start(for: id, device: nil, keys: keys, in: change)
+      return (try await User.find(id, in: change), pass)
+    }
+    return try await signedIn(user, pass, status: .created)
+  }
+
+  @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
+    let (login, password, device) = try await request.read { fields in
+      (
+        fields.required("login", .text(1...254)), fields.required("password", .anyPassword),
+        fields.optional("device", .line(1...100))
+      )
+    }
+    try passwords.admit()
+    // Once more if the password is another by the time that the session starts, or is hashed anew.
+    while true {
+      let proven = try await throttle.attempt(
+        .login(login), .logins(from: context.address), .sessions(by: login)
+      ) { () -> (id: User.ID, hash: String)? in
+        let account = try await Credentials.find(login: login, in: database)
+        guard try await passwords.verify(password, against: account?.passwordHash) else { return nil }
+        guard let account, let hash = account.passwordHash else { return nil }
+        return (account.user, hash)
+      }
+      guard let (id, hash) = proven else { throw AppError.wrongCredentials }
+      // If there is no room to hash it now, it is upgraded another time.
+      let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
+      let started = try await dependencies.change(at: .user(id)) { change -> (User?, Session.Pass)? in
+        guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
+        let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+        return (try await User.find(id, in: change), pass)
+      }
+      if let (user, pass) = started { return try await signedIn(user, pass) }
+    }
+  }
+
+  @Sendable private func refresh(_ request: Request, _ context: Context) async throws -> Response {
+    let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
+    guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
+    // A theft is recorded in the database before the caller is refused.
+    let rotated = try await dependencies.change(at: .session(shown.session)) { change -> (User?, Session.Pass)? in
+      guard case .rotated(let next) = try await Session.rotate(shown, keys: keys, in: change) else { return nil }
+      return (try await User.find(next.user, in: change), next)
+    }
+    guard let (user, next) = rotated else { throw AppError.sessionEnded }
+    return try await signedIn(user, next)
+  }
+
+  @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
+    let (me, session) = (try context.user, try context.session)
+    _ = try await dependencies.change(at: .session(session)) { try await Session.end(session, of: me, in: $0) }
+    return .done
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    let current = try context.session
+    return .list(try await Session.list(of: context.user, page: page, in: database)) {
+      SessionJSON(session: $0, isCurrent: $0.id == current)
+    }
+  }
+
+  @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Session.ID = try context.id("id", else: .sessionNotFound)
+    let isEnded = try await dependencies.change(at: .session(id)) { try await Session.end(id, of: me, in: $0) }
+    guard isEnded else { throw AppError.sessionNotFound }
+    return .done
+  }
+}
+
+private struct SessionJSON: JSONWritable {
+  let session: Session
+  let isCurrent: Bool
+
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", session.id)
+      $0.member("device", session.device)
+      $0.member("createdAt", session.createdAt)
+      $0.member("lastUsedAt", session.lastUsedAt)
+      $0.member("current", isCurrent)
+    }
+  }
+}
+
+extension Fields.Rule where Value == String {
+  /// ASCII, so that no two names look alike.
+  static var username: Self {
+    text(3...30).and("must be letters (a to z), digits, dots, underscores or hyphens") {
+      $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil
+    }
+  }
+
+  static var password: Self {
+    Self(placeholder: "") { json throws(Fields.Broken) in
+      let password = try anyPassword.read(json)
+      guard (8...256).contains(password.precomposedStringWithCanonicalMapping.unicodeScalars.count) else {
+        throw Fields.Broken("must have 8 to 256 characters")
+      }
+      return password
+    }
+  }
+
+  /// Not trimmed: spaces are as good as any character.
+  static var anyPassword: Self {
+    Self(placeholder: "") { json throws(Fields.Broken) in
+      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      // Of four bytes each, or of two scalars.
+      guard text.utf8.count <= 2048 else { throw Fields.Broken("must have at most 256 characters") }
+      guard !text.hasLongRunOfMarks else { throw Fields.Broken(String.markRule) }
+      return text
+    }
+  }
+}
+
+extension AppError {
+  static let wrongCredentials = AppError(
+    .unauthorized, "wrong-credentials", "There is no account with this login and password.")
+  static let invalidRefreshToken = AppError(
+    .unauthorized, "session-ended", "This refresh token is not one of ours: log in again.")
+}

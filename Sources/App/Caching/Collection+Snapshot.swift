@@ -1,0 +1,31 @@
+import Postgres
+
+extension Collection {
+  /// Reads all that the collection's GET sends to a user, or finds that it is too much, by one statement that reads no
+  /// more than fits.
+  ///
+  /// - Throws: ``AppError/sessionEnded`` without an account.
+  func snapshot(of user: User.ID, in database: some Querying) async throws -> Snapshot {
+    switch self {
+    case .profile:
+      guard let profile = try await User.find(user, in: database) else { throw AppError.sessionEnded }
+      return Snapshot(profile, stamp: profile.stamp)
+    case .friends: return Snapshot(try await Friend.list(of: user, page: .whole, in: database)) { $0 }
+    case .friendRequests:
+      return Snapshot(try await FriendRequest.list(.incoming, of: user, page: .whole, in: database)) { $0 }
+    case .sentFriendRequests:
+      return Snapshot(try await FriendRequest.list(.sent, of: user, page: .whole, in: database)) { $0 }
+    case .events:
+      return Snapshot(try await Event.list(archived: false, of: user, page: .whole, in: database)) {
+        EventJSON(event: $0, participants: nil)
+      }
+    case .invitations:
+      return Snapshot(try await Invitation.list(of: user, status: nil, page: .whole, in: database)) { $0 }
+    case .blocks: return Snapshot(try await Block.list(of: user, page: .whole, in: database)) { $0 }
+    case .notifications: return Snapshot(try await InboxItem.list(of: user, page: .whole, in: database)) { $0 }
+    case .notificationPreferences:
+      let preferences = try await NotificationPreferences.find(of: user, in: database)
+      return Snapshot(preferences, stamp: preferences.stamp)
+    }
+  }
+}

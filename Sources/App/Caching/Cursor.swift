@@ -1,0 +1,54 @@
+import Foundation
+import Postgres
+
+/// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
+struct Cursor: Sendable, Equatable {
+  let list: ListName
+  let stamp: Timestamp?
+  /// The place of the last item that was given out, in the list's order.
+  let time: Timestamp
+  let id: UUID
+
+  var text: String {
+    var bytes = Data([list.rawValue])
+    for number in [stamp?.microseconds ?? .min, time.microseconds] {
+      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    withUnsafeBytes(of: id.uuid) { bytes.append(contentsOf: $0) }
+    return bytes.base64URL
+  }
+
+  init(list: ListName, stamp: Timestamp?, time: Timestamp, id: UUID) {
+    self.list = list
+    self.stamp = stamp
+    self.time = time
+    self.id = id
+  }
+
+  init?(_ text: String) {
+    guard let bytes = Data(base64URL: text), bytes.count == 33, let list = ListName(rawValue: bytes[0]) else {
+      return nil
+    }
+    let (stamp, time, id) = bytes.withUnsafeBytes { bytes in
+      (
+        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: Int64.self)),
+        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 9, as: Int64.self)),
+        UUID(uuid: bytes.loadUnaligned(fromByteOffset: 17, as: uuid_t.self))
+      )
+    }
+    guard Timestamp.years1To9999.contains(time), stamp == .min || Timestamp.years1To9999.contains(stamp) else {
+      return nil
+    }
+    self.list = list
+    self.stamp = stamp == .min ? nil : Timestamp(microseconds: stamp)
+    self.time = Timestamp(microseconds: time)
+    self.id = id
+  }
+}
+
+/// Which list a cursor belongs to: one list's place means nothing in another. The numbers are in clients' hands.
+enum ListName: UInt8, Sendable {
+  case friends = 1
+  case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions
+  case guests, blocks, inbox, devices
+}

@@ -1,0 +1,62 @@
+import Foundation
+import HTTPTypes
+import Postgres
+
+/// What a PATCH changes of a plan.
+struct PlanEdit: Sendable {
+  let title: Edit<String>
+  let note: Edit<String?>
+  let startTime: Edit<Timestamp>
+  let endTime: Edit<Timestamp?>
+  let timeZone: Edit<String>
+  let location: Edit<Event.Location?>
+  let capacity: Edit<Int?>
+
+  func applied(to old: Event.Plan) -> Event.Plan {
+    Event.Plan(
+      title: title.applied(to: old.title), note: note.applied(to: old.note),
+      startTime: startTime.applied(to: old.startTime), endTime: endTime.applied(to: old.endTime),
+      timeZone: timeZone.applied(to: old.timeZone), location: location.applied(to: old.location),
+      capacity: capacity.applied(to: old.capacity))
+  }
+}
+
+extension Event.Plan {
+  static let endRule = "must be after startTime"
+
+  var endsAfterStart: Bool { endTime.map { $0 > startTime } ?? true }
+}
+
+extension Fields.Rule where Value == String {
+  /// A name of the IANA database, such as `Europe/Berlin`; an alias is as good. Foundation takes more: offsets such as
+  /// GMT+2, which know nothing of summer time, and abbreviations, which mean several zones.
+  static var timeZone: Self {
+    text(1...64).and("must be an IANA time zone such as Europe/Berlin") { name in
+      if knownTimeZones.contains(name) { return true }
+      let isWord = name.utf8.allSatisfy {
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_+-".utf8.contains($0)
+      }
+      return isWord && name.contains("/") && TimeZone(identifier: name) != nil
+    }
+  }
+}
+
+let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"])
+
+extension Fields.Rule where Value == Int {
+  static var capacity: Self { integer(1...10_000) }
+}
+
+extension Fields.Rule where Value == Event.Location {
+  static var location: Self {
+    object(Event.Location(name: "", latitude: nil, longitude: nil)) { fields in
+      let location = Event.Location(
+        name: fields.required("name", .line(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
+        longitude: fields.optional("longitude", .number(-180...180)))
+      if (location.latitude == nil) != (location.longitude == nil) {
+        fields.note(location.latitude == nil ? "latitude" : "longitude", "is required beside the other coordinate")
+      }
+      return location
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import Postgres
+
+extension Event {
+  struct Location: Sendable, Equatable {
+    let name: String
+    let latitude: Double?
+    let longitude: Double?
+  }
+
+  /// What its creator decides.
+  struct Plan: Sendable, Equatable {
+    var title: String
+    var note: String?
+    var startTime: Timestamp
+    var endTime: Timestamp?
+    var timeZone: String
+    var location: Location?
+    var capacity: Int?
+
+    /// A day after its end, when it leaves the live lists. Without an end it counts six hours.
+    var liveUntil: Timestamp { (endTime ?? startTime.adding(seconds: 6 * 3600)).adding(seconds: 86_400) }
+
+    /// An hour before the start, when who is going is reminded of it; nil if that has passed.
+    func remindAt(now: Timestamp = .now()) -> Timestamp? {
+      let time = startTime.adding(seconds: -Event.reminderLead)
+      return time > now ? time : nil
+    }
+
+    /// Its parts: the API's names, and words for people.
+    static let parts: [(field: String, word: String)] = [
+      ("title", "the title"), ("note", "the note"), ("startTime", "the time"), ("endTime", "the end"),
+      ("timeZone", "the time zone"), ("location", "the place"), ("capacity", "the number of places"),
+    ]
+
+    /// The parts in which this plan differs from an older one.
+    func differences(from old: Plan) -> [Notice.FieldChange] {
+      func change(
+        _ field: String, _ part: KeyPath<Plan, some Equatable & JSONWritable & Sendable>
+      ) -> Notice.FieldChange? {
+        let (before, after) = (old[keyPath: part], self[keyPath: part])
+        return before == after ? nil : Notice.FieldChange(field: field, old: before, new: after)
+      }
+      return [
+        change("title", \.title), change("note", \.note), change("startTime", \.startTime),
+        change("endTime", \.endTime), change("timeZone", \.timeZone), change("location", \.location),
+        change("capacity", \.capacity),
+      ].compactMap { $0 }
+    }
+  }
+}
+
+extension Event.Plan {
+  init(row: Row) throws {
+    title = try row["title"]
+    note = try row["note"]
+    startTime = try row["start_time"]
+    endTime = try row["end_time"]
+    timeZone = try row["time_zone"]
+    capacity = try row["capacity"]
+    let name: String? = try row["location_name"]
+    location = try name.map {
+      Event.Location(name: $0, latitude: try row["latitude"], longitude: try row["longitude"])
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import Postgres
+
+extension Event {
+  /// Reminds who is going, and the host, of the event that is due for it the longest: of one that is still to come.
+  /// Whoever is changing one at this moment is not waited for.
+  ///
+  /// - Returns: false if there is none.
+  static func remindOfNext(in change: Change) async throws -> Bool {
+    let row = try await change.first(
+      """
+      SELECT id, title, start_time,
+        status = 'scheduled' AND archived_at IS NULL AND start_time > clock_timestamp() AS is_to_come
+      FROM events
+      WHERE remind_at <= now()
+      ORDER BY remind_at, id
+      LIMIT 1
+      FOR NO KEY UPDATE SKIP LOCKED
+      """)
+    guard let row else { return false }
+    let id: ID = try row["id"]
+    try await change.rows("UPDATE events SET remind_at = NULL WHERE id = \(id)")
+    if try row["is_to_come"] {
+      change.notify(
+        usersIn: """
+          SELECT user_id FROM invitations WHERE event_id = \(id) AND status = 'going'
+          UNION ALL
+          SELECT creator_id FROM events WHERE id = \(id)
+          """,
+        about: .eventReminder(id, try row["title"], start: try row["start_time"]))
+    }
+    return true
+  }
+}

@@ -1,0 +1,4 @@
+public struct FieldError: Equatable, Sendable {
+  public let field: String
+  public let message: String
+}

@@ -1,0 +1,12 @@
+/// What a PATCH does to a field.
+enum Edit<Value: Sendable>: Sendable {
+  case keep
+  case set(Value)
+
+  func applied(to old: Value) -> Value {
+    switch self {
+    case .keep: old
+    case .set(let new): new
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import Foundation
+
+/// Reads the members of a JSON object and notes every one that breaks its rule, so that a client hears of all of them
+/// at once:
+///
+///     let draft = try Fields.read(body) { fields in
+///       Draft(title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)))
+///     }
+struct Fields {
+  private let members: JSON.Object
+  private let prefix: String
+  private(set) var errors: [FieldError] = []
+
+  init(_ members: JSON.Object, prefix: String = "") {
+    self.members = members
+    self.prefix = prefix
+  }
+
+  /// - Throws: ``AppError`` listing all bad fields. What `body` built of placeholders is then thrown away.
+  static func read<Value>(_ json: JSON, _ body: (inout Fields) throws -> Value) throws -> Value {
+    guard case .object(let members) = json else {
+      throw AppError(.malformed, "malformed-body", "The body must be a JSON object, and is \(json.kind).")
+    }
+    var fields = Fields(members)
+    let value = try body(&fields)
+    guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
+    return value
+  }
+
+  mutating func required<Value>(_ name: String, _ rule: Rule<Value>) -> Value {
+    guard let json = members[name], json != .null else {
+      note(name, "is required")
+      return rule.placeholder
+    }
+    return read(name, json, rule)
+  }
+
+  /// Absent or null is nil.
+  mutating func optional<Value>(_ name: String, _ rule: Rule<Value>) -> Value? {
+    guard let json = members[name], json != .null else { return nil }
+    return read(name, json, rule)
+  }
+
+  /// A field of a PATCH that always has a value: absent keeps it, null is refused.
+  mutating func edit<Value>(_ name: String, _ rule: Rule<Value>) -> Edit<Value> {
+    guard let json = members[name] else { return .keep }
+    return .set(read(name, json, rule))
+  }
+
+  /// A field of a PATCH that may be empty: absent keeps it, null clears it.
+  mutating func clearableEdit<Value>(_ name: String, _ rule: Rule<Value>) -> Edit<Value?> {
+    guard let json = members[name] else { return .keep }
+    return .set(json == .null ? nil : read(name, json, rule))
+  }
+
+  /// Notes every member that is none of these.
+  mutating func allow(only names: [String], _ message: String) {
+    for (name, _) in members where !names.contains(where: { $0.hasSameBytes(as: name) }) { note(name, message) }
+  }
+
+  func hasError(in names: String...) -> Bool {
+    errors.contains { names.contains($0.field) }
+  }
+
+  mutating func note(_ name: String, _ message: String) {
+    errors.append(FieldError(field: prefix + name, message: message))
+  }
+
+  private mutating func read<Value>(_ name: String, _ json: JSON, _ rule: Rule<Value>) -> Value {
+    do {
+      return try rule.read(json)
+    } catch {
+      errors += error.errors.map { FieldError(field: prefix + name + $0.field, message: $0.message) }
+      return rule.placeholder
+    }
+  }
+
+  /// What a JSON value must be to become a Swift value.
+  struct Rule<Value> {
+    /// Stands in for a value that broke the rule, until the errors are thrown.
+    let placeholder: Value
+    let read: (JSON) throws(Broken) -> Value
+  }
+
+  struct Broken: Error {
+    /// Fields relative to the value: empty for itself, `.latitude` or `[3]` for a part of it.
+    let errors: [FieldError]
+
+    init(_ message: String) {
+      errors = [FieldError(field: "", message: message)]
+    }
+
+    init(errors: [FieldError]) {
+      self.errors = errors
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import NIOCore
+
+extension Request {
+  static let maximumBody = 64 << 10
+
+  var hasBody: Bool {
+    headers.value(of: .contentLength).map { $0 != "0" } ?? (headers.value(of: .transferEncoding) != nil)
+  }
+
+  /// By its bytes: a token's hundreds of characters cost more to tell apart than the request's work.
+  var bearerToken: String? {
+    guard let header = headers.value(of: .authorization) else { return nil }
+    let parts = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1).map(Substring.init)
+    guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+    return String(parts[1])
+  }
+
+  /// The body as JSON. Refused when it is declared as something else, and before any decoding when it is not JSON as we
+  /// take it. Nil without a body.
+  func json() async throws -> JSON? {
+    let buffer = try await bytes(upTo: Self.maximumBody, else: .bodyTooLarge)
+    guard buffer.readableBytes > 0 else { return nil }
+    if let type = headers.value(of: .contentType), !Self.isJSON(type) { throw AppError.notJSON }
+    do throws(JSON.Malformed) {
+      return try JSON(parsing: buffer.readableBytesView)
+    } catch {
+      throw AppError(.malformed, "malformed-body", error.message)
+    }
+  }
+
+  /// The body as it is. Refused unread when it says that it is too large, and otherwise once it turns out to be.
+  func bytes(upTo limit: Int, else refusal: AppError) async throws -> ByteBuffer {
+    if let length = headers.value(of: .contentLength).flatMap({ Int($0) }), length > limit { throw refusal }
+    do {
+      return try await body.collect(upTo: limit)
+    } catch is NIOTooManyBytesError {
+      throw refusal
+    }
+  }
+
+  private static func isJSON(_ contentType: String) -> Bool {
+    if contentType == "application/json" { return true }
+    let type = contentType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+    return type == "application/json" || type.hasPrefix("application/") && type.hasSuffix("+json")
+  }
+
+  /// The fields of the body, which must be a JSON object. See ``Fields``.
+  func read<Value>(_ body: (inout Fields) throws -> Value) async throws -> Value {
+    guard let json = try await json() else {
+      throw AppError(.malformed, "malformed-body", "This needs a body: a JSON object.")
+    }
+    return try Fields.read(json, body)
+  }
+
+  /// The query's parameters. See ``QueryFields``.
+  func query<Value>(_ body: (inout QueryFields) -> Value) throws -> Value {
+    var fields = QueryFields(uri)
+    let value = body(&fields)
+    guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
+    return value
+  }
+}
+
+extension HTTPFields {
+  /// What the subscript gives, at a fraction of its cost where there is one such field, or none.
+  func value(of name: HTTPField.Name) -> String? {
+    var value: String?
+    for field in self where field.name == name {
+      if value != nil { return self[name] }
+      value = field.value
+    }
+    return value
+  }
+}

@@ -1,0 +1,14 @@
+import Postgres
+
+extension Timestamp {
+  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+  /// Reads a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  init?(httpDate text: String) {
+    guard let match = text.wholeMatch(of: /[A-Za-z]{3}, (\d\d) ([A-Za-z]{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT/),
+      let index = Self.months.firstIndex(of: String(match.output.2))
+    else { return nil }
+    let month = index < 9 ? "0\(index + 1)" : "\(index + 1)"
+    self.init(rfc3339: "\(match.output.3)-\(month)-\(match.output.1)T\(match.output.4)Z")
+  }
+}

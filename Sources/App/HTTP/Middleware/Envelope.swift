@@ -1,0 +1,96 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+import Postgres
+
+/// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
+struct Envelope: RouterMiddleware {
+  let log: RequestLog
+  let allowedMethods: AllowedMethods
+  let trustedProxies: TrustedProxies
+  let publicURL: PublicURL
+  let requests: RequestMetrics
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    var context = context
+    context.requestID = RequestID.of(request)
+    if !trustedProxies.isEmpty {
+      context.trustedProxies = trustedProxies
+      context.forwardedFor = request.headers[values: .xForwardedFor]
+    }
+    let start = ContinuousClock.now
+    var response: Response
+    var problem: AppError?
+    var cause: (any Error)?
+    do {
+      response = try await PublicURL.$base.withValue(publicURL.text) { try await next(request, context) }
+    } catch let error where error is HTTPParserError || error is IOError {
+      // The client broke off or sent what is not HTTP: the connection deals with it.
+      throw error
+    } catch {
+      let refusal = self.problem(error, request)
+      response = .problem(refusal, requestID: context.requestID)
+      problem = refusal
+      // What a refusal says, the client knows.
+      if !(error is AppError), refusal.kind.status.code >= 500 { cause = error }
+    }
+    // The answer to a HEAD has no body, whatever went wrong: one would be taken for the next answer.
+    if request.method == .head { response = response.createHeadResponse() }
+    response.headers[.xRequestID] = context.requestID
+    let duration = ContinuousClock.now - start
+    requests.count(request.method, context.endpointPath, response.status.code, after: duration)
+    log.answered(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
+    return response
+  }
+
+  private func problem(_ error: any Error, _ request: Request) -> AppError {
+    switch error {
+    case let error as AppError:
+      return error
+    // Cut off because the process stops: nothing else cancels a request.
+    case _ where Task.isCancelled || error is CancellationError:
+      return .stopping
+    case let error as PostgresError where error.isLockTimeout:
+      return .contended
+    case let error as PostgresError where error.isUnavailable:
+      return error.kind == .unknownOutcome ? .unknownOutcome : .databaseAway
+    case let error as HTTPError where error.status == .notFound:
+      guard let methods = allowedMethods.of(path: request.uri.path) else {
+        return AppError(.notFound, "route-not-found", "There is nothing at this path.")
+      }
+      var refusal = AppError(.methodNotAllowed, "method-not-allowed", "This path takes \(methods).")
+      refusal.allow = methods
+      return refusal
+    case let error as HTTPError where error.status.code < 500:
+      return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
+    default:
+      return AppError(.internalError, "internal-error", "Something went wrong on our side.")
+    }
+  }
+}
+
+extension HTTPField.Name {
+  static let xRequestID = HTTPField.Name("X-Request-Id")!
+}
+
+extension AppError {
+  static var databaseAway: AppError {
+    var error = AppError(
+      .unavailable, "database-unavailable", "The database is away for a moment. Nothing was changed.")
+    error.retryAfter = 1
+    return error
+  }
+
+  static var unknownOutcome: AppError {
+    var error = AppError(
+      .unavailable, "unknown-outcome",
+      "The database went away while this was being saved: it may or may not have happened. Repeat the request.")
+    error.retryAfter = 1
+    return error
+  }
+}

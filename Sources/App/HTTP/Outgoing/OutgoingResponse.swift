@@ -1,0 +1,48 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+extension OutgoingResponse {
+  /// A word of a provider's, for the log; nil for anything that looks like more than that.
+  static func word(_ value: JSON?) -> String? {
+    guard case .string(let text) = value, text.wholeMatch(of: /[A-Za-z_]{1,60}/) != nil else { return nil }
+    return text
+  }
+}
+
+/// What another service answered, whole.
+struct OutgoingResponse: Sendable {
+  let status: Int
+  let headers: HTTPHeaders
+  let body: ByteBuffer
+
+  /// Nil if the body is no JSON, or JSON of a kind that we would refuse.
+  var json: JSON? { try? JSON(parsing: body.readableBytesView) }
+}
+
+extension HTTPClient {
+  /// Sends a request and takes in the whole answer.
+  ///
+  /// - Parameter limit: for all of it, from connecting to the last byte: the client's own deadline ends at the headers.
+  /// - Throws: also when the answer is longer than `bytes`.
+  func answer(
+    to request: HTTPClientRequest, within limit: Duration, atMost bytes: Int = 64 << 10
+  ) async throws -> OutgoingResponse {
+    try await withThrowingTaskGroup(of: OutgoingResponse.self) { group in
+      group.addTask {
+        let response = try await self.execute(request, timeout: TimeAmount(limit))
+        return OutgoingResponse(
+          status: Int(response.status.code), headers: response.headers,
+          body: try await response.body.collect(upTo: bytes))
+      }
+      group.addTask {
+        try await _Concurrency.Task.sleep(for: limit)
+        throw HTTPClientError.deadlineExceeded
+      }
+      defer { group.cancelAll() }
+      guard let answer = try await group.next() else { throw CancellationError() }
+      return answer
+    }
+  }
+}

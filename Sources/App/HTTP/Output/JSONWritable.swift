@@ -1,0 +1,63 @@
+import Foundation
+import Postgres
+
+/// Something that every answer can hold.
+protocol JSONWritable {
+  func write(to json: inout JSONWriter)
+}
+
+extension String: JSONWritable {
+  func write(to json: inout JSONWriter) { json.string(self) }
+}
+
+extension Bool: JSONWritable {
+  func write(to json: inout JSONWriter) { json.raw(self ? "true" : "false") }
+}
+
+extension Int: JSONWritable {
+  func write(to json: inout JSONWriter) { json.raw(String(self)) }
+}
+
+extension Double: JSONWritable {
+  /// JSON has no infinities; rules on input keep them out.
+  func write(to json: inout JSONWriter) { json.raw(isFinite ? "\(self)" : "null") }
+}
+
+extension Optional: JSONWritable where Wrapped: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    if let self { self.write(to: &json) } else { json.raw("null") }
+  }
+}
+
+extension Array: JSONWritable where Element: JSONWritable {
+  func write(to json: inout JSONWriter) { json.array(self) }
+}
+
+extension Identifier: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    withUnsafeBytes(of: rawValue.uuid) { bytes in
+      func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+      json.raw("\"")
+      for (index, byte) in bytes.enumerated() {
+        if index == 4 || index == 6 || index == 8 || index == 10 { json.raw("-") }
+        json.raw(CollectionOfOne(digit(byte >> 4)))
+        json.raw(CollectionOfOne(digit(byte & 15)))
+      }
+      json.raw("\"")
+    }
+  }
+}
+
+/// RFC 3339 in UTC with whole seconds, as Apple's `.iso8601` strategy reads it.
+extension Timestamp: JSONWritable {
+  func write(to json: inout JSONWriter) { json.string(rfc3339()) }
+}
+
+extension FieldError: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("field", field)
+      $0.member("message", message)
+    }
+  }
+}

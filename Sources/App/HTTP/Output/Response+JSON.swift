@@ -1,0 +1,56 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+extension Response {
+  static func json(_ value: some JSONWritable, status: HTTPResponse.Status = .ok) -> Response {
+    var json = JSONWriter()
+    value.write(to: &json)
+    return Response(
+      status: status, headers: [.contentType: "application/json; charset=utf-8"],
+      body: ResponseBody(byteBuffer: json.buffer))
+  }
+
+  /// There is nothing more to say, and nothing to keep.
+  static var done: Response { Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
+
+  /// A problem as in RFC 9457.
+  static func problem(_ error: AppError, requestID: String) -> Response {
+    let status = error.kind.status
+    var json = JSONWriter()
+    json.object {
+      $0.member("type", error.slug)
+      $0.member("title", status.reasonPhrase)
+      $0.member("status", status.code)
+      $0.member("detail", error.message)
+      $0.member("requestId", requestID)
+      if !error.fields.isEmpty { $0.member("errors", error.fields) }
+    }
+    var headers: HTTPFields = [.contentType: "application/problem+json"]
+    if let seconds = error.retryAfter { headers[.retryAfter] = String(seconds) }
+    if let methods = error.allow { headers[.allow] = methods }
+    if error.kind == .unauthorized {
+      // RFC 6750: no error code unless a bearer token was shown.
+      let isAboutToken = [AppError.invalidToken, .tokenExpired, .sessionEnded].map(\.slug).contains(error.slug)
+      headers[.wwwAuthenticate] =
+        isAboutToken ? #"Bearer error="invalid_token", error_description="\#(error.slug)""# : "Bearer"
+    }
+    return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
+  }
+
+  /// A list in its envelope. `collection` items carry the ETag that ``unchanged(_:of:in:)`` looks for.
+  static func list<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) -> Response {
+    var json = JSONWriter()
+    json.object {
+      $0.member("items", list.items.map(item))
+      $0.member("nextCursor", list.next?.text)
+      $0.member("timestamp", list.stamp.map(Stamp.init))
+    }
+    var response = Response(
+      status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
+      body: ResponseBody(byteBuffer: json.buffer))
+    // Of a later page the stamp says when the first one was read, and not what is on it.
+    if let stamp = list.stamp, !list.isContinued { response.headers[.eTag] = Stamp(stamp).eTag }
+    return response
+  }
+}

@@ -1,0 +1,235 @@
+import NIOCore
+import NIOHTTP1
+
+/// Closes an HTTP/1 connection whose client is too slow, either way, or doesn't go away.
+///
+/// It stands right behind the HTTP decoder, because deadlines are about messages; bytes that don't make up a head yet
+/// show as a `channelReadComplete` without a part. The client's clock runs only while a read is outstanding: time the
+/// application takes, or leaves a body unread, isn't the client's. No request sets or cancels a timer: one per
+/// connection fires every few seconds and looks at what stands.
+final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private enum Sending { case nothing, head, body, closed }
+
+  private let limits: ConnectionLimits
+  private var context: ChannelHandlerContext?
+  private var timer: NIOScheduledCallback?
+  private var closeBy = NIODeadline.distantFuture
+
+  /// What the client is in the middle of sending, and how far behind it is.
+  private var sending = Sending.head
+  private var upload: Lag
+  private var bodyDeadline = NIODeadline.distantFuture
+  private var request: HTTPRequestHead?
+  private var received = 0
+  private var hasSpoken = false
+  private var hasParsed = false
+  private var parserError: HTTPParserError?
+
+  /// Requests whose response hasn't ended, and whether the connection ends with them.
+  private var unanswered = 0
+  private var isLast = false
+  private var isUpgrade = false
+  private var idleSince = NIODeadline.now()
+
+  /// Bytes written since the timer last fired, bytes in the channel's buffer then, and how far behind their reader is.
+  private var written = 0
+  private var buffered = 0
+  private var download: Lag
+
+  init(limits: ConnectionLimits) {
+    self.limits = limits
+    upload = Lag(bytesPerSecond: limits.bytesPerSecond, credit: limits.bodyGrace)
+    download = Lag(bytesPerSecond: limits.bytesPerSecond, credit: 0)
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    self.context = context
+    upload.run(at: .now())
+    arm(context, at: .now() + tick)
+    context.fireChannelActive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    timer?.cancel()
+    self.context = nil
+  }
+
+  // MARK: What the client sends
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    hasParsed = true
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      sending = .body
+      upload.reset()
+      bodyDeadline = .now() + .init(seconds: limits.uploadSeconds)
+      request = head
+      received = 0
+      unanswered += 1
+      // We don't upgrade, but the decoder stops at a request to: nothing can follow it.
+      isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
+      if isUpgrade || !head.isKeepAlive { isLast = true }
+    case .body(let bytes):
+      received += bytes.readableBytes
+      upload.bytes += bytes.readableBytes
+    case .end:
+      sending = .nothing
+      upload.reset()
+      if unanswered == 0 { idleSince = .now() }
+    }
+    context.fireChannelRead(data)
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    if sending == .nothing, !hasParsed { sending = .head }
+    hasParsed = false
+    hasSpoken = true
+    if upload.isRunning { upload.stop(at: .now()) }
+    if sending == .body { greet(context) }
+    context.fireChannelReadComplete()
+  }
+
+  func read(context: ChannelHandlerContext) {
+    // What follows an upgrade would pile up in the decoder.
+    if isUpgrade, sending == .nothing || sending == .head { return }
+    if sending == .head || sending == .body { upload.run(at: .now()) }
+    context.read()
+  }
+
+  /// Answers `Expect: 100-continue`, which Hummingbird doesn't, unless for a body that no route takes.
+  private func greet(_ context: ChannelHandlerContext) {
+    guard received == 0, unanswered == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
+      missingBytes.map({ $0 <= limits.largestBody }) ?? true
+    else { return }
+    request?.headers.remove(name: "expect")
+    context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
+  }
+
+  /// What is still to come of the request's body; nil if it doesn't say.
+  private var missingBytes: Int? {
+    request?.headers.first(name: "content-length").flatMap { Int($0) }.map { $0 - received }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case ChannelEvent.inputClosed:
+      sending = .closed
+      upload.reset()
+    case ChannelEvent.outputClosed: close(context, within: limits.lingerSeconds)
+    case is ChannelShouldQuiesceEvent: close(context, within: limits.shutdownSeconds)
+    default: break
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if let error = error as? HTTPParserError { parserError = error }
+    context.fireErrorCaught(error)
+  }
+
+  // MARK: What we send
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    var data = data
+    switch unwrapOutboundIn(data) {
+    case .head(var head):
+      written += 256
+      if let parserError, head.status == .badRequest, head.headers.first(name: "content-length") == "0" {
+        // Hummingbird's own answer to what can't be parsed.
+        let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
+        context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
+        data = wrapOutboundOut(.body(.byteBuffer(refusal.body)))
+      } else if unanswered == 1 {
+        // A body that is refused before it came in is read to its end only if that is near.
+        if sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
+        guard isLast else { break }
+        head.headers.replaceOrAdd(name: "connection", value: "close")
+        data = wrapOutboundOut(.head(head))
+      }
+    case .body(let bytes):
+      written += bytes.readableBytes
+    case .end:
+      context.write(data, promise: promise)
+      unanswered = max(0, unanswered - 1)
+      if unanswered == 0 { answered(context) }
+      return
+    }
+    context.write(data, promise: promise)
+  }
+
+  private func answered(_ context: ChannelHandlerContext) {
+    if isLast {
+      context.flush()
+      context.close(mode: .output, promise: nil)
+    } else if sending == .nothing {
+      idleSince = .now()
+    }
+  }
+
+  /// On graceful shutdown Hummingbird closes right after a response: that must leave the buffer first.
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    context.close(mode: mode == .all && bytesInBuffer(context) > 0 ? .output : mode, promise: promise)
+  }
+
+  private func bytesInBuffer(_ context: ChannelHandlerContext) -> Int {
+    (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+  }
+
+  // MARK: The timer
+
+  /// Short enough that no deadline begins and passes between two looks.
+  private var tick: TimeAmount {
+    .init(seconds: min(limits.headSeconds, limits.bodyGrace, limits.uploadSeconds, limits.idleSeconds))
+  }
+
+  private func arm(_ context: ChannelHandlerContext, at deadline: NIODeadline) {
+    timer?.cancel()
+    // Throws only while the event loop shuts down, and the connection with it.
+    timer = try? context.eventLoop.assumeIsolated().scheduleCallback(at: deadline, handler: self)
+  }
+
+  private func close(_ context: ChannelHandlerContext, within seconds: Double) {
+    closeBy = min(closeBy, .now() + .init(seconds: seconds))
+    arm(context, at: min(closeBy, .now() + tick))
+  }
+
+  func handleScheduledCallback(eventLoop: some EventLoop) {
+    guard let context, context.channel.isActive else { return }
+    let now = NIODeadline.now()
+    upload.settle(at: now)
+    let left = bytesInBuffer(context)
+    download.bytes += max(0, buffered + written - left)
+    (buffered, written) = (left, 0)
+    if left > 0 { download.run(at: now) } else { download.reset() }
+    download.settle(at: now)
+
+    let due = nextDeadline(after: now)
+    guard due <= now else { return arm(context, at: min(due, now + tick)) }
+    if sending == .head, hasSpoken, unanswered == 0, upload.seconds >= limits.headSeconds {
+      let refusal = Refusal.headTimeout
+      context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(refusal.body))), promise: nil)
+    }
+    context.close(promise: nil)
+  }
+
+  private func nextDeadline(after now: NIODeadline) -> NIODeadline {
+    var due = sending == .body ? min(closeBy, bodyDeadline) : closeBy
+    if upload.isRunning {
+      let limit = sending == .head ? limits.headSeconds : limits.bodyGrace
+      due = min(due, now + .init(seconds: limit - upload.seconds))
+    }
+    if buffered > 0 {
+      // A reader's progress shows in steps of a TCP window, so it gets as long as an idle connection.
+      due = min(due, now + .init(seconds: limits.idleSeconds - download.seconds))
+    } else if unanswered == 0, sending == .nothing || sending == .closed {
+      due = min(due, idleSince + .init(seconds: limits.idleSeconds))
+    }
+    return due
+  }
+}

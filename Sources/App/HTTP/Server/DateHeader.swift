@@ -1,0 +1,22 @@
+import Foundation
+import Synchronization
+
+/// The time of day as RFC 9110 wants it, made anew once a second.
+final class DateHeader: Sendable {
+  private let current = Mutex((second: time_t(0), text: ""))
+
+  var text: String {
+    var now = time(nil)
+    return current.withLock { current in
+      if current.second != now {
+        var parts = tm()
+        gmtime_r(&now, &parts)
+        let text = String(unsafeUninitializedCapacity: 32) {
+          strftime($0.baseAddress, $0.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+        }
+        current = (now, text)
+      }
+      return current.text
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import NIOCore
+import NIOHTTP1
+
+/// What the server says before any route could.
+struct Refusal {
+  let head: HTTPResponseHead
+  let body: ByteBuffer
+
+  static var malformed: Self {
+    Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP/1.1 request.")
+  }
+
+  static var headTimeout: Self {
+    Self(.requestTimeout, type: "request-timeout", detail: "The request's headers did not arrive in time.")
+  }
+
+  static var headersTooLarge: Self {
+    Self(
+      .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request's line or headers are too large.")
+  }
+
+  private init(_ status: HTTPResponseStatus, type: String, detail: String) {
+    let requestID = RequestID.fresh()
+    var json = JSONWriter()
+    json.object {
+      $0.member("type", type)
+      $0.member("title", status.reasonPhrase)
+      $0.member("status", Int(status.code))
+      $0.member("detail", detail)
+      $0.member("requestId", requestID)
+    }
+    body = json.buffer
+    head = HTTPResponseHead(
+      version: .http1_1, status: status,
+      headers: [
+        "Content-Type": "application/problem+json", "Content-Length": "\(body.readableBytes)", "Connection": "close",
+        "X-Request-Id": requestID,
+      ])
+  }
+}

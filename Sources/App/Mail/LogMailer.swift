@@ -1,0 +1,22 @@
+import Logging
+
+/// Writes mails to the log, for `muster dev`, whose developers have no other mailbox. This is the one place where a
+/// token and an address are printed.
+public struct LogMailer: MailSender {
+  private let logger: Logger
+
+  public init(logger: Logger) {
+    self.logger = logger
+  }
+
+  public func send(_ mail: OutgoingMail) async throws {
+    var metadata: Logger.Metadata = [
+      "id": "\(mail.id)", "type": "\(mail.type)", "to": "\(mail.to)", "username": "\(mail.username)",
+    ]
+    if let token = mail.token, let expiresAt = mail.expiresAt {
+      metadata["token"] = "\(token)"
+      metadata["expiresAt"] = "\(expiresAt.rfc3339())"
+    }
+    logger.notice("mail", metadata: metadata)
+  }
+}

@@ -1,0 +1,12 @@
+/// Where mails are posted, and what signs them.
+public struct MailWebhook: Sendable {
+  public let url: String
+  public let secret: WebhookSecret
+}
+
+extension Dependencies {
+  /// Nil without `MUSTER_MAIL_WEBHOOK`.
+  public var webhookMailer: (any MailSender)? {
+    mailWebhook.map { WebhookMailer($0, client: httpClient) }
+  }
+}

@@ -1,0 +1,41 @@
+/// What came of the attempts to deliver by one channel.
+struct DeliveryCounters: Sendable {
+  private enum Outcome: String, CaseIterable {
+    case delivered, postponed, refused, gone
+  }
+
+  private let outcomes: [Outcome: CounterCell]
+  private let duration: HistogramCell
+
+  init(_ channel: String, in metrics: MetricsRegistry) {
+    outcomes = Dictionary(
+      uniqueKeysWithValues: Outcome.allCases.map { outcome in
+        let labels = [("channel", channel), ("outcome", outcome.rawValue)]
+        return (outcome, metrics.cell("muster_deliveries_total", labels, of: CounterCell.self))
+      })
+    duration = metrics.cell("muster_delivery_duration_seconds", [("channel", channel)], of: HistogramCell.self)
+  }
+
+  func attempt(_ body: () async throws -> Void) async throws {
+    let start = ContinuousClock.now
+    do {
+      try await body()
+      count(.delivered, since: start)
+    } catch let failure as DeliveryFailure {
+      switch failure.remedy {
+      case .later: count(.postponed, since: start)
+      case .none: count(.refused, since: start)
+      case .forgettingTheDevice: count(.gone, since: start)
+      }
+      throw failure
+    } catch {
+      count(.postponed, since: start)
+      throw error
+    }
+  }
+
+  private func count(_ outcome: Outcome, since start: ContinuousClock.Instant) {
+    outcomes[outcome]?.increment(by: 1)
+    duration.record(ContinuousClock.now - start)
+  }
+}

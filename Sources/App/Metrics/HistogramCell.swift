@@ -1,0 +1,44 @@
+import Metrics
+
+/// How often something took how long, by fixed bounds.
+final class HistogramCell: MetricCell, TimerHandler, RecorderHandler {
+  static let kind = MetricKind.histogram
+  /// In seconds; what took longer than the last of them is counted by one more bucket.
+  static let bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+  private static let nanoseconds = bounds.map { Int64($0 * 1e9) }
+
+  private let buckets = (0...HistogramCell.bounds.count).map { _ in CounterCell() }
+  private let sum = CounterCell()
+
+  init() {}
+
+  func recordNanoseconds(_ duration: Int64) {
+    let bounds = Self.nanoseconds
+    var place = 0
+    while place < bounds.count, duration > bounds[place] { place += 1 }
+    buckets[place].increment(by: 1)
+    sum.increment(by: duration)
+  }
+
+  func record(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+  }
+
+  /// In seconds.
+  func record(_ value: Double) {
+    if let nanoseconds = Int64(exactly: (value * 1e9).rounded()) { recordNanoseconds(nanoseconds) }
+  }
+
+  func record(_ value: Int64) { record(Double(value)) }
+
+  /// How many took no longer than each bound, how many there were, and how many seconds they took together.
+  var totals: (upTo: [Int64], count: Int64, seconds: Double) {
+    var count: Int64 = 0
+    let upTo = buckets.map { bucket -> Int64 in
+      count += bucket.value
+      return count
+    }
+    return (Array(upTo.dropLast()), count, Double(sum.value) / 1e9)
+  }
+}

@@ -1,0 +1,14 @@
+/// A sender of mails that are counted.
+struct MeasuredMailer: MailSender {
+  private let mailer: any MailSender
+  private let deliveries: DeliveryCounters
+
+  init(_ mailer: any MailSender, in metrics: MetricsRegistry) {
+    self.mailer = mailer
+    deliveries = DeliveryCounters("mail", in: metrics)
+  }
+
+  func send(_ mail: OutgoingMail) async throws {
+    try await deliveries.attempt { try await mailer.send(mail) }
+  }
+}

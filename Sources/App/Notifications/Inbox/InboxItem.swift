@@ -1,0 +1,119 @@
+import Foundation
+import Postgres
+
+/// A notification in somebody's inbox, where it stays for 90 days, whatever becomes of its delivery.
+struct InboxItem: Sendable {
+  typealias ID = Identifier<InboxItem>
+
+  /// The same in the queue, in the stream and on devices.
+  let id: ID
+  /// Its place: no two of one inbox have the same, and they rise in the order of the commits.
+  let filedAt: Timestamp
+  /// When the change was made.
+  let createdAt: Timestamp
+  let readAt: Timestamp?
+  /// A JSON object: `type`, `message` and ids.
+  let payload: JSONDocument
+
+  /// How many may be marked one by one at once.
+  static let maximumBatch = 500
+  /// Marked in one change, under the lock of the user's stamps.
+  private static let maximumMarked = 1000
+
+  /// Of ``source(of:)``.
+  static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
+
+  /// What a user sees of their inbox, up to a WHERE clause that may be continued with AND: nothing that names somebody
+  /// who is hidden from them.
+  static func source(of user: User.ID) -> SQL {
+    "notifications AS n WHERE \(isShown(to: user))"
+  }
+
+  private static func isShown(to user: User.ID) -> SQL {
+    "n.recipient_id = \(user) AND (n.person_id IS NULL OR \(User.visible("n.person_id", to: user)))"
+  }
+
+  init(row: Row) throws {
+    id = try row["id"]
+    filedAt = try row["filed_at"]
+    createdAt = try row["created_at"]
+    readAt = try row["read_at"]
+    payload = try row["payload"]
+  }
+
+  /// Newest first.
+  static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<InboxItem> {
+    try await List.read(
+      .notifications, of: user, page: page,
+      query: Keyset(
+        list: .inbox, columns: columns, source: source(of: user), time: "n.filed_at", id: "n.id", order: .descending),
+      in: database, item: InboxItem.init(row:))
+  }
+
+  /// What is marked as read.
+  enum Marked: Sendable {
+    case these([ID])
+    /// All that had arrived at this time. The list's stamp is the time of its newest item, or later: echoed, it marks
+    /// what was in the list, and nothing that came since.
+    case arrived(by: Timestamp)
+  }
+
+  /// Marks as read what the user sees and has not read yet, a batch of it at most. Ids that are not theirs are ignored.
+  ///
+  /// The statements leave with COMMIT, so that the stamp's lock is not held across a round trip: fan-out would wait for
+  /// it, and with it everyone whom it tells in the same step. The stamp is locked first here. Items are filed, and deleted
+  /// with accounts, under it, so two marks at once do not wait for each other crosswise.
+  static func markRead(_ marked: Marked, by user: User.ID, in change: Change) throws {
+    try change.write("SELECT FROM user_stamps WHERE user_id = \(user) FOR NO KEY UPDATE")
+    try change.write(
+      """
+      WITH unread AS (
+        SELECT n.recipient_id, n.filed_at FROM \(source(of: user)) AND n.read_at IS NULL AND \(marked.condition)
+        LIMIT \(maximumMarked)
+      ),
+      marked AS (
+        UPDATE notifications AS n SET read_at = clock_timestamp()
+        FROM unread
+        WHERE n.recipient_id = unread.recipient_id AND n.filed_at = unread.filed_at
+        RETURNING 1
+      )
+      UPDATE user_stamps AS s SET notifications = \(Stamps.next("notifications"))
+      WHERE s.user_id = \(user) AND EXISTS (SELECT FROM marked)
+      """)
+  }
+
+  /// A query of how many items a user has not read, and how many of these are still to be marked. No row without an account.
+  static func unread(of user: User.ID, left marked: Marked) -> SQL {
+    """
+    SELECT counted.unread, counted.rest
+    FROM user_stamps
+    CROSS JOIN (
+      SELECT count(*) AS unread, count(*) FILTER (WHERE \(marked.condition)) AS rest
+      FROM \(source(of: user)) AND n.read_at IS NULL
+    ) AS counted
+    WHERE user_id = \(user)
+    """
+  }
+}
+
+extension InboxItem.Marked {
+  fileprivate var condition: SQL {
+    switch self {
+    case .these(let ids): "n.id = ANY(\(ids))"
+    case .arrived(let time): "n.filed_at <= \(time)"
+    }
+  }
+}
+
+extension InboxItem: JSONWritable {
+  /// The payload's members stand beside the item's own.
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", id)
+      $0.member("createdAt", createdAt)
+      $0.member("readAt", readAt)
+      $0.raw(",")
+      $0.raw(Notice.rendered(payload, at: createdAt).text.utf8.dropFirst().dropLast())
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import Postgres
+
+/// What anybody may know of somebody.
+struct PublicProfile: Sendable {
+  /// How somebody stands to the reader.
+  enum Friendship: String {
+    case none, friends
+    /// The reader has asked them.
+    case requested
+    /// They have asked the reader.
+    case requesting
+  }
+
+  let person: Person
+  let bio: String?
+  let friendship: Friendship
+  let mutualFriendCount: Int
+
+  /// Nil if there is nobody of this id, or not for this reader. Of oneself, friendship is `none` and the count 0.
+  static func find(_ id: User.ID, for reader: User.ID, in database: Database) async throws -> PublicProfile? {
+    let row = try await database.first(
+      """
+      SELECT \(Person.columns("u")), u.bio, EXISTS (\(friends(with: reader, and: "u.id"))) AS is_friend,
+        (\(pendingRequest(between: reader, and: "u.id"))) AS asking_id,
+        (
+          SELECT count(*)
+          FROM friends AS mine
+          JOIN friends AS theirs ON theirs.friend_id = mine.friend_id
+          WHERE mine.user_id = \(reader) AND theirs.user_id = u.id AND u.id <> \(reader)
+        ) AS mutual_friend_count
+      FROM users AS u
+      WHERE u.id = \(id) AND \(User.visible("u.id", to: reader))
+      """)
+    return try row.map { row in
+      let (isFriend, asking): (Bool, User.ID?) = (try row["is_friend"], try row["asking_id"])
+      let friendship: Friendship =
+        if isFriend { .friends } else if let asking { asking == reader ? .requested : .requesting } else { .none }
+      return PublicProfile(
+        person: try Person(row: row), bio: try row["bio"], friendship: friendship,
+        mutualFriendCount: try row["mutual_friend_count"])
+    }
+  }
+}
+
+/// A row if two people are friends.
+func friends(with reader: User.ID, and other: SQL) -> SQL {
+  "SELECT 1 FROM friendships WHERE user_a = least(\(reader), \(other)) AND user_b = greatest(\(reader), \(other))"
+}
+
+/// Who of two people has asked the other, if the question stands.
+func pendingRequest(between reader: User.ID, and other: SQL) -> SQL {
+  """
+  SELECT q.sender_id FROM friend_requests AS q
+  WHERE q.status = 'pending' AND least(q.sender_id, q.receiver_id) = least(\(reader), \(other))
+    AND greatest(q.sender_id, q.receiver_id) = greatest(\(reader), \(other))
+  """
+}

@@ -1,0 +1,146 @@
+import Postgres
+
+extension User {
+  /// Changes one's own profile. What stays as it was moves no stamp; a new name moves those of everybody who sees it. A
+  /// new address is only asked for: see ``askForEmail(_:by:keys:in:)``.
+  ///
+  /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, or ``AppError/sessionEnded`` without an account.
+  static func edit(
+    _ id: ID, _ edit: ProfileEdit, by session: Session.ID, keys: SigningKeys, in change: Change
+  ) async throws {
+    // Locked before anything else is read: a change that befriends or invites this user waits, or is seen below.
+    try change.takeTurns(at: [id], for: .update)
+    let row = try await change.first(
+      "SELECT username, display_name, bio FROM users WHERE id = \(id) FOR NO KEY UPDATE")
+    guard let row else { throw AppError.sessionEnded }
+    if case .set = edit.email { try await Session.check(session, in: change) }
+    let (oldUsername, oldName): (String, String) = (try row["username"], try row["display_name"])
+    let oldBio: String? = try row["bio"]
+    let (username, name) = (edit.username.applied(to: oldUsername), edit.displayName.applied(to: oldName))
+    let bio = edit.bio.applied(to: oldBio)
+    let isRenamed = (username, name) != (oldUsername, oldName)
+    if isRenamed { try await change.lockEvents(thatShow: id) }
+    if isRenamed || bio != oldBio {
+      do {
+        try await change.rows(
+          """
+          UPDATE users
+          SET username = \(username), display_name = \(name), bio = \(bio), updated_at = clock_timestamp()
+          WHERE id = \(id)
+          """)
+      } catch let error as PostgresError where error.constraint == "username_taken" {
+        throw AppError.usernameTaken
+      }
+      if isRenamed { change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
+    }
+    if username.lowercased() != oldUsername.lowercased() {
+      try await retire(oldUsername, for: username, of: id, in: change)
+    }
+    if case .set(let email) = edit.email { try await askForEmail(email, by: id, keys: keys, in: change) }
+  }
+
+  /// Mails a link to an address, which becomes the account's when it is followed; until then the old one stays. To ask
+  /// for the present address calls a pending change off, and mails its link anew while it is unverified. The account is
+  /// locked by the caller.
+  private static func askForEmail(_ email: String, by id: ID, keys: SigningKeys, in change: Change) async throws {
+    let row = try await change.first(
+      """
+      SELECT email, email_verified_at IS NOT NULL AS is_verified,
+        EXISTS (SELECT 1 FROM users WHERE lower(email) = lower(\(email)) AND id <> \(id)) AS is_taken,
+        EXISTS (SELECT 1 FROM mail_tokens WHERE user_id = \(id) AND purpose = 'verify-email') AS is_pending
+      FROM users WHERE id = \(id)
+      """)
+    guard let row else { throw AppError.sessionEnded }
+    if try row["is_taken"] { throw AppError.emailTaken }
+    let (isVerified, isPending): (Bool, Bool) = (try row["is_verified"], try row["is_pending"])
+    let current: String? = try row["email"]
+    if current == email, isVerified {
+      guard isPending else { return }
+      try await MailToken.revoke([.verifyEmail], of: id, in: change)
+    } else {
+      change.mail(.token(try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)))
+    }
+    change.touch(.profile, of: id)
+  }
+
+  /// Retires the username that a user has given up for another.
+  ///
+  /// - Throws: ``AppError/usernameTaken`` if the other one was given up by someone else.
+  private static func retire(
+    _ username: String, for newUsername: String, of id: ID, in change: Change
+  ) async throws {
+    // In a statement after the one that took the name: that one may have waited for the change that gave it up.
+    let results = try await change.pipeline(
+      retired("\(newUsername)", except: id),
+      "DELETE FROM retired_usernames WHERE digest = \(digest(of: "\(newUsername)"))",
+      retiring("\(username)", of: id),
+      // Else one user could take any number of names out of use.
+      """
+      DELETE FROM retired_usernames
+      WHERE digest IN (
+        SELECT digest FROM retired_usernames WHERE user_id = \(id) ORDER BY until DESC OFFSET \(maximumRetired)
+      )
+      """)
+    guard results[0].isEmpty else { throw AppError.usernameTaken }
+  }
+
+  /// Names of one user that rest at a time: the latest.
+  private static let maximumRetired = 5
+
+  /// - Parameter owner: who may take the name back; nil if the account goes.
+  static func retiring(_ username: SQL, of owner: ID?) -> SQL {
+    """
+    INSERT INTO retired_usernames (digest, user_id, until)
+    VALUES (\(digest(of: username)), \(owner), clock_timestamp() + interval '30 days')
+    ON CONFLICT (digest) DO UPDATE SET user_id = excluded.user_id, until = excluded.until
+    """
+  }
+
+  /// A row if this name rests: its owner gave it up a short while ago, or deleted the account. To be read in a
+  /// statement after the one that took the name: that one may have waited for the owner's change.
+  ///
+  /// - Parameter owner: who may take it all the same.
+  static func retired(_ username: SQL, except owner: ID? = nil) -> SQL {
+    """
+    SELECT 1 FROM retired_usernames
+    WHERE digest = \(digest(of: username)) AND until > now() AND (user_id = \(owner)) IS NOT TRUE
+    """
+  }
+
+  static func digest(of username: SQL) -> SQL {
+    "sha256(convert_to(lower(\(username)), 'UTF8'))"
+  }
+}
+
+extension Change {
+  /// Locks the live events that somebody hosts, whose looks are about to change: nobody is invited to them meanwhile. The
+  /// person is locked before.
+  func lockEvents(thatShow host: User.ID) async throws {
+    try await rows(
+      """
+      SELECT id FROM events WHERE creator_id = \(host) AND archived_at IS NULL
+      ORDER BY id
+      FOR NO KEY UPDATE
+      """)
+  }
+
+  /// Touches every list that shows how this person looks, and no other, which would tell of a block: friends' lists, those
+  /// of whoever has blocked them, pending requests on both sides, since each shows both, and the live events that they
+  /// host, for everybody invited. The person and these events are locked.
+  func touchWhoSees(_ person: User.ID) {
+    touch(.profile, of: person)
+    touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
+    touch(.blocks, ofUsersIn: "SELECT blocker_id FROM shown_blocks WHERE blocked_id = \(person)")
+    let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
+    touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending)")
+    touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")
+    let hosted: SQL = "e.creator_id = \(person) AND e.archived_at IS NULL"
+    touch(.events, ofUsersIn: "SELECT e.creator_id FROM events AS e WHERE \(hosted)")
+    touch(
+      .events, .invitations,
+      ofUsersIn: """
+        SELECT i.user_id FROM events AS e JOIN invitations AS i ON i.event_id = e.id
+        WHERE \(hosted) AND \(User.visible("i.user_id", to: person))
+        """)
+  }
+}

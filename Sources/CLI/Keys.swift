@@ -1,0 +1,11 @@
+import App
+import ArgumentParser
+
+struct Keys: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Print fresh values for the two key variables.")
+
+  func run() {
+    print("MUSTER_ACCESS_TOKEN_KEYS=\(SigningKeys.generate())")
+    print("MUSTER_REFRESH_TOKEN_KEYS=\(SigningKeys.generate())")
+  }
+}

@@ -1,0 +1,400 @@
+import CLibpq
+import DequeModule
+import Foundation
+import Synchronization
+
+/// One libpq connection in pipeline mode. Statements are sent and answers read on the reactor's thread, in one order; a
+/// caller never waits for the connection itself. The lock is for those who close it or ask how it is.
+///
+/// The unit is the batch: one or more statements and one sync. A statement that fails skips the rest of its batch and
+/// nothing else.
+final class Connection: Sendable {
+  private struct State {
+    /// nil once the connection is closed.
+    var pg: OpaquePointer?
+    var batches: Deque<Batch> = []
+    var prepared: PreparedStatements
+    /// When the server last gave a sign of life.
+    var lastAnswer = ContinuousClock.now
+    var failure: PostgresError?
+  }
+
+  private typealias Finished = [(reply: Reply<[Rows]>, result: Result<[Rows], any Error>)]
+
+  let socket: Int32
+  /// The host and port that it leads to.
+  let server: String
+  /// Batches sent and not answered, and the bytes of their parameters.
+  let depth = Atomic(0)
+  let bytes = Atomic(0)
+  let wantsToWrite = Atomic(false)
+  /// Another connection to the same server has failed since this one last heard from it.
+  private let isDoubted = Atomic(false)
+  private let isClosed = Atomic(false)
+  private let isShared: Bool
+  private let observer: Observer
+  private let hear: (@Sendable (ListenerEvent?) -> Void)?
+  private let notices = ServerNotices()
+  private let state: Lock<State>
+  private let outbox = Lock<[Batch.Request]>([])
+  private let reactor: Reactor
+  private let cancelHandle: CancelHandle
+  /// How long after a deadline an unanswered connection is given up for dead.
+  private static let grace = Duration.seconds(3)
+
+  /// Takes over an open, blocking libpq connection.
+  ///
+  /// - Parameter hear: for a connection that listens: called with each notification, and with nil when it is closed.
+  init(
+    _ pg: sending OpaquePointer, for purpose: Connecting.Purpose, naming: PreparedStatements.Naming, observer: Observer,
+    reactor: Reactor,
+    hear: (@Sendable (ListenerEvent?) -> Void)? = nil
+  ) throws {
+    isShared = purpose == .shared
+    self.observer = observer
+    self.hear = hear
+    PQsetNoticeReceiver(pg, ServerNotices.receive, Unmanaged.passUnretained(notices).toOpaque())
+    PQsetnonblocking(pg, 1)
+    guard PQenterPipelineMode(pg) == 1, let cancel = PQgetCancel(pg) else {
+      let message = String(cString: PQerrorMessage(pg))
+      PQfinish(pg)
+      throw PostgresError(.cannotConnect, message)
+    }
+    socket = PQsocket(pg)
+    server = Connection.server(of: pg)
+    cancelHandle = CancelHandle(cancel)
+    self.reactor = reactor
+    state = Lock(State(pg: pg, prepared: PreparedStatements(naming)))
+    reactor.add(self)
+    observer.opened()
+  }
+
+  deinit {
+    state.withLock { state in
+      if let pg = state.pg { PQfinish(pg) }
+    }
+  }
+
+  /// Asked before each statement, hence without the lock, which the reactor holds during system calls.
+  var isOpen: Bool {
+    !isClosed.load(ordering: .acquiring)
+  }
+
+  /// Open, and nothing says that its server is gone. An idle connection shows nothing itself when a host dies.
+  var isTrusted: Bool {
+    isOpen && !isDoubted.load(ordering: .relaxed)
+  }
+
+  func doubt() {
+    isDoubted.store(true, ordering: .relaxed)
+  }
+
+  private static func server(of pg: OpaquePointer) -> String {
+    let host = PQhost(pg).map { String(cString: $0) } ?? ""
+    let port = PQport(pg).map { String(cString: $0) } ?? ""
+    // A name may lead elsewhere by now.
+    let address = PQhostaddr(pg).map { String(cString: $0) } ?? ""
+    return "\(host):\(port) \(address)"
+  }
+
+  /// Open, nothing under way, and no transaction left open: fit for the next owner.
+  var isIdle: Bool {
+    state.withLock { state in
+      guard let pg = state.pg else { return false }
+      return depth.load(ordering: .relaxed) == 0 && PQtransactionStatus(pg) == PQTRANS_IDLE
+    }
+  }
+
+  // MARK: Sending
+
+  /// Puts the statements and one sync into the outbox, and returns at once. The reply fails with the first error among
+  /// them.
+  ///
+  /// The reactor's thread does the sending: a caller that did it would hold the connection's lock during a system call,
+  /// and where there are more threads than processors it is put aside just then, with everybody else behind it.
+  ///
+  /// - Parameters:
+  ///   - timeout: in which a server that lives has answered.
+  ///   - deadline: the caller's own, if it is sooner.
+  func submit(_ statements: [SQL], timeout: Duration, by deadline: ContinuousClock.Instant? = nil) -> Reply<[Rows]> {
+    let reply = Reply<[Rows]>()
+    if let problem = statements.lazy.compactMap(\.problem).first {
+      reply.fulfil(.failure(problem))
+      return reply
+    }
+    let now = ContinuousClock.now
+    let limit = now + timeout
+    let call = Batch.Call(
+      reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit,
+      firstAnswerBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
+    depth.wrappingAdd(1, ordering: .relaxed)
+    bytes.wrappingAdd(call.bytes, ordering: .relaxed)
+    let isFirst = outbox.withLock { outbox in
+      outbox.append(Batch.Request(statements: statements, call: call))
+      return outbox.count == 1
+    }
+    if isFirst { reactor.send(self) }
+    return reply
+  }
+
+  /// Sends what has gathered in the outbox. On the reactor's thread.
+  func sendOutbox() {
+    let requests = outbox.withLock { outbox in
+      defer { outbox.removeAll(keepingCapacity: true) }
+      return outbox
+    }
+    deliver(
+      state.withLock { state -> Finished in
+        var finished: Finished = []
+        // libpq sends at each sync. Held back until the last, many statements are one packet, which wakes the server
+        // once. Only while the connection is open: its socket's number may be another's afterwards.
+        if requests.count > 1, state.pg != nil { holdBack(true) }
+        for request in requests {
+          guard let pg = state.pg else {
+            let why = state.failure?.message ?? "the connection is closed"
+            finished.append((settle(request.call), .failure(PostgresError(.connectionLost, why))))
+            continue
+          }
+          var steps: [Batch.Step] = []
+          var isSent = true
+          for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps) }
+          isSent = isSent && PQpipelineSync(pg) == 1
+          state.batches.append(Batch(steps: steps, call: request.call))
+          if !isSent { finished += close(&state, Self.lost(pg)) }
+        }
+        if let pg = state.pg {
+          finished += flush(pg, &state)
+          if requests.count > 1 { holdBack(false) }
+        }
+        return finished
+      })
+  }
+
+  /// What was asked is under way no longer.
+  private func settle(_ call: Batch.Call) -> Reply<[Rows]> {
+    depth.wrappingSubtract(1, ordering: .relaxed)
+    bytes.wrappingSubtract(call.bytes, ordering: .relaxed)
+    return call.reply
+  }
+
+  /// Without effect on a Unix socket, where sending is cheap.
+  private func holdBack(_ isOn: Bool) {
+    #if os(Linux)
+      let option = TCP_CORK
+    #else
+      let option = TCP_NOPUSH
+    #endif
+    var value: Int32 = isOn ? 1 : 0
+    setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  private func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool {
+    let key = PreparedStatements.Key(sql)
+    var statement = state.prepared[key]
+    let count = Int32(key.types.count)
+    if statement == nil, let new = state.prepared.add(key) {
+      guard PQsendPrepare(pg, new.name, key.text, count, key.types) == 1 else { return false }
+      steps.append(.prepare(key, new))
+      statement = new
+    }
+    steps.append(.query(key, statement))
+    return sql.withPointers { values, lengths, formats in
+      if let name = statement?.name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
+      return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
+    }
+  }
+
+  private func flush(_ pg: OpaquePointer, _ state: inout State) -> Finished {
+    switch PQflush(pg) {
+    case 0:
+      wantsToWrite.store(false, ordering: .releasing)
+      return []
+    case 1:
+      // The socket is full: the reactor watches for room, and goes on reading, or both sides would wait for ever.
+      wantsToWrite.store(true, ordering: .releasing)
+      reactor.wake()
+      return []
+    default:
+      return close(&state, Self.lost(pg))
+    }
+  }
+
+  // MARK: Receiving, on the reactor's thread
+
+  func socketIsReady() {
+    deliver(
+      state.withLock { state -> Finished in
+        guard let pg = state.pg else { return [] }
+        var isAlive = PQconsumeInput(pg) == 1
+        // A TLS record may be larger than what libpq takes at once; the rest would wait unseen by `poll`.
+        if isAlive, PQsslInUse(pg) != 0 { isAlive = PQconsumeInput(pg) == 1 }
+        state.lastAnswer = .now
+        var (finished, isBroken) = read(pg, &state)
+        if let hear { Self.takeNotifications(pg, hear) }
+        if isBroken || !isAlive || PQstatus(pg) == CONNECTION_BAD {
+          finished += close(&state, Self.lost(pg))
+        } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
+          // Somebody's BEGIN would make one transaction of everybody's statements.
+          let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
+          finished += close(&state, misuse, isFailure: false)
+        } else {
+          isDoubted.store(false, ordering: .relaxed)
+          if wantsToWrite.load(ordering: .relaxed) { finished += flush(pg, &state) }
+        }
+        return finished
+      })
+  }
+
+  /// Takes in every result that has arrived. Never blocks.
+  private func read(_ pg: OpaquePointer, _ state: inout State) -> (Finished, isBroken: Bool) {
+    var finished: Finished = []
+    while !state.batches.isEmpty, PQisBusy(pg) == 0 {
+      guard let result = PQgetResult(pg) else {
+        // The end of one statement's results, unless the connection is gone: then NULL is all that will ever come.
+        if PQstatus(pg) == CONNECTION_BAD { break }
+        state.batches[0].position += 1
+        continue
+      }
+      if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
+        PQclear(result)
+        var batch = state.batches.removeFirst()
+        if notices.takeUnconfirmed() {
+          batch.error =
+            batch.error
+            ?? PostgresError(.unknownOutcome, "committed here, and perhaps not on the standby", mayHaveRun: true)
+        }
+        let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
+        observer.finished(texts, after: state.lastAnswer - batch.call.sent)
+        finished.append((settle(batch.call), batch.error.map { .failure($0) } ?? .success(batch.rows)))
+      } else if !take(result, &state) {
+        return (finished, true)
+      }
+    }
+    return (finished, false)
+  }
+
+  private static func takeNotifications(_ pg: OpaquePointer, _ hear: (ListenerEvent) -> Void) {
+    while let notification = PQnotifies(pg) {
+      defer { PQfreemem(notification) }
+      hear(
+        .notification(
+          channel: String(cString: notification.pointee.relname),
+          payload: notification.pointee.extra.map { String(cString: $0) } ?? ""))
+    }
+  }
+
+  /// Notes a result of the oldest batch. False if it says that the connection is gone.
+  private func take(_ result: OpaquePointer, _ state: inout State) -> Bool {
+    let position = state.batches[0].position
+    guard position < state.batches[0].steps.count else {
+      PQclear(result)
+      return false
+    }
+    let step = state.batches[0].steps[position]
+    let status = PQresultStatus(result)
+    if case .prepare(let key, let statement) = step {
+      state.prepared.settle(key, statement, isPrepared: status == PGRES_COMMAND_OK)
+    }
+    switch status {
+    case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+      guard case .query(_, let statement) = step else {
+        PQclear(result)
+        break
+      }
+      let handle = ResultHandle(result, columns: statement?.columns)
+      statement?.note(handle.columns)
+      state.batches[0].rows.append(Rows(handle))
+    case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+      PQclear(result)
+      state.batches[0].error = PostgresError(.misuse, "COPY has no place among pipelined statements")
+      return false
+    case PGRES_PIPELINE_ABORTED:
+      PQclear(result)
+    default:
+      let error = PostgresError(result: result)
+      PQclear(result)
+      guard error.sqlState != nil else { return false }
+      if case .query(let key, _) = step, error.isStalePlan { state.prepared.forget(key) }
+      state.batches[0].error = state.batches[0].error ?? error
+    }
+    return true
+  }
+
+  // MARK: Ending
+
+  /// - Parameter isFailure: because its server seems to be gone, or is no longer what it was.
+  func close(isFailure: Bool = false) {
+    let error = PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)
+    deliver(state.withLock { close(&$0, error, isFailure: isFailure) })
+  }
+
+  private func close(_ state: inout State, _ error: PostgresError, isFailure: Bool = true) -> Finished {
+    guard let pg = state.pg else { return [] }
+    state.pg = nil
+    isClosed.store(true, ordering: .releasing)
+    state.failure = error
+    PQfinish(pg)
+    reactor.remove(self)
+    if isFailure { reactor.doubtOthers(than: self) }
+    observer.closed()
+    hear?(nil)
+    let finished = state.batches.map { batch -> Finished.Element in
+      // The server may have said why before it hung up.
+      var reason = batch.error ?? error
+      reason.mayHaveRun = true
+      return (settle(batch.call), .failure(reason))
+    }
+    state.batches.removeAll()
+    return finished
+  }
+
+  private static func lost(_ pg: OpaquePointer) -> PostgresError {
+    let message = String(cString: PQerrorMessage(pg)).trimmingCharacters(in: .whitespacesAndNewlines)
+    return PostgresError(.connectionLost, message.isEmpty ? "the connection is lost" : message, mayHaveRun: true)
+  }
+
+  /// Continuations run elsewhere, but locks of theirs must never nest in ours.
+  private func deliver(_ finished: Finished) {
+    for (reply, result) in finished { reply.fulfil(result) }
+  }
+
+  /// Tells the callers whose time is up; a connection that does not answer long after that is dead.
+  func expire(at now: ContinuousClock.Instant) {
+    deliver(
+      state.withLock { state -> Finished in
+        guard let oldest = state.batches.first else { return [] }
+        // Slow statements before it are no silence.
+        if max(oldest.call.limit, state.lastAnswer) + Self.grace < now {
+          return close(&state, PostgresError(.connectionLost, "the server does not answer", mayHaveRun: true))
+        }
+        var finished: Finished = []
+        var isSilent = false
+        for index in state.batches.indices {
+          let call = state.batches[index].call
+          if call.firstAnswerBy < now, state.lastAnswer < call.sent { isSilent = true }
+          guard call.deadline < now, !state.batches[index].isExpired else { continue }
+          state.batches[index].isExpired = true
+          let error = PostgresError(.timeout, "no answer within the statement's deadline", mayHaveRun: true)
+          finished.append((call.reply, .failure(error)))
+        }
+        // Known before the caller is told, who would find the next dead connection.
+        if isSilent { reactor.doubtOthers(than: self) }
+        return finished
+      })
+  }
+
+  /// Asks the server, over a connection of its own, to stop what this connection runs.
+  ///
+  /// - Returns: whether the request is through: it hits nothing that is sent from now on. If not, it may still arrive
+  ///   later, and hit whatever runs then.
+  func cancelRunning(within limit: Duration) async -> Bool {
+    let reply = Reply<Bool>()
+    BlockingWork.run { [cancelHandle] in reply.fulfil(.success(cancelHandle.cancel())) }
+    let alarm = Task {
+      try await Task.sleep(for: limit)
+      reply.fulfil(.success(false))
+    }
+    defer { alarm.cancel() }
+    return (try? await reply.uncancellableValue()) ?? false
+  }
+}

@@ -1,0 +1,132 @@
+/// The bounded set of connections of which each has one owner at a time. Callers queue in order, with a deadline;
+/// connections are opened when they are wanted, and broken ones replaced with backoff.
+final class Pool: Sendable {
+  private struct State {
+    var idle: [Connection] = []
+    /// Open or being opened, idle or not.
+    var total = 0
+    var opening = 0
+    var waiters: WaitingCallers
+    var backoff = Backoff()
+    var isClosed = false
+  }
+
+  private let state: Lock<State>
+  private let size: Int
+  private let open: @Sendable () async throws -> Connection
+
+  init(
+    _ configuration: Database.Configuration, size: Int, open: @escaping @Sendable () async throws -> Connection
+  ) {
+    state = Lock(State(waiters: WaitingCallers(configuration)))
+    self.size = size
+    self.open = open
+  }
+
+  /// - Parameter statements: what its owner is known to send.
+  func acquire(for statements: [SQL]) async throws -> Connection {
+    let reply = Reply<Connection>()
+    return if let idle = try takeIdle(orPromise: reply, for: statements) { idle } else { try await reply.value() }
+  }
+
+  /// - Returns: nil if the reply will bring a connection.
+  private func takeIdle(orPromise reply: Reply<Connection>, for statements: [SQL]) throws -> Connection? {
+    var dropped: [Connection] = []
+    // Not under this lock: closing waits for the connection's own.
+    defer { for connection in dropped { connection.close() } }
+    let (idle, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
+      if state.isClosed { throw PostgresError(.cannotConnect, "the database is closed") }
+      while let connection = state.idle.popLast() {
+        if connection.isTrusted { return (connection, false) }
+        state.total -= 1
+        dropped.append(connection)
+      }
+      if state.total == 0 { try state.backoff.check() }
+      try state.waiters.add(reply, for: statements)
+      return (nil, shouldOpen(&state))
+    }
+    if mustOpen { openOne() }
+    return idle
+  }
+
+  /// Gives a connection back. One that is not fit for the next owner is closed.
+  func release(_ connection: Connection) {
+    let isFit = connection.isIdle && connection.isTrusted
+    if !isFit { connection.close() }
+    let (isKept, mustOpen) = state.withLock { state -> (Bool, Bool) in
+      guard isFit, !state.isClosed else {
+        state.total -= 1
+        return (false, shouldOpen(&state))
+      }
+      offer(connection, &state)
+      return (true, false)
+    }
+    if !isKept { connection.close() }
+    if mustOpen { openOne() }
+  }
+
+  func close() {
+    let (idle, waiters) = state.withLock { state in
+      state.isClosed = true
+      defer { state.idle = [] }
+      return (state.idle, state.waiters.takeAll())
+    }
+    for connection in idle { connection.close() }
+    waiters.fail(PostgresError(.cannotConnect, "the database was closed"))
+  }
+
+  /// Turns away the waiters whose time is up, and tries again to open a connection for the others.
+  ///
+  /// - Returns: how many callers wait, and how many connections are taken.
+  func tick(at now: ContinuousClock.Instant) -> (waiting: Int, taken: Int) {
+    let (late, mustOpen, load) = state.withLock { state in
+      let late = state.waiters.takeLate(at: now)
+      return (late, shouldOpen(&state), (state.waiters.count, state.total - state.idle.count))
+    }
+    late.fail(PostgresError.acquireTimeout)
+    if mustOpen { openOne() }
+    return load
+  }
+
+  private func shouldOpen(_ state: inout State) -> Bool {
+    guard !state.isClosed, state.total < size, state.opening < state.waiters.count, !state.backoff.isWaiting
+    else { return false }
+    state.total += 1
+    state.opening += 1
+    return true
+  }
+
+  private func openOne() {
+    Task.detached { [self] in
+      do {
+        let connection = try await open()
+        let isKept = state.withLock { state -> Bool in
+          state.opening -= 1
+          state.backoff.reset()
+          if state.isClosed { return false }
+          offer(connection, &state)
+          return true
+        }
+        if !isKept { connection.close() }
+      } catch {
+        let failed = state.withLock { state -> [Reply<Connection>] in
+          state.opening -= 1
+          state.total -= 1
+          state.backoff.note(error)
+          // While others are open, one of them may still become free in time.
+          guard state.total == 0 else { return [] }
+          return state.waiters.takeAll()
+        }
+        failed.fail(error)
+      }
+    }
+  }
+
+  private func offer(_ connection: Connection, _ state: inout State) {
+    while let reply = state.waiters.popFirst() {
+      // False if that caller gave up.
+      if reply.fulfil(.success(connection)) { return }
+    }
+    state.idle.append(connection)
+  }
+}

@@ -1,0 +1,8 @@
+/// Reads on connections of their own: see ``Database/slow``.
+public struct SlowReads: Querying {
+  let database: Database
+
+  public func send(_ statements: [SQL]) async throws -> [Rows] {
+    try await database.readSlowly(statements)
+  }
+}

@@ -1,0 +1,64 @@
+/// A one-dimensional array, which reads whatever its elements read: `[Int]` is `int2[]`, `int4[]` or `int8[]`, and
+/// `[Int?]` the same with NULLs among them.
+extension Array: SQLValue where Element: SQLValue {
+  public static var sqlType: SQLType {
+    SQLType(oid: Element.sqlType.arrayOID, arrayOID: Element.sqlType.arrayOID)
+  }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.appendInteger(Int32(isEmpty ? 0 : 1))  // dimensions
+    bytes.appendInteger(Int32(1))  // may hold NULLs
+    bytes.appendInteger(Element.sqlType.oid)
+    if isEmpty { return .bytes }
+    bytes.appendInteger(Int32(count))
+    bytes.appendInteger(Int32(1))  // the first index
+    for element in self {
+      let place = bytes.count
+      bytes.appendInteger(Int32(-1))
+      switch element.encode(into: &bytes) {
+      case .bytes: break
+      case .null: continue
+      case .unrepresentable: return .unrepresentable
+      }
+      let length = Int32(bytes.count - place - 4)
+      Swift.withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(place..<place + 4, with: $0) }
+    }
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    guard let bytes = cell.bytes else { throw CellMismatch.null }
+    guard cell.type == Self.sqlType.oid || cell.isArray else { throw CellMismatch.type }
+    let dimensions = try bytes.integer(Int32.self)
+    // A composite value of the database's own begins in the same way, but has the oid of a type here.
+    guard (0...1).contains(try bytes.integer(at: 4, Int32.self)) else { throw CellMismatch.type }
+    let element = try bytes.integer(at: 8, UInt32.self)
+    self = []
+    if dimensions == 0 {
+      // An array without elements has a type all the same: any element would say whether it is the right one.
+      let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
+      do { _ = try Element(cell: SQLCell(type: element, bytes: nothing)) } catch CellMismatch.type {
+        throw CellMismatch.type
+      } catch {}
+      return
+    }
+    guard dimensions == 1 else { throw CellMismatch.dimensions }
+    let total = Int(try bytes.integer(at: 12, Int32.self))
+    guard total >= 0 else { throw CellMismatch.malformed }
+    var offset = 20
+    for _ in 0..<total {
+      let length = Int(try bytes.integer(at: offset, Int32.self))
+      offset += 4
+      guard length >= 0 else {
+        do { append(try Element(cell: SQLCell(type: element, bytes: nil))) } catch CellMismatch.null {
+          throw CellMismatch.nullElement
+        }
+        continue
+      }
+      guard offset + length <= bytes.count else { throw CellMismatch.malformed }
+      let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length])
+      append(try Element(cell: SQLCell(type: element, bytes: part)))
+      offset += length
+    }
+  }
+}

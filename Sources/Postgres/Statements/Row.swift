@@ -1,0 +1,65 @@
+import CLibpq
+
+/// One row of an answer. Columns are read by name or place as the Swift type they are assigned to:
+///
+///     let title: String = try row["title"]
+///     let note: String? = try row["note"]
+public struct Row: Sendable {
+  let result: ResultHandle
+  let index: Int
+
+  /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name, if it is NULL and
+  ///   the type is not optional, or if it is of another type.
+  public subscript<Value: SQLValue>(name: String) -> Value {
+    get throws { try self[place(of: name)] }
+  }
+
+  /// Where a column stands, from 0.
+  ///
+  /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name.
+  public func place(of name: String) throws -> Int {
+    guard let place = result.place(of: name) else {
+      let known = result.names.joined(separator: ", ")
+      throw PostgresError(.decoding, "there is no column \"\(name)\" in (\(known))")
+    }
+    return place
+  }
+
+  /// By place, from 0.
+  public subscript<Value: SQLValue>(column: Int) -> Value {
+    get throws {
+      guard column >= 0, column < result.names.count else {
+        throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
+      }
+      // The cell's pointer is into the result, which must outlive the decoding.
+      defer { withExtendedLifetime(result) {} }
+      do {
+        return try Value(cell: cell(column))
+      } catch let mismatch as CellMismatch {
+        throw error(mismatch, column, Value.self)
+      }
+    }
+  }
+
+  private func cell(_ column: Int) -> SQLCell {
+    let (row, place) = (Int32(index), Int32(column))
+    var bytes: UnsafeRawBufferPointer?
+    if PQgetisnull(result.pointer, row, place) == 0 {
+      let length = Int(PQgetlength(result.pointer, row, place))
+      bytes = UnsafeRawBufferPointer(start: PQgetvalue(result.pointer, row, place), count: length)
+    }
+    return SQLCell(type: PQftype(result.pointer, place), bytes: bytes)
+  }
+
+  private func error(_ mismatch: CellMismatch, _ column: Int, _ wanted: Any.Type) -> PostgresError {
+    let reason =
+      switch mismatch {
+      case .null: "is NULL"
+      case .type: "has the type with oid \(cell(column).type)"
+      case .malformed: "holds a value that does not fit"
+      case .nullElement: "has NULL among its elements"
+      case .dimensions: "is an array of several dimensions"
+      }
+    return PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(wanted)")
+  }
+}

@@ -1,0 +1,57 @@
+import Foundation
+
+/// What a value did with the buffer.
+public enum SQLEncoding: Sendable {
+  /// Its bytes are in it.
+  case bytes
+  /// Nothing: it is SQL's NULL.
+  case null
+  /// It has no form in PostgreSQL: text with U+0000, a time out of range. The statement is refused before it is sent.
+  case unrepresentable
+}
+
+/// One column of one row in PostgreSQL's binary format. Valid only while it is being decoded.
+public struct SQLCell {
+  /// The column's type, as in `pg_type.oid`.
+  public let type: UInt32
+  /// nil is NULL.
+  public let bytes: UnsafeRawBufferPointer?
+}
+
+/// Why a cell cannot become the Swift type asked for. The row adds the column's name.
+enum CellMismatch: Error {
+  case null, type, malformed
+  /// Of arrays: an element is NULL, or there are several dimensions.
+  case nullElement, dimensions
+}
+
+extension SQLCell {
+  /// Whether it is an array: of a built-in type that some Swift type reads, or perhaps of one made in the database.
+  var isArray: Bool {
+    switch type {
+    case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1182, 1185, 2951, 3807: true  // as in `SQLType`
+    case 1009, 1015, 1014, 1003, 199: true  // of text, varchar, char(n), name, json
+    default: type >= 16384
+    }
+  }
+
+  /// The bytes when the cell is not NULL and of one of these types.
+  func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
+    guard let bytes else { throw CellMismatch.null }
+    guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }
+    return bytes
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  func integer<T: FixedWidthInteger>(at offset: Int = 0, _: T.Type = T.self) throws -> T {
+    guard offset >= 0, count >= offset + MemoryLayout<T>.size else { throw CellMismatch.malformed }
+    return T(bigEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
+  }
+}
+
+extension [UInt8] {
+  mutating func appendInteger(_ value: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
+  }
+}

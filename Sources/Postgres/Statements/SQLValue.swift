@@ -1,0 +1,101 @@
+import Foundation
+
+/// A Swift value that can be a parameter of a statement and a column of a row.
+///
+/// A type with a raw value of such a type conforms by declaration alone: `extension Status: SQLValue {}`.
+public protocol SQLValue: Sendable {
+  /// What the server is told that a parameter is.
+  static var sqlType: SQLType { get }
+  /// Appends the value in PostgreSQL's binary format.
+  func encode(into bytes: inout [UInt8]) -> SQLEncoding
+  /// - Throws: any error when the cell is of another type; the caller gets a ``PostgresError`` naming the column.
+  init(cell: SQLCell) throws
+}
+
+extension String: SQLValue {
+  public static var sqlType: SQLType { .text }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    let start = bytes.count
+    bytes.append(contentsOf: utf8)
+    return bytes[start...].contains(0) ? .unrepresentable : .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    guard var bytes = cell.bytes else { throw CellMismatch.null }
+    switch cell.type {
+    case 25, 1043, 1042, 19, 705, 114: break  // text, varchar, char(n), name, unknown, json
+    case SQLType.jsonb.oid: bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())  // a version byte comes first
+    case 16384...: break  // types made in the database: an enum's binary form is its label
+    default: throw CellMismatch.type
+    }
+    self = String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension Bool: SQLValue {
+  public static var sqlType: SQLType { .bool }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.append(self ? 1 : 0)
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    self = try cell.bytes(of: .bool).integer(UInt8.self) != 0
+  }
+}
+
+extension UUID: SQLValue {
+  public static var sqlType: SQLType { .uuid }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    withUnsafeBytes(of: uuid) { bytes.append(contentsOf: $0) }
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    let bytes = try cell.bytes(of: .uuid)
+    guard bytes.count == 16 else { throw CellMismatch.malformed }
+    self.init(uuid: bytes.loadUnaligned(as: uuid_t.self))
+  }
+}
+
+extension Data: SQLValue {
+  public static var sqlType: SQLType { .bytea }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.append(contentsOf: self)
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    self.init(try cell.bytes(of: .bytea))
+  }
+}
+
+extension Optional: SQLValue where Wrapped: SQLValue {
+  public static var sqlType: SQLType { Wrapped.sqlType }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    guard let self else { return .null }
+    return self.encode(into: &bytes)
+  }
+
+  public init(cell: SQLCell) throws {
+    self = cell.bytes == nil ? nil : try Wrapped(cell: cell)
+  }
+}
+
+extension RawRepresentable where Self: SQLValue, RawValue: SQLValue {
+  public static var sqlType: SQLType { RawValue.sqlType }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    rawValue.encode(into: &bytes)
+  }
+
+  public init(cell: SQLCell) throws {
+    guard let value = Self(rawValue: try RawValue(cell: cell)) else { throw CellMismatch.malformed }
+    self = value
+  }
+}

@@ -1,0 +1,214 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Logging out, seeing one's sessions and ending them; and that an ended one is refused everywhere, soon.
+@Suite struct EndingSessionTests {
+  private func listed(_ phone: Phone) async throws -> Set<String> {
+    Set(try await phone.get("auth/sessions")["items"].array.compactMap { $0["id"].string })
+  }
+
+  /// Waits until both of its tokens are refused for good.
+  private func expectEnded(_ phone: Phone, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    try await eventually { try await phone.send("GET", "users/me").problem == "session-ended" }
+    let answer = try await phone.send("GET", "users/me")
+    #expect(answer.status == 401, sourceLocation: sourceLocation)
+    #expect(answer.header("WWW-Authenticate") != nil, sourceLocation: sourceLocation)
+    #expect(try await phone.refresh().problem == "session-ended", sourceLocation: sourceLocation)
+  }
+
+  @Test func `logging out ends this session, and no other`() async throws {
+    try await TestApp.run { app in
+      let (phone, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let tablet = try await phone.signInAgain(device: "tablet")
+      let answer = try await phone.send("POST", "auth/logout")
+      #expect(answer.status == 204)
+      #expect(answer.body.isEmpty)
+      try await expectEnded(phone)
+      #expect(try await phone.send("POST", "auth/logout").problem == "session-ended")
+      for other in [tablet, ben] {
+        _ = try await other.get("users/me")
+        #expect(try await other.refresh().status == 200)
+      }
+      // Logging in again is another session.
+      _ = try await phone.signInAgain(device: "phone").get("users/me")
+    }
+  }
+
+  @Test func `of a logout and a refresh at once nothing is left that works`() async throws {
+    try await TestApp.run { app in
+      for number in 1...8 {
+        let phone = try await app.signUp("person\(number)")
+        async let refreshed = phone.refresh()
+        async let left = phone.send("POST", "auth/logout")
+        let (refresh, logout) = try await (refreshed, left)
+        #expect(logout.status == 204)
+        // Whichever was first: a refresh that came too late is refused.
+        #expect([200, 401].contains(refresh.status))
+        #expect(try await phone.refresh().status == 401)
+      }
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 0)
+    }
+  }
+
+  @Test func `the list shows each session's device and times, and which one asks`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let tablet = try await ana.signInAgain(device: "Ana’s iPad")
+      try await app.database.execute(
+        """
+        UPDATE sessions
+        SET created_at = date_trunc('second', now()) - interval '3 days',
+          rotated_at = date_trunc('second', now()) - interval '2 days'
+        WHERE device IS NOT NULL
+        """)
+      let list = try await ana.get("auth/sessions")
+      #expect(list.keys == ["items", "nextCursor", "timestamp"])
+      #expect(list["nextCursor"] == .null)
+      #expect(list["timestamp"] == .null)
+      let items = list["items"].array
+      #expect(items.count == 2)
+      for item in items { #expect(item.keys == ["id", "device", "createdAt", "lastUsedAt", "current"]) }
+      let own = try #require(items.first { $0["current"].bool == true })
+      #expect(try own["id"].string == ana.session.description)
+      #expect(own["device"] == .null)
+      let other = try #require(items.first { $0["current"].bool == false })
+      #expect(try other["id"].string == tablet.session.description)
+      #expect(other["device"].string == "Ana’s iPad")
+      let times = try await app.database.rows(
+        """
+        SELECT to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS text
+        FROM sessions, unnest(ARRAY[created_at, rotated_at]) AS moment
+        WHERE device IS NOT NULL
+        ORDER BY moment
+        """)
+      let (createdAt, lastUsedAt): (String, String) = (try times[0]["text"], try times[1]["text"])
+      #expect(other["createdAt"].string == createdAt)
+      #expect(other["lastUsedAt"].string == lastUsedAt)
+      // A refresh is a use.
+      #expect(try await tablet.refresh().status == 200)
+      let later = try await tablet.get("auth/sessions")["items"].array.first { $0["current"].bool == true }
+      #expect(later?["createdAt"] == other["createdAt"])
+      #expect(later != nil && later?["lastUsedAt"] != other["lastUsedAt"])
+      #expect(try await listed(ben) == [try ben.session.description])
+    }
+  }
+
+  @Test func `sessions that are over are not listed`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for device in ["ended", "idle", "old"] { _ = try await ana.signInAgain(device: device) }
+      try await app.database.execute("UPDATE sessions SET ended_at = now() WHERE device = 'ended'")
+      try await app.database.execute(
+        "UPDATE sessions SET rotated_at = now() - interval '61 days' WHERE device = 'idle'")
+      try await app.database.execute(
+        "UPDATE sessions SET created_at = now() - interval '366 days' WHERE device = 'old'")
+      #expect(try await listed(ana) == [try ana.session.description])
+    }
+  }
+
+  @Test func `ending a session of one's own ends it alone`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let tablet = try await ana.signInAgain(device: "tablet")
+      let lost = try await ana.signInAgain(device: "lost")
+      let path = "auth/sessions/\(try lost.session)"
+      let answer = try await ana.send("DELETE", path)
+      #expect(answer.status == 204)
+      #expect(answer.body.isEmpty)
+      try await expectEnded(lost)
+      #expect(try await ana.send("DELETE", path).problem == "session-not-found")
+      #expect(try await listed(ana) == [try ana.session.description, try tablet.session.description])
+      #expect(try await tablet.refresh().status == 200)
+      // The one that asks, too.
+      #expect(try await ana.send("DELETE", "auth/sessions/\(try ana.session.description.uppercased())").status == 204)
+      try await expectEnded(ana)
+    }
+  }
+
+  @Test func `another's session does not exist, like one that never was`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      for id in [try ben.session.description, Session.ID.new().description, "x"] {
+        let answer = try await ana.send("DELETE", "auth/sessions/\(id)")
+        #expect(answer.status == 404)
+        #expect(answer.problem == "session-not-found")
+        #expect(answer.json.keys == ["type", "title", "status", "detail", "requestId"])
+      }
+      _ = try await ben.get("users/me")
+      #expect(try await ben.refresh().status == 200)
+    }
+  }
+
+  @Test func `from a second after its end a session is refused by every process`() async throws {
+    try await TestApp.run { app in
+      try await ServiceProcess.run(of: app) { other in
+        for round in 0..<3 {
+          let ana = try await app.signUp("ana\(round)")
+          #expect(try await other.send("GET", "users/me", token: ana.accessToken).status == 200)
+          #expect(try await ana.send("POST", "auth/logout").status == 204)
+          try await Task.sleep(for: .seconds(1))
+          // A process that has not heard of it by now knows that it may have missed something.
+          for place in [app, other] {
+            let status = try await place.send("GET", "users/me", token: ana.accessToken).status
+            #expect([401, 503].contains(status), "\(status)")
+          }
+          for place in [app, other] {
+            try await eventually {
+              try await place.send("GET", "users/me", token: ana.accessToken).problem == "session-ended"
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @Test func `a process that cannot hear of ended sessions answers 503 until it can, and never 401`() async throws {
+    try await TestApp.run(pastPooler: true) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      #expect(try await ben.send("POST", "auth/logout").status == 204)
+      try await eventually { try await ben.send("GET", "users/me").status == 401 }
+
+      try await setConnections(app, allowed: false)
+      var seen: Set<Int> = []
+      try await eventually {
+        let status = try await ana.send("GET", "users/me").status
+        seen.insert(status)
+        return status == 503
+      }
+      #expect(seen.isSubset(of: [200, 503]), "\(seen)")
+      for phone in [ana, ben] {
+        let answer = try await phone.send("GET", "users/me")
+        #expect(answer.status == 503, "\(answer.body)")
+        #expect(answer.header("Retry-After") != nil)
+      }
+      #expect(try await app.send("GET", "/health/ready").status == 503)
+      #expect(try await app.send("GET", "/health/live").status == 200)
+      // The rest of the database is there, and whoever refreshes is judged by its row.
+      #expect(try await ana.refresh().status == 200)
+
+      try await setConnections(app, allowed: true)
+      try await eventually { try await ana.send("GET", "users/me").status == 200 }
+      try await eventually { try await app.send("GET", "/health/ready").status == 200 }
+      #expect(try await ben.send("GET", "users/me").status == 401)
+    }
+  }
+
+  /// Forbids new connections to the database, and ends those that read which sessions have ended.
+  private func setConnections(_ app: TestApp, allowed: Bool) async throws {
+    let name: String = try #require(try await app.value("SELECT current_database()::text"))
+    try await ScriptConnection.run(try await TestCluster.administrationURL()) { connection in
+      try connection.script("ALTER DATABASE \(name) ALLOW_CONNECTIONS \(allowed)")
+      guard !allowed else { return }
+      let ended = try connection.rows(
+        """
+        SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+        WHERE datname = \(name) AND query LIKE '%ended_xid%'
+        """)
+      #expect(!ended.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct CacheItemsTests {
+  @Test func `what is stale comes along, byte for byte as its GET sends it`() async throws {
+    try await TestApp.run { app in
+      let people = try await Neighbours.gather(in: app)
+      try await people.ana.block(people.hugo)
+      try await people.ana.editProfile(##"{"bio": "\"[{\\ \u00e9 }]\" \n"}"##)
+      for phone in [people.ana] + people.others {
+        let answer = try await phone.validate(query: "?include=items")
+        for collection in Phone.everyCollection {
+          let verdict = try HeldVerdict(collection, in: answer)
+          let copy = try await phone.copy(of: collection)
+          #expect(!verdict.isFresh)
+          #expect(verdict.items == copy.items, "\(collection) of \(phone.username)")
+          #expect(verdict.stamp == copy.stamp)
+        }
+      }
+      // Every list was compared with something in it.
+      for collection in Phone.lists {
+        var copies: [HeldCopy] = []
+        for phone in [people.ana] + people.others { copies.append(try await phone.copy(of: collection)) }
+        #expect(copies.contains { $0.items != "[]" }, "\(collection)")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `what is fresh comes without items, and so does everything unless they are asked for`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let stamps = try await ana.refreshLists()
+      let fresh = try await ana.validate(echoing: stamps, query: "?include=items")
+      #expect(!fresh.body.contains("updatedItems"))
+      try await ben.editProfile(#"{"displayName": "Benjamin"}"#)
+      let one = try await ana.validate(echoing: stamps, query: "?include=items")
+      for collection in stamps.keys {
+        let verdict = one.json[collection.rawValue]
+        #expect(verdict["invalidate"].bool == (collection == .friends), "\(collection)")
+        #expect((verdict["updatedItems"] != .null) == (collection == .friends), "\(collection)")
+      }
+      #expect(one.json["friends"]["updatedItems"][0]["user"]["displayName"].string == "Benjamin")
+      // Its stamp is the one to echo from now on.
+      let stamp: String = try #require(one.json["friends"]["timestamp"].string)
+      #expect(try await ana.stale([.friends: stamp]) == [])
+      for query in ["", "?", "?limit=5"] {
+        let plain = try await ana.validate(query: query)
+        #expect(plain.status == 200)
+        #expect(!plain.body.contains("updatedItems"))
+      }
+    }
+  }
+
+  @Test func `an unknown value is refused, and an unknown collection has no items`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for value in ["", "Items", "items,stamps", "all", "%00"] {
+        let refused = try await ana.validate([.friends], query: "?include=\(value)")
+        #expect(refused.status == 422, "\(value)")
+        #expect(refused.badFields == ["include"], "\(value)")
+      }
+      let path = "cache/validate/\(ana.id)?include=items"
+      let answer = try await ana.send("POST", path, #"{"selfies": null, "profile": null}"#)
+      #expect(answer.json["selfies"].keys == ["invalidate", "timestamp"])
+      #expect(answer.json["profile"]["updatedItems"][0]["id"].string == ana.id)
+      #expect(answer.json["profile"]["updatedItems"][0]["timestamp"] == answer.json["profile"]["timestamp"])
+      // Nothing asks for everything, with items too.
+      let all = try await ana.send("POST", path)
+      #expect(all.json.keys == Set(App.Collection.allCases.map(\.rawValue)))
+      #expect(all.json["friends"]["updatedItems"].array == [])
+      #expect(all.json["friends"].keys.contains("updatedItems"))
+      let other = try await app.signUp("ben")
+      let foreign = try await ana.send("POST", "cache/validate/\(other.id)?include=items", "{}")
+      #expect(foreign.status == 403)
+    }
+  }
+
+  /// The bytes of what a validation adds to a list of friends; nil if it adds nothing.
+  private func sent(to phone: Phone) async throws -> Int? {
+    let answer = try await phone.validate([.friends], query: "?include=items")
+    let verdict = try HeldVerdict(.friends, in: answer)
+    #expect(!verdict.isFresh)
+    return verdict.items?.utf8.count
+  }
+
+  @Test func `a collection of 64 KiB comes whole, over several pages of its GET, and one byte more does not`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(425, around: ana)
+      let answer = try await ana.validate([.friends], query: "?include=items")
+      let listed = try await ana.pages(of: "friends", limit: 100)
+      #expect(answer.json["friends"]["updatedItems"].array == listed)
+      #expect(listed.count == 425)
+      let length: Int = try #require(try await sent(to: ana))
+      var missing = 65_536 - length
+      #expect(missing > 0)
+      for guest in guests {
+        let count = min(missing, 80)
+        try await app.database.execute(
+          "UPDATE users SET display_name = display_name || repeat('x', \(Int32(count))) WHERE id = \(guest.userID)")
+        missing -= count
+        if missing == 0 { break }
+      }
+      #expect(try await sent(to: ana) == 65_536)
+      try await app.database.execute(
+        "UPDATE users SET display_name = display_name || 'x' WHERE id = \(guests[424].userID)")
+      #expect(try await sent(to: ana) == nil)
+    }
+  }
+
+  @Test func `of thousands of friends no more are read than would fit`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let ana = try await app.signUp("ana")
+      let some = try await log.statements {
+        _ = try await ana.validate([.friends, .events], query: "?include=items")
+      }
+      // The stamps, and each of the stale ones.
+      #expect(some.count == 3)
+      _ = try await app.crowd(2000, around: ana)
+      let statements = try await log.statements {
+        let count = try await sent(to: ana)
+        #expect(count == nil)
+      }
+      #expect(statements.count == 2)
+      let read = try await App.Collection.friends.snapshot(of: ana.userID, in: app.database)
+      #expect(read.items == nil)
+      #expect(
+        try await Friend.list(of: ana.userID, page: .whole, in: app.database).items.count == PageRequest.whole.limit)
+      // Not even the shortest ones would fit.
+      let shortest =
+        #"{"user":{"id":"01900000-0000-7000-8000-000000000001","username":"abc","displayName":"A","#
+        + #""pictureUrl":null},"since":"2026-05-01T18:00:00Z"},"#
+      #expect(PageRequest.whole.limit * shortest.utf8.count > Snapshot.maximumLength)
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+@testable import App
+
+@Suite struct FieldsTests {
+  private struct Spot: Equatable {
+    var name = ""
+    var latitude: Double?
+  }
+
+  private static var spot: Fields.Rule<Spot> {
+    .object(Spot()) {
+      Spot(name: $0.required("name", .text(1...5)), latitude: $0.optional("latitude", .number(-90...90)))
+    }
+  }
+
+  /// - Returns: the names of the bad fields, in the order in which they are told.
+  private func badFields(_ text: String, _ body: (inout Fields) -> Void) throws -> [String] {
+    let json = try JSON(parsing: text.utf8)
+    do {
+      try Fields.read(json, body)
+      return []
+    } catch let error as AppError {
+      #expect(error.kind == .invalid)
+      #expect(error.slug == "invalid-fields")
+      for field in error.fields { #expect(!field.message.isEmpty && error.message.contains(field.field)) }
+      return error.fields.map(\.field)
+    }
+  }
+
+  @Test func `every bad field is told, not the first`() throws {
+    let bad = try badFields(#"{"title": 5, "size": "x", "half": 1e9, "when": "tomorrow", "who": "me", "word": "blue"}"#)
+    {
+      _ = $0.required("title", .text(1...5))
+      _ = $0.required("size", .integer(1...5))
+      _ = $0.optional("half", .number(0...1))
+      _ = $0.optional("when", .time)
+      let _: User.ID? = $0.optional("who", .id())
+      _ = $0.optional("word", .word(of: Invitation.answers))
+      _ = $0.required("missing", .text(1...5))
+      _ = $0.optional("absent", .text(1...5))
+    }
+    #expect(bad == ["title", "size", "half", "when", "who", "word", "missing"])
+  }
+
+  @Test func `a field inside an object is told by its path`() throws {
+    let read: (inout Fields) -> Void = { _ = $0.optional("location", Self.spot) }
+    #expect(
+      try badFields(#"{"location": {"name": "", "latitude": 91}}"#, read) == ["location.name", "location.latitude"])
+    #expect(try badFields(#"{"location": {"latitude": "x"}}"#, read) == ["location.name", "location.latitude"])
+    #expect(try badFields(#"{"location": []}"#, read) == ["location"])
+    #expect(try badFields(#"{"location": null}"#, read) == [])
+    #expect(try badFields(#"{"location": {"name": "here", "other": 1}}"#, read) == [])
+  }
+
+  @Test func `an element of a list is told by its index`() throws {
+    let words: (inout Fields) -> Void = { _ = $0.required("list", .list(of: .text(1...3), atMost: 4)) }
+    #expect(try badFields(#"{"list": ["a", "", 5, null]}"#, words) == ["list[1]", "list[2]", "list[3]"])
+    #expect(try badFields(#"{"list": ["a", "b", "c", "d", "e"]}"#, words) == ["list"])
+    #expect(try badFields(#"{"list": {}}"#, words) == ["list"])
+    #expect(try badFields(#"{"list": []}"#, words) == [])
+    let spots: (inout Fields) -> Void = { _ = $0.required("list", .list(of: Self.spot, atMost: 4)) }
+    #expect(
+      try badFields(#"{"list": [{"name": "a"}, {"name": 5, "latitude": -91}, 5]}"#, spots)
+        == ["list[1].name", "list[1].latitude", "list[2]"])
+  }
+
+  @Test func `an object in an object in an object has its whole path`() throws {
+    let inner: Fields.Rule<Spot> = .object(Spot()) { fields in
+      _ = fields.optional("list", .list(of: Self.spot, atMost: 2))
+      return fields.optional("spot", Self.spot) ?? Spot()
+    }
+    let bad = try badFields(#"{"outer": {"spot": {"name": 5}, "list": [{"name": "ok"}, {}]}}"#) {
+      _ = $0.required("outer", inner)
+    }
+    #expect(bad == ["outer.list[1].name", "outer.spot.name"])
+  }
+
+  @Test func `in an edit, absent keeps, null clears where there may be nothing, and is refused elsewhere`() throws {
+    func edit(_ text: String) throws -> (title: String, note: String?) {
+      try Fields.read(try JSON(parsing: text.utf8)) {
+        (
+          $0.edit("title", .text(1...5)).applied(to: "old"), $0.clearableEdit("note", .text(0...5)).applied(to: "old")
+        )
+      }
+    }
+    #expect(try edit("{}") == ("old", "old"))
+    #expect(try edit(#"{"title": "new", "note": null}"#) == ("new", nil))
+    #expect(try edit(#"{"note": "new"}"#) == ("old", "new"))
+    #expect(
+      try badFields(#"{"title": null, "note": 5}"#) {
+        _ = $0.edit("title", .text(1...5))
+        _ = $0.clearableEdit("note", .text(0...5))
+      } == ["title", "note"])
+  }
+
+  @Test(arguments: ["[]", "5", "\"x\"", "null", "true"])
+  func `a body that is no object is malformed`(_ text: String) throws {
+    let json = try JSON(parsing: text.utf8)
+    let error = #expect(throws: AppError.self) { try Fields.read(json) { _ in } }
+    #expect(error?.kind == .malformed)
+    #expect(error?.slug == "malformed-body")
+  }
+
+  @Test func `text is trimmed, composed and counted in characters`() throws {
+    let rule = Fields.Rule<String>.text(1...3)
+    #expect(try rule.read(.string(" \n abc\u{3000}\t")) == "abc")
+    #expect(try Array(rule.read(.string("e\u{301}")).unicodeScalars) == ["é"])
+    #expect(try rule.read(.string("😀😀😀")) == "😀😀😀")
+    for bad in ["", " ", "\n\u{2003}", "abcd", "😀😀😀😀"] {
+      #expect(throws: Fields.Broken.self, "\(bad)") { try rule.read(.string(bad)) }
+    }
+  }
+
+  @Test func `times are kept to the second, from 1970 to 9999`() throws {
+    func read(_ text: String) throws -> String {
+      try Fields.Rule<Timestamp>.time.read(.string(text)).rfc3339(microseconds: true)
+    }
+    #expect(try read("2026-05-01T18:00:00.999999+02:00") == "2026-05-01T16:00:00.000000Z")
+    #expect(try read("1970-01-01T00:00:00Z") == "1970-01-01T00:00:00.000000Z")
+    #expect(try read("9999-12-31T23:59:59Z") == "9999-12-31T23:59:59.000000Z")
+    #expect(throws: Fields.Broken.self) { try read("1969-12-31T23:59:59Z") }
+    #expect(throws: Fields.Broken.self) { try read("0000-01-01T00:00:00Z") }
+    // In UTC this is the year 10000, which nobody's parser takes.
+    #expect(throws: Fields.Broken.self) { try read("9999-12-31T23:59:59-23:59") }
+  }
+}

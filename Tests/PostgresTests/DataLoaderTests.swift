@@ -1,0 +1,138 @@
+import Postgres
+import Testing
+
+/// Reads that leave together.
+@Suite("Gathered reads", .timeLimit(.minutes(15)))
+struct DataLoaderTests {
+  /// The doubles of even numbers; odd ones have none. Says which keys each statement had.
+  private func doubles(
+    in database: Database, _ statements: Collected<[Int]> = Collected(),
+    _ before: @escaping @Sendable ([Int]) async throws -> Void = { _ in }
+  ) -> DataLoader<Int, Int> {
+    DataLoader(in: database) { keys, database in
+      statements.append(keys)
+      try await before(keys)
+      let rows = try await database.rows("SELECT n, 2 * n FROM unnest(\(keys)::bigint[]) AS n WHERE n % 2 = 0")
+      return try Dictionary(rows.map { (try $0[0], try $0[1]) }) { first, _ in first }
+    }
+  }
+
+  @Test("Everybody gets their own answers, in fewer statements than they asked")
+  func many() async throws {
+    try await withDatabase { database, _ in
+      let statements = Collected<[Int]>()
+      let doubles = doubles(in: database, statements)
+      let wrong = try await withThrowingTaskGroup(of: Int.self) { tasks in
+        for task in 0..<200 {
+          tasks.addTask {
+            var wrong = 0
+            for number in 0..<50 {
+              let key = task + number
+              if try await doubles.value(for: key) != (key.isMultiple(of: 2) ? 2 * key : nil) { wrong += 1 }
+            }
+            return wrong
+          }
+        }
+        return try await tasks.reduce(0, +)
+      }
+      #expect(wrong == 0)
+      #expect(statements.all.joined().count == 10_000)
+      #expect(statements.count < 5_000)
+    }
+  }
+
+  @Test("What was committed before somebody asked is in their answer")
+  func fresh() async throws {
+    let setUp =
+      "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint); INSERT INTO counters SELECT generate_series(1, 32), 0"
+    try await withDatabase(setUp) { database, _ in
+      let statements = Collected<[Int]>()
+      let counters = DataLoader(in: database) { (ids: [Int], database) in
+        statements.append(ids)
+        let rows = try await database.rows("SELECT id, n FROM counters WHERE id = ANY(\(ids)::bigint[])")
+        return try Dictionary(uniqueKeysWithValues: rows.map { (try $0[0], try $0[1]) }) as [Int: Int]
+      }
+      let stale = try await withThrowingTaskGroup(of: Int.self) { tasks in
+        for id in 1...32 {
+          tasks.addTask {
+            var stale = 0
+            for n in 1...50 {
+              try await database.execute("UPDATE counters SET n = \(n) WHERE id = \(id)")
+              if try await counters.value(for: id) != n { stale += 1 }
+            }
+            return stale
+          }
+        }
+        return try await tasks.reduce(0, +)
+      }
+      #expect(stale == 0)
+      #expect(statements.count < 1_600)
+    }
+  }
+
+  @Test("A failure is shared by those whose statement it was, and by nobody else")
+  func failures() async throws {
+    try await withDatabase { database, _ in
+      var shared = 0
+      for _ in 1...20 {
+        let (statements, refused) = (Collected<[Int]>(), Collected<Int>())
+        let doubles = doubles(in: database, statements) { keys in
+          if keys.contains(10) { throw Refused() }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+          for key in 1...200 {
+            tasks.addTask {
+              do {
+                _ = try await doubles.value(for: key)
+              } catch is Refused {
+                refused.append(key)
+              }
+            }
+          }
+          try await tasks.waitForAll()
+        }
+        #expect(Set(refused.all) == Set(try #require(statements.all.first { $0.contains(10) })))
+        if refused.count > 1 { shared += 1 }
+        #expect(try await doubles.value(for: 14) == 28)
+      }
+      #expect(shared > 0)
+    }
+  }
+
+  @Test("Slow statements hold up nobody until they are many, and who gives up waiting leaves at once")
+  func waiting() async throws {
+    try await withDatabase(configure: { $0.maximumWaiting = 6 }) { database, _ in
+      let (statements, opened, refused) = (Collected<[Int]>(), Collected<Bool>(), Collected<Int>())
+      let doubles = doubles(in: database, statements) { _ in
+        try await eventually(within: .seconds(60), "it may go on") { opened.count > 0 }
+      }
+      func ask(_ key: Int) -> Task<Int?, any Error> {
+        Task {
+          do {
+            return try await doubles.value(for: key)
+          } catch let error as PostgresError where error.kind == .overloaded {
+            refused.append(key)
+            return 2 * key
+          }
+        }
+      }
+      var tasks: [Task<Int?, any Error>] = []
+      for number in 1...6 {
+        tasks.append(ask(2 * number))
+        try await eventually("\(number) are under way") { statements.count == number }
+        try await Task.sleep(for: .milliseconds(40))
+      }
+      let impatient = Task { try await doubles.value(for: 100) }
+      impatient.cancel()
+      await #expect(throws: CancellationError.self) { _ = try await impatient.value }
+      for number in 7...14 { tasks.append(ask(2 * number)) }
+      try await eventually("six wait, without the one who left") { refused.count == 2 }
+      #expect(statements.count == 6)
+      opened.append(true)
+      for (index, task) in tasks.enumerated() { #expect(try await task.value == 4 * (index + 1)) }
+      #expect(statements.count == 7)
+    }
+  }
+
+  private struct Refused: Error {}
+}
