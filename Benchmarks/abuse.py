@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Faults and abuse: what one request, one user or one row can do to everyone else. Each case measures one thing from
-outside and compares it with a limit. By hand, against a release build:
+"""Faults and abuse: measures how one request, one user or one row affects everyone else. Each case measures from
+outside and compares the result with a limit. Run it by hand, against a release build:
 
     Benchmarks/abuse.py --muster .build/release/muster
 
 It starts a PostgreSQL cluster of its own, without TCP, and `muster migrate`, `serve` and `worker` on 127.0.0.1, and
-ends them. It takes a few minutes, needs Linux, PostgreSQL's programs and Python's standard library, and exits with 1 if
-a case fails. `--only NAME` runs one case, `--list` names them all.
+stops them at the end. It takes a few minutes. It needs Linux, PostgreSQL's programs and Python's standard library. It
+exits with 1 if a case fails. `--only NAME` runs one case, `--list` prints all names.
 """
 import argparse
 import datetime
@@ -26,7 +26,7 @@ CASES = {
     function.__name__.replace("_", "-"): function
     for module in (delivery, input, connections, writes, operations) for function in module.CASES
 }
-LONGEST = 150  # seconds of one case
+LONGEST = 150  # seconds for one case
 
 
 def run(name, cluster, muster):
@@ -45,12 +45,12 @@ def run(name, cluster, muster):
 
 
 def fail_for_time(*_):
-    raise TimeoutError(f"the case takes longer than {LONGEST} s")
+    raise TimeoutError(f"the case took longer than {LONGEST} s")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--muster", default="muster", help="the program, a release build")
+    parser.add_argument("--muster", default="muster", help="the muster program, a release build")
     parser.add_argument("--only", metavar="NAME", action="append", choices=CASES, help="may be given several times")
     parser.add_argument("--list", action="store_true", help="print the names of all cases")
     arguments = parser.parse_args()

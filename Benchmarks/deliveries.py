@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""What the queue of notifications can do, with the real `muster worker`, and `muster serve` where changes are made over
-HTTP. By hand, on a migrated database of its own (it leaves its people there, and empties the queue), with DATABASE_URL and
-both key variables set:
+"""Measures the queue of notifications, with the real `muster worker`, and with `muster serve` for changes over HTTP.
+Run it by hand, on a migrated database of its own (it adds users, and empties the queue), with DATABASE_URL and both
+key variables set:
 
     Benchmarks/deliveries.py [drain] [fan-out] [latency] [cost] [idle]
 
-Deliveries go to devices of the platform `log`: a line each, of the worker's stderr, which is the cheapest that there is.
+Deliveries go to devices of the platform `log`, the cheapest channel: each is a line of the worker's stderr.
 
-drain    deliveries a second while a full table is emptied: claimed, sent and deleted with durable commits
-fan-out  recipients a second while a full queue is fanned out into inboxes, for users without devices
+drain    deliveries per second while a full table is emptied: claimed, sent and deleted with durable commits
+fan-out  recipients per second while a full queue is fanned out into inboxes, for users without devices
 latency  milliseconds from the beginning of a change's transaction to the worker's line, while events are changed over
          HTTP at a fixed rate
-cost     what a notice costs: the same edit, by the same hosts, of events whose ten guests are invited, and of others
-         whose ten guests have declined, in turns. A worker runs and has nothing left at the end of a turn. Requests a
+cost     the cost of a notice: the same hosts make the same edit of events whose ten guests are invited, and of events
+         whose ten guests have declined, in turns. A worker runs, and a turn ends when the queue is empty. Requests per
          second, and processor time of service, worker and PostgreSQL for each edit
-idle     notices that are delivered in a second while others come at a fixed rate, at the beginning and at the end of a
-         time in which one transaction stays open, which keeps the dead rows from being removed
+idle     deliveries per second while notices come at a fixed rate, at the beginning and at the end of a period in which
+         one transaction stays open and keeps dead rows from being removed
 """
 import argparse
 import json
@@ -48,13 +48,13 @@ FROM generate_series(1, {PEOPLE}) AS n
 ON CONFLICT DO NOTHING;
 """
 PAYLOAD = "jsonb_build_object('type', 'event-invited', 'title', 'Picnic', 'actor', 'Ana', 'eventId', event)"
-# As changes write them, each about something else, as most are.
+# As changes write them. Each is about another subject, as most are.
 NOTICES = f"""
 INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
 SELECT 'event-invited', event, ARRAY[md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid], {PAYLOAD}
 FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
 """
-# Notices for ten recipients each, who have no device.
+# Notices for ten recipients each, without devices.
 GUESTS = f"""
 INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
 SELECT 'event-updated', event,
@@ -72,7 +72,7 @@ DEPTH = "SELECT (SELECT count(*) FROM notification_queue) + (SELECT count(*) FRO
 
 
 class Psql:
-    """A session of psql that is kept, one statement after the other."""
+    """An open psql session that runs one statement after the other."""
 
     def __init__(self):
         command = ["psql", os.environ["DATABASE_URL"], "-XAtq", "-v", "ON_ERROR_STOP=1"]
@@ -80,7 +80,7 @@ class Psql:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=1)
 
     def run(self, text):
-        """The lines that it answers."""
+        """Returns the lines of the result."""
         self.process.stdin.write(text.rstrip().rstrip(";") + ";\n\\echo :done:\n")
         self.process.stdin.flush()
         lines = []
@@ -99,7 +99,7 @@ class Psql:
 
 
 class Program:
-    """A `muster` that runs until it is ended."""
+    """A `muster` program that runs until it is stopped."""
 
     def __init__(self, arguments, said, *command, output=None):
         environment = dict(
@@ -114,7 +114,7 @@ class Program:
             raise SystemExit(f"muster {command[0]} ended")
 
     def lines(self, take):
-        """Hands all further lines, and when they came, to a function, on a thread of their own."""
+        """Passes all further lines, with their times, to a function on another thread."""
 
         def read():
             for line in self.process.stderr:
@@ -144,14 +144,14 @@ class Service(Program):
         return json.loads(self.connection.body) if self.connection.body else None
 
     def register(self, name):
-        """Somebody new: id and access token."""
+        """Registers a new user. Returns the id and the access token."""
         name = f"{name}-{os.getpid()}-{time.time_ns() % 10**9}"
         account = {"username": name, "email": f"{name}@example.com", "password": "correct horse battery"}
         answer = self.ask("POST", "auth/register", account, None, 201)
         return answer["user"]["id"], answer["accessToken"]
 
     def befriend(self, one, other):
-        # Requests that cross make friends at once.
+        # Two crossing requests make friends at once.
         self.ask("POST", "friend-requests", {"receiverId": other[0]}, one[1], 201)
         self.ask("POST", "friend-requests", {"receiverId": one[0]}, other[1], 200)
 
@@ -200,7 +200,7 @@ def fan_out(arguments, psql):
 
 
 def emptying(arguments, psql, statement, count):
-    """Rows a second, between the tenth and the ninety-fifth hundredth of them: workers start and end in theirs."""
+    """Returns the rows per second from 10 % to 95 % of the rows, without the start and the end of the workers."""
     rates = []
     for _ in range(arguments.rounds):
         empty(psql)
@@ -218,7 +218,7 @@ def emptying(arguments, psql, statement, count):
                 if depth == "0":
                     break
                 if time.monotonic() > deadline or any(worker.process.poll() is not None for worker in workers):
-                    raise SystemExit(f"the workers do not empty the queue: {depth} rows are left")
+                    raise SystemExit(f"the workers did not empty the queue: {depth} rows are left")
                 time.sleep(0.02)
         finally:
             for worker in workers:
@@ -232,7 +232,7 @@ def emptying(arguments, psql, statement, count):
 
 
 def latency(arguments, psql):
-    """Changes over HTTP, each of another event than the one before, so that none waits for another to be delivered."""
+    """Changes events over HTTP, each another one than before, so that no delivery waits for an earlier one."""
     service = Service(arguments)
     worker = None
     try:
@@ -270,7 +270,7 @@ def latency(arguments, psql):
                 break
             time.sleep(0.2)
         lost = len(filed.keys() - arrived.keys())
-        # The first second is for warming up.
+        # The first second is warm-up.
         times = [
             (arrived[identifier] - when) * 1000
             for identifier, when in filed.items() if identifier in arrived and when > begun + 1
@@ -279,8 +279,8 @@ def latency(arguments, psql):
             f"latency at {arguments.changes:.0f} changes/s: p50 {percentile(times, 0.5):.1f} ms,"
             f" p99 {percentile(times, 0.99):.1f} ms, longest {max(times):.1f} ms, of {len(times)}; goals 10 and 50")
         print(
-            f"  {len(filed)} filed, {lost} not delivered by themselves (several of one event may be told as one),"
-            f" answers {statuses}, last sent {late * 1000:.0f} ms late; {durability(psql)}")
+            f"  {len(filed)} filed, {lost} not delivered separately (several edits of one event may merge),"
+            f" responses {statuses}, last sent {late * 1000:.0f} ms late; {durability(psql)}")
     finally:
         if worker:
             worker.end()
@@ -288,7 +288,7 @@ def latency(arguments, psql):
 
 
 def send_by_the_clock(address, requests, rate, callers=16):
-    """How many got each status, and how late the last one left."""
+    """Returns how many requests got each status, and how late the last one was sent."""
     taken = iter(range(len(requests)))
     lock = threading.Lock()
     statuses = {}
@@ -319,7 +319,7 @@ def send_by_the_clock(address, requests, rate, callers=16):
 
 
 def cpu_seconds(*roots):
-    """Processor time of processes and of all their children, in seconds."""
+    """Returns the processor time of processes and all their children, in seconds."""
     children = {}
     spent = {}
     for name in os.listdir("/proc"):
@@ -340,9 +340,9 @@ def cpu_seconds(*roots):
 
 
 def cost(arguments, psql):
-    """Each of the hosts edits as soon as the edit before is answered, in turns events with a notice and events without."""
+    """Each host edits again as soon as the last edit has its response, in turns events with and without a notice."""
     service = Service(arguments)
-    # The server's first process: psql's own is its child.
+    # The server's first process; psql's backend is its child.
     postmaster = int(psql.value("SELECT pg_read_file('postmaster.pid')"))
     worker = Program(arguments, "working", "worker", "--concurrency", str(arguments.concurrency))
     worker.lines(lambda line, when: None)
@@ -401,8 +401,8 @@ def cost(arguments, psql):
                 f"  with a notice for ten {with_notice:.0f} edits/s, {dear:.2f} ms CPU each, drained after {drained:.1f} s;"
                 f" without {without:.0f} edits/s, {cheap:.2f} ms CPU each", flush=True)
         print(
-            f"cost: a notice for ten costs the requests {statistics.median(rates):.2f} times, goal 1.1, and the whole"
-            f" system {statistics.median(costs):.2f} times, goal 1.5; {arguments.hosts} hosts at once; {durability(psql)}")
+            f"cost: with a notice for ten, edits take {statistics.median(rates):.2f} times as long, goal 1.1, and use"
+            f" {statistics.median(costs):.2f} times the CPU, goal 1.5; {arguments.hosts} hosts at once; {durability(psql)}")
     finally:
         worker.end()
         service.end()
@@ -410,7 +410,7 @@ def cost(arguments, psql):
 
 
 def idle(arguments, psql):
-    """Inserts by SQL, each a transaction, in as many sessions as it takes; wake-ups as a service sends them."""
+    """Inserts rows by SQL in several sessions, one row in each transaction, and wakes the workers as a service does."""
     empty(psql)
     stats = (
         "SELECT n_tup_ins, n_tup_del, n_dead_tup, pg_table_size(relid), pg_indexes_size(relid),"
@@ -426,7 +426,7 @@ def idle(arguments, psql):
 
     def write(place):
         session = Psql()
-        # Twenty to a message of psql's, each with a COMMIT of its own.
+        # Twenty statements in one message of psql, each with its own COMMIT.
         text = ";\n".join([NOTICES % (number, number) for number in range(place * 20, place * 20 + 20)])
         step = 20 * arguments.sessions / arguments.rate
         due = time.perf_counter() + step * place / arguments.sessions
@@ -445,7 +445,7 @@ def idle(arguments, psql):
             writer.start()
         time.sleep(5)
         holder.run("SET idle_in_transaction_session_timeout = 0")
-        # It has seen something, and written something: its snapshot and its number hold back all that dies after.
+        # It has read, and has a transaction id: its snapshot and its id keep all later dead rows.
         holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
         holder.run("SELECT count(*), pg_current_xact_id() FROM deliveries")
         samples = [sample()]
@@ -489,25 +489,25 @@ PARTS = {"drain": drain, "fan-out": fan_out, "latency": latency, "cost": cost, "
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="all, if none is named")
-    parser.add_argument("--muster", default="muster", help="the program")
+    parser.add_argument("parts", nargs="*", help="the parts to run; default: all")
+    parser.add_argument("--muster", default="muster", help="the muster program")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--concurrency", type=int, default=64, help="of each worker")
-    parser.add_argument("--rounds", type=int, default=3, help="of drain and cost")
-    parser.add_argument("--rows", type=int, default=50_000, help="to drain")
-    parser.add_argument("--changes", type=float, default=200, help="a second, for latency")
-    parser.add_argument("--seconds", type=float, default=20, help="of latency, and of each turn of cost")
-    parser.add_argument("--hosts", type=int, default=16, help="of cost")
-    parser.add_argument("--minutes", type=float, default=5, help="of idle")
-    parser.add_argument("--rate", type=float, default=500, help="changes a second, for idle")
-    parser.add_argument("--sessions", type=int, default=4, help="that make them")
+    parser.add_argument("--concurrency", type=int, default=64, help="sends in flight per worker")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of drain, fan-out and cost")
+    parser.add_argument("--rows", type=int, default=50_000, help="rows for drain and fan-out")
+    parser.add_argument("--changes", type=float, default=200, help="changes per second, for latency")
+    parser.add_argument("--seconds", type=float, default=20, help="length of latency, and of each turn of cost")
+    parser.add_argument("--hosts", type=int, default=16, help="number of hosts, for cost")
+    parser.add_argument("--minutes", type=float, default=5, help="length of idle")
+    parser.add_argument("--rate", type=float, default=500, help="changes per second, for idle")
+    parser.add_argument("--sessions", type=int, default=4, help="database sessions that make the changes, for idle")
     arguments = parser.parse_args()
     unknown = [part for part in arguments.parts if part not in PARTS]
     if unknown:
-        parser.error(f"there is no {unknown[0]}: {', '.join(PARTS)}")
+        parser.error(f"there is no part {unknown[0]}: choose from {', '.join(PARTS)}")
     psql = Psql()
     if psql.value(DEPTH) != "0":
-        raise SystemExit("the queue is not empty: use a database of its own")
+        raise SystemExit("the queue is not empty: use another database")
     psql.run(FIXTURE)
     for part in arguments.parts or PARTS:
         PARTS[part](arguments, psql)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The plans of the feed and of the friend list of one person, as EXPLAIN (ANALYZE, BUFFERS) shows them, of the statements
-that the service really sends: auto_explain has the server log them. By hand, on a database filled by
+"""Prints the plans of the feed and the friend list of one user, as EXPLAIN (ANALYZE, BUFFERS) shows them. They are the
+plans of the statements that the service really sends: auto_explain writes them to PostgreSQL's log. Run it by hand, on
+a database filled by
 
     muster seed load --users 100000 --tokens tokens
     Benchmarks/explain.py tokens [--log /var/log/postgresql/postgresql-15-main.log]
 
-with DATABASE_URL naming a superuser, MUSTER_ACCESS_TOKEN_KEYS and MUSTER_REFRESH_TOKEN_KEYS as they were then, and the
-server's log where this script can read it. Each list is asked for some times, so that the plan is the one that a prepared
-statement keeps, and what it reads is in memory; the last plan of each is printed.
+DATABASE_URL must name a superuser. MUSTER_ACCESS_TOKEN_KEYS and MUSTER_REFRESH_TOKEN_KEYS must be the same as for the
+seed. The script must be able to read PostgreSQL's log. It requests each list several times, so that the plan is the one
+that a prepared statement keeps and its data is in memory, and prints the last plan of each.
 """
 import argparse
 import json
@@ -28,7 +29,7 @@ SETTINGS = {
 
 
 def explaining(url):
-    """The same database with auto_explain in every session."""
+    """Returns the URL of the same database with auto_explain in every session."""
     options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
     if not url.startswith(("postgres://", "postgresql://")):
         return f"{url} options='{options}'"
@@ -36,26 +37,26 @@ def explaining(url):
 
 
 def log_file(url):
-    """Where the server says that its log is; needs its logging collector."""
+    """Returns the path of the server's log. Needs the logging collector."""
     query = "SELECT current_setting('data_directory') || '/' || pg_current_logfile('stderr')"
     path = subprocess.run(["psql", url, "-Atc", query], check=True, capture_output=True, text=True).stdout.strip()
     if not path:
-        raise SystemExit("the server keeps no log file of its own: say --log where its stderr goes")
+        raise SystemExit("the server has no log file of its own: give the file of its stderr with --log")
     return path
 
 
 def plans(text):
-    """The entries of auto_explain: each is a line, and lines that begin with a tab."""
+    """Returns the entries of auto_explain: each is a line, followed by lines that begin with a tab."""
     return re.findall(r"duration: [0-9.]+ ms  plan:\n(?:\t.*\n)+", text)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tokens", help='a file with lines "userId eventId accessToken"; the first is who asks')
-    parser.add_argument("--log", help="the server's log; without it the server is asked where it is")
-    parser.add_argument("--muster", default="muster", help="the program")
-    parser.add_argument("--limit", type=int, default=20, help="of items")
-    parser.add_argument("--times", type=int, default=20, help="how often each list is asked for")
+    parser.add_argument("tokens", help='a file with lines "userId eventId accessToken"; the first user is used')
+    parser.add_argument("--log", help="the server's log; by default, the script asks the server")
+    parser.add_argument("--muster", default="muster", help="the muster program")
+    parser.add_argument("--limit", type=int, default=20, help="items per page")
+    parser.add_argument("--times", type=int, default=20, help="how often to request each list")
     arguments = parser.parse_args()
     database = os.environ["DATABASE_URL"]
     log = arguments.log or log_file(database)
@@ -81,7 +82,7 @@ def main():
                 break
             except (urllib.error.URLError, ConnectionError):
                 if service.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit("the service does not answer")
+                    raise SystemExit("the service does not respond")
                 time.sleep(0.1)
         for name, (path, mark) in LISTS.items():
             place = os.path.getsize(log)
@@ -95,7 +96,7 @@ def main():
                     file.seek(place)
                     found = [plan for plan in plans(file.read()) if mark in plan]
             if not found:
-                raise SystemExit(f"no plan in {log}: is DATABASE_URL that of a superuser, and this the server's log?")
+                raise SystemExit(f"no plan in {log}: does DATABASE_URL name a superuser, and is this the server's log?")
             print(f"{name} of {user}: {len(items)} items, plan {len(found)} of {arguments.times}")
             print(found[-1].replace("\n\t", "\n  "))
     finally:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""What a change that thousands of people see does to everybody else's writes: edits of small events at a fixed rate, alone
-and beside one large change after the other, in turns. By hand, against a server with MUSTER_THROTTLING=off:
+"""Measures how a change that thousands of users see affects the writes of other users: edits of small events at a fixed
+rate, in turns alone and during large changes. Run it by hand, against a server with MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/fan-out.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens
 
-The large changes, all of them set up by psql, once:
+The large changes, which the script sets up with psql at the start:
 
     edit     an event with 10,000 guests gets another title: 30,000 stamps and 10,000 notifications
-    answers  64 guests of it at once, again and again
-    rename   somebody with 5,000 friends gets another name: 5,000 stamps
+    answers  64 of its guests answer at once, repeatedly
+    rename   a user with 5,000 friends gets another name: 5,000 stamps
 
-Requests leave by the clock, whether or not those before have been answered, and their time counts from when they were due.
+Requests are sent on schedule, whether or not earlier ones have finished, and their time counts from when they were due.
 """
 import argparse
 import collections
@@ -49,7 +49,7 @@ LARGE = """
 
 
 class Repeated:
-    """One request after the other, by some callers, while others are measured."""
+    """Some callers send one request after the other while other requests are measured."""
 
     def __init__(self, address, requests, callers):
         self.is_over = False
@@ -82,8 +82,8 @@ def main():
     parser.add_argument("url")
     parser.add_argument("database")
     parser.add_argument("--tokens", required=True, help='a file with lines "userId eventId accessToken"')
-    parser.add_argument("--writes", type=float, default=100, help="a second, of others")
-    parser.add_argument("--seconds", type=float, default=10, help="of each turn")
+    parser.add_argument("--writes", type=float, default=100, help="of other users, per second")
+    parser.add_argument("--seconds", type=float, default=10, help="length of each turn")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     address = address_of(arguments.url)
@@ -100,7 +100,7 @@ def main():
     subprocess.run(
         ["psql", arguments.database, "-X", "-q", "-v", "ON_ERROR_STOP=1", *settings], input=LARGE, text=True, check=True)
 
-    # Not those of a run before: an edit that changes nothing writes nothing.
+    # Other numbers than in an earlier run: an edit that changes nothing writes nothing.
     numbers = itertools.count(int(time.time()) * 1000)
     path = f"/api/v1/events/{EVENT}"
 
@@ -130,10 +130,10 @@ def main():
             beside.end()
         times = [milliseconds for milliseconds, _ in results]
         statuses = dict(collections.Counter(status for _, status in results))
-        line = f"{name or 'alone':8} others' writes p50 {percentile(times, 0.5):7.1f}  p99 {percentile(times, 0.99):7.1f} ms"
+        line = f"{name or 'alone':8} small writes p50 {percentile(times, 0.5):7.1f}  p99 {percentile(times, 0.99):7.1f} ms"
         line += f"  {statuses}, last sent {max(0, late * 1000):.0f} ms late"
         if beside:
-            line += f"; {len(beside.times)} large ones, p50 {percentile(beside.times, 0.5):.0f} ms {dict(beside.statuses)}"
+            line += f"; {len(beside.times)} large, p50 {percentile(beside.times, 0.5):.0f} ms {dict(beside.statuses)}"
         print(line, flush=True)
         return times
 
@@ -146,7 +146,7 @@ def main():
     for name, times in with_large.items():
         for share in (0.5, 0.99):
             one, other = percentile(alone, share), percentile(times, share)
-            print(f"{name}: p{share * 100:.0f} alone {one:.1f} ms, beside {other:.1f} ms, ratio {other / one:.2f}")
+            print(f"{name}: p{share * 100:.0f} alone {one:.1f} ms, with {name} {other:.1f} ms, ratio {other / one:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What the load generators share: whole requests on kept connections, sent by the clock."""
-import encodings.idna  # What a forked process, whose threads all want it at once, may else not find.
+"""Shared code of the load generators: complete requests on open connections, sent on schedule."""
+import encodings.idna  # Otherwise the threads of a forked process import it at once, which may fail.
 import json
 import multiprocessing
 import socket
@@ -14,13 +14,13 @@ def address_of(url):
 
 
 def read_tokens(path):
-    """Triples of user, event and access token, as `muster seed load --tokens` writes them."""
+    """Returns triples of user, event and access token, as `muster seed load --tokens` writes them."""
     with open(path) as file:
         return [tuple(line.split()) for line in file if line.strip()]
 
 
 class Connection:
-    """Keeps one connection and sends whole requests on it. The body of the last answer is in `body`."""
+    """Keeps one connection open and sends complete requests on it. The body of the last response is in `body`."""
 
     def __init__(self, address):
         self.address = address
@@ -29,7 +29,7 @@ class Connection:
         self.body = b""
 
     def send(self, request):
-        """The status of the answer; 0 if there was none."""
+        """Returns the status of the response, or 0 if there was none."""
         try:
             if self.socket is None:
                 self.left = b""
@@ -74,10 +74,10 @@ def request(method, path, body, token=None):
 
 
 def run(address, requests, rate, seconds, callers):
-    """Sends at a fixed rate. Each caller takes the next request that is due; while all are busy, requests are late, and
-    their time runs.
+    """Sends requests at a fixed rate. Each caller takes the next request that is due. While all callers are busy,
+    requests are late, and the wait counts.
 
-    Returns (milliseconds since it was due, status) for each, and how late the last one left."""
+    Returns (milliseconds since it was due, status) for each request, and how late the last one was sent."""
     total = int(rate * seconds)
     taken = iter(range(total))
     lock = threading.Lock()
@@ -113,9 +113,9 @@ def in_process(pipe, work, arguments):
 
 
 def start(work, *arguments):
-    """Runs it in a process of its own: no generator waits for the other's interpreter.
+    """Runs `work` in a process of its own, so that no generator waits for another one's interpreter.
 
-    Returns a function that waits for what it returns."""
+    Returns a function that waits for the result."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=in_process, args=(theirs, work, arguments))
     process.start()

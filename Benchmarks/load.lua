@@ -1,10 +1,10 @@
--- For wrk. WORK=validate|feed|update; TOKENS=file of "userId eventId accessToken" lines, cycled over.
+-- For wrk. WORK=validate|feed|update. TOKENS is a file with lines "userId eventId accessToken", used in turn.
 local work, requests, i = os.getenv("WORK") or "validate", {}, 0
--- Each update must change something, in each run: a title that an event has already is no update.
+-- Each update must change something, in each run: sending the same title again is not an update.
 local placeholder, titles = "0000000000000", os.time() * 1000
 local threads = 0
 
--- Each of wrk's threads has a state of its own.
+-- Each of wrk's threads has its own state.
 function setup(thread)
   threads = threads + 1
   thread:set("firstTitle", threads * 100000000)

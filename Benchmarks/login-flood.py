@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a flood of logins does to everybody else: cache validations at a fixed rate, alone and beside logins at a fixed
-rate, in turns. By hand, against a server with MUSTER_THROTTLING=off:
+"""Measures how a flood of logins affects other users: cache validations at a fixed rate, in turns alone and with logins
+at a fixed rate. Run it by hand, against a server with MUSTER_THROTTLING=off:
 
     muster seed load --users 100000 --tokens tokens
     Benchmarks/login-flood.py http://127.0.0.1:8300 --tokens tokens --known known.txt
 
-known.txt has a login a line. Requests leave by the clock, whether or not those before have been answered, and their time
-counts from when they were due: a server that stalls is charged for all that waits meanwhile.
+known.txt has one login per line. Requests are sent on schedule, whether or not earlier ones have finished. Their time
+counts from when they were due, so the time of a stall counts for every request that waits meanwhile.
 """
 import argparse
 import collections
@@ -21,11 +21,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
     parser.add_argument("--tokens", required=True, help='a file with lines "userId eventId accessToken"')
-    parser.add_argument("--known", required=True, help="a file with a login a line")
+    parser.add_argument("--known", required=True, help="a file with one login per line")
     parser.add_argument("--password", default="load-test-password")
-    parser.add_argument("--validations", type=float, default=500, help="a second")
-    parser.add_argument("--logins", type=float, default=200, help="a second")
-    parser.add_argument("--seconds", type=float, default=15, help="of each turn")
+    parser.add_argument("--validations", type=float, default=500, help="per second")
+    parser.add_argument("--logins", type=float, default=200, help="per second")
+    parser.add_argument("--seconds", type=float, default=15, help="length of each turn")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     address = address_of(arguments.url)
@@ -47,7 +47,7 @@ def main():
     def turn(with_logins):
         flood = None
         if with_logins:
-            # Begins before and ends after what it is to disturb.
+            # Begins before the measured load and ends after it.
             flood = start(run, address, logins, arguments.logins, arguments.seconds + 3, 256)
             time.sleep(1.5)
         results, late = start(run, address, validations, arguments.validations, arguments.seconds, 64)()
@@ -55,13 +55,13 @@ def main():
         statuses = collections.Counter(status for _, status in results)
         line = f"validations p50 {percentile(times, 0.5):7.2f}  p99 {percentile(times, 0.99):7.2f} ms"
         line += f"  {dict(statuses)}, last sent {max(0, late * 1000):.0f} ms late"
-        print(("beside logins:  " if with_logins else "alone:          ") + line, flush=True)
+        print(("with logins:    " if with_logins else "alone:          ") + line, flush=True)
         if flood:
             answers, late = flood()
             statuses = collections.Counter(status for _, status in answers)
             good = [milliseconds for milliseconds, status in answers if status == 200] or [0]
             print(
-                f"  logins: {dict(statuses)}, {statuses[200] / (arguments.seconds + 3):.1f} a second let in,"
+                f"  logins: {dict(statuses)}, {statuses[200] / (arguments.seconds + 3):.1f} successes per second,"
                 f" p50 {percentile(good, 0.5):.0f}  p99 {percentile(good, 0.99):.0f} ms,"
                 f" last sent {max(0, late * 1000):.0f} ms late", flush=True)
         return times
@@ -75,7 +75,7 @@ def main():
         ratios.append(percentile(other, 0.99) / percentile(one, 0.99))
     for share in (0.5, 0.99):
         one, other = percentile(alone, share), percentile(beside, share)
-        print(f"p{share * 100:.0f}: alone {one:.2f} ms, beside logins {other:.2f} ms, ratio {other / one:.2f}")
+        print(f"p{share * 100:.0f}: alone {one:.2f} ms, with logins {other:.2f} ms, ratio {other / one:.2f}")
     print("ratios of p99 by round: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
 
 

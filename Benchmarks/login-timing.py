@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whether the time of a refused login tells if the account exists: wrong passwords for known and for unknown logins,
-interleaved in random order on one connection, compared by a Kolmogorov-Smirnov test. By hand, against a quiet server
-with MUSTER_THROTTLING=off:
+"""Tests whether the time of a refused login reveals that the account exists: sends wrong passwords for known and for
+unknown logins, in random order on one connection, and compares the times by a Kolmogorov-Smirnov test. Run it by hand,
+against an idle server with MUSTER_THROTTLING=off:
 
     Benchmarks/login-timing.py http://127.0.0.1:8300 --known known.txt
 
-known.txt has a login a line. The lower MUSTER_SCRYPT, the less of a difference is hidden by the hash.
+known.txt has one login per line. The lower MUSTER_SCRYPT is, the smaller the difference that the hash hides.
 """
 import argparse
 import http.client
@@ -17,7 +17,7 @@ import urllib.parse
 
 
 def kolmogorov_smirnov(one, other):
-    """The greatest distance of the two distributions, and how likely one that great is if they are the same."""
+    """The greatest distance between the two distributions, and how likely such a distance is if they are the same."""
     one, other = sorted(one), sorted(other)
     n, m = len(one), len(other)
     i = j = 0
@@ -33,7 +33,7 @@ def kolmogorov_smirnov(one, other):
     # The limiting distribution with Stephens' correction for finite samples.
     x = (root + 0.12 + 0.11 / root) * distance
     if x < 0.2:
-        return distance, 1.0  # where the series does not converge, it is 1 to ten digits
+        return distance, 1.0  # the series does not converge here; the value is 1 to ten digits
     series = sum((-1) ** (k - 1) * math.exp(-2 * k * k * x * x) for k in range(1, 101))
     return distance, min(1.0, max(0.0, 2 * series))
 
@@ -45,7 +45,7 @@ def percentile(sample, share):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
-    parser.add_argument("--known", required=True, help="a file with a login a line")
+    parser.add_argument("--known", required=True, help="a file with one login per line")
     parser.add_argument("-n", type=int, default=2000, help="logins of each kind")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -64,11 +64,11 @@ def main():
         answer.read()
         seconds = time.perf_counter() - start
         if answer.status != 401:
-            raise SystemExit(f"{login}: {answer.status}, not 401 (is MUSTER_THROTTLING off?)")
+            raise SystemExit(f"{login}: expected 401, got {answer.status} (is MUSTER_THROTTLING off?)")
         return seconds * 1000
 
     def unknown():
-        # As long as a known one, and of the same kind of characters.
+        # As long as a known login, with the same kind of characters.
         login = list(random.choice(known))
         random.shuffle(login)
         return "x" + "".join(login)[1:] + "x"
@@ -76,7 +76,7 @@ def main():
     for _ in range(50):
         attempt(random.choice(known))
         attempt(unknown())
-    # In pairs whose order is random: what slows the machine down for a while slows both kinds.
+    # In pairs in random order: anything that slows the machine down for a while affects both kinds.
     times = {"known": [], "unknown": []}
     for done in range(arguments.n):
         pair = [("known", random.choice(known)), ("unknown", unknown())]
@@ -90,10 +90,10 @@ def main():
     for kind, sample in times.items():
         figures = "  ".join(f"p{share} {percentile(sample, share / 100):8.3f}" for share in (10, 50, 90, 99))
         print(f"{kind:8} n {len(sample)}  {figures}  ms")
-    print("known against unknown: D %.4f, p %.3f" % kolmogorov_smirnov(times["known"], times["unknown"]))
-    # What the test says where there is nothing to find: the machine's own unrest.
+    print("known vs. unknown: D %.4f, p %.3f" % kolmogorov_smirnov(times["known"], times["unknown"]))
+    # The result when there is no difference: the machine's own noise.
     for kind, sample in times.items():
-        print(f"{kind} against itself: " + "D %.4f, p %.3f" % kolmogorov_smirnov(sample[::2], sample[1::2]))
+        print(f"{kind} vs. itself: " + "D %.4f, p %.3f" % kolmogorov_smirnov(sample[::2], sample[1::2]))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What a popular event does to everybody else: writes of others at a fixed rate, alone and while 400 guests answer to one
-event at once, in turns. By hand, against a server with MUSTER_THROTTLING=off and few enough people that all have tokens:
+"""Measures how a popular event affects other users: their writes at a fixed rate, in turns alone and while 400 guests
+answer the invitation to one event. Run it by hand, against a server with MUSTER_THROTTLING=off, with few enough users
+that all have tokens:
 
     muster seed load --users 1000 --tokens tokens
     Benchmarks/popular-event.py http://127.0.0.1:8300 --tokens tokens
 
-The others rename events of their own. Their requests leave by the clock, and their time counts from when they were due.
-The guests, whom it first makes friends of the host, answer again as soon as they have been answered: all of them are in
-the event's line all the time.
+The other users rename events of their own. Their requests are sent on schedule, and their time counts from when they
+were due. The script first makes the guests friends of the host. Each guest answers again as soon as the response
+arrives, so all of them are always in the event's queue.
 """
 import argparse
 import collections
@@ -21,7 +22,7 @@ from generator import Connection, percentile, request, run, start
 
 
 def ask(connection, method, path, body, token, *expected):
-    """Sends what must be answered with one of these statuses; the body of the answer."""
+    """Sends a request that must get one of these statuses. Returns the body of the response."""
     status = connection.send(request(method, path, body, token))
     if status not in expected:
         raise SystemExit(f"{method} {path}: {status} {connection.body.decode()}")
@@ -29,9 +30,9 @@ def ask(connection, method, path, body, token, *expected):
 
 
 def answer_again(address, path, tokens, seconds):
-    """Every guest says in turns that they are going and that they are not.
+    """Every guest answers `going` and `declined` in turns.
 
-    Returns (milliseconds, status) for each answer."""
+    Returns (milliseconds, status) for each response."""
     end = time.perf_counter() + seconds
     results = []
 
@@ -57,8 +58,8 @@ def main():
     parser.add_argument("--tokens", required=True, help='a file with lines "userId eventId accessToken"')
     parser.add_argument("--guests", type=int, default=400)
     parser.add_argument("--places", type=int, default=50)
-    parser.add_argument("--writes", type=float, default=100, help="of others, a second")
-    parser.add_argument("--seconds", type=float, default=15, help="of each turn")
+    parser.add_argument("--writes", type=float, default=100, help="of other users, per second")
+    parser.add_argument("--seconds", type=float, default=15, help="length of each turn")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     address = urllib.parse.urlsplit(arguments.url)
@@ -67,11 +68,11 @@ def main():
         people = [line.split() for line in file]
     host, guests, others = people[0], people[1:arguments.guests + 1], people[arguments.guests + 1:]
     if len(others) < 100:
-        raise SystemExit(f"{len(people)} tokens are too few for {arguments.guests} guests and others who write")
+        raise SystemExit(f"{len(people)} tokens are too few for {arguments.guests} guests and 100 other users")
 
     connection = Connection(address)
     for guest in guests:
-        # Requests that cross make friends at once; some are friends already.
+        # Two crossing requests make friends at once. Some users are friends already.
         ask(connection, "POST", "/api/v1/friend-requests", {"receiverId": host[0]}, guest[2], 200, 201, 409)
         ask(connection, "POST", "/api/v1/friend-requests", {"receiverId": guest[0]}, host[2], 200, 409)
     plan = {
@@ -87,14 +88,14 @@ def main():
     def turn(with_guests):
         nonlocal turns
         turns += 1
-        # Titles that nobody had before: an edit that changes nothing writes nothing.
+        # New titles: an edit that changes nothing writes nothing.
         writes = [
             request("PATCH", f"/api/v1/events/{own}", {"title": f"Turn {turns}.{number}"}, token)
             for number, (_, own, token) in enumerate(others * (1 + int(arguments.writes * arguments.seconds / len(others))))
         ]
         popular = None
         if with_guests:
-            # Begins before and ends after what it is to disturb.
+            # Begins before the measured load and ends after it.
             tokens = [token for _, _, token in guests]
             popular = start(answer_again, address, f"{path}/invitations/me", tokens, arguments.seconds + 3)
             time.sleep(1.5)
@@ -103,14 +104,14 @@ def main():
         statuses = collections.Counter(status for _, status in results)
         line = f"writes p50 {percentile(times, 0.5):7.2f}  p99 {percentile(times, 0.99):7.2f} ms"
         line += f"  {dict(statuses)}, last sent {max(0, late * 1000):.0f} ms late"
-        print(("beside guests:  " if with_guests else "alone:          ") + line, flush=True)
+        print(("with guests:    " if with_guests else "alone:          ") + line, flush=True)
         if popular:
             answers = popular()
             statuses = collections.Counter(status for _, status in answers)
             waits = [milliseconds for milliseconds, _ in answers]
             counts = ask(connection, "GET", path, {}, host[2], 200)["counts"]
             print(
-                f"  answers: {dict(statuses)}, {len(answers) / (arguments.seconds + 3):.0f} a second,"
+                f"  answers: {dict(statuses)}, {len(answers) / (arguments.seconds + 3):.0f} per second,"
                 f" p50 {percentile(waits, 0.5):.0f}  p99 {percentile(waits, 0.99):.0f} ms, {counts['going']} going,"
                 f" {counts['waitlisted']} waiting", flush=True)
         return times
@@ -124,7 +125,7 @@ def main():
         ratios.append(percentile(other, 0.99) / percentile(one, 0.99))
     for share in (0.5, 0.99):
         one, other = percentile(alone, share), percentile(beside, share)
-        print(f"p{share * 100:.0f}: alone {one:.2f} ms, beside guests {other:.2f} ms, ratio {other / one:.2f}")
+        print(f"p{share * 100:.0f}: alone {one:.2f} ms, with guests {other:.2f} ms, ratio {other / one:.2f}")
     print("ratios of p99 by round: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
 
 

@@ -1,4 +1,4 @@
--- For pgbench: the rows and the two round trips of an edit of an event, as the service makes them, and no server.
+-- For pgbench: the rows and the two round trips of an edit of an event, as the service makes them, without a server.
 \set n random(1, 1000)
 SELECT id AS event FROM benchmark_events WHERE n = :n \gset
 \startpipeline

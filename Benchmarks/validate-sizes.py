@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What the size of a user's collections does to the cost of their validation: users with 5,000 friends and users with 5,
-who validate all collections, in turns. By hand, against a server with MUSTER_THROTTLING=off:
+"""Measures how the size of a user's collections affects the cost of a validation: users with 5,000 friends and users
+with 5 validate all collections, in turns. Run it by hand, against a server with MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/validate-sizes.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens
 
-The friends are added by psql, once. The server is kept busy by so many callers; what counts is the ratio of the rates.
+The script adds the friends with psql at the start. Several callers keep the server busy. The figure that counts is the
+ratio of the rates.
 """
 import argparse
 import statistics
@@ -33,7 +34,7 @@ FRIENDS = """
 
 
 def rate(address, requests, seconds, callers):
-    """Answers a second, by callers each of which sends its next request when it has the answer to the last."""
+    """Returns the responses per second. Each caller sends its next request when it has the response to the last one."""
     counts = [0] * callers
     failures = []
     deadline = time.perf_counter() + seconds
@@ -64,8 +65,8 @@ def main():
     parser.add_argument("url")
     parser.add_argument("database")
     parser.add_argument("--tokens", required=True, help='a file with lines "userId eventId accessToken"')
-    parser.add_argument("--people", type=int, default=10, help="of each kind")
-    parser.add_argument("--seconds", type=float, default=4, help="of each turn")
+    parser.add_argument("--people", type=int, default=10, help="users of each kind")
+    parser.add_argument("--seconds", type=float, default=4, help="length of each turn")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--callers", type=int, default=8)
     arguments = parser.parse_args()
@@ -81,14 +82,14 @@ def main():
         input=FRIENDS, text=True, check=True)
 
     def validations(some):
-        # No body asks for all collections.
+        # An empty body means all collections.
         return [request("POST", f"/api/v1/cache/validate/{user}", {}, token) for user, _, token in some]
 
     few, many = validations(few), validations(many)
     rate(address, few + many, 2, arguments.callers)  # to warm up
     ratios = []
     for number in range(arguments.rounds):
-        # Whoever comes first is not always the same.
+        # The two kinds take turns in going first.
         turns = [("few", few), ("many", many)]
         rates = dict((name, rate(address, some, arguments.seconds, arguments.callers))
                      for name, some in (turns if number % 2 == 0 else reversed(turns)))

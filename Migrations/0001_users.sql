@@ -1,4 +1,4 @@
--- Accounts: who people are, and how they are found.
+-- Accounts: users, and the search for them.
 
 -- Both extensions come with PostgreSQL (on Debian in the server package, elsewhere in `postgresql-contrib`). Both are
 -- trusted: the owner of the database may create them. A role without that right needs them to exist beforehand.
@@ -17,13 +17,13 @@ CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     'hex')::uuid
 $$;
 
--- A name as people type it: without case, accents of any script, ligatures and the width of letters. unaccent() is
--- immutable only when its dictionary is named. The body is parsed here, not when it is called, so that it finds the
--- extension on any search path.
+-- Folds a name for searches: ignores case, accents of any script, ligatures and the width of letters. unaccent() is
+-- immutable only if its dictionary is named. The body is parsed when the function is created, not when it is called, so
+-- that it finds the extension on any search path.
 CREATE FUNCTION folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN lower(unaccent(
   'unaccent'::regdictionary,
-  -- NFKC puts kana and Hangul together again, which NFKD takes apart.
+  -- NFKC composes kana and Hangul again, which NFKD decomposes.
   normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)));
 
 CREATE TABLE users (
@@ -32,7 +32,7 @@ CREATE TABLE users (
   username text NOT NULL CONSTRAINT username_form CHECK (username ~ '^[A-Za-z0-9._-]{3,30}$'),
   -- NULL if the provider that the user signed up with does not share an address.
   email text CONSTRAINT email_length CHECK (char_length(email) <= 254),
-  -- When the user proved to receive mail there.
+  -- When the user verified the address.
   email_verified_at timestamptz,
   display_name text NOT NULL CONSTRAINT display_name_length CHECK (char_length(display_name) BETWEEN 1 AND 100),
   bio text CONSTRAINT bio_length CHECK (char_length(bio) <= 500),
@@ -46,14 +46,14 @@ CREATE TABLE users (
 );
 CREATE UNIQUE INDEX username_taken ON users (lower(username));
 CREATE UNIQUE INDEX email_taken ON users (lower(email));
--- GiST, not GIN: it returns names in order of similarity, so that a search ends with its page, however many names
--- share something with the query.
+-- GiST, not GIN: it returns names in order of similarity, so that a search stops after its page, however many names are
+-- similar to the query.
 CREATE INDEX users_by_search_name ON users USING gist (search_name gist_trgm_ops (siglen = 64));
 
 -- At most one picture for each user.
 CREATE TABLE pictures (
   user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
-  -- Its name in the URL: random, and new for each picture. Anyone with the URL can see the picture, for ever.
+  -- Its name in the URL: random, and new for each picture. Anyone with the URL can see the picture.
   key text NOT NULL CONSTRAINT picture_key_taken UNIQUE,
   type text NOT NULL
     CONSTRAINT picture_type CHECK (type IN ('image/jpeg', 'image/png', 'image/webp', 'image/heic')),
@@ -65,7 +65,7 @@ CREATE TABLE pictures (
 -- Pictures are compressed already.
 ALTER TABLE pictures ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
--- Usernames that were given up, as digests. They rest for a while, so that no one is mistaken for the former owner.
+-- Old usernames, as digests. They are reserved for a while, so that no other user is mistaken for the former owner.
 CREATE TABLE retired_usernames (
   digest bytea PRIMARY KEY,
   -- The former owner, who may take the name back. NULL once the account is deleted.

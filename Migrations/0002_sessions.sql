@@ -1,7 +1,7 @@
 -- Logging in: sessions, provider identities, mailed tokens, and counts of failed attempts.
 
--- One row. Sessions that started in an earlier epoch have ended, whatever their rows say: a new number ends everyone's
--- sessions at once. Not a time to compare with: clocks disagree, and sessions start while others end.
+-- One row. Sessions that started in an earlier epoch have ended, whatever their rows say, so a new number ends all
+-- sessions at once. It is a number and not a time, because clocks disagree, and sessions start while others end.
 CREATE TABLE session_epoch (
   is_only boolean PRIMARY KEY DEFAULT true CONSTRAINT session_epoch_is_one_row CHECK (is_only),
   number bigint NOT NULL
@@ -32,20 +32,20 @@ CREATE TABLE sessions (
 );
 CREATE INDEX sessions_of_user ON sessions (user_id);
 CREATE INDEX sessions_by_end ON sessions (ended_at) WHERE ended_at IS NOT NULL;
--- What ended since a process looked last: every process asks several times a second.
+-- For reading the sessions that ended since the last read. Every process does so several times a second.
 CREATE INDEX ended_sessions_by_transaction ON sessions (ended_xid, id) WHERE ended_xid IS NOT NULL;
--- Sessions whose access tokens may still be valid: a process reads them when it starts. The later of the two times,
--- because after a restored backup `rotated_at` may lie before the last refresh. The condition on `ended_at` keeps the
--- planner from searching this index for transactions while the statistics are out of date.
+-- For reading the ended sessions whose access tokens may still be valid, when a process starts. By the later of the two
+-- times, because after a restored backup `rotated_at` may be before the last refresh. The condition on `ended_at` keeps
+-- the planner from searching this index for transactions while the statistics are out of date.
 CREATE INDEX ended_sessions_by_use ON sessions (greatest(rotated_at, ended_at), id)
   WHERE ended_at IS NOT NULL AND ended_xid IS NOT NULL;
--- Sessions that an epoch has ended and whose rows do not say so yet.
+-- For finding sessions that an epoch has ended and whose rows do not say so yet.
 CREATE INDEX open_sessions_by_epoch ON sessions (epoch) WHERE ended_at IS NULL;
 
--- A trigger, so that an operator's statement notes it, too.
+-- A trigger, so that it also runs for an operator's statement.
 CREATE FUNCTION note_session_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  -- Sessions that an epoch has ended need no entry each: there may be millions.
+  -- Sessions that an epoch has ended need no entry of their own: there may be millions.
   IF NEW.epoch >= (SELECT number FROM session_epoch) THEN
     NEW.ended_xid := pg_current_xact_id();
   END IF;
@@ -67,7 +67,7 @@ CREATE TABLE identities (
   CONSTRAINT one_identity_per_provider UNIQUE (user_id, provider)
 );
 
--- Mailed tokens, each good for one use. Nothing secret is stored: the mail carries a MAC over the row.
+-- Mailed tokens, each valid for one use. Nothing secret is stored: the mail has a MAC over the row.
 CREATE TABLE mail_tokens (
   id uuid PRIMARY KEY,
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -81,12 +81,12 @@ CREATE TABLE mail_tokens (
 CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
--- Counts of failed attempts and of requests that are limited: by login, by address and so on. Each key is a digest.
+-- Counts of failed attempts and of limited requests: by login, by address and so on. Each key is a digest.
 CREATE TABLE throttles (
   key bytea PRIMARY KEY,
   -- Not a whole number: some counts decay.
   failures double precision NOT NULL,
-  -- Until when further attempts are refused.
+  -- Further attempts are refused until then.
   blocked_until timestamptz NOT NULL,
   expires_at timestamptz NOT NULL
 );

@@ -1,6 +1,6 @@
--- Stamps: when each of a user's collections changed last, one row for each user and one column for each collection.
--- The row exists from the user's first day on, so that a change always updates it. Its lock makes a column rise in the
--- order in which transactions commit.
+-- Stamps: when each of a user's collections last changed. One row for each user, one column for each collection. The
+-- row is created with the user, so a change always finds a row to update. The row's lock makes each column rise in
+-- commit order.
 
 CREATE TABLE user_stamps (
   user_id uuid PRIMARY KEY CONSTRAINT stamps_belong_to_a_user REFERENCES users ON DELETE CASCADE,

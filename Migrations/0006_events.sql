@@ -17,18 +17,18 @@ CREATE TABLE events (
   status text NOT NULL DEFAULT 'scheduled' CONSTRAINT event_status CHECK (status IN ('scheduled', 'cancelled')),
   -- Counts the creator's edits, for If-Match.
   version integer NOT NULL DEFAULT 1,
-  -- How many invitations are in each state, kept by the writes that change one. Counting them on each read was over
-  -- half of a feed's cost.
+  -- How many invitations are in each state, updated by the writes that change one. Counting them on each read was
+  -- over half of the cost of a feed.
   invited_count integer NOT NULL DEFAULT 0,
   going_count integer NOT NULL DEFAULT 0,
   maybe_count integer NOT NULL DEFAULT 0,
   declined_count integer NOT NULL DEFAULT 0,
   waitlisted_count integer NOT NULL DEFAULT 0,
-  -- A day after the end, when the worker archives the event. An event without an end counts six hours.
+  -- A day after the end, when the worker archives the event. An event without an end counts as six hours long.
   live_until timestamptz NOT NULL,
-  -- Set: the event is in the archive and no longer in the live lists, which therefore do not depend on the clock.
+  -- Set: the event is in the archive. The live lists select by this column, so they do not depend on the clock.
   archived_at timestamptz,
-  -- When the guests are reminded. NULL: they have been, or will not be.
+  -- When the guests are reminded. NULL: they were reminded, or will not be.
   remind_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),

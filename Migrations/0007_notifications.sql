@@ -1,8 +1,8 @@
 -- Notifications. A change writes its notices into the queue. The worker fans them out into inboxes and deliveries, and
 -- sends the deliveries. Mails and Apple revocations wait in tables of their own.
 --
--- Queue, inbox and deliveries have no foreign keys. Each would lock a row of users or devices after the stamps, where a
--- change must not wait, and would look one up for each of thousands of guests.
+-- The queue, inbox and deliveries have no foreign keys. A foreign key would lock a row of users or devices after the
+-- stamps, where a change must not wait, and would look up a row for each of thousands of guests.
 
 -- One row for each notice, whatever the number of its recipients. Notices about one subject are fanned out in id order.
 CREATE TABLE notification_queue (
@@ -10,18 +10,18 @@ CREATE TABLE notification_queue (
   id bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY,
   notice_id uuid NOT NULL DEFAULT uuid_v7(),
   type text NOT NULL,
-  -- What it is about: an event, a session, or a person.
+  -- An event, a session, or a user.
   subject_id uuid NOT NULL,
-  -- The user whom it names.
+  -- The user whom the notice names.
   person_id uuid,
-  -- Fan-out takes recipients off the front.
+  -- Fan-out removes recipients from the front.
   recipient_ids uuid[] NOT NULL CONSTRAINT notice_has_recipients CHECK (cardinality(recipient_ids) > 0),
   payload jsonb NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- How often fan-out failed on this row alone, and why.
+  -- How often fan-out failed because of this row, and why.
   failures integer NOT NULL DEFAULT 0,
   last_error text,
-  -- Set: a dead letter. Fan-out passes it by.
+  -- Set: a dead letter. Fan-out skips it.
   died_at timestamptz
 )
 WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
@@ -37,7 +37,7 @@ RETURN overlay(
   overlay(md5(notice::text || recipient::text) PLACING left(replace(notice::text, '-', ''), 13) FROM 1 FOR 13)
   PLACING 'a' FROM 17 FOR 1)::uuid;
 
--- Two payloads about one thing as one: the newer one, with each changed field's first old and last new value.
+-- Merges two payloads about one subject: the newer one, with each changed field's first old and last new value.
 CREATE FUNCTION merged_payload(older jsonb, newer jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN older ? 'changes' AND newer ? 'changes' THEN
   jsonb_set(newer, '{changes}', (
@@ -58,8 +58,8 @@ CREATE AGGREGATE merged_payload(jsonb) (SFUNC = merged_payload, STYPE = jsonb);
 -- The inboxes.
 CREATE TABLE notifications (
   recipient_id uuid NOT NULL,
-  -- The item's place in the inbox and its number in the stream. Taken under the lock of the recipient's stamps, so it is
-  -- unique and rises in commit order, after a restored backup too.
+  -- The item's place in the inbox and its number in the stream. Taken under the lock of the recipient's stamps, so it
+  -- is unique and rises in commit order, even after a restored backup.
   filed_at timestamptz NOT NULL,
   -- Derived from the notice and the recipient: the same in the inbox, the stream and every delivery.
   id uuid NOT NULL,
@@ -72,11 +72,11 @@ CREATE TABLE notifications (
   PRIMARY KEY (recipient_id, filed_at)
 );
 CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
--- Marking and counting read only these: an inbox holds 90 days.
+-- For marking and counting unread items: an inbox holds 90 days.
 CREATE INDEX unread_notifications ON notifications (recipient_id, filed_at) WHERE read_at IS NULL;
 CREATE INDEX notifications_by_age ON notifications (filed_at);
 
--- Types that a user does not want on their devices.
+-- Types that a user has turned off on their devices.
 CREATE TABLE muted_notifications (
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   type text NOT NULL,
@@ -96,7 +96,8 @@ CREATE TABLE devices (
   -- The app's id, for `ios`.
   topic text CONSTRAINT device_topic_length CHECK (char_length(topic) BETWEEN 1 AND 255),
   name text CONSTRAINT device_name_length CHECK (char_length(name) BETWEEN 1 AND 100),
-  -- Signs a webhook's deliveries, sealed with a key that the database does not have. The previous one stays for a while.
+  -- Signs a webhook's deliveries, sealed with a key that the database does not have. The previous one stays valid for a
+  -- while.
   sealed_secret bytea,
   sealed_previous_secret bytea,
   previous_secret_until timestamptz,
@@ -109,8 +110,8 @@ CREATE UNIQUE INDEX webhook_registered_twice ON devices (user_id, token) WHERE p
 CREATE INDEX devices_of_user ON devices (user_id);
 CREATE INDEX devices_of_session ON devices (session_id);
 
--- One row for each notification and device. Only the oldest row of a device and subject can be claimed, and with it a
--- run of those behind it.
+-- One row for each notification and device. Only the oldest row of a device and subject can be claimed, together with
+-- rows that directly follow it.
 CREATE TABLE deliveries (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   notification_id uuid NOT NULL,
@@ -123,13 +124,13 @@ CREATE TABLE deliveries (
   -- When the change was made.
   created_at timestamptz NOT NULL,
   due_at timestamptz NOT NULL DEFAULT now(),
-  -- Failed sends. Waiting for a local resource is not one, nor is the death of a worker.
+  -- The number of failed sends. Waiting for a local resource does not count, and neither does the death of a worker.
   attempts integer NOT NULL DEFAULT 0,
-  -- Deaths of workers while this row was in flight.
+  -- How many workers died while this row was in flight.
   deaths integer NOT NULL DEFAULT 0,
   last_error text,
-  -- A claim: by which worker, until when, and the fencing token that an acknowledgement must still find. The worker stays
-  -- when the claim ends: a row that one has held may have been sent.
+  -- A claim: its worker, its end, and the fencing token that an acknowledgement must match. `worker_id` stays when the
+  -- claim ends: a row that a worker has held may have been sent.
   worker_id uuid,
   leased_until timestamptz,
   lease uuid,
@@ -142,11 +143,11 @@ CREATE INDEX deliveries_due ON deliveries (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_in_order ON deliveries (device_id, subject_id, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_of_recipient ON deliveries (recipient_id);
 CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS NOT NULL;
--- A worker died while these were in flight: each is sent alone.
+-- Rows that were in flight when a worker died. Each is sent alone.
 CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths > 0 AND died_at IS NULL;
 CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;
 
--- Mails on their way to the mail webhook. No text of a token is stored.
+-- Mails on their way to the mail webhook. The token itself is not stored.
 CREATE TABLE mails (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   -- The same at every attempt.
@@ -187,13 +188,13 @@ CREATE TABLE apple_revocations (
 CREATE INDEX apple_revocations_due ON apple_revocations (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX dead_apple_revocations ON apple_revocations (died_at) WHERE died_at IS NOT NULL;
 
--- Workers, which send a heartbeat each second. If a lease has expired, the heartbeat tells a worker that died from one
--- that is slow.
+-- Workers. Each sends a heartbeat every second. When a lease has expired, the heartbeat tells a dead worker from a slow
+-- one.
 CREATE TABLE workers (
   id uuid PRIMARY KEY,
   heartbeat_at timestamptz NOT NULL DEFAULT now(),
-  -- Since when the heartbeats have come without a gap. After an outage of the database, or a step of its clock, all
-  -- heartbeats are old. A worker calls others dead only after they have had time to send one.
+  -- Since when the heartbeats have come without a gap. After an outage of the database, or a jump of its clock, all
+  -- heartbeats are old. A worker treats others as dead only after they have had time to send one.
   steady_since timestamptz NOT NULL DEFAULT now()
 )
 WITH (fillfactor = 50);

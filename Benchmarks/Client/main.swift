@@ -2,8 +2,8 @@ import Foundation
 import Postgres
 import Synchronization
 
-// postgres-benchmark URL [SECONDS] [CALLERS] [CONNECTIONS]: how many single statements a second shared connections carry.
-// Benchmarks/README.md has how to ask pgbench the same.
+// postgres-benchmark URL [SECONDS] [CALLERS] [CONNECTIONS]: measures how many single statements per second shared
+// connections can send. Benchmarks/README.md has the same benchmark for pgbench.
 let arguments = CommandLine.arguments.dropFirst()
 guard let url = arguments.first else {
   print("usage: postgres-benchmark URL [SECONDS] [CALLERS] [CONNECTIONS]")

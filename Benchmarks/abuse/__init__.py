@@ -1,1 +1,1 @@
-"""The cases of `Benchmarks/abuse.py`, and what they share."""
+"""The cases of `Benchmarks/abuse.py`, and the code that they share."""

@@ -1,4 +1,4 @@
-"""What clients can do with connections alone."""
+"""How clients can harm others with connections alone."""
 import os
 import resource
 import select
@@ -10,11 +10,11 @@ import zlib
 from .lab import Client, Outcome
 from .machine import wait_until
 
-PATIENCE = 2  # seconds for a response to a client that is not to blame
+PATIENCE = 2  # seconds until an innocent client must have its response
 
 
 def open_connections(service, source, count):
-    """Each has sent a request line, and waits."""
+    """Opens connections. Each sends a request line and then waits."""
     opened = []
     for _ in range(count):
         connection = socket.socket()
@@ -24,7 +24,7 @@ def open_connections(service, source, count):
             connection.connect(("127.0.0.1", service.port))
             connection.sendall(b"GET /health/live HTTP/1.1\r\n")
         except OSError:
-            pass  # It shows as closed.
+            pass  # It counts as closed.
         opened.append(connection)
     return opened
 
@@ -46,7 +46,7 @@ def close_all(opened):
 
 
 def settled(opened):
-    """How many stay open, once no more are being closed."""
+    """Returns how many stay open when no more are being closed."""
     counts = [still_open(opened)]
     end = time.monotonic() + 5
     while time.monotonic() < end:
@@ -58,7 +58,7 @@ def settled(opened):
 
 
 def connections_per_address(lab):
-    """60 connections of one address, of which 50 may be open; others are answered."""
+    """60 connections from one address, with a limit of 50. Other addresses get responses."""
     service = lab.service(MUSTER_MAX_CONNECTIONS="200", MUSTER_CONNECTIONS_PER_ADDRESS="50")
     opened = open_connections(service, "127.0.0.2", 60)
     left = settled(opened)
@@ -69,12 +69,12 @@ def connections_per_address(lab):
         lambda: service.call("GET", "/health/ready", source="127.0.0.2", timeout=PATIENCE).status == 200, 5)
     return Outcome(
         f"{left} of 60 open, {refused:.0f} counted as refused; another address: {other.status} after"
-        f" {other.seconds:.2f} s; afterwards {'answered' if again else 'not answered'}",
+        f" {other.seconds:.2f} s; afterwards {'responds' if again else 'does not respond'}",
         f"50 open, 10 counted; {PATIENCE} s", left == 50 and refused == 10 and other.status == 200 and again)
 
 
 def connections_in_all(lab):
-    """250 connections of 10 addresses, of which 200 may be open; those that were there before are answered."""
+    """250 connections from 10 addresses, with a limit of 200. Earlier connections get responses."""
     service = lab.service(MUSTER_MAX_CONNECTIONS="200", MUSTER_CONNECTIONS_PER_ADDRESS="50")
     wait_until(lambda: service.metric("muster_connections") == 0, 2)
     earlier = Client(service, "127.0.0.50")
@@ -88,13 +88,13 @@ def connections_in_all(lab):
     close_all(opened)
     again = wait_until(lambda: service.call("GET", "/health/ready", timeout=PATIENCE).status == 200, 5)
     return Outcome(
-        f"{left} of 250 open beside 1; that one: {beside.status} after {beside.seconds:.2f} s; afterwards"
-        f" {'answered' if again else 'not answered'}",
+        f"{left} of 250 open besides 1 earlier one, which got {beside.status} after {beside.seconds:.2f} s; afterwards"
+        f" {'responds' if again else 'does not respond'}",
         f"199 open; {PATIENCE} s", left == 199 and beside.status == 200 and beside.seconds < PATIENCE and bool(again))
 
 
 def file_descriptors(lab):
-    """The soft limit of files is raised; a process that is out of files all the same survives, and recovers."""
+    """A process raises its soft limit of files. If it still runs out of files, it survives and recovers."""
     soft, hard = 256, 2048
     service = lab.service(before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
     ana = service.register("ana")
@@ -112,10 +112,10 @@ def file_descriptors(lab):
     close_all(opened)
     again = service.is_running and wait_until(lambda: service.validate(ana).status == 200, 10)
     return Outcome(
-        f"started with {soft} files, beside 400 connections: {beside.status or 'no response'} after"
+        f"started with {soft} files, with 400 connections: {beside.status or 'no response'} after"
         f" {beside.seconds:.2f} s; then with {taken} of {allowed} files taken the process"
-        f" {'runs' if service.is_running else 'ends'}, and {'answers' if again else 'does not answer'} afterwards",
-        f"200 within {PATIENCE} s; runs and answers", beside.status == 200 and service.is_running and bool(again))
+        f" {'runs' if service.is_running else 'ends'}, and {'responds' if again else 'does not respond'} afterwards",
+        f"200 within {PATIENCE} s; runs and responds", beside.status == 200 and service.is_running and bool(again))
 
 
 def files_of(service):
@@ -132,7 +132,7 @@ def small_picture():
 
 
 def begun_upload(service, user):
-    """A connection on which a picture of 2 MB has begun to come in."""
+    """Returns a connection on which the upload of a picture of 2 MB has begun."""
     head = (
         f"PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: abuse\r\nAuthorization: Bearer {user.token}\r\n"
         "Content-Type: image/png\r\nContent-Length: 2000000\r\n\r\n")
@@ -142,7 +142,7 @@ def begun_upload(service, user):
 
 
 def trickled_pictures(lab):
-    """One user's twelve uploads at 2 KiB/s hold one place, and another user's picture gets in."""
+    """One user's twelve uploads at 2 KiB/s hold one slot, and another user's uploads succeed."""
     service = lab.service()
     ana, ben = service.register("ana"), service.register("ben")
     uploads = [begun_upload(service, ana) for _ in range(12)]

@@ -1,4 +1,4 @@
-"""What a row, or one user's webhooks, can do to the worker."""
+"""How a row, or one user's webhooks, affects the worker."""
 import json
 import threading
 import time
@@ -10,7 +10,7 @@ BAD_PORT = "http://127.0.0.1:99999/"
 
 
 def befriended(service, sender, receiver):
-    """A change that notifies the receiver: returns when it was committed at the latest."""
+    """Makes a change that notifies the receiver. Returns a time after its commit."""
     service.ask(sender, "POST", "friend-requests", {"receiverId": receiver.id})
     return time.monotonic()
 
@@ -20,7 +20,7 @@ def dead_letters(lab):
 
 
 def webhook_port(lab):
-    """A webhook whose port is no port is refused, and one that is stored already stops nothing."""
+    """A webhook with an invalid port is refused, and one that is already stored stops nothing."""
     service, receiver = lab.service(), lab.receiver()
     ana, ben, cleo = (service.register(name) for name in ("ana", "ben", "cleo"))
     refused = service.call("PUT", "devices", {"platform": "webhook", "token": BAD_PORT}, ben.token).status
@@ -39,7 +39,7 @@ def webhook_port(lab):
 
 
 def worker_deaths(lab):
-    """A row that is in flight whenever a worker dies becomes a dead letter, and others are delivered."""
+    """A row that is in flight whenever a worker dies becomes a dead letter. Others are delivered."""
     service, receiver = lab.service(), lab.receiver()
     ana, ben, cleo = (service.register(name) for name in ("ana", "ben", "cleo"))
     service.add_webhook(ben, f"{receiver.url}/tarpit")
@@ -62,7 +62,7 @@ def worker_deaths(lab):
 
 
 def tarpits(lab):
-    """One user's 20 webhooks that never answer, each on a host of its own, delay no one else's."""
+    """One user's 20 webhooks that never respond, each on a host of its own, delay no other user's deliveries."""
     service, receiver = lab.service(), lab.receiver()
     ana, ben = service.register("ana"), service.register("ben")
     senders = [service.register(f"sender{number}") for number in range(20)]
@@ -95,7 +95,7 @@ def tarpits(lab):
         "1 s", alone is not None and not missed and max(beside) < 1)
 
 
-# Stops a transaction of `muster queue` that has moved dead letters back, until a lock is let go.
+# Stops a transaction of `muster queue` that has moved dead letters back, until a lock is released.
 GATE = """
 CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -118,7 +118,7 @@ $$;
 
 
 def retry_against_cancel(lab):
-    """`queue retry` pushes no friend request that is being cancelled, whichever of the two begins."""
+    """`queue retry` pushes no friend request that is being cancelled, whichever of the two begins first."""
     service, receiver = lab.service(), lab.receiver()
     ben = service.register("ben")
     psql, holder = lab.psql(), lab.psql()
@@ -137,7 +137,7 @@ def retry_against_cancel(lab):
         return request, lambda: service.ask(sender, "DELETE", f"friend-requests/{request}")
 
     def race(cancel, retry_first):
-        """The one that begins has done its work and not committed when the other comes."""
+        """The first one has done its work but not committed when the second one begins."""
         thread = threading.Thread(target=cancel)
         if retry_first:
             holder.run("BEGIN; SELECT pg_advisory_xact_lock(1)")
@@ -159,7 +159,7 @@ def retry_against_cancel(lab):
 
     cancelled, others = [], []
     for retry_first in (False, True):
-        # Without a secret that opens, deliveries die at once.
+        # With an unreadable secret, deliveries become dead letters at once.
         psql.run("UPDATE devices SET sealed_secret = '\\x00'")
         worker = lab.worker()
         request, cancel = dead_request(f"cancelling{retry_first}")

@@ -1,4 +1,4 @@
-"""What the bytes of one request can cost, or break."""
+"""What the bytes of one request can cost or break."""
 import base64
 import hashlib
 import hmac
@@ -13,14 +13,14 @@ from .lab import REFRESH_KEY, Outcome
 LIMIT = 0.05  # seconds of processor time for a request of at most 64 KiB
 BODY, HEADER = 64 << 10, 15 << 10  # bytes
 ENOUGH = 15  # seconds of processor time, after which no more requests are sent
-FUZZED = 150  # requests of random places and texts
+FUZZED = 150  # requests with random places and texts
 
 
 def repeated(unit, size):
     return unit * (size // len(unit.encode()))
 
 
-# Texts that are slow to normalize, compare, hash or search, of about so many bytes.
+# Texts that are slow to normalize, compare, hash or search, of about `size` bytes.
 TEXTS = {
     "one mark": lambda size: "a" + repeated("\u0301", size - 2),
     "marks out of order": lambda size: "a" + repeated("\u0315\u0316\u0321", size - 8),
@@ -46,7 +46,7 @@ def named(path, fields):
     return "POST", f"auth/{path}", body(fields), {"Content-Type": "application/json"}
 
 
-# Where a client can put a text: each makes a request of a user and a text.
+# The places where a client can put a text. Each makes a request from a user and a text.
 def places(ana):
     known = {"username": "cleo", "email": "cleo@example.com", "password": "correct horse battery"}
     return {
@@ -90,7 +90,7 @@ def requests(ana):
     for place, make in places(ana).items():
         for name, text in TEXTS.items():
             content = text(BODY - 9_000 if place == "key" else BODY - 1000)
-            # Some texts are longer in JSON.
+            # Some texts become longer in JSON.
             while len((made := make(content))[2]) > BODY:
                 content = content[:len(content) * 9 // 10]
             yield f"{name} as {place}", made
@@ -101,7 +101,7 @@ def requests(ana):
 
 
 def random_body(chance):
-    """JSON of at most 64 KiB, from fragments of the texts."""
+    """JSON of at most 64 KiB, made from fragments of the texts."""
     left = 0.9 * BODY
     names = ["login", "password", "username", "email", "displayName", "refreshToken", "title", "friends"]
 
@@ -127,7 +127,7 @@ def random_body(chance):
 
 
 def hostile_text(lab):
-    """The processor time of the service for requests whose text is slow to handle."""
+    """The processor time of the service for requests whose text is slow to process."""
     service = lab.service(MUSTER_CONNECTIONS_PER_ADDRESS="0")
     ana = service.register("ana")
     chance = random.Random(1)
@@ -145,7 +145,7 @@ def hostile_text(lab):
     costs, odd = {}, []
     for name, request in made:
         seconds, status = cost(request)
-        # A tick of the clock is 10 ms, and other work of the process may fall into it: the mean of more tells.
+        # A tick of the clock is 10 ms, and other work of the process may fall into it, so take the mean of several.
         if 0.02 < seconds < 0.5:
             seconds = sum(cost(request)[0] for _ in range(5)) / 5
         costs[name] = seconds
@@ -155,14 +155,14 @@ def hostile_text(lab):
             break
     worst = sorted(costs, key=costs.get, reverse=True)[:3]
     return Outcome(
-        f"{len(costs)} of {len(made)} requests, the dearest "
+        f"{len(costs)} of {len(made)} requests, the most expensive "
         + ", ".join(f"{costs[name] * 1000:.0f} ms ({name})" for name in worst)
         + (f"; responses 500: {len(odd)} ({odd[0]})" if odd else ""), f"{LIMIT * 1000:.0f} ms each, no 500",
         max(costs.values()) <= LIMIT and not odd and len(costs) == len(made))
 
 
 def host(lab):
-    """A missing or a repeated `Host` is refused."""
+    """A missing or repeated `Host` is refused."""
     service = lab.service()
 
     def status(*hosts):
@@ -182,7 +182,7 @@ def host(lab):
 
 
 def refresh_counter(lab):
-    """A genuine refresh token whose counter is the largest number is refused, and the process survives."""
+    """A genuine refresh token with an extreme counter is refused, and the process survives."""
     service = lab.service()
     ana = service.register("ana")
     label, kid, content, _ = ana.refresh.split(".")

@@ -1,4 +1,4 @@
-"""What a case works with: a database of its own, services and workers on it, users, and a receiver of webhooks."""
+"""The tools of a case: its own database, services and workers on it, users, and a receiver of webhooks."""
 import base64
 import collections
 import contextlib
@@ -29,7 +29,7 @@ def free_port(address="127.0.0.1"):
 
 
 def at_once(*functions):
-    """Calls all at once, each on a thread of its own: what they return."""
+    """Calls all functions at once, each on its own thread. Returns their results."""
     results = [None] * len(functions)
 
     def call(place):
@@ -51,7 +51,7 @@ class Client:
             "127.0.0.1", service.port, timeout=timeout, source_address=(source, 0))
 
     def call(self, method, path, body=None, token=None, headers=None):
-        """Status 0 if there is no response."""
+        """Returns status 0 if there is no response."""
         headers = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -93,7 +93,7 @@ class Service(Program):
             raise RuntimeError(f"muster serve is not ready after {seconds} s")
 
     def call(self, method, path, body=None, token=None, headers=None, timeout=30, source="127.0.0.1"):
-        """On a connection of its own. Paths that do not begin with a slash are the API's."""
+        """Uses a new connection. A path that does not begin with a slash is relative to the API."""
         client = Client(self, source, timeout)
         try:
             return client.call(method, path if path[0] == "/" else f"/api/v1/{path}", body, token, headers)
@@ -101,7 +101,7 @@ class Service(Program):
             client.close()
 
     def ask(self, user, method, path, body=None, expecting=(200, 201, 204)):
-        """The body of a response that must have one of these statuses."""
+        """Returns the body of a response that must have one of these statuses."""
         answer = self.call(method, path, body, user and user.token)
         if answer.status not in expecting:
             raise RuntimeError(f"{method} {path}: {answer.status} {answer.body}")
@@ -116,7 +116,7 @@ class Service(Program):
         return self.call("POST", f"cache/validate/{user.id}", {}, user.token, timeout=5)
 
     def befriend(self, one, other):
-        # Requests that cross make friends at once.
+        # Two crossing requests make friends at once.
         self.ask(one, "POST", "friend-requests", {"receiverId": other.id})
         self.ask(other, "POST", "friend-requests", {"receiverId": one.id})
 
@@ -135,7 +135,7 @@ class Service(Program):
 
 
 class Receiver:
-    """Takes webhooks, and notes when. A path that begins with /tarpit is read and never answered."""
+    """Receives webhooks and records their times. A request to a path that begins with /tarpit gets no response."""
 
     def __init__(self, address="127.0.0.1"):
         receiver = self
@@ -164,7 +164,7 @@ class Receiver:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def wait_for(self, path, seconds, count=1):
-        """When the last of so many came; None if they did not."""
+        """Returns when the request number `count` to this path came, or None if it did not."""
         def times():
             return [when for when, at, _ in self.received if at == path][count - 1:count]
 
@@ -178,7 +178,7 @@ class Receiver:
 
 
 class Lab:
-    """A case's own database, and all that it starts, which ends with it."""
+    """A case's own database, and everything that the case starts. All of it stops with the case."""
 
     def __init__(self, cluster, muster, database):
         self.cluster, self.muster, self.folder = cluster, muster, cluster.folder
@@ -202,7 +202,7 @@ class Lab:
             "MUSTER_REFRESH_TOKEN_KEYS": f"abuse:{base64.b64encode(REFRESH_KEY).decode()}",
             "MUSTER_PUBLIC_URL": "http://127.0.0.1",
             "MUSTER_SCRYPT": "ln=4,r=8,p=1",
-            # The limits are not what is measured, unless a case asks for them.
+            # Only some cases measure the limits; those turn them on.
             "MUSTER_THROTTLING": "off",
             "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
             "MUSTER_METRICS_LISTEN": "off",
@@ -223,7 +223,7 @@ class Lab:
         return self.keep(Program(self.muster, ["worker"], self.environment(**environment), self.folder))
 
     def run(self, *arguments, timeout=60):
-        """A command of `muster` that ends by itself: exit code and output."""
+        """Runs a `muster` command that ends by itself. Returns its exit code and output."""
         done = subprocess.run(
             [self.muster, *arguments], env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)

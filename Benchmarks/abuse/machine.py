@@ -1,4 +1,4 @@
-"""The processes of a run: a private PostgreSQL cluster, and `muster` programs. Each is ended by its pid."""
+"""The processes of a run: a private PostgreSQL cluster, and `muster` programs. Each is stopped by its pid."""
 import glob
 import os
 import pwd
@@ -13,7 +13,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def stat_of(pid):
-    """The fields of /proc/PID/stat from the state on; the parent's pid is the second."""
+    """The fields of /proc/PID/stat, starting with the state. The second field is the parent's pid."""
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()
 
@@ -35,7 +35,7 @@ def children_of(parent):
 
 
 def wait_until(condition, seconds, step=0.02):
-    """What the condition says, once that is true, or at the end of the time."""
+    """Returns the condition's value as soon as it is true, or its last value when the time is over."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -45,7 +45,7 @@ def wait_until(condition, seconds, step=0.02):
 
 
 class Psql:
-    """A session of psql that is kept, one statement after the other."""
+    """An open psql session that runs one statement after the other."""
 
     def __init__(self, url):
         self.process = subprocess.Popen(
@@ -73,12 +73,12 @@ class Psql:
 
 
 class Cluster:
-    """PostgreSQL on a socket in a private folder, without TCP. It runs as `postgres` if this is root."""
+    """PostgreSQL on a socket in a private folder, without TCP. If this is root, it runs as `postgres`."""
 
     def __init__(self):
         found = shutil.which("initdb") or max(glob.glob("/usr/lib/postgresql/*/bin/initdb"), default=None)
         if found is None:
-            raise SystemExit("initdb is neither in PATH nor under /usr/lib/postgresql")
+            raise SystemExit("initdb is neither on the PATH nor under /usr/lib/postgresql")
         self.folder = tempfile.mkdtemp(prefix="muster-abuse-", dir="/tmp")
         self.account = {}
         if os.geteuid() == 0:
@@ -92,7 +92,7 @@ class Cluster:
                 stdout=subprocess.DEVNULL, check=True, cwd=self.folder, **self.account)
             settings = {
                 "listen_addresses": "", "unix_socket_directories": self.folder, "fsync": "on", "max_connections": 200,
-                # Its processor time is measured: no other work at a time of its own choice.
+                # Its processor time is measured, so it must not do other work on its own.
                 "autovacuum": "off", "shared_buffers": "256MB", "max_wal_size": "4GB",
             }
             options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -106,7 +106,7 @@ class Cluster:
         ready = ["psql", self.url("postgres"), "-XAtc", "SELECT 1"]
         if not wait_until(lambda: subprocess.run(ready, capture_output=True).returncode == 0, 30, 0.2):
             self.end()
-            raise SystemExit("PostgreSQL does not start")
+            raise SystemExit("PostgreSQL did not start")
 
     def url(self, database):
         return f"postgresql://postgres@/{database}?host={self.folder}"
@@ -121,17 +121,17 @@ class Cluster:
         subprocess.run(["psql", self.url("postgres"), "-Xqc", statement], check=True)
 
     def cpu_seconds(self):
-        """Of all its processes, those that have ended included."""
+        """Of all its processes, including those that have ended."""
         total = cpu_seconds(self.process.pid, with_ended_children=True)
         for child in children_of(self.process.pid):
             try:
                 total += cpu_seconds(child)
             except OSError:
-                pass  # It has ended, and is the postmaster's next time.
+                pass  # It has ended. The next call counts it with the postmaster.
         return total
 
     def freeze(self):
-        # The postmaster first: it would start no new process for a connection.
+        # The postmaster first, so that it starts no new process for a connection.
         self.frozen = [self.process.pid]
         os.kill(self.process.pid, signal.SIGSTOP)
         for child in children_of(self.process.pid):
@@ -158,7 +158,7 @@ class Cluster:
 
 
 class Program:
-    """A `muster` that runs until it is ended. Its lines on stdout and stderr are kept, with the time of each."""
+    """A `muster` program that runs until it is stopped. It keeps the lines of stdout and stderr with their times."""
 
     def __init__(self, muster, arguments, environment, folder, before=None):
         self.lines = []
@@ -187,7 +187,7 @@ class Program:
         return "\n".join(line for _, line in self.lines)
 
     def wait(self, seconds):
-        """Its exit code; None if it still runs."""
+        """Returns its exit code, or None if it still runs."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What the database, a deploy or a stop can do to the service."""
+"""How the database, a deploy or a stop affects the service."""
 import json
 import re
 import threading
@@ -12,7 +12,7 @@ ENDED = 1_200_000  # sessions
 
 
 def load(lab, service, user, seconds):
-    """Validates 20 times a second: the share of a processor that service and database take, and how many failed."""
+    """Validates 20 times a second. Returns the processors that service and database use, failures, and the count."""
     start, cpu = time.monotonic(), service.cpu_seconds() + lab.cluster.cpu_seconds()
     failed = count = 0
     while time.monotonic() < start + seconds:
@@ -24,7 +24,7 @@ def load(lab, service, user, seconds):
 
 
 def ended_sessions(lab):
-    """1.2 million sessions that ended within the last ten minutes cost nothing once they are read."""
+    """1.2 million sessions that ended within the last ten minutes cost nothing after they are read once."""
     service = lab.service()
     ana = service.register("ana")
     alone, _, _ = load(lab, service, ana, 5)
@@ -51,7 +51,7 @@ def ended_sessions(lab):
 
 
 def sessions_end(lab):
-    """`muster sessions end` stops the access tokens of one user, or of all, beside 200,000 open sessions."""
+    """`muster sessions end` stops the access tokens of one user, or of all, with 200,000 open sessions."""
     service = lab.service()
     ana, ben, cleo = (service.register(name) for name in ("ana", "ben", "cleo"))
     psql = lab.psql()
@@ -66,7 +66,7 @@ def sessions_end(lab):
     program_start = time.monotonic() - start
 
     def end(user, *arguments):
-        """Seconds until the first 401, without what the program takes to start."""
+        """Seconds until the first 401, not counting the time that the program takes to start."""
         start = time.monotonic()
         command = lab.start("sessions", "end", *arguments)
         ended = wait_until(
@@ -84,7 +84,7 @@ def sessions_end(lab):
 
 
 def migration_beside_reader(lab):
-    """A migration that needs a table which a long transaction reads: the API goes on, and the message says why."""
+    """A migration waits for a table that a long transaction reads: the API keeps working, and the message says why."""
     service = lab.service()
     ana = service.register("ana")
     versions = [one["name"] for one in json.loads(lab.run("migrate", "status", "--json")[1])]
@@ -112,12 +112,12 @@ def migration_beside_reader(lab):
     slowest = max(seconds for _, seconds in answers)
     return Outcome(
         f"{failed} of {len(answers)} requests failed, the slowest took {slowest:.1f} s; muster migrate"
-        f" {'ended' if ended else 'goes on'} and names {len(named)} of migration, statement and blocking process",
+        f" {'ended' if ended else 'still runs'} and names {len(named)} of migration, statement and blocking process",
         "0 failed, 2 s; 3 names", failed == 0 and slowest < 2 and len(named) == 3)
 
 
 def frozen_database(lab):
-    """Readiness while every process of PostgreSQL is stopped, and after it."""
+    """Readiness while every process of PostgreSQL is stopped, and afterwards."""
     service = lab.service(MUSTER_CONNECTIONS_PER_ADDRESS="0")
     ask = lambda: service.call("GET", "/health/ready", timeout=20)
     lab.cluster.freeze()
@@ -136,7 +136,7 @@ def frozen_database(lab):
 
 
 def shutdown(lab):
-    """SIGTERM: readiness turns 503 first, then the port closes; requests that are cut off are no 500."""
+    """SIGTERM: readiness turns 503 first, then the port closes. Interrupted requests are not logged as 500."""
     service = lab.service(MUSTER_DRAIN_SECONDS="2")
     ana = service.register("ana")
     holder = lab.psql()

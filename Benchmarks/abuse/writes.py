@@ -1,4 +1,4 @@
-"""What one user's writes can do to the writes of others."""
+"""How one user's writes affect the writes of others."""
 import multiprocessing
 import threading
 import time
@@ -8,8 +8,8 @@ from .machine import wait_until
 
 
 class Flood:
-    """Calls that repeat on threads of their own until the end, in a process of their own: the interpreter's lock would
-    else delay what is measured beside them."""
+    """Calls that repeat until the end, each on a thread of its own. They run in a separate process: otherwise the
+    interpreter's lock would delay the measured calls."""
 
     def __init__(self, *calls):
         self.stopping = multiprocessing.Event()
@@ -28,7 +28,7 @@ class Flood:
         counting.send(sum(at_once(*[lambda call=call: repeat(call) for call in calls])))
 
     def end(self):
-        """How many calls there were."""
+        """Returns the number of calls."""
         self.stopping.set()
         count = self.counted.recv() if self.counted.poll(30) else 0
         self.process.kill()
@@ -66,13 +66,13 @@ def locked_user(lab):
     wrong = [refusal for refusal in refusals if refusal not in ((200, None), (503, "busy"))]
     return Outcome(
         f"{failed} of {len(beside)} edits of another user failed, the slowest took {slowest:.2f} s;"
-        f" of the 40 {sum(status == 200 for status, _ in refusals)} got 200, {refusals.count((503, 'busy'))} 503 busy,"
+        f" of the 40, {sum(status == 200 for status, _ in refusals)} got 200, {refusals.count((503, 'busy'))} 503 busy,"
         f" {len(wrong)} another response", "0 failed, 1 s; no other response",
         failed == 0 and slowest < 1 and not wrong)
 
 
 def request_flood(lab):
-    """A flood of friend requests to one user, some new and most standing, does not delay the blocks that end it."""
+    """A flood of friend requests to one user, most of them already pending, does not delay the blocks that end it."""
     service = lab.service(MUSTER_CONNECTIONS_PER_ADDRESS="0")
     ana = service.register("ana")
     senders = [service.register(f"sender{number}") for number in range(24)]
@@ -106,7 +106,7 @@ def request_flood(lab):
     slowest = max(seconds for _, seconds in blocks)
     good = sum(status in (200, 204) for status, _ in blocks)
     return Outcome(
-        f"{good} of {len(blocks)} blocks done, the slowest took {slowest:.2f} s, beside {count} calls", "all, 1 s",
+        f"{good} of {len(blocks)} blocks succeeded, the slowest took {slowest:.2f} s, during {count} calls", "all, 1 s",
         good == len(blocks) and slowest < 1)
 
 
@@ -115,7 +115,7 @@ def inbox(service, user, kind):
 
 
 def ask_again(lab):
-    """40 friend requests to one user, each cancelled again."""
+    """40 friend requests to one user, each cancelled afterwards."""
     service = lab.service(MUSTER_THROTTLING="on")
     ana, ben = service.register("ana"), service.register("ben")
     lab.worker()

@@ -1,7 +1,7 @@
 import Foundation
 
-// embed-files OUTPUT PATH...: writes a Swift file with the text of each file, and of each file in each folder, by name.
-// A name is in lower case and without hyphens: `common-passwords.txt` is `Embedded.commonpasswords`.
+// embed-files OUTPUT PATH...: writes a Swift file with the text of the given files and of the files in given folders.
+// Names are in lower case and without hyphens: `common-passwords.txt` becomes `Embedded.commonpasswords`.
 let paths = CommandLine.arguments.dropFirst(2)
 var swift = "enum Embedded {\n"
 for path in paths {
@@ -10,7 +10,7 @@ for path in paths {
   let files =
     url.hasDirectoryPath || (try? url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory) == true
     ? try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
-      // Not what editors and systems leave beside them.
+      // Ignores files that editors and systems leave in the folder.
       .filter { ["sql", "json"].contains($0.pathExtension) && !$0.lastPathComponent.hasPrefix(".") }
     : [url]
   swift += "  static let \(name): [String: String] = [\n"

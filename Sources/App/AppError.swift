@@ -1,4 +1,5 @@
-/// A refusal that a client is told about. Declared beside the verb that throws it, as an extension of this type.
+/// An error that is reported to the client. Each one is declared beside the code that throws it, as an extension of
+/// this type.
 public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Sendable {
     case malformed, unauthorized, forbidden, notFound, methodNotAllowed, conflict, lostUpdate, tooLarge
@@ -25,7 +26,7 @@ public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
   /// For logs.
   public var description: String { slug }
 
-  /// Values that parse but break a rule: all of them at once.
+  /// All values that parse but break a rule.
   public static func invalid(_ fields: [FieldError]) -> AppError {
     let names = fields.map(\.field).joined(separator: ", ")
     var error = AppError(.invalid, "invalid-fields", "Some fields are not valid: \(names).")

@@ -2,10 +2,10 @@ import Foundation
 import Postgres
 
 extension Change {
-  /// Locks the users' rows in id order. `.share`: their names will enter another user's list. `.update`: how they look,
-  /// or how two of them stand to each other, is about to change.
+  /// Locks the users' rows in id order. Use `.share` if their names will enter another user's list, and `.update` if
+  /// their profiles, or the relation between two of them, will change.
   ///
-  /// - Returns: those that exist.
+  /// - Returns: the users that exist.
   @discardableResult
   func lock(_ users: User.ID..., for strength: LockStrength) async throws -> Set<User.ID> {
     try await lock(users: users, for: strength)
@@ -24,15 +24,15 @@ extension Change {
     case update = "FOR NO KEY UPDATE"
   }
 
-  /// Takes the advisory locks that stand before the users' rows, in the round trip of the statement that locks the rows,
-  /// which comes next.
+  /// Takes the advisory locks that come before the locks of users' rows. They are sent with the next statement, which
+  /// locks the rows, and cost no round trip.
   ///
-  /// Row locks alone are unfair: PostgreSQL lets each new FOR SHARE overtake a FOR NO KEY UPDATE that waits, so that a
-  /// flood of friend requests delays the block that would end it. Advisory locks queue in the order of asking: an
-  /// exclusive one waits only for those that came before it.
+  /// Row locks alone are unfair: PostgreSQL lets each new FOR SHARE overtake a waiting FOR NO KEY UPDATE, so a flood of
+  /// friend requests delays the block that would end it. Advisory locks queue in the order of the requests: an
+  /// exclusive lock waits only for locks that were requested before it.
   ///
-  /// Two users may have the same key: then one waits for the other, which is harmless. Keys are taken in their own order,
-  /// and before all rows, so that no two changes wait for each other crosswise.
+  /// Two users may have the same key. One then waits for the other, which is harmless. Keys are locked in their own
+  /// order, and before all rows, so that no two changes deadlock.
   func takeTurns(at users: [User.ID], for strength: LockStrength) throws {
     let keys = Set(users.map(\.turnKey)).sorted()
     switch strength {
@@ -41,7 +41,7 @@ extension Change {
     case .share where keys.count <= Self.maximumTurns:
       try write("SELECT pg_advisory_xact_lock_shared(\(Self.turns), key) FROM unnest(\(keys)) AS key")
     case .share:
-      // Only where an exclusive lock is held or asked for. Of those that are not, none waits.
+      // Only keys whose exclusive lock is held or requested. For the other keys, nothing waits.
       try write(
         """
         SELECT pg_advisory_xact_lock_shared(\(Self.turns), key)
@@ -55,9 +55,10 @@ extension Change {
     }
   }
 
-  /// The first half of all keys: "must" in ASCII. The migrations' lock is a key of one part, which never meets these.
+  /// The first half of all keys: "must" in ASCII. The key of the migrations' lock has one part, so it never equals
+  /// these.
   private static let turns: Int32 = 0x6d75_7374
-  /// A table of locks that all sessions share has room for 64 locks a transaction, by PostgreSQL's default.
+  /// PostgreSQL's shared table of locks has room for 64 locks per transaction by default.
   private static let maximumTurns = 32
 }
 

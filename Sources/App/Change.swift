@@ -2,19 +2,19 @@ import Foundation
 import Postgres
 import Synchronization
 
-/// A transaction that collects stamps, notices and mails, and writes them at commit. Every write takes one, so there is
-/// no change without its stamps and its queue rows, and none of these without their change.
+/// A transaction that collects stamps, notices and mails, and writes them at commit. Every write uses one, so a change
+/// is never saved without its stamps and queue rows, nor they without the change.
 ///
-/// Locks are taken in one order everywhere: users, events, the rest, stamps. A lock that closes a set of users is a
+/// Locks are taken in one order everywhere: users, events, the rest, stamps. A lock that freezes a set of users is a
 /// statement of its own before the one that reads the set: a statement that waits for a row still sees the other tables
 /// as they were before it waited.
 public final class Change: Querying {
   private let transaction: Transaction
   private let effects = Mutex(Effects())
 
-  /// What is written at commit, besides the change itself.
+  /// The rows that are written at commit, besides the change itself.
   private struct Effects {
-    var touches: [Collection: Touched] = [:]
+    var touches = Touches()
     var notices: [Queued] = []
     var mails: [Mail] = []
     var revocations: [AppleGrant] = []
@@ -27,10 +27,12 @@ public final class Change: Querying {
     case statement(SQL)
   }
 
-  /// The users whose stamp of one collection moves.
-  private struct Touched {
-    var users: Set<User.ID> = []
-    var queries: [SQL] = []
+  /// The users whose stamps move. `bits` says which stamps: see ``Collection/bit``.
+  private struct Touches {
+    var users: [User.ID: Int32] = [:]
+    var queries: [(users: SQL, bits: Int32)] = []
+
+    var bits: Int32 { users.values.reduce(0, |) | queries.reduce(0) { $0 | $1.bits } }
   }
 
   fileprivate init(_ transaction: Transaction) {
@@ -41,15 +43,17 @@ public final class Change: Querying {
     try await transaction.send(statements)
   }
 
-  /// Runs a statement whose result is not needed: it leaves with the next one, or with COMMIT, and costs no round trip.
+  /// Runs a statement whose result is not needed. It is sent with the next statement or with COMMIT, and costs no round
+  /// trip.
   func write(_ statement: SQL) throws {
     try transaction.write(statement)
   }
 
-  /// Records that these collections' GETs answer differently for these users from this commit on.
+  /// Records that the GETs of these collections return something different to these users from this commit on.
   func touch(_ collections: Collection..., of users: User.ID...) {
+    let bits = collections.reduce(0) { $0 | $1.bit }
     effects.withLock { effects in
-      for collection in collections { effects.touches[collection, default: Touched()].users.formUnion(users) }
+      for user in users { effects.touches.users[user, default: 0] |= bits }
     }
   }
 
@@ -57,9 +61,8 @@ public final class Change: Querying {
   ///
   /// - Parameter users: a query with one column of user ids. It sees everything that this change has done.
   func touch(_ collections: Collection..., ofUsersIn users: SQL) {
-    effects.withLock { effects in
-      for collection in collections { effects.touches[collection, default: Touched()].queries.append(users) }
-    }
+    let bits = collections.reduce(0) { $0 | $1.bit }
+    effects.withLock { $0.touches.queries.append((users, bits)) }
   }
 
   /// Queues a notice.
@@ -79,7 +82,7 @@ public final class Change: Querying {
     effects.withLock { $0.notices.append(.statement(NotificationQueue.insert(notice, forUsersIn: recipients))) }
   }
 
-  /// Queues notices that name no one, each about another subject and for users of its own.
+  /// Queues notices without a person, each about a different subject and for its own recipients.
   ///
   /// - Parameter pairs: a query of `(subject_id, user_id)`. It sees everything that this change has done.
   func notify(usersIn pairs: SQL, aboutEach notices: [Notice], by actor: User.ID) {
@@ -94,19 +97,20 @@ public final class Change: Querying {
     effects.withLock { $0.mails.append(mail) }
   }
 
-  /// Queues the revocation of what Apple granted. The row does not say to whom.
+  /// Queues the revocation of an Apple grant. The row does not say whose grant it was.
   func revoke(_ grant: AppleGrant) {
     effects.withLock { $0.revocations.append(grant) }
   }
 
-  /// Deletes rows last, after the stamps: the sets of users that are touched are read from them.
+  /// Deletes rows last, after the stamps, because the sets of touched users are read from these rows.
   ///
-  /// - Parameter rows: a DELETE of rows that this change has locked, or that only a transaction with its locks changes.
+  /// - Parameter rows: a DELETE of rows that this change has locked, or that only a transaction with the same locks
+  ///   changes.
   func erase(_ rows: SQL) {
     effects.withLock { $0.erasures.append(rows) }
   }
 
-  /// Has everything that was collected leave with COMMIT. The stamps take the last locks: nothing after them waits.
+  /// Sends everything that was collected with COMMIT. The stamps take the last locks, so nothing after them waits.
   ///
   /// - Returns: whether a worker has something to do now.
   fileprivate func finish() -> Bool {
@@ -119,7 +123,7 @@ public final class Change: Querying {
     return !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
   }
 
-  /// Notices in their order, those in a row that are addressed as one statement.
+  /// The notices in their order. Consecutive addressed notices share one statement.
   private static func inserts(_ notices: [Queued]) -> [SQL] {
     var inserts: [SQL] = []
     var addressed: [NotificationQueue.Addressed] = []
@@ -139,43 +143,40 @@ public final class Change: Querying {
     return inserts
   }
 
-  /// One pass over all touched users in id order, so that no two changes wait for each other crosswise. A stamp is made
-  /// while its row's lock is held, so the stamps of a collection rise in commit order and never repeat.
-  private static func stamping(_ touches: [Collection: Touched]) -> SQL? {
-    let touched = Collection.allCases.compactMap { collection in touches[collection].map { (collection, $0) } }
-    guard !touched.isEmpty else { return nil }
-    var users: SQL = ""
+  /// One pass over all touched users in id order, so that no two changes deadlock. A stamp is made while its row is
+  /// locked, so the stamps of a collection rise in commit order and never repeat.
+  private static func stamping(_ touches: Touches) -> SQL? {
+    let collections = Collection.allCases.filter { touches.bits & $0.bit != 0 }
+    guard !collections.isEmpty else { return nil }
+    var users: [SQL] = touches.queries.map { query in
+      "SELECT user_id, \(unescaped: "\(query.bits)") FROM (\(query.users)) AS queried (user_id)"
+    }
+    if !touches.users.isEmpty {
+      users.append("SELECT * FROM unnest(\(Array(touches.users.keys)), \(Array(touches.users.values)))")
+    }
     var columns: SQL = ""
-    var flags: SQL = ""
-    var stamps: SQL = ""
-    for (index, (collection, who)) in touched.enumerated() {
-      let number = Int32(index)
+    var marks: SQL = ""
+    var stamps: [SQL] = []
+    for collection in collections {
       let column: SQL = "\(unescaped: collection.column)"
-      var queries = who.queries
-      if !who.users.isEmpty { queries.append("SELECT unnest(\(Array(who.users)))") }
-      for query in queries {
-        if index > 0 || users.text != "" { users += "\nUNION ALL " }
-        users += "SELECT user_id, \(unescaped: "\(number)") FROM (\(query)) AS touched_users (user_id)"
-      }
       columns += ", \(column)"
-      flags += ", CASE WHEN bool_or(place = \(unescaped: "\(number)")) THEN now() ELSE '-infinity' END"
-      if index > 0 { stamps += ",\n  " }
-      stamps +=
-        "\(column) = CASE WHEN excluded.\(column) = '-infinity' THEN s.\(column) ELSE \(Stamps.next(column)) END"
+      marks += ", CASE WHEN bit_or(bits) & \(unescaped: "\(collection.bit)") > 0 THEN now() ELSE '-infinity' END"
+      stamps.append(
+        "\(column) = CASE WHEN excluded.\(column) = '-infinity' THEN s.\(column) ELSE \(Stamps.next(column)) END")
     }
     // The row exists as long as the user does. For a deleted user, the insert violates the foreign key, and the change
-    // is repeated: see `Database.change`. The inserted values only tell which columns to move.
+    // is repeated: see `Database.change`. The inserted values only mark the columns to move.
     return """
       INSERT INTO user_stamps AS s (user_id\(columns))
-      SELECT user_id\(flags)
+      SELECT user_id\(marks)
       FROM (
-      \(users)
-      ) AS touched (user_id, place)
+        \(users.joined(separator: "\nUNION ALL "))
+      ) AS touched (user_id, bits)
       WHERE user_id IS NOT NULL
       GROUP BY user_id
       ORDER BY user_id
       ON CONFLICT (user_id) DO UPDATE SET
-        \(stamps)
+        \(stamps.joined(separator: ",\n"))
       """
   }
 }
@@ -183,8 +184,8 @@ public final class Change: Querying {
 extension Database {
   /// Runs a verb and commits it together with its stamps and notices.
   ///
-  /// Repeated from the start if PostgreSQL ended it as the victim of a deadlock, or if a user whom it touches was deleted
-  /// meanwhile: `body` must do nothing but talk to the database.
+  /// Repeats the verb from the start if PostgreSQL ended the transaction as the victim of a deadlock, or if a user whom
+  /// it touches was deleted meanwhile. `body` must have no effects outside the database.
   func change<Value: Sendable>(_ body: (Change) async throws -> Value) async throws -> Value {
     let (value, wakesWorkers) = try await transaction(repeating: true, orAfter: Stamps.isOfDeletedUser) { transaction in
       let change = Change(transaction)
@@ -194,7 +195,7 @@ extension Database {
     return value
   }
 
-  /// The same for a verb whose result is then read as the change leaves it, in the round trip of COMMIT.
+  /// The same for a verb after which `reading` is read, in the round trip of COMMIT.
   ///
   /// - Returns: the rows of `reading`.
   func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
@@ -202,7 +203,7 @@ extension Database {
       transaction in
       let change = Change(transaction)
       try await body(change)
-      // Before the stamps, whose locks many others wait for.
+      // Before the stamps, because many other changes wait for their locks.
       transaction.atCommit(reading)
       return change.finish()
     }

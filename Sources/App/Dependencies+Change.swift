@@ -1,17 +1,17 @@
 import Postgres
 
 extension Dependencies {
-  /// Runs and commits a verb, which waits for its turn at the keys before it takes a connection.
+  /// Runs and commits a verb. It waits for its turn at the keys before it takes a connection.
   ///
-  /// - Parameter keys: the users, the session or the event whose rows the verb locks and others may lock too; the user who
-  ///   acts comes first. A large set of users is left out: the user who acts stands for it.
+  /// - Parameter keys: the users, the session or the event whose rows the verb locks and others may lock too. The
+  ///   acting user comes first. A large set of users is left out: the acting user stands for it.
   func change<Value: Sendable>(
     at keys: KeyedQueue.Key..., verb body: (Change) async throws -> Value
   ) async throws -> Value {
     try await inTurn(at: keys) { try await database.change(body) }
   }
 
-  /// The same for a verb whose result is then read as the change leaves it, in the round trip of COMMIT.
+  /// The same for a verb after which `reading` is read, in the round trip of COMMIT.
   ///
   /// - Returns: the rows of `reading`.
   func change(
@@ -20,16 +20,17 @@ extension Dependencies {
     try await inTurn(at: keys) { try await database.change(thenReading: reading, body) }
   }
 
-  /// Runs and commits a verb on one event, which waits for its turn before it takes a connection.
+  /// Runs and commits a verb on one event. It waits for its turn before it takes a connection.
   ///
-  /// - Parameter body: refuses callers who do not see the event, before and after it.
-  /// - Returns: the event as the verb leaves it, for the user who acts.
-  /// - Throws: ``AppError/eventNotFound`` for a user who does not see the event, before they wait, or the body's errors.
+  /// - Parameter body: must refuse users who do not see the event, before or after the change.
+  /// - Returns: the event after the verb, as the acting user sees it.
+  /// - Throws: ``AppError/eventNotFound``, without waiting, for a user who does not see the event, or the body's
+  ///   errors.
   func change(
     of event: Event.ID, by user: User.ID, _ body: (Change) async throws -> Void
   ) async throws -> Event.Detail {
-    // Strangers who know its id would take places in the line from its guests. Without a line there are none to take,
-    // and `body` refuses them.
+    // Strangers who know the event's id would take places in the line from its guests. Without a line there are no
+    // places to take, and `body` refuses strangers.
     if writeQueue.waiting(at: .event(event)) != nil {
       let mayWait: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
       guard mayWait == true else { throw AppError.eventNotFound }

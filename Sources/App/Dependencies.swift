@@ -2,10 +2,10 @@ import AsyncHTTPClient
 import Logging
 import Postgres
 
-/// All that a route or the worker can reach.
+/// Everything that the routes and the worker use.
 public struct Dependencies: Sendable {
   public let database: Database
-  /// Not through a pooler, whose sessions are not one's own.
+  /// False behind a pooler, where a client does not keep its session.
   let canListen: Bool
   let writeQueue = KeyedQueue()
   let queuesWrites: Bool
@@ -16,18 +16,18 @@ public struct Dependencies: Sendable {
   let passwords: Passwords
   let throttle: Throttle
   let trustedProxies: TrustedProxies
-  /// In the background, the REST service runs it: see ``IdentityProviders``.
+  /// The REST service runs it in the background: see ``IdentityProviders``.
   public let identityProviders: IdentityProviders
   /// Nil unless Apple's key is configured.
   let appleGrants: AppleGrants?
-  /// For what is asked of others.
+  /// For requests to other services.
   let httpClient: HTTPClient
   let outgoing: Outgoing
   let logsAllRequests: Bool
   let logsAddresses: Bool
   let readiness = Readiness()
   let drainSeconds: Int
-  /// Of clients, in all and from one address.
+  /// The most client connections, in total and per address.
   let maximumConnections: Int
   let connectionsPerAddress: Int
   let metrics = MetricsRegistry()
@@ -41,14 +41,14 @@ public struct Dependencies: Sendable {
   let publicURL: PublicURL
   public let logger: Logger
 
-  /// Both times are longer only where a machine is known to be overloaded.
+  /// Pass longer times only on a machine that is known to be overloaded.
   ///
   /// - Parameters:
-  ///   - endedSessionsAge: for how long a copy of the ended sessions is believed.
+  ///   - endedSessionsAge: how long a copy of the ended sessions is trusted.
   ///   - connectTimeout: how long a new connection to the database may take.
   ///   - connectionWait: how long a change waits for a connection to the database.
   ///   - lockWait: how long a statement waits for a lock.
-  ///   - queuesWrites: false lets writes to one user or event meet in the database, as those of several processes do.
+  ///   - queuesWrites: false lets writes to one user or event wait in the database, as writes of several processes do.
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
     connectTimeout: Duration = .seconds(2), connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5),
@@ -100,7 +100,7 @@ public struct Dependencies: Sendable {
     self.logger = logger
   }
 
-  /// Ends all connections, to the database and to others.
+  /// Closes all connections to the database and to other services.
   public func close() async {
     endedSessions.close()
     database.close()

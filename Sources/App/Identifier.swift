@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// The id of one kind of thing: a `User.ID` cannot be taken for an `Event.ID`. A UUID of version 7, so that ids made
-/// later sort later; printed in lower case, read in any.
+/// The id of one kind of thing: a `User.ID` cannot be mistaken for an `Event.ID`. It is a UUID of version 7, so later
+/// ids sort later. It is printed in lower case and parsed in either case.
 public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentable, SQLValue {
   public let rawValue: UUID
 
@@ -42,7 +42,6 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
     }
   }
 
-  /// A fresh one.
   public static func new() -> Identifier {
     var bytes = UUID().uuid
     let milliseconds = UInt64(Timestamp.now().microseconds / 1000)
@@ -53,7 +52,7 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
     return Identifier(rawValue: UUID(uuid: bytes))
   }
 
-  /// In PostgreSQL's order of `uuid`, byte by byte: rows are locked in it.
+  /// Byte by byte, in PostgreSQL's order of `uuid`, in which rows are locked.
   public static func < (left: Identifier, right: Identifier) -> Bool {
     withUnsafeBytes(of: left.rawValue.uuid) { left in
       withUnsafeBytes(of: right.rawValue.uuid) { right in left.lexicographicallyPrecedes(right) }
@@ -66,6 +65,6 @@ extension Identifier: CustomStringConvertible {
 }
 
 extension UUID {
-  /// Before all others, and no one's.
+  /// Sorts before all others, and is never used as an id.
   static let zero = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 }

@@ -1,12 +1,13 @@
 import Postgres
 import Synchronization
 
-/// Lets one write at a time at each user, session and event, and the others behind it in the order in which they came.
-/// They would wait for the row anyway. Here they hold no connection that another write needs.
+/// Admits one write at a time for each user, session and event, in the order in which the writes came. They would wait
+/// for the row anyway, but here they hold no connection that another write needs.
 final class KeyedQueue: Sendable {
-  /// What a write waits for. After the actor, the order is that of the rows' locks: users by id, sessions, events.
+  /// The resource for which a write waits. After the actor, the order is that of the row locks: users by id, sessions,
+  /// events.
   enum Key: Hashable, Comparable {
-    /// The user who acts. One user's writes pass here one at a time, so that a flood of them holds one place at most in
+    /// The acting user. One user's writes pass here one at a time, so that a flood of them holds at most one place in
     /// the lines of other users.
     case actor(User.ID)
     case user(User.ID)
@@ -23,21 +24,21 @@ final class KeyedQueue: Sendable {
   private let capacity: Int
   private let patience: Duration
   private let numbers = Atomic(0)
-  /// For each key that a write holds, those behind it. Other keys are absent.
+  /// For each key that a write holds, the writes that wait for it. Other keys are absent.
   private let lines = Mutex<[Key: [Waiter]]>([:])
 
   /// - Parameters:
-  ///   - capacity: how many may wait for one key.
-  ///   - patience: for how long, and then until the write before them has ended.
+  ///   - capacity: how many writes may wait for one key.
+  ///   - patience: how long a write may wait. A write that has waited longer is refused when the one before it ends.
   init(capacity: Int = 1000, patience: Duration = .seconds(20)) {
     self.capacity = capacity
     self.patience = patience
   }
 
-  /// Runs `body` when it is the caller's turn at all of the keys. Every caller waits for its keys in the same order, so
-  /// that no two wait for each other. Cancelling the task ends the wait at once.
+  /// Runs `body` when it is the caller's turn at all of the keys. All callers take their keys in the same order, so
+  /// that no two deadlock. Cancelling the task ends the wait at once.
   ///
-  /// - Throws: ``AppError/contended`` if too many wait already, or if it took too long.
+  /// - Throws: ``AppError/contended`` if too many writes already wait, or if the wait took too long.
   func turn<Value: Sendable>(at keys: [Key], _ body: () async throws -> Value) async throws -> Value {
     var held: [Key] = []
     defer { for key in held { leave(key) } }
@@ -48,10 +49,10 @@ final class KeyedQueue: Sendable {
     return try await body()
   }
 
-  /// How many wait for a key; nil while no write holds it.
+  /// The number of writes that wait for a key; nil if no write holds it.
   func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.count } }
 
-  /// Whether nothing is kept of any key.
+  /// Whether no write holds a key.
   var isIdle: Bool { lines.withLock { $0.isEmpty } }
 
   private func wait(at key: Key) async throws {
@@ -60,7 +61,7 @@ final class KeyedQueue: Sendable {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
         let waiter = Waiter(number: number, deadline: .now + patience, continuation: continuation)
         let result = lines.withLock { lines -> Result<Void, any Error>? in
-          // A cancellation before this moment has found no waiter to take out of the line.
+          // A cancellation before this point found no waiter to remove from the line.
           if Task.isCancelled { return .failure(CancellationError()) }
           guard let length = lines[key]?.count else {
             lines[key] = []
@@ -73,7 +74,7 @@ final class KeyedQueue: Sendable {
         if let result { continuation.resume(with: result) }
       }
     } onCancel: {
-      // Nil once it has its turn: then `body` ends the turn.
+      // Nil if it already has its turn. Then `body` ends the turn.
       let waiter = lines.withLock { lines -> Waiter? in
         guard let place = lines[key]?.firstIndex(where: { $0.number == number }) else { return nil }
         return lines[key]?.remove(at: place)

@@ -1,5 +1,5 @@
-/// Which Muster this is.
+/// The release of Muster that this program is.
 public enum Release {
-  /// The only place where it stands; the OpenAPI document is compared with it.
+  /// The only definition of the version. A test compares the OpenAPI document with it.
   public static let version = "0.1.0"
 }

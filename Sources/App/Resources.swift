@@ -1,6 +1,6 @@
 import Postgres
 
-/// What the program carries inside: an installed binary needs no checkout.
+/// Files that are embedded in the program, so that an installed binary needs no checkout.
 public enum Resources {
   public static var migrations: [Migration] {
     Embedded.migrations.map { Migration(fileName: $0.key, text: $0.value) }

@@ -9,12 +9,12 @@ import UnixSignals
 
 struct Dev: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Everything in one process, on a private PostgreSQL: for developing against.")
+    abstract: "Run everything in one process, with a private PostgreSQL, for development.")
 
   @Option(help: "The port to listen on.")
   var port: UInt16 = 8080
 
-  @Option(help: "The folder for the data, which stay for the next run.")
+  @Option(help: "The folder for the data, which is kept for the next run.")
   var data = ".muster"
 
   @Flag(help: "Delete the data first.")
@@ -22,12 +22,12 @@ struct Dev: AsyncParsableCommand {
 
   func run() async throws {
     let service = DevelopmentService(port: Int(port), folder: data, resets: reset, logger: makeLogger())
-    // A terminal that is closed hangs up; PostgreSQL must not stay behind.
+    // Closing the terminal sends SIGHUP. PostgreSQL must not keep running then.
     try await run([service], until: [.sigterm, .sigint, .sighup], logger: service.logger)
   }
 }
 
-/// A cluster, and on it the migrations, the demo, the service and the worker; all of it ends together.
+/// Runs a cluster with the migrations and the demo data, the service and the worker. All of them end together.
 private struct DevelopmentService: Service {
   let port: Int
   let folder: String
@@ -35,7 +35,7 @@ private struct DevelopmentService: Service {
   let logger: Logger
 
   func run() async throws {
-    // Asked to stop while the cluster starts, it is still stopped in order: nothing here ends halfway.
+    // If a stop is requested while the cluster starts, the start completes first, and the cluster then stops in order.
     if resets { try await EmbeddedPostgres.erase(folder) }
     let cluster = try await EmbeddedPostgres.start(in: folder) { say($0) }
     do {
@@ -57,7 +57,7 @@ private struct DevelopmentService: Service {
 
     FileLimit.raise()
     var configuration = try await configure(for: .dev, overrides: ["DATABASE_URL": url])
-    // No load balancer is to be waited for.
+    // There is no load balancer to wait for.
     configuration.drainSeconds = 0
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
@@ -79,7 +79,7 @@ private struct DevelopmentService: Service {
       group.addTask { try await service.run() }
       group.addTask { try await worker.run() }
       if let metrics = makeMetricsService(dependencies, port: 9464) { group.addTask { try await metrics.run() } }
-      // Whichever ends first, by order or by a failure, takes the other along.
+      // The first one that ends, regularly or with an error, stops the others.
       do {
         try await group.next()
       } catch {
@@ -91,11 +91,11 @@ private struct DevelopmentService: Service {
     }
   }
 
-  /// Plain text on stdout, whatever stdout is.
+  /// Prints plain text to stdout, even if it is not a terminal.
   private func greet(port: Int, _ logins: DemoSeed.Logins) {
     let base = "http://127.0.0.1:\(port)"
     var lines = ["", "Muster is up at \(base)"]
-    lines += logins.changed.map { "\($0) `muster dev --reset` deletes all data and starts anew." }
+    lines += logins.changed.map { "\($0) `muster dev --reset` deletes all data and starts over." }
     if let login = logins.working {
       let body = #"{"login": "\#(login)", "password": "\#(DemoSeed.password)"}"#
       lines += [
@@ -103,13 +103,13 @@ private struct DevelopmentService: Service {
         "Try: curl -s \(base)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(body)'",
       ]
     }
-    lines.append("Ctrl-C stops it; the data stay in \(folder)")
+    lines.append("Ctrl-C stops it. The data stays in \(folder)")
     say(lines.joined(separator: "\n"))
   }
 
   private func say(_ line: String) {
     print(line)
-    // A pipe is buffered; whoever waits for the address must see it now.
+    // A pipe is buffered, but its reader may wait for the address.
     fflush(nil)
   }
 }

@@ -1,7 +1,7 @@
 import App
 import ArgumentParser
 
-/// A line for the person at the terminal.
+/// An error that is shown to the operator as one line.
 struct Failure: Error, CustomStringConvertible {
   let description: String
 

@@ -1,7 +1,7 @@
 import Foundation
 import Logging
 
-/// One JSON object a line: `time`, `level`, `process`, `message` and the metadata. Numbers are numbers.
+/// Writes one JSON object per line: `time`, `level`, `process`, `message` and the metadata. Numbers are JSON numbers.
 struct JSONLogHandler: LogHandler {
   let process: String
   var metadata = Logger.Metadata()
@@ -29,7 +29,7 @@ struct JSONLogHandler: LogHandler {
     Self.write(String(decoding: line, as: UTF8.self) + "\n")
   }
 
-  /// One write for a line: lines of several threads do not mix.
+  /// Uses one system call per line, so that lines of several threads do not mix.
   static func write(_ line: String) {
     Data(line.utf8).withUnsafeBytes { bytes in _ = Foundation.write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
   }

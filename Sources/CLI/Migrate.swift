@@ -16,7 +16,7 @@ struct Migrate: AsyncParsableCommand {
   }
 
   struct Up: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Apply what is pending (the default).")
+    static let configuration = CommandConfiguration(abstract: "Apply the pending migrations (the default).")
 
     func run() async throws {
       let logger = makeLogger()
@@ -28,7 +28,7 @@ struct Migrate: AsyncParsableCommand {
   struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the migrations and whether they are applied.")
 
-    @Flag(help: "For scripts: a JSON array.")
+    @Flag(help: "Print a JSON array, for scripts.")
     var json = false
 
     private struct Line: Encodable {
@@ -60,7 +60,7 @@ struct Migrate: AsyncParsableCommand {
   }
 
   struct Down: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Undo what was applied after a version, newest first.")
+    static let configuration = CommandConfiguration(abstract: "Undo all migrations after a version, newest first.")
 
     @Option(help: "The last version to keep, such as 0002; 0000 undoes everything.")
     var to: String
@@ -68,7 +68,7 @@ struct Migrate: AsyncParsableCommand {
     func run() async throws {
       let logger = makeLogger()
       try await migrator().down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
-      // What was undone may show in anyone's lists.
+      // Undone data may appear in any user's lists.
       let database = try Database(try await configure(for: .tool).database("muster migrate", logger: logger))
       defer { database.close() }
       guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }

@@ -8,12 +8,12 @@ struct Muster: AsyncParsableCommand {
     commandName: "muster",
     abstract: "The backend of a social planning app: who is up for what, when?",
     discussion: """
-      Configuration comes from the environment, and from a .env file in the working directory. In parentheses is what
-      counts where nothing is set:
+      Configuration comes from environment variables and from a .env file in the working directory. Defaults are in
+      parentheses:
 
       \(Variable.listing)
 
-      Each of \(Variable.secrets) may come from a file: NAME_FILE is its path.
+      Each of \(Variable.secrets) may come from a file instead: set NAME_FILE to its path.
       """,
     version: Release.version,
     subcommands: [
@@ -21,7 +21,7 @@ struct Muster: AsyncParsableCommand {
       Keys.self,
     ])
 
-  /// Every failure is one line on stderr.
+  /// Reports every failure as one line on stderr.
   static func main() async {
     ProgramLog.bootstrap()
     do {
@@ -33,7 +33,7 @@ struct Muster: AsyncParsableCommand {
       }
     } catch {
       let code = exitCode(for: error)
-      // Help and the version, which were asked for, and the usage, for people.
+      // Help and the version on request, and the usage on a terminal.
       if code.isSuccess || code == .validationFailure && ProgramLog.isTerminal { exit(withError: error) }
       ProgramLog.fatal(line(for: error))
       exit(withError: code)
@@ -43,7 +43,7 @@ struct Muster: AsyncParsableCommand {
   private static func line(for error: any Error) -> String {
     switch error {
     case let error as PostgresError:
-      "the database: \(error.description.split(separator: "\n").first ?? "unknown")"
+      "database error: \(error.description.split(separator: "\n").first ?? "unknown")"
     case let error as AppError: error.message
     default: message(for: error)
     }

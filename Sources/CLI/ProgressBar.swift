@@ -2,7 +2,7 @@ import App
 import ArgumentParser
 import Foundation
 
-/// One line on a terminal, nothing elsewhere.
+/// A progress bar on one line of a terminal. Prints nothing if stderr is not a terminal.
 struct ProgressBar: Sendable {
   private let isTerminal = isatty(STDERR_FILENO) == 1
 

@@ -5,7 +5,7 @@ import Postgres
 
 struct Queue: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look into the queues (notices, deliveries, mails, revocations) and their dead letters.",
+    abstract: "Inspect the queues (notices, deliveries, mails, revocations) and their dead letters.",
     subcommands: [Stats.self, List.self, Retry.self, Purge.self])
 
   fileprivate static func withDatabase(_ body: (Database) async throws -> Void) async throws {
@@ -23,9 +23,9 @@ struct Queue: AsyncParsableCommand {
 
   struct Stats: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Count what is due, waits for a later attempt, is in flight, and was given up.")
+      abstract: "Count the rows that are due, waiting for a later attempt, in flight, and dead.")
 
-    @Flag(help: "For scripts.")
+    @Flag(help: "Print JSON, for scripts.")
     var json = false
 
     func run() async throws {
@@ -40,7 +40,7 @@ struct Queue: AsyncParsableCommand {
             "due \(counts.due)  waiting \(counts.waiting)  in flight \(counts.inFlight)  dead \(counts.dead)")
         }
         if let age = stats.oldestDueSeconds { print("oldest due: \(Int(age)) s ago") }
-        if stats.isEstimate { print("estimated from samples: a queue has many rows") }
+        if stats.isEstimate { print("estimated from samples because a queue has many rows") }
       }
     }
   }
@@ -49,16 +49,16 @@ struct Queue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "List rows: name, time, type, recipient, device, attempts and the last error.")
 
-    @Flag(help: "Dead letters, the latest first.")
+    @Flag(help: "List dead letters, latest first.")
     var dead = false
 
-    @Option(help: "Only of this type, like event-updated or mail-verify-email.")
+    @Option(help: "List only rows of this type, such as event-updated or mail-verify-email.")
     var type: String?
 
-    @Option(help: "The most rows to list.")
+    @Option(help: "The maximum number of rows.")
     var limit = 100
 
-    @Flag(help: "For scripts.")
+    @Flag(help: "Print JSON, for scripts.")
     var json = false
 
     func validate() throws {
@@ -83,22 +83,22 @@ struct Queue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Make dead letters due now.")
 
     @Argument(
-      help: "Their names, as `list --dead` shows them, like deliveries/17.",
+      help: "The names of the dead letters, as shown by `list --dead`, such as deliveries/17.",
       transform: { text in
-        guard let id = QueueRow.ID(text) else { throw ValidationError("\"\(text)\" must be like deliveries/17") }
+        guard let id = QueueRow.ID(text) else { throw ValidationError("\"\(text)\" must look like deliveries/17") }
         return id
       })
     var ids: [QueueRow.ID] = []
 
-    @Flag(help: "All of them.")
+    @Flag(help: "Retry all dead letters.")
     var all = false
 
-    @Option(help: "With --all: only of this type.")
+    @Option(help: "With --all: retry only dead letters of this type.")
     var type: String?
 
     func validate() throws {
-      guard ids.isEmpty == all else { throw ValidationError("Name the dead letters to retry, or say --all.") }
-      guard all || type == nil else { throw ValidationError("--type goes with --all.") }
+      guard ids.isEmpty == all else { throw ValidationError("Name the dead letters to retry, or give --all.") }
+      guard all || type == nil else { throw ValidationError("--type requires --all.") }
     }
 
     func run() async throws {
@@ -110,16 +110,16 @@ struct Queue: AsyncParsableCommand {
   }
 
   struct Purge: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Delete dead letters for good.")
+    static let configuration = CommandConfiguration(abstract: "Delete dead letters permanently.")
 
-    @Flag(help: "Must be said: nothing else is deleted by hand.")
+    @Flag(help: "Required: only dead letters can be purged.")
     var dead = false
 
-    @Option(help: "Only those given up so many days ago.")
+    @Option(help: "Purge only dead letters that died at least this many days ago.")
     var olderThan = 0
 
     func validate() throws {
-      guard dead else { throw ValidationError("Say --dead: only dead letters can be purged.") }
+      guard dead else { throw ValidationError("Give --dead: only dead letters can be purged.") }
       guard (0...36_500).contains(olderThan) else { throw ValidationError("--older-than must be from 0 to 36500") }
     }
 

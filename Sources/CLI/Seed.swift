@@ -5,16 +5,15 @@ import Postgres
 
 struct Seed: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Fill the database with people and plans.", subcommands: [Demo.self, Load.self])
+    abstract: "Add users and events to the database.", subcommands: [Demo.self, Load.self])
 
   struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "The small cast for previews: the same ids every time, dates relative to today, safe to repeat.")
+      abstract: "Add the demo data: the same ids every time, dates relative to today, safe to repeat.")
 
     @Flag(
       help: """
-        Delete the demo's users first, with all that they did, and any other account that has one of their e-mail \
-        addresses.
+        Delete the demo users and all their data first, and any other account that has one of their e-mail addresses.
         """)
     var reset = false
 
@@ -29,11 +28,11 @@ struct Seed: AsyncParsableCommand {
         throw error
       }
       await dependencies.close()
-      for line in logins.changed { print("\(line) --reset undoes that.") }
+      for line in logins.changed { print("\(line) Use --reset to undo that.") }
       if let login = logins.working {
         print("seeded the demo: log in as \(login) with the password \(DemoSeed.password)")
       } else {
-        print("seeded the demo: none of its users has its password")
+        print("seeded the demo: no demo user has the demo password")
       }
     }
   }
@@ -42,18 +41,18 @@ struct Seed: AsyncParsableCommand {
 extension Seed {
   struct Load: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Synthetic people and plans for load tests; everybody's password is \(LoadSeed.password).")
+      abstract: "Add synthetic users and events for load tests. Every user's password is \(LoadSeed.password).")
 
-    @Option(help: "How many people. Each has some 50 friends and two events with some 10 guests.")
+    @Option(help: "The number of users. Each has about 50 friends, and two events with about 10 guests.")
     var users = 100_000
 
-    @Option(help: "The same seed makes the same data.")
+    @Option(help: "The random seed. The same seed makes the same data.")
     var seed: UInt64 = 1
 
-    @Flag(help: "Add them to a database that holds users already.")
+    @Flag(help: "Seed even if the database already has users.")
     var force = false
 
-    @Option(help: "Sign in 2,000 of them, and write a line \"userId eventId accessToken\" for each to this file.")
+    @Option(help: "Log in 2,000 users, and write a line \"userId eventId accessToken\" for each to this file.")
     var tokens: String?
 
     func validate() throws {
@@ -73,7 +72,7 @@ extension Seed {
         try await seed.tokens(dependencies).write(toFile: tokens, atomically: true, encoding: .utf8)
         await dependencies.close()
       }
-      print("seeded \(users) people in \((ContinuousClock.now - start).components.seconds) s")
+      print("seeded \(users) users in \((ContinuousClock.now - start).components.seconds) s")
     }
   }
 }

@@ -23,14 +23,14 @@ struct Serve: AsyncParsableCommand {
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
     }
-    // Services are stopped from the last to the first: metrics tell of the stopping, too.
+    // Services stop in reverse order, so metrics stay available during the shutdown.
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
     try await run(metrics + [service], drainSeconds: configuration.drainSeconds, logger: logger)
     await dependencies.close()
   }
 }
 
-/// Says that services run, and that signals stop them in order from now on.
+/// Logs that the services run. From now on, signals stop them in order.
 private struct Announcement: Service {
   let logger: Logger
 
@@ -40,7 +40,7 @@ private struct Announcement: Service {
   }
 }
 
-/// Stops in order, as one that goes on does.
+/// Runs the worker once, as a service, so that it also stops in order.
 struct Once: Service {
   let worker: NotificationWorker
 
@@ -50,9 +50,9 @@ struct Once: Service {
 }
 
 extension AsyncParsableCommand {
-  /// Runs services until one of the signals, then lets them finish what they have begun.
+  /// Runs services until one of the signals arrives, then lets them finish their current work.
   ///
-  /// - Parameter drainSeconds: how long they may take besides.
+  /// - Parameter drainSeconds: additional time for the shutdown.
   func run(
     _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], drainSeconds: Int = 0, logger: Logger
   ) async throws {
@@ -67,7 +67,8 @@ extension AsyncParsableCommand {
     logger.notice("stopped", metadata: ["version": "\(Release.version)"])
   }
 
-  /// The service never migrates: behind, it must not run; ahead, it may, so that a deploy can migrate first.
+  /// Checks the schema. The service never migrates. It does not run on an older schema. It runs on a newer one, so that
+  /// a deploy can migrate first, unless a migration is breaking.
   func checkSchema(of url: String, logger: Logger) async throws {
     let all = try await Migrator(url: url, migrations: Resources.migrations).status()
     func names(_ matching: (Migrator.Status) -> Bool) -> String {
@@ -78,7 +79,7 @@ extension AsyncParsableCommand {
       throw Failure("the database lacks the migrations \(pending): run `muster migrate` first")
     }
     let edited = names { $0.state == .edited }
-    guard edited.isEmpty else { throw Failure("the database was migrated with other versions of \(edited)") }
+    guard edited.isEmpty else { throw Failure("the database was migrated with different versions of \(edited)") }
     let breaking = names { $0.state == .unknown && $0.isBreaking }
     guard breaking.isEmpty else {
       throw Failure("the database has migrations that this release cannot run on: \(breaking)")

@@ -4,14 +4,14 @@ import Postgres
 
 struct StampsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "stamps", abstract: "Change when phones read their lists again.", subcommands: [Move.self])
+    commandName: "stamps", abstract: "Make phones read their lists again.", subcommands: [Move.self])
 
   struct Move: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Move everyone's stamps, so that every phone reads its lists again.",
-      discussion: "For a change that stamps do not know of, such as a new MUSTER_PUBLIC_URL. The service can go on.")
+      discussion: "Use it after a change that moves no stamps, such as a new MUSTER_PUBLIC_URL. The service may run.")
 
-    @Option(help: "Only of this collection, such as friends.")
+    @Option(help: "Move only the stamps of this collection, such as friends.")
     var collection: App.Collection?
 
     func run() async throws {

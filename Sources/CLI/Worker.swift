@@ -4,9 +4,9 @@ import Logging
 
 struct Worker: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Deliver notifications and mails, remind of events, archive past ones, forget what has expired.")
+    abstract: "Deliver notifications and mails, send reminders, archive past events, delete expired data.")
 
-  @Option(help: "Sends in flight at once, for each channel.")
+  @Option(help: "The number of sends in flight for each channel.")
   var concurrency = 64
 
   @Flag(help: "Work until nothing is due, then stop.")
@@ -23,7 +23,7 @@ struct Worker: AsyncParsableCommand {
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
     let mailer = dependencies.webhookMailer
-    if mailer == nil { logger.warning("MUSTER_MAIL_WEBHOOK is not set: mails wait in the queue") }
+    if mailer == nil { logger.warning("MUSTER_MAIL_WEBHOOK is not set: mails stay in the queue") }
     let channels = Channels(dependencies)
     for gap in channels.gaps { logger.warning("\(gap)") }
     let worker = NotificationWorker(

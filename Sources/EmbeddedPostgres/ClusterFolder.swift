@@ -13,10 +13,10 @@ import Subprocess
   import Glibc
 #endif
 
-/// A cluster's folder, owned by this process: `data/` is PostgreSQL's, the files beside it are ours.
+/// A cluster's folder, owned by this process. `data/` belongs to PostgreSQL, the other files to this library.
 ///
-/// Where root starts the cluster, the folder is root's and only `data/` and the log belong to the unprivileged account,
-/// which can thus not lead root astray with links of its own.
+/// If root starts the cluster, root owns the folder, and only `data/` and the log belong to the unprivileged account.
+/// So that account cannot misdirect root with symbolic links.
 struct ClusterFolder: Sendable {
   private static let unfinishedPrefix = "data.unfinished."
 
@@ -25,16 +25,16 @@ struct ClusterFolder: Sendable {
   let lock: FolderLock
 
   var data: String { path + "/data" }
-  /// initdb works here, and the result is renamed: whatever bears the name `data` is complete. The initdb of a killed owner
-  /// may still be at work in its own.
+  /// The folder in which initdb runs. It is renamed to `data` afterwards, so `data` is always complete. The initdb of a
+  /// killed owner may still run in its own folder.
   var unfinished: String { "\(path)/\(Self.unfinishedPrefix)\(getpid())" }
   var configurationFile: String { path + "/postgresql.conf" }
   var log: String { path + "/postgres.log" }
-  /// The major version of PostgreSQL that made the cluster; nil before there is one.
+  /// The major version of PostgreSQL that created the cluster; nil if there is no cluster yet.
   var major: String? { readFile(data + "/PG_VERSION").map { String($0.prefix { !$0.isWhitespace }) } }
 
-  /// Makes this process the owner of the cluster folder `requested`, or for root of its stand-in under `/var/lib/muster`
-  /// when the account that runs the server cannot use `requested`.
+  /// Makes this process the owner of the cluster folder `requested`. If root starts the cluster and the account that
+  /// runs the server cannot use `requested`, uses a stand-in under `/var/lib/muster`.
   static func claim(_ requested: String, notice: (String) -> Void) async throws -> ClusterFolder {
     let path = resolved(requested)
     guard geteuid() == 0 else { return try ClusterFolder(making: path) }
@@ -43,21 +43,21 @@ struct ClusterFolder: Sendable {
       return home
     }
     guard let home = try await ClusterFolder(reaching: standIn) else {
-      throw EmbeddedPostgresError("No account that can run PostgreSQL can use \(path): run as a normal user instead.")
+      throw EmbeddedPostgresError("No account that can run PostgreSQL can access \(path): run as a normal user.")
     }
     let name = home.account.name
-    notice("PostgreSQL does not run as root, and the account '\(name)' cannot use \(path): data are in \(standIn).")
+    notice("PostgreSQL does not run as root, and the account '\(name)' cannot use \(path): the data is in \(standIn).")
     return home
   }
 
-  /// The folder, unless the account that is to run PostgreSQL cannot use it.
+  /// Claims the folder; nil if the account that runs PostgreSQL cannot use it.
   private init?(reaching path: String) async throws {
     self = try ClusterFolder(making: path)
     do {
       if try await isReachable() { return }
       guard !exists(data) else {
         throw EmbeddedPostgresError(
-          "The account '\(account.name)' can no longer use its cluster in \(path): let it pass the folders above (chmod o+x)."
+          "The account '\(account.name)' cannot reach its cluster in \(path): open the parent folders (chmod o+x)."
         )
       }
       try erase()
@@ -69,7 +69,7 @@ struct ClusterFolder: Sendable {
     return nil
   }
 
-  /// The clusters made for `requested`, claimed for deletion.
+  /// Claims the clusters created for `requested`, for deletion.
   static func existing(for requested: String) throws -> [ClusterFolder] {
     let path = resolved(requested)
     try refuseForeign(path)
@@ -84,7 +84,7 @@ struct ClusterFolder: Sendable {
   private init(making path: String) throws {
     try Self.refuseForeign(path)
     try makeFolders(path)
-    // A folder fresh from mktemp is closed to the account.
+    // The account has no access to a folder that mktemp created.
     if geteuid() == 0 { chmod(path, 0o755) }
     self.path = path
     lock = try FolderLock(path)
@@ -100,10 +100,10 @@ struct ClusterFolder: Sendable {
     guard let content = try? FileManager.default.contentsOfDirectory(atPath: path), !content.isEmpty else { return }
     guard !FolderLock.marks(path) else { return }
     throw EmbeddedPostgresError(
-      "Foreign data folder: \(path) has files, and none that says it is a cluster of Muster's; choose another folder.")
+      "Foreign data folder: \(path) contains files but is not a cluster created by Muster; choose another folder.")
   }
 
-  /// Whether the account can use the data folder, found out by trying: access lists and mounts have their say too.
+  /// Whether the account can use the data folder. It tries, because access lists and mounts also matter.
   private func isReachable() async throws -> Bool {
     var probe = data
     if !exists(data) {
@@ -113,7 +113,7 @@ struct ClusterFolder: Sendable {
     return try await account.run("sh", ["-c", "cd -- \"$1\"", "sh", probe]).succeeded
   }
 
-  /// An empty folder for initdb; false if the account cannot be given one here.
+  /// Creates an empty folder for initdb. Returns false if the account cannot own it here.
   func makeUnfinished() throws -> Bool {
     for leftover in allUnfinished { try? removeAll([leftover]) }
     guard mkdir(unfinished, 0o700) == 0 else { throw EmbeddedPostgresError("create", unfinished, errno: errno) }
@@ -125,9 +125,10 @@ struct ClusterFolder: Sendable {
     return content.filter { $0.hasPrefix(Self.unfinishedPrefix) }.map { "\(path)/\($0)" }
   }
 
-  /// Creates the folder for the server's socket: a socket's path has room for some 100 bytes, so it cannot be in the data.
+  /// Creates the folder for the server's socket. It is outside the data folder, because a socket's path is limited to
+  /// about 100 bytes.
   ///
-  /// In `/tmp` anybody may have put a folder of that name before us: one that is not ours alone is passed by.
+  /// In `/tmp`, another user may have created a folder with that name. A folder that is not private to us is skipped.
   func makeSocketFolder() throws -> String {
     let runtime = geteuid() == 0 ? "/run" : ProcessInfo.processInfo.environment["XDG_RUNTIME_DIR"] ?? "/tmp"
     let name = "muster-" + hash(of: data)
@@ -139,10 +140,11 @@ struct ClusterFolder: Sendable {
         if isNew { rmdir(folder) }
       }
     }
-    throw EmbeddedPostgresError("No private folder for the server's socket: see who owns /tmp/\(name), and delete it.")
+    throw EmbeddedPostgresError("No private folder for the server's socket: check who owns /tmp/\(name) and delete it.")
   }
 
-  /// Deletes what this type made, the marker last, so that a deletion cut short can be repeated. Nothing runs here.
+  /// Deletes everything that this type created. The marker goes last, so that an interrupted deletion can be repeated.
+  /// The server must not be running.
   func erase() throws {
     if let folder = try? makeSocketFolder() { try removeAll(["", ".lock"].map { "\(folder)/.s.PGSQL.5432\($0)" }) }
     try removeAll(allUnfinished + [data, configurationFile, log, log + ".old"])
@@ -150,7 +152,7 @@ struct ClusterFolder: Sendable {
     rmdir(path)
   }
 
-  /// Gives the folder up for the next owner.
+  /// Releases the folder for the next owner.
   func leave() {
     if let folder = try? makeSocketFolder() { rmdir(folder) }
     lock.release()

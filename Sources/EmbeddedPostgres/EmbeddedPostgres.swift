@@ -9,22 +9,23 @@ import Synchronization
   import Glibc
 #endif
 
-/// A private PostgreSQL cluster in a folder, reached over a Unix socket that nobody but its account (and root) may open.
+/// A private PostgreSQL cluster in a folder. Only its account and root can open its Unix socket.
 ///
-/// One process owns a cluster at a time. The postmaster runs in a session of its own, so a Ctrl-C in the owner's terminal
-/// does not reach it, and it outlives an owner that is killed: the next owner of the folder takes it over.
+/// One process owns a cluster at a time. The postmaster runs in its own session, so Ctrl-C in the owner's terminal does
+/// not reach it. It outlives an owner that is killed, and the next owner of the folder takes it over.
 public final class EmbeddedPostgres: Sendable {
-  /// What a commit is worth.
+  /// The durability of a commit.
   public enum Durability: Sendable {
-    /// Survives a power cut.
+    /// Survives a power failure.
     case durable
-    /// Lost with the machine; several times faster. For tests.
+    /// Lost if the machine crashes, but several times faster. For tests.
     case disposable
   }
 
-  /// The folder where the cluster really is: the one asked for, or under `/var/lib/muster` where root's cluster had to go.
+  /// The folder that contains the cluster: the requested one, or a folder under `/var/lib/muster` for a cluster of
+  /// root.
   public let folder: String
-  /// The server's main process; SIGINT makes it shut down at once and orderly.
+  /// The server's main process. SIGINT shuts it down at once, in an orderly way.
   public let postmasterPID: Int32
 
   private let home: ClusterFolder
@@ -38,13 +39,13 @@ public final class EmbeddedPostgres: Sendable {
     self.socketFolder = socketFolder
   }
 
-  /// Starts the cluster in `folder`, creating it at first use; a cluster left running by a killed owner is taken over.
+  /// Starts the cluster in `folder` and creates it on first use. Takes over a cluster that a killed owner left running.
   ///
   /// - Parameters:
-  ///   - folder: Missing, empty, or made by this function earlier; any other is refused untouched.
-  ///   - settings: Server settings by name, over the defaults for a small development cluster.
-  ///   - notice: Hears, in one line, of anything a person would not expect, such as data kept in another folder.
-  /// - Throws: `EmbeddedPostgresError`, or `CancellationError` when the task was cancelled; nothing runs on then.
+  ///   - folder: Missing, empty, or created by this function before. Any other folder is rejected and left unchanged.
+  ///   - settings: Server settings by name. They override the defaults for a small development cluster.
+  ///   - notice: Called with one line for anything unexpected, such as data in another folder.
+  /// - Throws: `EmbeddedPostgresError`, or `CancellationError` if the task was cancelled. The server does not run then.
   public static func start(
     in folder: String, durability: Durability = .durable, settings: [String: String] = [:],
     notice: (String) -> Void = { _ in }
@@ -63,8 +64,8 @@ public final class EmbeddedPostgres: Sendable {
     }
   }
 
-  /// Deletes the cluster in `folder`, stopping it if it runs. Refuses a folder that ``start(in:durability:settings:notice:)``
-  /// did not make and one that another process owns; a missing or empty folder is fine.
+  /// Stops the cluster in `folder` if it runs, and deletes it. Accepts a missing or empty folder. Rejects a folder that
+  /// ``start(in:durability:settings:notice:)`` did not create, or that another process owns.
   public static func erase(_ folder: String) async throws {
     for home in try ClusterFolder.existing(for: folder) {
       defer { home.leave() }
@@ -73,15 +74,15 @@ public final class EmbeddedPostgres: Sendable {
     }
   }
 
-  /// The libpq URI of a database of the cluster, for its superuser `muster`.
+  /// The libpq URI of a database in the cluster, for the superuser `muster`.
   public func uri(database: String) -> String {
     "postgresql://muster@/\(percentEncoded(database))?host=\(percentEncoded(socketFolder))&port=5432"
   }
 
-  /// Shuts the cluster down and returns once it is down; connections still open are cut.
+  /// Shuts the cluster down, closes its connections, and returns once it is down.
   ///
-  /// What has not ended after eight seconds is stopped without the final checkpoint, which costs the next start a
-  /// recovery and no data. Safe to call more than once, and from a cancelled task.
+  /// After eight seconds, the server is stopped without the final checkpoint. The next start then needs a recovery, but
+  /// no data is lost. Safe to call more than once, and from a cancelled task.
   public func stop() async throws {
     let shutdown = stopping.withLock { current in
       let task = current ?? Task { try await self.shutDown() }
@@ -112,7 +113,7 @@ public final class EmbeddedPostgres: Sendable {
       for name in ["fsync", "synchronous_commit", "full_page_writes"] { values[name] = "off" }
     }
     values.merge(settings) { $1 }
-    // Last, so that no setting opens a door: the socket in its private folder is the only way in.
+    // Set last, so that callers cannot open other ways in: the socket in its private folder is the only one.
     values["listen_addresses"] = ""
     values["port"] = "5432"
     values["unix_socket_directories"] = "\"\(socketFolder)\""
@@ -140,7 +141,7 @@ public final class EmbeddedPostgres: Sendable {
   }
 }
 
-/// Why a cluster could not be started, stopped or erased: one line for a person at a terminal, with what to do.
+/// Why a cluster could not be started, stopped or erased: one line for an operator, with advice.
 public struct EmbeddedPostgresError: Error, CustomStringConvertible {
   public let description: String
 
@@ -159,14 +160,14 @@ public struct EmbeddedPostgresError: Error, CustomStringConvertible {
     self.init("Cannot \(attempt) \(path) (\(String(cString: strerror(code)))): \(advice).")
   }
 
-  /// A program of PostgreSQL failed with `output`, of which the line that matters is quoted.
+  /// A PostgreSQL program failed with `output`. The description quotes the relevant line.
   init(_ what: String, output: String, log: String, folder: String) {
     let fullDisk = ["No space left on device", "Check free disk space", "Disk quota exceeded"]
     if isFull(diskOf: folder) || fullDisk.contains(where: output.contains) {
       self.init("No space left on the disk of \(folder) for the PostgreSQL cluster: free some space and start again.")
       return
     }
-    // The line before "configuration file contains errors" says which.
+    // The line before "configuration file contains errors" names the error.
     let lines = output.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
       .filter { !$0.hasSuffix(" contains errors") }
     let marks = ["PANIC:", "FATAL:", "ERROR:", "error:"]

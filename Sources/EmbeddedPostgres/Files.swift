@@ -13,8 +13,8 @@ import Synchronization
   import Glibc
 #endif
 
-/// The exclusive lock on a cluster folder, on the file that marks it as ours. The kernel releases it with the process,
-/// however that ends.
+/// The exclusive lock on a cluster folder. It locks the file that marks the folder as ours. The kernel releases it when
+/// the process ends for any reason.
 final class FolderLock: Sendable {
   static let marker = "muster-cluster"
   private let descriptor: Mutex<Int32?>
@@ -26,7 +26,7 @@ final class FolderLock: Sendable {
   init(_ folder: String) throws {
     let path = "\(folder)/\(Self.marker)"
     while true {
-      // Not inherited by the server, which would hold the lock for a killed owner.
+      // O_CLOEXEC: the server must not inherit the lock, or it would hold it for a killed owner.
       let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o644)
       guard file >= 0 else { throw EmbeddedPostgresError("open", path, errno: errno) }
       guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
@@ -34,7 +34,7 @@ final class FolderLock: Sendable {
         let owner = readFile(path).map { $0.prefix { $0.isNumber } } ?? ""
         throw EmbeddedPostgresError(
           "The cluster in \(folder) is in use by process \(owner.isEmpty ? "(unknown)" : owner): "
-            + "stop that one first, or choose another folder.")
+            + "stop that process first, or choose another folder.")
       }
       var locked = stat()
       var named = stat()
@@ -71,7 +71,7 @@ func writeFile(_ path: String, _ text: String, mode: mode_t = 0o644) throws {
   let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode)
   guard file >= 0 else { throw EmbeddedPostgresError("write", path, errno: errno) }
   defer { close(file) }
-  // Whatever our umask, the server's account is to read its configuration.
+  // The server's account must be able to read its configuration, whatever our umask is.
   fchmod(file, mode)
   let bytes = Array(text.utf8)
   let written = write(file, bytes, bytes.count)
@@ -80,7 +80,7 @@ func writeFile(_ path: String, _ text: String, mode: mode_t = 0o644) throws {
   }
 }
 
-/// Whether less than a megabyte is free: too little even for the log line that would say so.
+/// Whether less than a megabyte is free. That may be too little even for a log line about it.
 func isFull(diskOf folder: String) -> Bool {
   var disk = statvfs()
   return statvfs(folder, &disk) == 0 && UInt64(disk.f_bavail) * UInt64(disk.f_frsize) < 1 << 20
@@ -91,12 +91,12 @@ func removeAll(_ paths: [String]) throws {
     do {
       try FileManager.default.removeItem(atPath: path)
     } catch {
-      throw EmbeddedPostgresError("Cannot delete \(path): look who owns it and what uses it, then try again.")
+      throw EmbeddedPostgresError("Cannot delete \(path): check who owns it and what uses it, then try again.")
     }
   }
 }
 
-/// Creates a folder and those above it; root's are open for the server's account to pass.
+/// Creates a folder and its parents. If root runs this, the server's account can pass through them.
 func makeFolders(_ path: String) throws {
   guard !exists(path) else { return }
   try makeFolders(parent(of: path))
@@ -104,7 +104,7 @@ func makeFolders(_ path: String) throws {
   if geteuid() == 0 { chmod(path, 0o755) }
 }
 
-/// The absolute path without links, as far as the folder exists.
+/// The absolute path, with symbolic links resolved in the part that exists.
 func resolved(_ path: String) -> String {
   guard path.hasPrefix("/") else { return resolved(FileManager.default.currentDirectoryPath + "/" + path) }
   if let real = realpath(path, nil) {
@@ -119,7 +119,7 @@ private func parent(of path: String) -> String {
   "/" + path.split(separator: "/").dropLast().joined(separator: "/")
 }
 
-/// FNV-1a, for a short name that is the same in every run.
+/// FNV-1a, for a short name that is stable between runs.
 func hash(of text: String) -> String {
   let value = text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   return String(value, radix: 16)

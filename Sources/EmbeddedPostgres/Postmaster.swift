@@ -18,7 +18,7 @@ import Subprocess
   import Glibc
 #endif
 
-/// The main process of a running cluster, as its `postmaster.pid` tells.
+/// The main process of a running cluster, read from its `postmaster.pid`.
 struct Postmaster: Sendable {
   let pid: pid_t
   private let status: Substring
@@ -34,7 +34,7 @@ struct Postmaster: Sendable {
     return Postmaster(pid: pid, status: lines.count > 7 ? lines[7] : "")
   }
 
-  /// Waits for the end of its start; nil if it is on its way down.
+  /// Waits until it is ready; nil if it is shutting down or does not become ready in time.
   func whenReady(in home: ClusterFolder) async throws -> Postmaster? {
     let deadline = ContinuousClock.now + .seconds(60)
     while let now = await Self.running(in: home), !now.status.hasPrefix("stopping"), ContinuousClock.now < deadline {
@@ -48,7 +48,7 @@ struct Postmaster: Sendable {
     return nil
   }
 
-  /// Shuts it down fast, and after eight seconds without the final checkpoint. A cancelled task does the same.
+  /// Shuts it down fast, or after eight seconds without the final checkpoint. Cancelling the task has no effect.
   func stop(in home: ClusterFolder) async throws {
     try await Task.detached {
       for (signal, patience) in [(SIGINT, 8), (SIGQUIT, 7)] {
@@ -60,11 +60,11 @@ struct Postmaster: Sendable {
         }
       }
       throw EmbeddedPostgresError(
-        "PostgreSQL (process \(pid)) does not stop: see its log, \(home.log), or end it with kill -9 \(pid).")
+        "PostgreSQL (process \(pid)) does not stop: check its log, \(home.log), or end it with kill -9 \(pid).")
     }.value
   }
 
-  /// Whether the process is the cluster's postmaster: its number alone may be another's, after a crash.
+  /// Whether the process is the cluster's postmaster. After a crash, the id alone may belong to another process.
   private static func isServer(_ pid: pid_t, of home: ClusterFolder) async -> Bool {
     #if os(Linux)
       var process = stat()
@@ -78,7 +78,7 @@ struct Postmaster: Sendable {
   }
 }
 
-/// The account that the server runs as: our own, or for root, which PostgreSQL refuses, an unprivileged one.
+/// The account that the server runs as: our own account, or an unprivileged one for root, which PostgreSQL rejects.
 struct Account: Sendable {
   let name: String
   let userID: uid_t
@@ -86,14 +86,14 @@ struct Account: Sendable {
 
   static let current = Account(name: "", userID: geteuid(), groupID: getegid())
 
-  /// The account for a cluster whose data are, or are going to be, in the folder `data`.
+  /// The account for the existing or future cluster in the folder `data`.
   static func running(clusterIn data: String) throws -> Account {
     var info = stat()
     let owner = lstat(data, &info) == 0 ? info.st_uid : nil
     if geteuid() != 0 {
       guard owner == nil || owner == geteuid() else {
         throw EmbeddedPostgresError(
-          "The cluster in \(data) is another account's: run as that one (or as root), or choose another folder.")
+          "The cluster in \(data) belongs to another account: use that account or root, or choose another folder.")
       }
       return current
     }
@@ -106,7 +106,7 @@ struct Account: Sendable {
     for name in ["postgres", "_postgres", "nobody"] {
       if let account = Account(getpwnam(name)) { return account }
     }
-    throw EmbeddedPostgresError("PostgreSQL does not run as root: make an account for it (useradd --system postgres).")
+    throw EmbeddedPostgresError("PostgreSQL does not run as root: add an account for it (useradd --system postgres).")
   }
 
   private init(name: String, userID: uid_t, groupID: gid_t) {
@@ -118,19 +118,19 @@ struct Account: Sendable {
     self.init(name: String(cString: entry.pw_name), userID: entry.pw_uid, groupID: entry.pw_gid)
   }
 
-  /// Gives a file to this account, where we are another; false if the file system does not let us.
+  /// Makes this account the owner of a file, if we run as another account. Returns false if the file system rejects it.
   func own(_ path: String) -> Bool {
     userID == geteuid() || lchown(path, userID, groupID) == 0
   }
 
-  /// Whether this is a folder closed to all but this account (or us).
+  /// Whether only this account, or ours, has access to the folder.
   func hasPrivate(_ folder: String) -> Bool {
     var info = stat()
     guard lstat(folder, &info) == 0, info.st_mode & S_IFMT == S_IFDIR, info.st_mode & 0o077 == 0 else { return false }
     return info.st_uid == userID || info.st_uid == geteuid()
   }
 
-  /// Runs a program from the folders `programs` (and the system's) as this account, with none of our PG* variables.
+  /// Runs a program as this account, without our PG* variables. Looks it up in `programs` and the system's folders.
   func run(
     _ program: String, _ arguments: [String], programs: String? = nil
   ) async throws -> (succeeded: Bool, output: String) {
@@ -146,8 +146,8 @@ struct Account: Sendable {
     var command = [program] + arguments
     if userID != geteuid() {
       #if os(Linux)
-        // Subprocess clones its child for another user, and glibc's setgroups there can wait for ever for the threads
-        // that only the parent has.
+        // For another user, Subprocess clones its child. There, glibc's setgroups can wait forever for threads that
+        // exist only in the parent.
         command = ["setpriv", "--reuid", "\(userID)", "--regid", "\(groupID)", "--clear-groups"] + command
       #else
         (options.userID, options.groupID, options.supplementaryGroups) = (userID, groupID, [])
@@ -157,7 +157,7 @@ struct Account: Sendable {
       let result = try await Subprocess.run(
         .name(command[0]), arguments: Arguments(Array(command.dropFirst())), environment: .custom(environment),
         workingDirectory: "/", platformOptions: options, output: .string(limit: 1 << 20), error: .combinedWithOutput)
-      // A cancelled program has not said anything about the machine.
+      // The failure of a cancelled program means nothing.
       if !result.terminationStatus.isSuccess { try Task.checkCancellation() }
       return (result.terminationStatus.isSuccess, result.standardOutput)
     } catch let error as SubprocessError {
@@ -167,7 +167,7 @@ struct Account: Sendable {
   }
 }
 
-/// A sleep that a cancelled task sleeps too.
+/// Sleeps, even if the task is cancelled.
 func pause(_ duration: Duration) async {
   await Task.detached { try? await Task.sleep(for: duration) }.value
 }

@@ -14,12 +14,12 @@ import Synchronization
   import Glibc
 #endif
 
-/// The PostgreSQL server programs of one version, as installed on this machine.
+/// The PostgreSQL server programs of one version that is installed on this machine.
 struct Server: Sendable {
   let programs: String
   let major: String
 
-  /// The programs for a cluster: of the version that made it, or for a new one the first found.
+  /// Finds the programs for a cluster: of the version that created it, or the first version found for a new cluster.
   static func find(for home: ClusterFolder) async throws -> Server {
     var found: [Server] = []
     for folder in await programFolders() {
@@ -33,7 +33,7 @@ struct Server: Sendable {
     }
     if found.isEmpty, let only = setProgramFolder {
       throw EmbeddedPostgresError(
-        "MUSTER_PG_BIN is \(only), where no PostgreSQL server programs are (postgres, initdb): correct or unset it.")
+        "MUSTER_PG_BIN is \(only), which has no PostgreSQL server programs (postgres, initdb): correct or unset it.")
     }
     #if os(macOS)
       let install = "brew install postgresql"
@@ -44,11 +44,11 @@ struct Server: Sendable {
     #endif
     guard !found.isEmpty else {
       throw EmbeddedPostgresError(
-        "No PostgreSQL server found: install one (\(newest)), or set MUSTER_PG_BIN to the folder of its programs.")
+        "No PostgreSQL server found: install one (\(newest)), or set MUSTER_PG_BIN to the folder with its programs.")
     }
     throw EmbeddedPostgresError(
-      "The cluster in \(home.path) was made by PostgreSQL \(home.major ?? "?"), and here is \(found[0].major): install that "
-        + "version (\(exact)), or delete the data and start over (muster dev --reset).")
+      "The cluster in \(home.path) needs PostgreSQL \(home.major ?? "?"), but \(found[0].major) is installed: install "
+        + "the right version (\(exact)), or delete the data and start over (muster dev --reset).")
   }
 
   private static var setProgramFolder: String? {
@@ -69,16 +69,17 @@ struct Server: Sendable {
     return folders + path.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
   }
 
-  /// The `bin` folders of versions installed side by side, the highest first.
+  /// The `bin` folders of versions installed side by side, highest first.
   private static func versions(in folder: String, prefix: String) -> [String] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     let numbers = names.filter { $0.hasPrefix(prefix) }.compactMap { Int($0.dropFirst(prefix.count)) }
     return numbers.sorted(by: >).map { "\(folder)/\(prefix)\($0)/bin" }
   }
 
-  /// Makes the cluster of `home`.
+  /// Creates the cluster in `home`.
   func createCluster(in home: ClusterFolder, durability: EmbeddedPostgres.Durability) async throws {
-    // Case and order beyond ASCII, and the same on every machine; macOS has it from PostgreSQL 17's own provider only.
+    // Case mapping beyond ASCII, and the same order on every machine. On macOS, only PostgreSQL 17's builtin provider
+    // has it.
     let locales = [
       ["--locale=C.UTF-8"], ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"], ["--locale=C"],
     ]
@@ -107,7 +108,8 @@ struct Server: Sendable {
     throw EmbeddedPostgresError("Cannot create a cluster", output: output, log: home.log, folder: home.path)
   }
 
-  /// The cluster's running postmaster: one that a killed owner left, where it has this configuration, or else a new one.
+  /// The cluster's running postmaster. Takes over the one that a killed owner left if it has this configuration, or
+  /// starts a new one.
   func postmaster(of home: ClusterFolder, socketFolder: String, configuration: String) async throws -> Postmaster {
     if let left = await Postmaster.running(in: home) {
       if readFile(home.configurationFile) == configuration, exists(socketFolder + "/.s.PGSQL.5432"),
@@ -117,8 +119,9 @@ struct Server: Sendable {
       }
       try await left.stop(in: home)
     }
-    // What a crash left would pass for the new server's, or block it if another process has the number now. Two servers
-    // on the same data cannot come of this: their shared memory is known by the data folder.
+    // Files left by a crash would be mistaken for the new server's, or would block it if another process now has the
+    // old id. Deleting them cannot lead to two servers on the same data: the shared memory is identified by the data
+    // folder.
     try removeAll([home.data + "/postmaster.pid"] + ["", ".lock"].map { "\(socketFolder)/.s.PGSQL.5432\($0)" })
     try writeFile(home.configurationFile, configuration)
     var failure: any Error
@@ -127,7 +130,7 @@ struct Server: Sendable {
       do {
         return try await launch(home)
       } catch let error as EmbeddedPostgresError where error.description.contains("pre-existing shared memory block") {
-        // The server processes of a postmaster killed with its owner need a moment to notice.
+        // When a postmaster is killed with its owner, its server processes need a moment to end.
         failure = error
         attempts += 1
         await pause(.milliseconds(500))
@@ -140,7 +143,7 @@ struct Server: Sendable {
     rename(home.log, home.log + ".old")
     try writeFile(home.log, "", mode: 0o600)
     guard home.account.own(home.log) else { throw EmbeddedPostgresError("own", home.log, errno: errno) }
-    // The shell gives the server the log for its output, and then becomes the server.
+    // The shell redirects output to the log and then becomes the server.
     let script = "log=$1; shift; exec \"$@\" </dev/null >>\"$log\" 2>&1"
     let arguments = ["\(programs)/postgres", "-D", home.data, "-c", "config_file=\(home.configurationFile)"]
     let end = Mutex<String?>(nil)
@@ -161,6 +164,6 @@ struct Server: Sendable {
     child.cancel()
     await child.value
     try Task.checkCancellation()
-    throw EmbeddedPostgresError("PostgreSQL is not ready after a minute: see its log, \(home.log), and start again.")
+    throw EmbeddedPostgresError("PostgreSQL is not ready after a minute: check its log, \(home.log), and try again.")
   }
 }

@@ -1,7 +1,6 @@
-/// Reads of one kind, each for a key of its own, of which many are asked for at about the same time. As long as they are
-/// few, each is a statement of its own; those that come while others are under way are gathered, and leave as one statement
-/// when there is an answer. Nobody waits for company, and the busier the server, the fewer statements it gets for as many
-/// reads.
+/// Combines concurrent reads by key into fewer statements. While few reads are in flight, each is sent at once as its
+/// own statement. Further reads wait in a batch, which is sent as one statement when a result arrives. No read waits
+/// for a batch to fill up, and the busier the server, the fewer statements it gets for the same number of reads.
 ///
 ///     let titles = DataLoader(in: database) { (ids: [UUID], database) in
 ///       let rows = try await database.rows("SELECT id, title FROM events WHERE id = ANY(\(ids))")
@@ -9,17 +8,19 @@
 ///     }
 ///     let title = try await titles.value(for: id)
 ///
-/// No read is added to a statement that has left: whoever asks sees all that was committed before.
+/// A read never joins a statement that was already sent, so the caller sees everything that was committed before its
+/// call.
 public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Asked = (key: Key, reply: Reply<Value?>)
 
   private struct State {
-    /// Keys, whether they left alone or together.
+    /// Keys in flight, sent alone or in a batch.
     var underWay = 0
     var lastSent = ContinuousClock.now
     var asked: [Asked] = []
 
-    /// Nobody waits while fewer are under way: a few as long as callers are few, and then one, so that more are gathered.
+    /// A read is sent at once while fewer keys than this are in flight: a few while callers are few, otherwise one, so
+    /// that batches grow.
     var limit = few
 
     mutating func sendOne(at now: ContinuousClock.Instant) {
@@ -44,15 +45,17 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   }
 
   private static var few: Int { 4 }
-  /// Whoever comes when the last statement is as old as this waits for no answer, and takes along those who do.
+  /// When the last statement was sent longer ago than this, the next read is sent at once, together with the waiting
+  /// ones.
   private static var patience: Duration { .milliseconds(20) }
 
   private let database: Database
   private let read: @Sendable ([Key], Database) async throws -> [Key: Value]
   private let state = Lock(State())
 
-  /// - Parameter read: reads the values of these keys, of which some may be equal, in one statement. Those who asked share
-  ///   its failure: it must be one that no key makes fail, or slow. A key without a value is left out.
+  /// - Parameter read: reads the values of the keys, which may contain duplicates, in one statement. All callers of a
+  ///   batch share its failure, so no key may make the statement fail or slow it down. It omits keys that have no
+  ///   value.
   public init(
     in database: Database,
     _ read: @escaping @Sendable (_ keys: [Key], _ database: Database) async throws -> [Key: Value]
@@ -61,11 +64,11 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     self.read = read
   }
 
-  /// The value of a key, or nil if it has none. Takes at most twice as long as a read may take, and cancelling the task
-  /// ends its wait at once.
+  /// The value of a key, or nil if it has none. Takes at most twice as long as a single read may take. Cancelling the
+  /// task ends its wait at once.
   ///
-  /// - Throws: what reading threw; ``PostgresError`` of kind `overloaded` if ``Database/Configuration/maximumWaiting``
-  ///   callers are gathered already.
+  /// - Throws: the error of the read; ``PostgresError`` of kind `overloaded` if
+  ///   ``Database/Configuration/maximumWaiting`` callers are already waiting.
   public func value(for key: Key) async throws -> Value? {
     switch try turn(of: key) {
     case .readsAlone:
@@ -87,10 +90,10 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
         state.sendOne(at: now)
         return .readsAlone
       }
-      // Those who gave up do not count.
+      // Callers that gave up do not count.
       if state.asked.count >= maximum { state.asked.removeAll { $0.reply.isDone } }
       guard isOverdue || state.asked.count < maximum else {
-        throw PostgresError(.overloaded, "too many reads are gathered")
+        throw PostgresError(.overloaded, "too many reads are waiting")
       }
       let reply = Reply<Value?>()
       state.asked.append((key, reply))

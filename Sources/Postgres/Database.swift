@@ -1,78 +1,80 @@
 import Logging
 import Synchronization
 
-/// A PostgreSQL database: what an application holds, one for its whole life.
+/// A PostgreSQL database. An application creates one and keeps it for its whole life.
 ///
-/// - Reads, one statement each, of any number of tasks: ``send(_:)`` and what ``Querying`` makes of it. They share a few
-///   connections in pipeline mode, which are read-only sessions: a statement there has no effect, and is repeated once
-///   elsewhere when its connection breaks.
-/// - Everything that writes: ``transaction(repeating:_:)`` or ``execute(_:)``, on a connection of its own from a pool.
+/// - Reads: ``send(_:)`` and the methods that ``Querying`` builds on it, from any number of tasks. They share a few
+///   connections in pipeline mode. Their sessions are read-only, so a statement has no effect and is sent again on
+///   another connection when its own breaks.
+/// - Writes: ``transaction(repeating:_:)`` or ``execute(_:)``, on an exclusive connection from a pool.
 ///
 /// Every wait has a deadline. Cancelling the calling task ends its wait at once.
 public final class Database: Querying {
-  /// Where the server is, how many connections there may be, and how long everything may take.
+  /// The server, the number of connections, and the time limits.
   public struct Configuration: Sendable {
-    /// A libpq URI or `key=value` string. Several hosts are tried in order, for one that takes writes unless
+    /// A libpq URI or `key=value` string. Several hosts are tried in order for one that accepts writes, unless
     /// `target_session_attrs` says otherwise.
     public var url: String
-    /// What `pg_stat_activity` shows.
+    /// The name that `pg_stat_activity` shows.
     public var applicationName = "swift"
-    /// Connections that single reads share.
+    /// The number of connections that reads share.
     public var sharedConnections = 2
-    /// Connections for transactions, at most. Commits that wait together share one flush of the log.
+    /// The maximum number of connections for transactions. Commits that wait together share one flush of the log.
     public var connections = 16
-    /// For each host of the URL, which are tried one by one, beginning with the one that answered last.
+    /// The time limit for each host of the URL. Hosts are tried one by one, starting with the last one that responded.
     public var connectTimeout = Duration.seconds(2)
-    /// For a connection to become free.
+    /// The time limit for acquiring a connection.
     public var waitTimeout = Duration.seconds(5)
-    /// For each statement, enforced by the server. This client gives up on an answer a second later: for statements
-    /// that travel together, as many times this and a second. That bounds a read as a whole, however often it is
-    /// repeated.
+    /// The time limit for each statement, enforced by the server. The client stops waiting one second later: for n
+    /// statements sent together, after n times this limit and one second. This bounds a read as a whole, including all
+    /// its retries.
     public var statementTimeout = Duration.seconds(10)
-    /// For each lock that a statement waits for, enforced by the server: SQLSTATE 55P03, see
-    /// ``PostgresError/isLockTimeout``. At most half of ``statementTimeout`` counts, so that a wait for a lock ends as
-    /// one, and not as a statement that took too long.
+    /// The time limit for each lock that a statement waits for, enforced by the server: SQLSTATE 55P03, see
+    /// ``PostgresError/isLockTimeout``. It is capped at half of ``statementTimeout``, so that a wait for a lock is
+    /// reported as such and not as a slow statement.
     public var lockTimeout = Duration.seconds(5)
-    /// After which the server ends a session that left its transaction open.
+    /// The server ends a session that leaves its transaction idle for this long.
     public var idleInTransactionTimeout = Duration.seconds(30)
-    /// Callers waiting, for each shared connection and for the pool; beyond it they are turned away with `overloaded`.
+    /// The maximum number of waiting callers, for each shared connection and for the pool. Further callers are rejected
+    /// with `overloaded`.
     public var maximumWaiting = 1024
-    /// Bytes of the parameters of those who wait, for each shared connection and for the pool: while there are so many, further
-    /// callers are turned away with `overloaded`. What a transaction's body will send is not known before it runs.
+    /// The limit on the parameter bytes of all waiting callers, for each shared connection and for the pool. Once it is
+    /// reached, further callers are rejected with `overloaded`. Statements sent by a transaction's body do not count,
+    /// because they are unknown before it runs.
     public var maximumWaitingBytes = 64 << 20
-    /// PgBouncer, or another pooler in transaction mode, stands between. Nothing of a session is relied upon then: no
-    /// prepared statements, no settings (give the role its `statement_timeout`, `lock_timeout`
-    /// and `idle_in_transaction_session_timeout`), no guard against writes among reads, and no LISTEN.
+    /// Set this if connections go through PgBouncer or another pooler in transaction mode. The client then relies on no
+    /// session state: no prepared statements, no settings (give the role its `statement_timeout`, `lock_timeout`
+    /// and `idle_in_transaction_session_timeout`), no protection against writes among reads, and no LISTEN.
     public var isBehindPooler = false
-    /// Hears of slow statements, without their parameters.
+    /// Receives slow statements, without their parameters.
     public var logger = Logger(label: "postgres")
-    /// Above it a batch of statements is logged.
+    /// A batch of statements that takes longer than this is logged.
     public var slowStatement = Duration.seconds(1)
 
-    /// - Parameter url: see ``url``. Nothing is checked yet.
+    /// - Parameter url: see ``url``. It is not validated here.
     public init(url: String) {
       self.url = url
     }
 
-    /// Whether libpq understands the URL. Says nothing of whether there is a server.
+    /// Whether libpq can parse the URL. Does not check that the server exists.
     public var isWellFormed: Bool {
       (try? Connecting.parse(url)) != nil
     }
   }
 
   let configuration: Configuration
-  /// Channels of which a hint was sent in the last moments, and whether another is wanted: see ``notify(_:)``.
+  /// Channels that were sent a hint within the last 50 ms, and whether another is due: see ``notify(_:)``.
   let hints = Lock<[String: Bool]>([:])
   private let observer: Observer
   private let connecting: Connecting
   private let reactor: Reactor
   private let sharedConnections: [SharedConnection]
   private let pool: Pool
-  /// Of its own, so that no number of slow reads keeps writes waiting.
+  /// A separate pool, so that slow reads never delay writes.
   private let slowPool: Pool
   private let closed = Atomic(false)
 
-  /// Opens no connection yet; the first statement does.
+  /// Opens no connection. The first statement does.
   public init(_ configuration: Configuration) throws {
     self.configuration = configuration
     let observer = Observer(logger: configuration.logger, slow: configuration.slowStatement)
@@ -84,7 +86,7 @@ public final class Database: Querying {
       _ = slowPool.tick(at: now)
     }
     let connecting = configuration.connecting
-    // Behind a pooler, a session's names are other callers' names.
+    // Behind a pooler, sessions are shared, so names of prepared statements would clash.
     let naming = configuration.isBehindPooler ? PreparedStatements.Naming.never : .always
     let sharedConnections = (0..<configuration.sharedConnections).map { _ in
       SharedConnection(configuration) {
@@ -112,14 +114,14 @@ public final class Database: Querying {
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-  /// A connection of its own that hears what is sent to channels.
+  /// Opens a separate connection that receives notifications.
   func openListener(_ hear: @escaping @Sendable (ListenerEvent?) -> Void) async throws -> Connection {
     try await connecting.open(.exclusive) { [observer, reactor] in
       try Connection($0, for: .exclusive, naming: .never, observer: observer, reactor: reactor, hear: hear)
     }
   }
 
-  /// Ends all connections. Statements under way fail, and sequences of notifications end; the database cannot be used
+  /// Closes all connections. Statements in flight fail, and sequences of notifications end. The database cannot be used
   /// afterwards.
   public func close() {
     closed.store(true, ordering: .relaxed)
@@ -129,11 +131,11 @@ public final class Database: Querying {
     reactor.stop()
   }
 
-  /// Runs statements that only read, in one round trip. Each sees a snapshot of its own.
+  /// Runs read-only statements in one round trip. Each statement sees its own snapshot.
   ///
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    // Nothing can have been changed, so asking again is safe. All shared connections may have broken at the same time.
+    // Reads change nothing, so retrying is safe. All shared connections may have broken at the same time.
     let timeout = configuration.timeout(of: statements.count)
     let deadline = ContinuousClock.now + timeout
     for _ in sharedConnections {
@@ -166,52 +168,53 @@ public final class Database: Querying {
         isAllOpen = false
         continue
       }
-      // Full of large statements, it is the last choice.
+      // A connection that is full of large statements is the last choice.
       if open.bytes.load(ordering: .relaxed) >= configuration.maximumWaitingBytes { openDepth = .max - 1 }
       if openDepth < depth { (idlest, depth) = (open, openDepth) }
     }
-    // A shared connection that is not open is opened when the others are busy, but nobody waits for it who need not.
+    // A closed shared connection is opened when the others are busy. Callers wait for it only if no other is open.
     if idlest != nil, !isAllOpen, depth > 0 {
       for shared in sharedConnections { shared.openInBackground() }
     }
     let connection = if let idlest { idlest } else { try await first.connection(for: statements, by: deadline) }
     guard connection.depth.load(ordering: .relaxed) < configuration.maximumWaiting,
       connection.bytes.load(ordering: .relaxed) < configuration.maximumWaitingBytes
-    else { throw PostgresError(.overloaded, "too many statements are under way") }
+    else { throw PostgresError(.overloaded, "too many statements are in flight") }
     return try await connection.submit(statements, timeout: timeout, by: deadline).value()
   }
 
-  /// Reads that take long: each batch has a connection of its own, so that it holds up no shared connection of short ones. Besides
-  /// those for transactions there are a quarter as many for these; more of them wait.
+  /// Slow reads. Each batch gets an exclusive connection, so that it does not delay short reads on a shared connection.
+  /// There are a quarter as many of these connections as for transactions, in addition to them. Further slow reads
+  /// wait.
   public var slow: SlowReads { SlowReads(database: self) }
 
-  /// Runs one statement that writes, committed when it returns. Cancelling the task stops it unless COMMIT was sent.
+  /// Runs and commits one statement that writes. Cancelling the task stops the statement unless COMMIT was sent.
   ///
-  /// - Throws: ``PostgresError``; `mayHaveRun` tells whether it may have taken effect all the same.
+  /// - Throws: ``PostgresError``; `mayHaveRun` says whether the statement may have taken effect anyway.
   @discardableResult
   public func execute(_ sql: SQL) async throws -> Rows {
     try await repeated(true, on: pool, for: [sql]) { try await $0.rows(sql) }.value
   }
 
-  /// Runs statements that are known beforehand as one transaction, in one round trip: a single one, too, is committed
-  /// sooner than by ``execute(_:)``.
+  /// Runs statements that are known in advance as one transaction, in one round trip. Even a single statement commits
+  /// sooner than with ``execute(_:)``.
   ///
-  /// Repeated when it lost against another transaction. As COMMIT is on its way with them, it is not cancelled with the
-  /// task, and ends by its deadline at the latest.
+  /// The transaction is retried after a deadlock or a serialization failure. COMMIT is sent with the statements, so
+  /// cancelling the task does not cancel them. They end by their deadline at the latest.
   @discardableResult
   public func batch(_ statements: SQL...) async throws -> [Rows] {
     try await repeated(true, on: pool, for: statements) { $0.atCommit(statements) }.last
   }
 
-  /// Runs `body` in a transaction on a connection of its own and commits when it returns; any error rolls back.
+  /// Runs `body` in a transaction on an exclusive connection and commits when it returns. Any error rolls back.
   ///
-  /// BEGIN travels with the first statement, and statements given to ``Transaction/atCommit(_:)`` travel with COMMIT.
-  /// COMMIT is never cancelled, and its answer is checked.
+  /// BEGIN is sent with the first statement. Statements given to ``Transaction/atCommit(_:)`` are sent with COMMIT.
+  /// COMMIT is never cancelled, and its result is checked.
   ///
   /// - Parameters:
-  ///   - repeating: the body may be run again from the start, up to 5 times, when the server chose it as the victim of a
-  ///     deadlock or of a serialization failure.
-  ///   - isConflict: further errors that `repeating` applies to.
+  ///   - repeating: whether the body may run again from the start, up to 5 times in total, when the transaction loses a
+  ///     deadlock or fails to serialize.
+  ///   - isConflict: further errors after which `repeating` applies.
   /// - Throws: the body's error, or ``PostgresError``. Kind `unknownOutcome`: the connection broke during COMMIT.
   ///   Kind `misuse`: called inside another transaction's body, which would need two connections and deadlock the pool.
   public func transaction<Value: Sendable>(
@@ -221,10 +224,10 @@ public final class Database: Querying {
     try await repeated(repeating, orAfter: isConflict, on: pool, body).value
   }
 
-  /// The same for a body that ends with a look at what it has done, in the round trip of COMMIT.
+  /// Like ``transaction(repeating:orAfter:_:)``, for a body that reads its final state in the round trip of COMMIT.
   ///
-  /// - Returns: what the body returned, and what the statements that it gave to ``Transaction/atCommit(_:)`` have
-  ///   answered, in their order.
+  /// - Returns: the body's value, and the results of the statements that it gave to ``Transaction/atCommit(_:)``, in
+  ///   order.
   public func transactionWithAnswers<Value: Sendable>(
     repeating: Bool = false, orAfter isConflict: (PostgresError) -> Bool = { _ in false },
     _ body: (Transaction) async throws -> Value
@@ -237,20 +240,20 @@ public final class Database: Querying {
     try await repeated(true, on: slowPool, for: statements) { try await $0.send(statements) }.value
   }
 
-  /// Runs one statement that is a transaction by itself, beside the reads that take long.
+  /// Runs one statement as its own transaction, on a connection for slow reads.
   func runAlone(_ statement: SQL) async throws {
     let connection = try await slowPool.acquire(for: [statement])
     defer { slowPool.release(connection) }
     _ = try await connection.submit([statement], timeout: configuration.timeout(of: 1)).value()
   }
 
-  /// - Parameter statements: what the body is known to send.
+  /// - Parameter statements: the statements that the body is known to send.
   private func repeated<Value: Sendable>(
     _ isRepeatable: Bool, orAfter isConflict: (PostgresError) -> Bool = { _ in false }, on pool: Pool,
     for statements: [SQL] = [], _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, last: [Rows]) {
     if let current = Transaction.current, current.database === self, !current.isEnded {
-      throw PostgresError(.misuse, "a transaction cannot be begun inside another's body")
+      throw PostgresError(.misuse, "a transaction cannot begin inside the body of another")
     }
     var attempt = 1
     while true {
@@ -288,12 +291,12 @@ public final class Database: Querying {
   ) async {
     let failure = error as? PostgresError
     if failure?.kind == .unknownOutcome || failure?.sqlState == "25006" {
-      // A COMMIT may still be under way: hung up on, but never cancelled. Or the server became a standby: whoever takes
-      // its place is found by connecting anew.
+      // Either a COMMIT may still be running: close the connection, but never cancel it. Or the server became a
+      // standby: only a new connection finds the new primary.
       connection.close(isFailure: failure?.sqlState == "25006")
       pool.release(connection)
     } else if connection.depth.load(ordering: .relaxed) > 0 {
-      // The caller gave up on a statement that the server is still busy with. Whoever gave up does not wait.
+      // The server still runs a statement that the caller gave up on. The caller does not wait for its end.
       Task.detached {
         await transaction.abandon()
         pool.release(connection)
@@ -306,10 +309,10 @@ public final class Database: Querying {
 }
 
 extension Database.Configuration {
-  /// For so many statements in one round trip: the server counts each by itself. The client's own deadline lies behind
-  /// the server's, whose error says more.
+  /// The client's time limit for this many statements in one round trip. The server limits each statement separately.
+  /// The client's limit is longer, because the server's error says more.
   func timeout(of statements: Int) -> Duration {
-    // Multiplied only where it must be, which is slow for every single read.
+    // Multiplying durations is slow, so single reads avoid it.
     (statements > 1 ? statementTimeout * statements : statementTimeout) + .seconds(1)
   }
 

@@ -1,18 +1,19 @@
 import Logging
 
-/// What a listener hears.
+/// An event on a listening connection.
 public enum ListenerEvent: Sendable, Equatable {
-  /// Somebody ran `NOTIFY channel, 'payload'` and committed.
+  /// A session ran `NOTIFY channel, 'payload'` and committed.
   case notification(channel: String, payload: String)
-  /// The connection is new, or was lost for a while: whatever was sent meanwhile was missed. Comes first, too.
+  /// The connection is new, or was lost for a while. Notifications sent in between were missed. This is also the first
+  /// event.
   case mayHaveMissed
 }
 
 extension Database {
-  /// Hears what is sent to some channels, until the sequence is no longer iterated over. Reconnects by itself.
+  /// Listens to channels until iteration over the sequence ends. Reconnects automatically.
   ///
-  /// LISTEN belongs to a session, so it needs a direct connection to the server and not one through a pooler in
-  /// transaction mode.
+  /// LISTEN belongs to a session, so it needs a direct connection to the server. A pooler in transaction mode does not
+  /// work.
   ///
   /// - Parameter channels: names as in `NOTIFY`; at most 63 bytes each.
   public func notifications(on channels: String...) -> AsyncStream<ListenerEvent> {
@@ -54,13 +55,12 @@ extension Database {
 }
 
 extension Database {
-  /// Tells whoever listens to a channel that it is worth looking again: `NOTIFY channel`, soon, in no transaction of the
-  /// caller's.
+  /// Sends `NOTIFY channel` soon, outside the caller's transaction, to hint that listeners should look again.
   ///
-  /// Only a hint, on which nothing may depend: it may be lost, also silently, or heard twice. Returns at once and never
-  /// fails. Many calls become few: the first is sent at once, and those within 50 ms after it as one when they are over.
-  /// It waits for no transaction of the caller's, so call it after the commit that there is to see. Works through a
-  /// pooler, too; hearing it does not. Does nothing once the database is closed.
+  /// This is only a hint: it may be lost silently or arrive twice, so nothing may depend on it. The call returns at
+  /// once and never fails. Calls are combined: the first is sent at once, and those of the next 50 ms are sent as one.
+  /// The hint does not wait for the caller's transaction, so call this after the commit. Sending works through a
+  /// pooler, but listening does not. Does nothing once the database is closed.
   ///
   /// - Parameter channel: a name as in `NOTIFY`; at most 63 bytes.
   public func notify(_ channel: String) {
@@ -68,12 +68,13 @@ extension Database {
     Task.detached { [self] in await sendHints(to: channel) }
   }
 
-  /// Sends one now, and another after 50 ms if it is wanted by then, and so on.
+  /// Sends a hint now, then another every 50 ms while one is due.
   private func sendHints(to channel: String) async {
     while takeHint(to: channel) {
       let next = ContinuousClock.now + .milliseconds(50)
       do {
-        // Not among the reads: it waits for whoever commits a NOTIFY at the moment, and those behind it would, too.
+        // Not on a shared connection: NOTIFY waits for other transactions that are committing a NOTIFY, and the reads
+        // behind it would wait, too.
         try await runAlone("SELECT pg_notify(\(channel), '')")
       } catch {
         configuration.logger.debug("hint not sent", metadata: ["channel": "\(channel)", "error": "\(error)"])

@@ -1,53 +1,53 @@
 import CLibpq
 
-/// What went wrong with a statement, a transaction or a connection.
+/// An error of a statement, a transaction or a connection.
 ///
-/// Two questions matter to a caller: was it the statement's fault (``sqlState``, ``constraint``), and if it was not,
-/// may the statement have taken effect all the same (``mayHaveRun``)?
+/// Two questions matter to a caller. Did the statement itself fail (``sqlState``, ``constraint``)? If not, may the
+/// statement have taken effect anyway (``mayHaveRun``)?
 public struct PostgresError: Error, Sendable, CustomStringConvertible {
-  /// Who or what failed.
+  /// The category of an error.
   public enum Kind: Sendable, Equatable {
-    /// The server refused the statement: see ``PostgresError/sqlState``.
+    /// The server rejected the statement: see ``PostgresError/sqlState``.
     case server
     /// No connection could be made in time.
     case cannotConnect
-    /// The connection broke while the statement was under way.
+    /// The connection broke while the statement was in flight.
     case connectionLost
     /// A deadline passed.
     case timeout
-    /// Too many callers are waiting already, or too many bytes of theirs; nothing was sent.
+    /// Too many callers are waiting, or their parameters have too many bytes. Nothing was sent.
     case overloaded
-    /// The connection broke while COMMIT was under way: the transaction may or may not have been committed.
+    /// The connection broke during COMMIT: the transaction may or may not have been committed.
     case unknownOutcome
-    /// COMMIT was answered by ROLLBACK, because a statement had failed before and its error was swallowed.
+    /// COMMIT returned ROLLBACK, because an earlier statement failed and its error was swallowed.
     case transactionAborted
-    /// A transaction was begun inside another's body, or used after its end.
+    /// The API was used incorrectly: for example, a transaction began inside another's body, or was used after its end.
     case misuse
-    /// A parameter that PostgreSQL cannot take.
+    /// PostgreSQL cannot represent a parameter.
     case invalidParameter
-    /// A column is missing, NULL, an array of several dimensions or with NULLs, or of another type than was asked for;
-    /// the message names it.
+    /// A column is missing, is NULL, has another type than requested, or is an array with NULLs or several dimensions.
+    /// The message names the column.
     case decoding
   }
 
-  /// Who or what failed.
+  /// The category of the error.
   public let kind: Kind
-  /// The server's or this client's own words, in English. Not for end users: may quote values.
+  /// The message of the server or of this client, in English. Not for end users: it may quote values.
   public private(set) var message: String
-  /// The five characters of `errcodes.txt`, when the server spoke.
+  /// The five-character code from `errcodes.txt`, if the error comes from the server.
   public var sqlState: String?
   /// The named constraint that was violated.
   public var constraint: String?
-  /// What the server says it is about, where it does: the table's name, the column's, and more words, which may quote
-  /// values.
+  /// The table that the server's error concerns, if the server names one.
   public var table: String?
-  /// See ``table``.
+  /// The column that the server's error concerns, if the server names one.
   public var column: String?
-  /// See ``table``.
+  /// Further details from the server, if any. They may quote values.
   public var detail: String?
-  /// False only if the statement surely had no effect.
+  /// False only if the statement certainly had no effect.
   public var mayHaveRun: Bool
-  /// The table was changed under a prepared statement, or the statement is no longer prepared: preparing it anew helps.
+  /// The table changed after the statement was prepared, or the statement is no longer prepared. Preparing it again
+  /// helps.
   private(set) var isStalePlan = false
 
   init(_ kind: Kind, _ message: String, mayHaveRun: Bool = false) {
@@ -56,7 +56,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     self.mayHaveRun = mayHaveRun
   }
 
-  /// From a result with an error; leaves the result to its owner.
+  /// Reads the error of a result. Does not free the result.
   init(result: OpaquePointer) {
     func field(_ code: Character) -> String? {
       code.asciiValue.flatMap { PQresultErrorField(result, Int32($0)) }.map { String(cString: $0) }
@@ -72,14 +72,14 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     mayHaveRun = false
   }
 
-  /// The same, with where it happened before the server's words.
+  /// The same error, with the place prepended to its message.
   func at(_ place: String) -> PostgresError {
     var error = self
     error.message = "\(place): \(message)"
     return error
   }
 
-  /// The message with the SQLSTATE and the constraint, for logs: without the values that messages about data quote.
+  /// The message with the SQLSTATE and the constraint, for logs. Values that messages about data quote are removed.
   public var description: String {
     let isAboutData = sqlState?.hasPrefix("22") == true
     let message = isAboutData ? message.replacing(/".*"/.dotMatchesNewlines(), with: "\"...\"") : message
@@ -88,23 +88,24 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     return "\(message)\(state)\(rule)"
   }
 
-  /// The transaction lost against another and would probably succeed if its whole body were repeated.
+  /// The transaction conflicted with another, or with a change of the schema. Running its whole body again would
+  /// probably succeed.
   public var isWorthRepeating: Bool {
     sqlState == "40001" || sqlState == "40P01" || isStalePlan
   }
 
-  /// Another transaction held a lock for longer than `lock_timeout`. The server works: it is the row or the table that
-  /// is busy.
+  /// Another transaction held a lock for longer than `lock_timeout`. The server works, but the row or the table is
+  /// busy.
   public var isLockTimeout: Bool { sqlState == "55P03" }
 
-  /// The database cannot be used at present, through no fault of the statement: an HTTP service answers 503.
+  /// The database is temporarily unavailable, through no fault of the statement. An HTTP service responds with 503.
   public var isUnavailable: Bool {
     switch kind {
     case .cannotConnect, .connectionLost, .timeout, .overloaded, .unknownOutcome: true
     case .server:
       switch sqlState ?? "" {
-      // Shutdown and crash of the server, start-up and recovery, too many connections, a standby that was asked to
-      // write, the cancellation by statement_timeout or lock_timeout, and a conflict lost again and again.
+      // Shutdown, crash, start-up and recovery of the server; too many connections; a write on a standby;
+      // statement_timeout and lock_timeout; repeated conflicts with other transactions.
       case "57P01", "57P02", "57P03", "53300", "25006", "57014", "55P03", "40001", "40P01": true
       case let state: state.hasPrefix("08") || state.hasPrefix("53")
       }
@@ -112,7 +113,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// For a statement that only reads.
+  /// Whether a read may be sent again on another connection.
   var isWorthAskingAgain: Bool {
     kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan
   }

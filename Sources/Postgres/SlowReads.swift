@@ -1,4 +1,4 @@
-/// Reads on connections of their own: see ``Database/slow``.
+/// Reads on exclusive connections: see ``Database/slow``.
 public struct SlowReads: Querying {
   let database: Database
 

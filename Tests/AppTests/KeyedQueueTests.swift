@@ -6,7 +6,7 @@ import Testing
 @testable import App
 
 @Suite struct KeyedQueueTests {
-  /// What happened, in order.
+  /// A list of numbers in the order in which they were added.
   private final class Record: Sendable {
     private let kept = Mutex<[Int]>([])
 
@@ -15,7 +15,7 @@ import Testing
     func add(_ number: Int) { kept.withLock { $0.append(number) } }
   }
 
-  /// A write that has the turn at a key until it is ended.
+  /// A write that has the turn at a key until it ends.
   private final class Holder: Sendable {
     private let gate = AsyncStream.makeStream(of: Void.self)
     private let task: Task<Void, any Error>
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `turns come in the order of asking`() async throws {
+  @Test func `turns come in the order of the requests`() async throws {
     let (queue, event, record) = (KeyedQueue(), KeyedQueue.Key.event(.new()), Record())
     let holder = try await Holder(queue, at: event)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -48,7 +48,7 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  @Test func `one at a time writes to an event, and others to other events meanwhile`() async throws {
+  @Test func `one write at a time runs for an event, and writes to other events run meanwhile`() async throws {
     let (queue, record) = (KeyedQueue(), Record())
     let events = (0..<4).map { _ in KeyedQueue.Key.event(.new()) }
     let busy = Rooms(events.count)
@@ -71,7 +71,7 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  /// How many are inside, for each of a few rooms.
+  /// Counts how many writes are inside each of a few rooms.
   private final class Rooms: Sendable {
     private let inside: Mutex<[Int]>
 
@@ -87,7 +87,7 @@ import Testing
     func leave(_ room: Int) { inside.withLock { $0[room] -= 1 } }
   }
 
-  @Test func `whoever gives up leaves the line, and those behind move up`() async throws {
+  @Test func `a cancelled write leaves the line, and those behind it move up`() async throws {
     let (queue, event, record) = (KeyedQueue(), KeyedQueue.Key.event(.new()), Record())
     let holder = try await Holder(queue, at: event)
     let first = Task { try await queue.turn(at: [event]) { record.add(1) } }
@@ -103,7 +103,7 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  @Test func `however many give up at whatever moment, everybody ends and nothing is left`() async throws {
+  @Test func `however many writes are cancelled at any moment, all end and nothing is left`() async throws {
     let queue = KeyedQueue()
     var random = SeededRandom(seed: 5)
     for _ in 0..<20 {
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `beyond a bound nobody is let into the line`() async throws {
+  @Test func `a line that is full refuses more writes`() async throws {
     let (queue, event) = (KeyedQueue(capacity: 2), KeyedQueue.Key.event(.new()))
     let holder = try await Holder(queue, at: event)
     let waiting = (0..<2).map { _ in Task { try await queue.turn(at: [event]) {} } }
@@ -142,7 +142,7 @@ import Testing
     #expect(refusal?.slug == "busy")
     #expect(refusal?.retryAfter == 2)
     try await queue.turn(at: [.event(.new())]) {}
-    // Who gives up makes room.
+    // A cancelled write makes room.
     waiting[0].cancel()
     try await eventually { queue.waiting(at: event) == 1 }
     let late = Task { try await queue.turn(at: [event]) {} }
@@ -153,7 +153,7 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  @Test func `whoever has waited too long is turned away`() async throws {
+  @Test func `a write that has waited too long is refused`() async throws {
     let (queue, event, record) = (KeyedQueue(patience: .zero), KeyedQueue.Key.event(.new()), Record())
     let holder = try await Holder(queue, at: event)
     let waiting = (0..<3).map { number in Task { try await queue.turn(at: [event]) { record.add(number) } } }
@@ -165,7 +165,7 @@ import Testing
     }
     #expect(record.numbers.isEmpty)
     #expect(queue.isIdle)
-    // Nobody waits where nobody writes.
+    // A write does not wait for a free key.
     try await queue.turn(at: [event]) { record.add(1) }
     #expect(record.numbers == [1])
   }
@@ -180,7 +180,7 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  @Test func `a write on two users waits for both, and those on one go on`() async throws {
+  @Test func `a write to two users waits for both, and writes to others go on`() async throws {
     let queue = KeyedQueue()
     let (ana, ben) = (KeyedQueue.Key.user(.new()), KeyedQueue.Key.user(.new()))
     let holder = try await Holder(queue, at: max(ana, ben))
@@ -190,12 +190,12 @@ import Testing
     try await queue.turn(at: [.user(.new())]) {}
     both.cancel()
     await #expect(throws: CancellationError.self) { try await both.value }
-    #expect(queue.waiting(at: min(ana, ben)) == nil, "given back")
+    #expect(queue.waiting(at: min(ana, ben)) == nil, "released")
     try await holder.end()
     #expect(queue.isIdle)
   }
 
-  @Test func `writes on any two of a few keys never wait for each other crosswise`() async throws {
+  @Test func `writes to several of a few keys never deadlock`() async throws {
     let (queue, record) = (KeyedQueue(), Record())
     let keys: [KeyedQueue.Key] = [.user(.new()), .event(.new()), .user(.new()), .session(.new())]
     let busy = Rooms(keys.count)
@@ -204,7 +204,7 @@ import Testing
       for _ in 0..<400 {
         let rooms = Array(keys.indices).shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random))
         group.addTask {
-          // One that is named twice is waited for once.
+          // A key that is named twice is waited for once.
           try await queue.turn(at: (rooms + rooms.prefix(1)).map { keys[$0] }) {
             for room in rooms where busy.enter(room) > 1 { record.add(room) }
             await Task.yield()

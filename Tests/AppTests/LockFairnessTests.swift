@@ -5,9 +5,9 @@ import Testing
 
 @testable import App
 
-/// Locks on a user's row are given in the order in which they are asked for.
+/// Locks on a user's row are granted in the order in which they are requested.
 @Suite struct LockFairnessTests {
-  /// A transaction of another process that locks users for share until it is ended.
+  /// A transaction of another process that locks users for share until it ends.
   private final class ShareLocker: Sendable {
     private let gate = AsyncStream.makeStream(of: Void.self)
     private let state = Mutex(false)
@@ -34,9 +34,9 @@ import Testing
     }
   }
 
-  /// - Parameter others: how many other users each of the flood locks, too.
+  /// - Parameter others: how many other users each transaction of the flood also locks.
   @Test(arguments: [0, 100])
-  func `a block waits for the share locks before it, and for none that come later`(others: Int) async throws {
+  func `a block waits for the share locks before it, and not for later ones`(others: Int) async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
@@ -47,7 +47,7 @@ import Testing
       let block = Task { try await ana.send("PUT", "blocks/\(ben.id)").status }
       try await app.waitForLocks(1)
       var overtaken = 0
-      // Each begins before the last ends: at no moment is the row without a share lock.
+      // Each begins before the previous one ends, so that the row always has a share lock.
       for _ in 0..<10 {
         let next = ShareLocker(users, in: elsewhere)
         try await eventually {
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `asking again for a friendship waits for no lock`() async throws {
+  @Test func `repeating a friend request waits for no lock`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let request = try await ben.sendFriendRequest(to: ana)

@@ -3,16 +3,16 @@ import Testing
 
 @testable import App
 
-/// How many statements a call costs: never more for more items.
+/// How many statements a call costs. More items never cost more statements.
 @Suite struct StatementTests {
-  /// With BEGIN and COMMIT.
+  /// Including BEGIN and COMMIT.
   private static let expected = [
     "making an event": 12, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
     "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 12,
     "withdrawing": 10, "cancelling": 7, "archiving": 5,
   ]
 
-  @Test func `calls to events cost the same number of statements, whatever the number of guests`() async throws {
+  @Test func `event calls cost the same number of statements, whatever the number of guests`() async throws {
     let log = StatementLog()
     try await TestApp.run(logger: log.logger) { app in
       for size in [1, 40] {
@@ -23,10 +23,10 @@ import Testing
     }
   }
 
-  /// - Parameter size: how many guests, events and people in line there are.
+  /// - Parameter size: the number of guests, events and guests on the waitlist.
   private static func measure(_ size: Int, _ app: TestApp, _ log: StatementLog) async throws -> [String: Int] {
     let ana = try await app.signUp("ana\(size)")
-    // One more than are in line, who has the place.
+    // One more than the waitlist has, because one guest has the place.
     let guests = try await app.crowd(size + 2, around: ana, named: "guest\(size)-")
     let others = try await app.crowd(size, around: ana, named: "other\(size)-")
     for number in 0..<size { try await ana.createEvent("Other \(number)", inviting: guests) }
@@ -66,16 +66,16 @@ import Testing
   }
 }
 
-/// The same of calls to people, and of what else is theirs.
+/// The same for calls about users and everything that belongs to them.
 @Suite struct PeopleStatementTests {
-  /// The account, each section, and whether the account is still there: each read in a transaction of its own, while a
-  /// section has less than 500 rows.
+  /// The account, each section, and a check that the account still exists. Each is read in a transaction of its own, as
+  /// long as a section has fewer than 500 rows.
   private static let ofExport = 3 * (Export.Section.all.count + 2)
 
-  /// Ana's calls in their order, and how many statements each costs, with BEGIN and COMMIT. What stands in braces is in
-  /// ``gather(_:in:)``.
+  /// Ana's calls in order, and how many statements each costs, including BEGIN and COMMIT. ``gather(_:in:)`` has the
+  /// values in braces.
   private static let calls: [(name: String, call: String, body: String?, statements: Int)] = [
-    ("one's own profile", "GET users/me", nil, 1),
+    ("the caller's profile", "GET users/me", nil, 1),
     ("a friend's profile", "GET users/{blocked}", nil, 1),
     ("friends", "GET friends?limit=100", nil, 1),
     ("requests received", "GET friend-requests?direction=incoming&limit=100", nil, 1),
@@ -83,13 +83,13 @@ import Testing
     ("blocks", "GET blocks?limit=100", nil, 1),
     ("invitations of one kind", "GET invitations?status=going&limit=100", nil, 1),
     ("an event for calendars", "GET events/{event}/calendar.ics", nil, 1),
-    ("what is stale", "POST cache/validate/{ana}", "{}", 1),
+    ("stale collections", "POST cache/validate/{ana}", "{}", 1),
     ("a picture", "GET {picture}", nil, 1),
     ("a picture's head", "HEAD {picture}", nil, 1),
-    ("all that is held", "GET users/me/export", nil, ofExport),
-    ("asking", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 13),
-    ("asking again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 1),
-    ("asking whoever has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 15),
+    ("an export", "GET users/me/export", nil, ofExport),
+    ("sending a request", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 13),
+    ("sending it again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 1),
+    ("asking a user who has asked", "POST friend-requests", #"{"receiverId": "{met}"}"#, 15),
     ("accepting", "POST friend-requests/{accepted}/accept", nil, 11),
     ("declining", "POST friend-requests/{declined}/decline", nil, 9),
     ("taking back", "DELETE friend-requests/{takenBack}", nil, 12),
@@ -102,11 +102,11 @@ import Testing
     ("another picture", "PUT users/me/picture", Sample.webpText, 11),
     ("the same picture", "PUT users/me/picture", Sample.webpText, 7),
     ("no picture", "DELETE users/me/picture", nil, 9),
-    // Ten of them to prove the password.
+    // Ten of them verify the password.
     ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 41),
   ]
 
-  @Test func `calls to people cost the same number of statements, however many have to do with each other`()
+  @Test func `user calls cost the same number of statements, whatever the number of relations`()
     async throws
   {
     let log = StatementLog()
@@ -130,8 +130,8 @@ import Testing
     }
   }
 
-  /// - Parameter size: how many friends, requests in both directions, blocks, events and invitations Ana has, and a few
-  ///   of them more.
+  /// - Parameter size: the number of Ana's friends, requests in each direction, blocks, events and invitations. There
+  ///   are a few more of some.
   private static func gather(_ size: Int, in app: TestApp) async throws -> (ana: Phone, words: [String: String]) {
     let ana = try await app.signUp("ana\(size)")
     let friends = try await app.crowd(size + 4, around: ana, named: "friend\(size)-")
@@ -146,7 +146,7 @@ import Testing
     for _ in 0..<size + 1 { sent = try await ana.sendFriendRequest(to: strangers.removeFirst()) }
     for stranger in strangers { try await ana.block(stranger) }
     var event = ""
-    // Somebody waits for each place, which becomes free when whoever has it is blocked, or deletes their account.
+    // A guest waits for each place, which becomes free when its holder is blocked or deletes their account.
     for number in 0..<size {
       event = try await ana.createEvent("Hers \(number)", inviting: [blocked, waiting], capacity: 1)["id"].string ?? ""
       let theirs = try await host.createEvent("Theirs \(number)", inviting: [ana, waiting], capacity: 1)["id"].string

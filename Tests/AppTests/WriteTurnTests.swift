@@ -6,8 +6,8 @@ import Testing
 
 /// Writes wait for their turn before they take one of the pool's connections.
 @Suite struct WriteTurnTests {
-  /// They may know an event's id from when they were invited.
-  @Test func `strangers do not stand in an event's line`() async throws {
+  /// Strangers may know an event's id from an earlier invitation.
+  @Test func `strangers do not wait in an event's line`() async throws {
     try await TestApp.run { app in
       let (ana, cleo) = (try await app.signUp("ana"), try await app.signUp("cleo"))
       let guests = try await app.crowd(4, around: ana)
@@ -50,8 +50,8 @@ import Testing
     }
   }
 
-  /// As many as there are connections, and more, want to write to one event that somebody else has locked.
-  @Test func `one popular event does not stop writes to others`() async throws {
+  /// More requests than there are connections write to one event, which another transaction has locked.
+  @Test func `one popular event does not stop writes to other events`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let guests = try await app.crowd(40, around: ana)
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  /// What 40 requests at once want to write to one user.
+  /// The writes to one user that 40 requests send at once.
   enum Rush: CaseIterable {
     case edits, blocks, friendRequests, unfriendings
 
@@ -102,14 +102,14 @@ import Testing
     }
   }
 
-  /// More than there are connections want to write to one user, whose row is locked.
+  /// More requests than there are connections write to one user, whose row is locked.
   @Test(arguments: Rush.allCases)
-  func `one locked user does not stop writes to others`(rush: Rush) async throws {
+  func `one locked user does not stop writes to other users`(rush: Rush) async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let guests = try await app.crowd(40, around: rush == .friendRequests ? ben : ana)
       let queue = app.dependencies.writeQueue
-      // Of one user's own writes, all but the first wait before that user's line.
+      // All but the first of a user's own writes wait before they enter that user's line.
       let key = rush == .edits ? KeyedQueue.Key.actor(ana.userID) : .user(ana.userID)
       func waiting() -> Int? { queue.waiting(at: key) }
       let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
@@ -132,8 +132,8 @@ import Testing
     }
   }
 
-  /// Turns are taken in the order of the ids, and the flood's user comes last.
-  @Test func `one user's flood of writes holds one place in another's line`() async throws {
+  /// Turns are taken in id order, and the user who sends the flood comes last.
+  @Test func `one user's flood of writes takes at most one place in another user's line`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       #expect(ana.userID < ben.userID)
@@ -160,10 +160,10 @@ import Testing
     }
   }
 
-  @Test func `a write that does not get its lock in time is refused as busy, and leaves no trace`() async throws {
+  @Test func `a write that does not get its lock in time is refused as busy, and changes nothing`() async throws {
     try await TestApp.run(
       lockWait: .milliseconds(150),
-      // Behind a pooler the limit is not the session's.
+      // Behind a pooler, the database must have the limit, because the session does not.
       prepare: { url in
         try await ScriptConnection.run(url) { connection in
           try connection.script(

@@ -3,10 +3,10 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A task that is cancelled leaves at once; what it left behind is cleared away without it.
+/// A cancelled task returns at once. Its transaction is cleaned up in the background.
 @Suite("Cancelled transactions", .timeLimit(.minutes(15)))
 struct CancellationTests {
-  @Test("A cancelled transaction returns at once, its statement is stopped, and nothing of it stays")
+  @Test("A cancelled transaction returns at once, its statement is cancelled, and it is rolled back")
   func duringStatement() async throws {
     try await withDatabase(
       "CREATE TABLE notes (id bigint PRIMARY KEY)",
@@ -26,12 +26,12 @@ struct CancellationTests {
       let start = ContinuousClock.now
       task.cancel()
       let result = await task.result
-      // Generous for a busy machine; the sleep goes on for 30 seconds.
+      // Generous for a busy machine. The sleep would take 30 seconds.
       #expect(ContinuousClock.now - start < .seconds(2))
       #expect(throws: CancellationError.self) { try result.get() }
-      try await eventually(within: .seconds(5), "it sleeps no more") { try await server.backends(isSleeping) == 0 }
+      try await eventually(within: .seconds(5), "it no longer sleeps") { try await server.backends(isSleeping) == 0 }
       try await eventually("its locks are gone") { try await server.advisoryLocks(granted: true) == 0 }
-      // Would wait for the row if the first transaction were still open.
+      // This would wait for the row if the first transaction were still open.
       try await database.execute("INSERT INTO notes VALUES (1)")
       try await expectFullPool(of: database, connections: 2)
       #expect(try await server.backends() == 2)
@@ -39,7 +39,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A transaction that is cancelled while it waits for a lock leaves the queue for it")
+  @Test("A transaction that is cancelled while it waits for a lock leaves the lock's queue")
   func duringLock() async throws {
     try await withDatabase(
       "CREATE TABLE notes (id bigint PRIMARY KEY)",
@@ -53,7 +53,7 @@ struct CancellationTests {
         try await eventually("it waits") { try await server.backends("wait_event_type = 'Lock'") == 1 }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { _ = try await waiting.value }
-        try await eventually(within: .seconds(5), "it waits no more") {
+        try await eventually(within: .seconds(5), "it no longer waits") {
           try await server.backends("wait_event_type = 'Lock'") == 0
         }
       }
@@ -61,7 +61,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A task that is cancelled between two statements is rolled back")
+  @Test("A transaction whose task is cancelled between two statements is rolled back")
   func betweenStatements() async throws {
     try await withDatabase("CREATE TABLE notes (id bigint)", configure: { $0.connections = 1 }) { database, server in
       let task = Task {
@@ -81,7 +81,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A cancelled task no longer waits for a connection, and nobody loses one by it")
+  @Test("A cancelled task stops waiting for a connection, and no connection is lost")
   func whileWaiting() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, server in
       let patient = try await database.transaction { transaction in
@@ -103,7 +103,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A request to cancel that comes too late never hits the connection's next owner")
+  @Test("A late cancel request never hits the connection's next owner")
   func lateRequests() async throws {
     try await withDatabase(configure: {
       $0.connections = 6
@@ -116,7 +116,7 @@ struct CancellationTests {
             var random = SeededRandom(seed: UInt64(task))
             for _ in 0..<150 {
               let call = Task { try await database.execute("SELECT pg_sleep(0.003)") }
-              // About when the statement ends: of the requests, many come after it.
+              // About when the statement ends, so that many requests come after it.
               try await Task.sleep(for: .microseconds(Int.random(in: 1000...7000, using: &random)))
               call.cancel()
               do { _ = try await call.value } catch is CancellationError { late.append(()) }
@@ -127,7 +127,7 @@ struct CancellationTests {
           tasks.addTask {
             for number in 0..<150 {
               let nonce = task * 1000 + number
-              // Throws if it is hit: nobody cancels this one.
+              // Throws if a cancel request hits it. No task cancels this one.
               let rows = try await database.execute("SELECT \(nonce) FROM pg_sleep(0.003)")
               #expect(try rows[0][0] == nonce)
             }
@@ -141,7 +141,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A connection whose statement cannot be stopped is given up at once: nobody waits for it")
+  @Test("If its statement cannot be cancelled, a connection is closed at once, and no caller waits for it")
   func refusedRequest() async throws {
     try await TestCluster.withDatabase { url in
       let proxy = try FaultProxy(inFrontOf: url)
@@ -157,13 +157,13 @@ struct CancellationTests {
       proxy.stopListening()
       sleeper.cancel()
       await #expect(throws: CancellationError.self) { _ = try await sleeper.value }
-      // Would be served after the sleep, if it were to have the same connection; and another there is not.
+      // On the same connection, this would succeed after the sleep. No other connection can be opened.
       let error = try await postgresError { try await database.execute("SELECT 1") }
       #expect(error.kind == .cannotConnect)
     }
   }
 
-  @Test("400 cancellations at random moments: nobody gets another's answer, and the pool recovers")
+  @Test("After 400 cancellations at random moments, no caller gets another's result and the pool recovers")
   func randomMoments() async throws {
     try await withDatabase(
       "CREATE TABLE notes (id bigint PRIMARY KEY)",
@@ -206,7 +206,7 @@ struct CancellationTests {
         try await server.backends("state <> 'idle'") == 0
       }
       try await expectFullPool(of: database, connections: 4)
-      // A task that was cancelled during COMMIT gets its answer all the same, so both sides agree to the last row.
+      // A task that is cancelled during COMMIT still gets its result, so both sides agree on every row.
       let committed: [Int] = try await server.value("SELECT coalesce(array_agg(id), '{}') FROM notes")
       #expect(Set(committed) == answered)
       #expect(try await server.backends() <= 4 + 2)

@@ -1,10 +1,10 @@
 import Postgres
 import Testing
 
-/// Reads that leave together.
-@Suite("Gathered reads", .timeLimit(.minutes(15)))
+/// Concurrent reads by key.
+@Suite("Data loader", .timeLimit(.minutes(15)))
 struct DataLoaderTests {
-  /// The doubles of even numbers; odd ones have none. Says which keys each statement had.
+  /// Loads the doubles of even numbers; odd numbers have no value. Collects the keys of each statement.
   private func doubles(
     in database: Database, _ statements: Collected<[Int]> = Collected(),
     _ before: @escaping @Sendable ([Int]) async throws -> Void = { _ in }
@@ -17,7 +17,7 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("Everybody gets their own answers, in fewer statements than they asked")
+  @Test("Every caller gets its own value, in fewer statements than calls")
   func many() async throws {
     try await withDatabase { database, _ in
       let statements = Collected<[Int]>()
@@ -41,7 +41,7 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("What was committed before somebody asked is in their answer")
+  @Test("A caller sees everything that was committed before its call")
   func fresh() async throws {
     let setUp =
       "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint); INSERT INTO counters SELECT generate_series(1, 32), 0"
@@ -70,7 +70,7 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("A failure is shared by those whose statement it was, and by nobody else")
+  @Test("A failure reaches all callers of its statement and no others")
   func failures() async throws {
     try await withDatabase { database, _ in
       var shared = 0
@@ -99,12 +99,12 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("Slow statements hold up nobody until they are many, and who gives up waiting leaves at once")
+  @Test("A few slow statements delay no other callers, and a cancelled caller stops waiting at once")
   func waiting() async throws {
     try await withDatabase(configure: { $0.maximumWaiting = 6 }) { database, _ in
       let (statements, opened, refused) = (Collected<[Int]>(), Collected<Bool>(), Collected<Int>())
       let doubles = doubles(in: database, statements) { _ in
-        try await eventually(within: .seconds(60), "it may go on") { opened.count > 0 }
+        try await eventually(within: .seconds(60), "it may continue") { opened.count > 0 }
       }
       func ask(_ key: Int) -> Task<Int?, any Error> {
         Task {
@@ -119,14 +119,14 @@ struct DataLoaderTests {
       var tasks: [Task<Int?, any Error>] = []
       for number in 1...6 {
         tasks.append(ask(2 * number))
-        try await eventually("\(number) are under way") { statements.count == number }
+        try await eventually("\(number) statements are in flight") { statements.count == number }
         try await Task.sleep(for: .milliseconds(40))
       }
       let impatient = Task { try await doubles.value(for: 100) }
       impatient.cancel()
       await #expect(throws: CancellationError.self) { _ = try await impatient.value }
       for number in 7...14 { tasks.append(ask(2 * number)) }
-      try await eventually("six wait, without the one who left") { refused.count == 2 }
+      try await eventually("six callers wait, not counting the one that gave up") { refused.count == 2 }
       #expect(statements.count == 6)
       opened.append(true)
       for (index, task) in tasks.enumerated() { #expect(try await task.value == 4 * (index + 1)) }

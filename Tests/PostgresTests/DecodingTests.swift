@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Testing
 
-/// What does not fit is an error that names the column: never a wrong value, never a trap.
+/// A mismatch is an error that names the column, never a wrong value and never a trap.
 @Suite("Decoding", .timeLimit(.minutes(15)))
 struct DecodingTests {
   /// Reads the column `wanted` of the statement's only row, which must fail.
@@ -25,7 +25,7 @@ struct DecodingTests {
     case red, green
   }
 
-  @Test("Another type than the column's")
+  @Test("A type that differs from the column's")
   func wrongType() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "1", as: String.self)
@@ -59,7 +59,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("NULL where a value is wanted")
+  @Test("NULL where a value is expected")
   func null() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "NULL::text", as: String.self)
@@ -82,7 +82,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Timestamps that the clock's scale does not have")
+  @Test("Timestamps that a Timestamp cannot represent")
   func timestamps() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "'infinity'::timestamptz", as: Timestamp.self)
@@ -93,7 +93,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Days without end")
+  @Test("Infinite days")
   func days() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "'infinity'::date", as: Day.self)
@@ -101,14 +101,14 @@ struct DecodingTests {
     }
   }
 
-  @Test("A day that PostgreSQL does not have never becomes another")
+  @Test("A day out of PostgreSQL's range never becomes another day")
   func endlessDay() async throws {
     try await withDatabase { database, _ in
       _ = try await postgresError { try await database.rows("SELECT \(Day(days: 10_000_000_000))") }
     }
   }
 
-  @Test("A label that the Swift enumeration does not know")
+  @Test("A label that the Swift enumeration does not have")
   func unknownLabel() async throws {
     try await withDatabase("CREATE TYPE color AS ENUM ('red', 'blue')") { database, _ in
       try await expectMismatch(database, "'blue'", as: Color.self)
@@ -119,7 +119,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Of several columns of one name the first is meant, whatever was read before")
+  @Test("Among columns with the same name, the first one is read, in any order of reads")
   func doubledNames() async throws {
     try await withDatabase { database, _ in
       for _ in 0..<2 {
@@ -133,7 +133,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("What a cursor answers has the cursor's columns, under one text after another")
+  @Test("A row fetched from a cursor has the cursor's columns, even if the same FETCH had others before")
   func cursorColumns() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, _ in
       for (query, columns): (SQL, [String]) in [("SELECT 1 AS x", ["x"]), ("SELECT 2 AS y, 3 AS z", ["y", "z"])] {
@@ -146,7 +146,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Arrays of another kind, of several dimensions, and what is no array")
+  @Test("Arrays of other types, arrays with several dimensions, and values that are not arrays")
   func arrays() async throws {
     let setUp = "CREATE TYPE pair AS (a bigint, b bigint); CREATE TYPE long AS ENUM ('a label of many characters')"
     try await withDatabase(setUp) { database, _ in
@@ -165,7 +165,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Arrays of several dimensions, with NULLs, or empty and of another type: the error says so")
+  @Test("The error says that an array has several dimensions, has NULLs, or is empty with another type")
   func arrayMessages() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
@@ -189,7 +189,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("A column that is not there, by name and by place")
+  @Test("A missing column, by name and by index")
   func missingColumn() async throws {
     try await withDatabase { database, _ in
       let row = try #require(try await database.first("SELECT 1 AS one, 2 AS two"))
@@ -197,7 +197,7 @@ struct DecodingTests {
       #expect(byName?.kind == .decoding)
       for name in ["three", "one", "two"] { #expect(byName?.message.contains(name) == true) }
       let optional = #expect(throws: PostgresError.self) { _ = try row["One"] as Int? }
-      #expect(optional?.kind == .decoding, "names are told apart by case, and an absent column is not NULL")
+      #expect(optional?.kind == .decoding, "names are case-sensitive, and a missing column is not NULL")
       for place in [2, -1, Int.max, Int.min] {
         let byPlace = #expect(throws: PostgresError.self) { _ = try row[place] as Int }
         #expect(byPlace?.kind == .decoding)
@@ -205,7 +205,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("A row outlives the answer that it came from, and all its rows are in order")
+  @Test("Rows outlive the database, and they are in order")
   func rowsOutliveTheDatabase() async throws {
     let rows = try await withDatabase { database, _ in
       try await database.rows("SELECT i, 'number ' || i AS text FROM generate_series(1::int8, 1000) AS i ORDER BY i")
@@ -218,7 +218,7 @@ struct DecodingTests {
     #expect(try last["text"] == "number 1000")
   }
 
-  @Test("No row at all is nil, and NULL in a row is not")
+  @Test("The value is nil without a row, but not for NULL in a row")
   func nothing() async throws {
     try await withDatabase { database, _ in
       #expect(try await database.rows("SELECT 1 WHERE false").isEmpty)

@@ -3,15 +3,15 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A primary that dies, and its synchronous standby, which takes its place.
+/// A primary dies, and its synchronous standby replaces it.
 @Suite("Failover", .timeLimit(.minutes(15)))
 struct FailoverTests {
-  @Test("The primary is killed under load and the standby promoted: nothing acknowledged is lost, and service is back")
+  @Test("If the primary is killed under load, no acknowledged write is lost, and the promoted standby serves")
   func failover() async throws {
     try await ServerPair.run { pair in
       let primary = Server(url: pair.url(pair.primary))
       try await primary.script(Load.table)
-      // Of several hosts the one that takes writes is meant, whatever their order.
+      // Among several hosts, the client chooses the one that accepts writes, in any order.
       var configuration = Database.Configuration(url: pair.url(pair.standby, pair.primary))
       configuration.applicationName = Server.applicationName
       configuration.connectTimeout = .seconds(1)
@@ -37,12 +37,12 @@ struct FailoverTests {
     }
   }
 
-  @Test("A COMMIT that is told not to wait for the standby any longer has an unknown outcome")
+  @Test("If the wait of a COMMIT for the standby is cancelled, its outcome is unknown")
   func unconfirmed() async throws {
     try await ServerPair.run { pair in
       let server = Server(url: pair.url(pair.primary))
       try await server.script(Load.table)
-      // The server says so in a warning, which nothing may turn off.
+      // The server reports this only in a warning, which the URL must not turn off.
       let quiet = " options='-c client_min_messages=error'"
       var configuration = Database.Configuration(url: pair.url(pair.primary) + quiet)
       configuration.applicationName = Server.applicationName
@@ -65,15 +65,15 @@ struct FailoverTests {
         #expect(error.mayHaveRun)
         #expect(error.isUnavailable)
       }
-      // Here they are; with this server they would be lost.
+      // The rows are on this server, but they would be lost with it.
       #expect(try await database.value("SELECT count(*) FROM notes") == 1 + writes.count)
     }
   }
 }
 
-/// A primary, and a standby whose word every COMMIT waits for, made for one test in a folder of their own.
+/// A primary and a synchronous standby, created for one test in a separate folder.
 private final class ServerPair: Sendable {
-  /// Where a server has its data and its socket.
+  /// The folders of a server's data and socket.
   struct Place: Sendable {
     let data: String
     let socket: String
@@ -90,8 +90,8 @@ private final class ServerPair: Sendable {
   ///   - programs: the folder of the server's programs.
   ///   - owner: the account that runs them.
   private init(programs: String, owner: (user: Int, group: Int)) throws {
-    // Beside the other tests' cluster, where `Scripts/test` looks for servers to stop. A socket's path has at most 107
-    // bytes: if that folder's is too long, the pair goes to /tmp, whose path is short on every system.
+    // In the folder next to the other tests' cluster, where `Scripts/test` looks for servers to stop. A socket's path
+    // has at most 107 bytes. If that folder's path is too long, the pair goes to /tmp.
     let cluster = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"] ?? ""
     let beside = URL(filePath: cluster).deletingLastPathComponent().path
     var template = Array("\(!cluster.isEmpty && beside.utf8.count < 50 ? beside : "/tmp")/pair-XXXXXX".utf8CString)
@@ -106,9 +106,9 @@ private final class ServerPair: Sendable {
     for path in [folder, primary.socket, standby.socket] { chown(path, uid_t(owner.user), gid_t(owner.group)) }
   }
 
-  /// Starts both servers, and stops and deletes them when `body` is done.
+  /// Starts both servers, and stops and deletes them when `body` ends.
   static func run(_ body: (ServerPair) async throws -> Void) async throws {
-    // The programs and the account of the cluster that the other tests use.
+    // Uses the programs and the account of the other tests' cluster.
     let cluster = Server(url: try await TestCluster.administrationURL())
     let data: String = try await cluster.value("SELECT current_setting('data_directory')")
     let attributes = try FileManager.default.attributesOfItem(atPath: data)
@@ -135,7 +135,7 @@ private final class ServerPair: Sendable {
     try await finish(
       "initdb", "--pgdata=\(primary.data)", "--username=muster", "--encoding=UTF8", "--locale=C", "--auth-local=trust",
       "--auth-host=reject", "--no-sync")
-    // Not in a file, which the standby would copy and then wait for a standby of its own.
+    // Not in a file: the standby would copy it and then wait for its own standby.
     try await launch(primary, "synchronous_standby_names=*")
     try await finish(
       "pg_basebackup", "--pgdata=\(standby.data)", "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
@@ -177,10 +177,10 @@ private final class ServerPair: Sendable {
 
   func promoteStandby() async throws { try await finish("pg_ctl", "promote", "--pgdata=\(standby.data)") }
 
-  /// Kills a server, all of its processes, with no chance to say goodbye.
+  /// Kills all processes of a server at once, without a shutdown.
   private func kill(_ place: Place) async throws {
     guard let program = running.all.last(where: { $0.place.data == place.data })?.program else { return }
-    // It stands still, so that it has no more children than are found.
+    // SIGSTOP keeps it from starting more children.
     program.signal(SIGSTOP)
     let children = try await Program("/bin/ps", ["-A", "-o", "pid=", "-o", "ppid="])
     _ = try await children.exitStatus()
@@ -191,16 +191,16 @@ private final class ServerPair: Sendable {
     _ = try await program.exitStatus()
   }
 
-  /// Stops what still runs and deletes everything, the segments of shared memory of the killed included.
+  /// Stops running servers and deletes everything, including the shared memory of killed servers.
   private func remove() async {
     for (place, program) in running.all {
       let lines =
         (try? String(contentsOfFile: "\(place.data)/postmaster.pid", encoding: .utf8))?
         .split(separator: "\n", omittingEmptySubsequences: false) ?? []
       program.signal(SIGQUIT)
-      // Also for a task that was cancelled.
+      // Detached, so that it also works in a cancelled task.
       _ = await Task.detached { try? await program.exitStatus(within: .seconds(10)) }.value
-      // Of "key id", in the seventh line.
+      // The seventh line is "key id".
       let segment = lines.count > 6 ? lines[6].split(separator: " ").last.flatMap { Int32($0) } : nil
       if let segment { shmctl(segment, IPC_RMID, nil) }
     }

@@ -3,10 +3,10 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What becomes of calls when the network between client and server fails.
-@Suite("A network that fails", .timeLimit(.minutes(15)))
+/// Calls while the network between client and server fails.
+@Suite("Network faults", .timeLimit(.minutes(15)))
 struct FaultTests {
-  /// Set for more of the same.
+  /// Whether to run more rounds of the same tests.
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let cuts = isLong ? 30_000 : 1500
   private static let patience = isLong ? Duration.seconds(200) : .seconds(10)
@@ -30,7 +30,7 @@ struct FaultTests {
     }
   }
 
-  /// Fails unless the clients have no more sessions than they may, and can use all of them.
+  /// Fails if the clients have more sessions than allowed or cannot use all of them.
   private func expectNoLeak(
     of databases: [Database], _ configuration: Database.Configuration, _ server: Server
   ) async throws {
@@ -43,12 +43,12 @@ struct FaultTests {
     #expect(try await server.backends() <= bound)
   }
 
-  @Test("Connections are cut at random bytes: no call hangs, gets another's answer, or is wrong about its write")
+  @Test("If connections are cut at random bytes, no call hangs, gets another's result, or misreports its write")
   func cuts() async throws {
     try await cut(seed: 1, isCancelling: false)
   }
 
-  @Test("The same while the callers are cancelled at random moments")
+  @Test("The same holds while callers are cancelled at random moments")
   func cutsAndCancellations() async throws {
     try await cut(seed: 2, isCancelling: true)
   }
@@ -57,7 +57,8 @@ struct FaultTests {
     try await withProxy(
       seed: seed, clients: 4,
       configure: {
-        // No more than five callers of each want one, and each failure to connect makes all of a client's callers wait.
+        // At most five callers of each client want a connection, and a failure to connect delays all callers of a
+        // client.
         $0.connections = 4
         $0.statementTimeout = .seconds(5)
       }
@@ -79,7 +80,7 @@ struct FaultTests {
     }
   }
 
-  @Test("Callers are cancelled at random moments on a slow network: no answer goes astray, and the pool recovers")
+  @Test("If callers are cancelled at random on a slow network, no result is misdelivered and the pool recovers")
   func cancellations() async throws {
     try await withProxy(
       configure: {
@@ -87,7 +88,7 @@ struct FaultTests {
         $0.statementTimeout = .seconds(5)
       }
     ) { databases, proxy, server, configuration in
-      // Slow connections, and nearly none that lives to be cut.
+      // Connections are slow, and almost none lives long enough to be cut.
       proxy.mode = .cut(within: 1 << 40)
       let load = try await Load.run(on: databases, isCancelling: true) { load in
         let calls = Self.isLong ? 100_000 : 5000
@@ -99,7 +100,7 @@ struct FaultTests {
     }
   }
 
-  @Test("A server that falls silent: callers are told within their deadlines, and served when it is back")
+  @Test("If the server falls silent, callers get errors within their deadlines, and results once it is back")
   func blackHole() async throws {
     try await withProxy(configure: {
       $0.connections = 4
@@ -115,7 +116,7 @@ struct FaultTests {
         try await Task.sleep(for: .seconds(1))
         #expect(load.acknowledged == acknowledged)
         proxy.mode = .forward
-        // What was sent into the hole is lost: the connections of that time are given up when nothing comes of it.
+        // Data sent into the black hole is lost. Connections from that time are closed when no response arrives.
         try await load.recovery(within: .seconds(15))
       }
       try await expectNoLeak(of: databases, configuration, server)
@@ -123,7 +124,7 @@ struct FaultTests {
     }
   }
 
-  @Test("A read that is repeated when its connection breaks has one deadline for all of it")
+  @Test("A read that is retried after its connection breaks has one deadline for all attempts")
   func oneDeadline() async throws {
     try await withProxy(configure: {
       $0.connectTimeout = .seconds(20)
@@ -135,7 +136,7 @@ struct FaultTests {
       proxy.mode = .blackHole
       let start = ContinuousClock.now
       let read = Task { try await postgresError { try await database.rows("SELECT 1") } }
-      // The first attempt ends when most of its three seconds are over, and nobody takes part in the second.
+      // The first attempt ends when most of its three seconds are over, and the second gets no response.
       try await Task.sleep(for: .seconds(2))
       proxy.hangUp()
       let error = try await read.value
@@ -144,7 +145,7 @@ struct FaultTests {
     }
   }
 
-  @Test("When one connection hears nothing any more, the idle ones to the same server are not handed out")
+  @Test("If one connection gets no response, idle connections to the same server are not handed out")
   func doubtedConnections() async throws {
     try await withProxy(configure: {
       $0.connections = 4
@@ -156,7 +157,7 @@ struct FaultTests {
       proxy.mode = .blackHole
       let error = try await postgresError { try await database.execute("SELECT 1") }
       #expect(error.kind == .timeout)
-      // From now on the three idle ones would serve again; but who could know?
+      // From now on, the three idle connections would work again, but the client cannot know that.
       proxy.mode = .forward
       let new = try await expectFullPool(of: database, connections: configuration.connections - 1)
       #expect(Set(new).isDisjoint(with: old))
@@ -164,7 +165,7 @@ struct FaultTests {
     }
   }
 
-  @Test("A server that hangs up on everybody: errors at once, and service when it no longer does")
+  @Test("If the server closes every connection, callers get errors at once, and results once it stops")
   func refusal() async throws {
     try await withProxy(configure: { $0.connections = 4 }) { databases, proxy, server, configuration in
       let load = try await Load.run(on: databases) { load in
@@ -181,7 +182,7 @@ struct FaultTests {
   }
 
   @Test(
-    "Of two hosts, the first is out of service: the second is found in time, and asked first from then on",
+    "If the first of two hosts is down, the second is found in time, and tried first from then on",
     arguments: [FaultProxy.Mode.blackHole, .refuse])
   func secondHost(mode: FaultProxy.Mode) async throws {
     try await TestCluster.withDatabase { url in
@@ -194,12 +195,12 @@ struct FaultTests {
       defer { database.close() }
       let start = ContinuousClock.now
       #expect(try await database.value("SELECT 1") == 1)
-      // The first host's time, and a busy machine's.
+      // The first host's time limit, and a margin for a busy machine.
       #expect(ContinuousClock.now - start < configuration.connectTimeout + .seconds(2))
       #expect(proxies.map(\.accepted) == [1, 1])
       try await database.execute("SELECT 1")
       #expect(proxies.map(\.accepted) == [1, 2])
-      // And back, when the second fails and the first is well again.
+      // And back to the first host, when it works again and the second fails.
       proxies[0].mode = .forward
       proxies[1].mode = .refuse
       proxies[1].hangUp()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Listening")
 struct ListenerTests {
-  @Test("What is sent is heard, in order, and a lost connection is told of")
+  @Test("Notifications arrive in order, and a lost connection is reported")
   func hearing() async throws {
     try await withDatabase { database, server in
       var events = database.notifications(on: "news", "Odd \"name\"").makeAsyncIterator()
@@ -24,7 +24,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("A sequence that nobody reads any more gives its connection back")
+  @Test("A sequence closes its connection when iteration ends")
   func ending() async throws {
     try await withDatabase { database, server in
       let task = Task {
@@ -36,7 +36,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("Closing the database ends the sequence, and its connection")
+  @Test("Closing the database ends the sequence and its connection")
   func closing() async throws {
     try await withDatabase { database, server in
       let ended = Collected<Void>()
@@ -47,13 +47,13 @@ struct ListenerTests {
       try await eventually("it listens") { try await server.backends("query LIKE 'LISTEN%'") == 1 }
       database.close()
       try await eventually("the sequence ends") { ended.count == 1 }
-      try await eventually("nobody is connected") { try await server.backends() == 0 }
+      try await eventually("no session is left") { try await server.backends() == 0 }
     }
   }
 
   private let hint = ListenerEvent.notification(channel: "hint", payload: "")
 
-  @Test("Each hint that is asked for after another was heard is heard too, 50 ms after it at the earliest")
+  @Test("A hint sent after another has arrived also arrives, but at least 50 ms later")
   func hintsOneByOne() async throws {
     try await withDatabase { database, _ in
       var events = database.notifications(on: "hint").makeAsyncIterator()
@@ -67,7 +67,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("Hints asked for without pause are sent 50 ms apart, whatever their number, and hold up no transaction")
+  @Test("Any number of hints without pause are sent 50 ms apart, and they delay no transaction")
   func hintsAtOnce() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, _ in
       var events = database.notifications(on: "hint", "end").makeAsyncIterator()
@@ -80,11 +80,11 @@ struct ListenerTests {
           calls += 100
           await Task.yield()
         }
-        // Sent, although the only connection is taken and its transaction open.
+        // The hint arrives although the only connection is in use with an open transaction.
         #expect(await events.next() == hint)
         try await transaction.rows("SELECT 1")
       }
-      // One at the beginning of each 50 ms, and one for what was asked for since the last.
+      // One at the beginning of each 50 ms, and one for the calls since the last.
       let most = Int((ContinuousClock.now - start) / .milliseconds(50)) + 2
       try await eventually("the last is sent") { database.hints.withLock { $0.isEmpty } }
       try await database.execute("SELECT pg_notify('end', '')")
@@ -95,7 +95,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("A hint finds its way when the client's sessions were killed, and none is sent by a closed database")
+  @Test("A hint arrives after the client's sessions were killed, and a closed database sends none")
   func hintsAfterLoss() async throws {
     try await withDatabase { database, server in
       var events = database.notifications(on: "hint").makeAsyncIterator()
@@ -109,7 +109,7 @@ struct ListenerTests {
       #expect(await events.next() == hint)
       database.close()
       database.notify("hint")
-      try await eventually("nothing goes on") { database.hints.withLock { $0.isEmpty } }
+      try await eventually("no hint is pending") { database.hints.withLock { $0.isEmpty } }
     }
   }
 }

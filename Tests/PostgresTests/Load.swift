@@ -4,19 +4,19 @@ import Testing
 
 @testable import Postgres
 
-/// Calls without pause on clients while something breaks, and what became of them. A read carries a nonce that its row
-/// must return, a write inserts one.
+/// Calls clients without pause while something breaks, and records the outcomes. A read carries a nonce that its row
+/// must return. A write inserts a nonce.
 final class Load: Sendable {
   static let table = "CREATE TABLE notes (nonce bigint PRIMARY KEY)"
 
   private struct State {
     var nonce = 0
     var isOver = false
-    /// For each task: its calls that succeeded, and all that ended.
+    /// For each task, the number of calls that succeeded, and of all calls that ended.
     var succeeded: [Int]
     var ended: [Int]
     var acknowledged: Set<Int> = []
-    /// Failed with the promise that they had no effect.
+    /// Writes that failed with the guarantee that they had no effect.
     var withoutEffect: Set<Int> = []
     var failures: [String: Int] = [:]
     var longest = Duration.zero
@@ -33,11 +33,11 @@ final class Load: Sendable {
     state = Lock(State(succeeded: Array(repeating: 0, count: tasks), ended: Array(repeating: 0, count: tasks)))
   }
 
-  /// Has tasks call, half of them reading and half of them writing, for as long as `body` runs.
+  /// Runs tasks that call while `body` runs. Half of them read and half of them write.
   ///
   /// - Parameters:
   ///   - databases: clients of the same database, each for its share of the tasks.
-  ///   - isCancelling: a third of the calls is cancelled at random moments.
+  ///   - isCancelling: whether to cancel a third of the calls at random moments.
   static func run(
     on databases: [Database], tasks count: Int = 20, isCancelling: Bool = false, _ body: (Load) async throws -> Void
   ) async throws -> Load {
@@ -51,7 +51,7 @@ final class Load: Sendable {
     return load
   }
 
-  /// Begins no more calls, and fails those that hang: they would keep the test from ending.
+  /// Begins no more calls. Fails calls that hang, so that the test ends.
   private func end() {
     state.withLock { $0.isOver = true }
     rescue.withLock {
@@ -84,7 +84,7 @@ final class Load: Sendable {
       }
       let result = await call.result
       note(result, of: nonce, isRead: isRead, isCancelled: isCancelled, task, after: .now - start)
-      // Who failed is not to spin while there is no server.
+      // A failed task must not spin while there is no server.
       if case .failure = result { try await Task.sleep(for: .milliseconds(2)) }
     }
   }
@@ -94,7 +94,7 @@ final class Load: Sendable {
     case 0:
       #expect(try await database.value("SELECT \(nonce)") == nonce)
     case 1:
-      // An answer of several pieces.
+      // A result that arrives in several chunks.
       let text = "[\(nonce)]"
       let row = try #require(try await database.first("SELECT \(nonce) AS nonce, repeat(\(text), 100) AS text"))
       #expect(try row["nonce"] == nonce)
@@ -136,7 +136,7 @@ final class Load: Sendable {
       #expect(error.isUnavailable, "\(error)")
     } catch {
       failure = "\(error)"
-      // A COMMIT is not cancelled.
+      // COMMIT is never cancelled.
       isWithoutEffect = true
       #expect(isCancelled && error is CancellationError, "\(error)")
     }
@@ -153,9 +153,9 @@ final class Load: Sendable {
     }
   }
 
-  // MARK: Looking on
+  // MARK: Observing
 
-  /// Calls that succeeded, or failed.
+  /// The number of calls that succeeded or failed.
   var ended: Int { state.withLock { $0.ended.reduce(0, +) } }
   var acknowledged: Int { state.withLock { $0.acknowledged.count } }
   var summary: String {
@@ -166,7 +166,7 @@ final class Load: Sendable {
     }
   }
 
-  /// Returns when every task has begun and ended a call, with success or whatever came.
+  /// Returns when every task has begun and ended a call, with any outcome.
   func turn(within limit: Duration, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let before = state.withLock { $0.ended }
     try await eventually(within: limit, "every call ends", sourceLocation: sourceLocation) {
@@ -174,32 +174,32 @@ final class Load: Sendable {
     }
   }
 
-  /// Returns when every task has begun a call and ended it with success.
+  /// Returns when every task has begun a call that succeeded.
   func recovery(within limit: Duration, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let before = state.withLock { $0.succeeded }
-    try await eventually(within: limit, "every task has success", sourceLocation: sourceLocation) {
+    try await eventually(within: limit, "every task succeeds", sourceLocation: sourceLocation) {
       state.withLock { state in zip(state.succeeded, before).allSatisfy { $0 >= $1 + 2 } }
     }
   }
 
-  /// Compares with what the server has: every write that was acknowledged, and none that is promised not to have run.
+  /// Compares the outcomes with the server's rows: it has all acknowledged writes, and none that failed without effect.
   ///
-  /// - Parameter limit: no call took longer.
+  /// - Parameter limit: the longest time that a call may take.
   func check(on server: Server, within limit: Duration, sourceLocation: SourceLocation = #_sourceLocation) async throws
   {
     let present = Set(try await server.value("SELECT coalesce(array_agg(nonce), '{}') FROM notes", as: [Int].self))
     state.withLock { state in
       let lost = state.acknowledged.subtracting(present)
-      #expect(lost.isEmpty, "acknowledged, and not there", sourceLocation: sourceLocation)
+      #expect(lost.isEmpty, "acknowledged writes are missing", sourceLocation: sourceLocation)
       let unwanted = state.withoutEffect.intersection(present)
-      #expect(unwanted.isEmpty, "failed without effect, and there", sourceLocation: sourceLocation)
-      #expect(state.longest < limit, "a call outlived its deadlines", sourceLocation: sourceLocation)
+      #expect(unwanted.isEmpty, "writes that failed without effect are present", sourceLocation: sourceLocation)
+      #expect(state.longest < limit, "a call exceeded its deadlines", sourceLocation: sourceLocation)
     }
   }
 }
 
 extension Database.Configuration {
-  /// The deadlines that one call may meet, one after the other: for a connection, and for two statements and COMMIT. On
-  /// a busy machine, a bit more.
+  /// The sum of the deadlines of one call: for a connection, for two statements and for COMMIT, with a margin for a
+  /// busy machine.
   var longestCall: Duration { waitTimeout + statementTimeout * 3 + .seconds(4) }
 }

@@ -3,9 +3,9 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Migrator, downwards", .timeLimit(.minutes(15)))
+@Suite("Migrator, undoing", .timeLimit(.minutes(15)))
 struct MigratorDownTests {
-  /// Each logs that it was undone.
+  /// Migrations that record when they are undone.
   private static let migrations = ["0001_a", "0002_b", "0003_c"].map {
     Migration(
       fileName: "\($0).sql",
@@ -22,7 +22,7 @@ struct MigratorDownTests {
     try await server.value("SELECT coalesce(array_agg(name ORDER BY step), '{}') FROM undone")
   }
 
-  @Test("What came after a version is undone, newest first, and can be applied again")
+  @Test("Migrations after a version are undone, newest first, and can be applied again")
   func newestFirst() async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
@@ -41,7 +41,7 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("A migration without a down part is not undone, nor is one that the program does not know")
+  @Test("A migration without a down part, or one that the program does not know, is not undone")
   func refusals() async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
@@ -58,7 +58,7 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("A down part that fails leaves no trace")
+  @Test("A failing down part leaves no trace")
   func failing() async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
@@ -72,7 +72,7 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("Programs that undo at once undo each migration once")
+  @Test("Concurrent programs undo each migration once")
   func concurrently() async throws {
     try await withDatabase { database, server in
       let text = "CREATE TABLE last ();\n-- down\nSELECT pg_advisory_xact_lock(1);\nDROP TABLE last;\n"
@@ -85,14 +85,14 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("The line that begins the down part is found whatever ends it", arguments: ["\r\n", " \n", "\t\r\n"])
+  @Test("The line that begins the down part is found with any line ending", arguments: ["\r\n", " \n", "\t\r\n"])
   func lineEndings(end: String) async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
       let text = ["CREATE TABLE kept ();", "-- down", "DROP TABLE kept;", ""].joined(separator: end)
       let migrator = Migrator(url: url, migrations: [Migration(fileName: "0001_kept.sql", text: text)])
       try await migrator.up()
-      #expect(try await server.value("SELECT to_regclass('kept') IS NOT NULL"), "the down part ran on the way up")
+      #expect(try await server.value("SELECT to_regclass('kept') IS NOT NULL"), "up ran the down part")
       try await migrator.down(to: "0000")
       #expect(try await server.value("SELECT to_regclass('kept') IS NULL"))
     }

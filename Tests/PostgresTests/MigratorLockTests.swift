@@ -4,8 +4,8 @@ import Testing
 
 @testable import Postgres
 
-/// Migrations beside programs that use the tables.
-@Suite("Migrator, beside others", .timeLimit(.minutes(15)))
+/// Migrations while other programs use the tables.
+@Suite("Migrator, with other programs", .timeLimit(.minutes(15)))
 struct MigratorLockTests {
   private static let users = Migration(
     fileName: "0001_users.sql", text: "CREATE TABLE users (id bigint);\n-- down\nDROP TABLE users;\n")
@@ -25,7 +25,7 @@ struct MigratorLockTests {
     return migrator
   }
 
-  @Test("A migration steps back from a table in use, lets others at it meanwhile, and is applied once it is free")
+  @Test("A migration does not block others while it retries for a table in use, and it is applied once it is free")
   func steppingBack() async throws {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
@@ -35,8 +35,8 @@ struct MigratorLockTests {
       let migrating = try await database.transaction { reader in
         try await reader.rows("SELECT * FROM users")
         let migrating = Task { try await migrator.up(notice: { applied.append($0) }, warning: { warnings.append($0) }) }
-        try await eventually("it has stepped back twice") { warnings.count >= 2 }
-        // Nothing waits for the migration: its lock was given up.
+        try await eventually("it has retried twice") { warnings.count >= 2 }
+        // Nothing waits for the migration, because it released its locks.
         #expect(try await server.value("SELECT count(*) FROM users") == 0)
         #expect(applied.all == [])
         return migrating
@@ -50,7 +50,7 @@ struct MigratorLockTests {
     }
   }
 
-  @Test("One that never gets its lock is refused with its statement and who holds it, and leaves no trace")
+  @Test("A migration that never gets its lock leaves no trace, and the error names its statement and the blocker")
   func givingUp() async throws {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
@@ -70,7 +70,7 @@ struct MigratorLockTests {
     }
   }
 
-  @Test("A file that fails is named with its statement")
+  @Test("The error of a failing file names the file and its statement")
   func naming() async throws {
     try await withDatabase { _, server in
       let failing = Migration(
@@ -79,11 +79,11 @@ struct MigratorLockTests {
       #expect(error.message.hasPrefix("0002_failing, statement 2 (SELECT missing FROM nowhere): relation"))
       let misspelled = Migration(fileName: "0002_misspelled.sql", text: "SELECT 1;\nSELEC 2;\n")
       let syntax = try await postgresError { try await migrator(server, Self.users, misspelled).up() }
-      #expect(syntax.message.hasPrefix("0002_misspelled: syntax error"), "any statement may have it")
+      #expect(syntax.message.hasPrefix("0002_misspelled: syntax error"), "any statement may have the syntax error")
     }
   }
 
-  @Test("A file without a transaction that gets no lock says how to find its invalid index; other files ignore it")
+  @Test("A no-transaction file that gets no lock says how to find its invalid index, and other files ignore the index")
   func invalidIndex() async throws {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
@@ -99,14 +99,14 @@ struct MigratorLockTests {
         #expect(refusal.description.contains("an invalid index may remain"))
       }
       let refusal = try await #require(throws: Migrator.Refusal.self) { try await impatient.up() }
-      #expect(refusal.description.contains("the index users_by_id is not valid"))
+      #expect(refusal.description.contains("the index users_by_id is invalid"))
       let other = Migration(
         fileName: "0002_other.sql", text: "-- no-transaction\nCREATE INDEX CONCURRENTLY others_by_id ON users (id);\n")
       try await migrator(server, Self.users, other).up()
     }
   }
 
-  @Test("Before a breaking migration, the programs that are connected are named, and before another they are not")
+  @Test("A warning names the connected programs before a breaking migration, but not before others")
   func breaking() async throws {
     try await withDatabase(configure: { $0.applicationName = "muster serve" }) { database, server in
       try await database.execute("SELECT 1")
@@ -117,14 +117,14 @@ struct MigratorLockTests {
       let deploy = migrator
       let warnings = Collected<String>()
       try await deploy.up(warning: { warnings.append($0) })
-      #expect(warnings.all == ["0002_breaking is breaking, and programs are connected: muster serve (1 connection)"])
+      #expect(warnings.all == ["0002_breaking is breaking, but programs are connected: muster serve (1 connection)"])
       try await deploy.up(warning: { warnings.append($0) })
-      #expect(warnings.count == 1, "it is applied")
+      #expect(warnings.count == 1, "the migration is applied already")
     }
   }
 
   @Test(
-    "A script is divided into its statements",
+    "A script is split into its statements",
     arguments: [
       ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]), (" -- a; b\n;; ", []),
       ("SELECT ';', \"a;b\", E'\\';', 'it''s;' ; SELECT 2;", ["SELECT ';', \"a;b\", E'\\';', 'it''s;'", "SELECT 2"]),

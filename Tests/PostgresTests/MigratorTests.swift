@@ -36,11 +36,11 @@ struct MigratorTests {
     try await server.value("SELECT to_regclass(\(name)) IS NOT NULL")
   }
 
-  @Test("What is pending is applied in the order of the names, once")
+  @Test("Pending migrations are applied once, in the order of their names")
   func inOrder() async throws {
     try await withServer { server in
       #expect(try await states(server, Self.names, Self.users) == ["0001_users pending", "0002_names pending"])
-      #expect(try await hasTable("schema_migrations", server) == false, "asking changes nothing")
+      #expect(try await hasTable("schema_migrations", server) == false, "reading the status changes nothing")
       let first = try await up(server, Self.names, Self.users)
       #expect(first == ["0001_users", "0002_names"])
       #expect(try await up(server, Self.names, Self.users) == [])
@@ -49,7 +49,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("The status says what is applied and since when")
+  @Test("The status says which migrations are applied and when")
   func status() async throws {
     try await withServer { server in
       let before = Timestamp.now()
@@ -66,10 +66,10 @@ struct MigratorTests {
     }
   }
 
-  @Test("Eight programs that migrate one database at once apply each file once")
+  @Test("Eight programs that migrate a database at the same time apply each file once")
   func concurrently() async throws {
     try await withDatabase { database, server in
-      // The first one waits here until all of them are at work.
+      // The first migrator waits here until all of them run.
       let waiting = Migration(fileName: "0000_waiting.sql", text: "SELECT pg_advisory_xact_lock(1);\n")
       let migrator = Migrator(url: server.url, migrations: [waiting, Self.users, Self.names, Self.notes])
       let applied = Collected<String>()
@@ -80,7 +80,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("An applied file that was edited is refused by its name, and nothing is applied")
+  @Test("An applied file that was edited is rejected by name, and nothing is applied")
   func edited() async throws {
     try await withServer { server in
       _ = try await up(server, Self.users, Self.names)
@@ -97,7 +97,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("A file that fails leaves no trace, and those before it stay")
+  @Test("A failing file leaves no trace, and earlier files stay applied")
   func failing() async throws {
     try await withServer { server in
       let failing = Migration(
@@ -136,7 +136,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("Programs that wait for another's CREATE INDEX CONCURRENTLY do not stand in its way")
+  @Test("Programs that wait for another's CREATE INDEX CONCURRENTLY do not block it")
   func withoutTransactionConcurrently() async throws {
     try await withServer { server in
       _ = try await up(server, Self.users)
@@ -155,7 +155,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("A file that fails outside a transaction is pending still, and nobody is locked out")
+  @Test("A file that fails outside a transaction stays pending, and other programs are not locked out")
   func failingWithoutTransaction() async throws {
     try await withServer { server in
       let failing = Migration(
@@ -168,7 +168,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("That a migration is breaking is known before it is applied, and to programs that do not know it")
+  @Test("The status says that a migration is breaking, even if it is pending or unknown to the program")
   func breaking() async throws {
     try await withServer { server in
       let breaking = Migration(
@@ -185,7 +185,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("A program that is behind its database leaves it alone")
+  @Test("A program that is older than the schema changes nothing")
   func ahead() async throws {
     try await withServer { server in
       _ = try await up(server, Self.users, Self.names, Self.notes)

@@ -3,10 +3,10 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What callers should not do, and what must not come of it when they do.
+/// Incorrect use of the client must not cause further damage.
 @Suite("Misuse")
 struct MisuseTests {
-  @Test("One text with parameters of other types is another statement")
+  @Test("The same text with parameters of other types is a different statement")
   func typesOfParameters() async throws {
     try await withDatabase("CREATE TABLE numbers (n int, value text)") { database, _ in
       func insert(_ n: Int32, _ value: some SQLValue) async throws {
@@ -23,7 +23,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("Statements sent at once stay inside their transaction")
+  @Test("Concurrent statements stay inside their transaction")
   func concurrentStatements() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, _ in
       for _ in 0..<150 {
@@ -61,7 +61,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("A transaction begun on a shared connection does not stay open for the others")
+  @Test("A transaction that begins on a shared connection does not stay open for other callers")
   func beginOnLane() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       _ = try? await database.rows("BEGIN")
@@ -76,7 +76,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("Callers that gave up waiting keep nobody out")
+  @Test("Callers that gave up waiting do not count toward the limit")
   func cancelledWaiters() async throws {
     let configure: (inout Database.Configuration) -> Void = {
       $0.connections = 1
@@ -108,14 +108,14 @@ struct MisuseTests {
     }
   }
 
-  @Test("A transaction may be begun after another's end, and on another database meanwhile")
+  @Test("A transaction may begin after another's end, or inside another on a different database")
   func notNested() async throws {
     try await withDatabase { one, _ in
       try await withDatabase { other, _ in
         let late = try await one.transaction { transaction in
           try await transaction.rows("SELECT 1")
           try await other.execute("SELECT 1")
-          // Inherits what this task knows of its transaction, and runs after it.
+          // Inherits the task-local transaction of this task, and runs after its end.
           return Task {
             try await Task.sleep(for: .milliseconds(100))
             try await one.execute("SELECT 1")
@@ -136,7 +136,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("An error's description, which is logged, quotes no value")
+  @Test("An error's description, which is logged, quotes no values")
   func descriptionsWithoutValues() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, _ in
       for value in ["s3cret", "s3\"c\nret"] {
@@ -145,13 +145,13 @@ struct MisuseTests {
         #expect(error.message.contains(value))
         #expect(error.description == "invalid input syntax for type integer: \"...\" (SQLSTATE 22P02)")
       }
-      // Names of tables and the like are no values.
+      // Names of tables and similar are not values.
       let error = try await postgresError { _ = try await database.rows("SELECT FROM nowhere") }
       #expect(error.description.contains("nowhere"))
     }
   }
 
-  @Test("A text with U+0000 is never sent in part")
+  @Test("A text with U+0000 is never sent truncated")
   func nulInText() async throws {
     try await withDatabase { database, _ in
       let error = await #expect(throws: PostgresError.self) {

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Testing
 
-/// Connections of which each has one owner at a time: how many, for how long, and what if they break.
+/// Exclusive connections: their number, their time limits, and their failures.
 @Suite("Pool", .timeLimit(.minutes(15)))
 struct PoolTests {
   static let counters =
@@ -12,7 +12,7 @@ struct PoolTests {
     try await server.value("SELECT array_agg(n ORDER BY id) FROM counters")
   }
 
-  @Test("There are never more connections than configured, and everybody gets a turn")
+  @Test("There are never more connections than configured, and every caller gets a turn")
   func bound() async throws {
     try await withDatabase(Self.counters, configure: { $0.connections = 2 }) { database, server in
       let most = try await withThrowingTaskGroup(of: Int.self) { tasks in
@@ -33,7 +33,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A connection is used again rather than another one opened")
+  @Test("A free connection is reused before another one is opened")
   func reuse() async throws {
     try await withDatabase { database, server in
       let pids = Collected<Int>()
@@ -44,15 +44,15 @@ struct PoolTests {
     }
   }
 
-  @Test("Scripts that wait keep nobody from connecting")
+  @Test("Waiting scripts do not prevent others from connecting")
   func scriptsThatWait() async throws {
     try await withDatabase { database, server in
       try await withThrowingTaskGroup(of: Void.self) { tasks in
         try await database.transaction { holder in
           try await holder.rows("SELECT pg_advisory_xact_lock(1)")
           for _ in 0..<20 { tasks.addTask { _ = try await server.rows("SELECT pg_advisory_xact_lock_shared(1)") } }
-          // A shared connection is opened for this read, and one more script runs, while all the others wait.
-          try await eventually(within: .seconds(5), "all scripts are at work") {
+          // This read opens a shared connection while all scripts wait.
+          try await eventually(within: .seconds(5), "all scripts run") {
             try await database.value(
               """
               SELECT count(*) FROM pg_stat_activity
@@ -65,7 +65,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Whoever waits too long for a connection is told so")
+  @Test("A caller that waits too long for a connection gets a timeout")
   func waitTimeout() async throws {
     try await withDatabase(configure: {
       $0.connections = 1
@@ -84,7 +84,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Too many waiting callers are turned away, and the others are served in turn")
+  @Test("Too many waiting callers are rejected, and the others are served in order")
   func overloaded() async throws {
     try await withDatabase(
       Self.counters,
@@ -109,7 +109,7 @@ struct PoolTests {
               }.value
             }
           }
-          try await eventually("seven are turned away") { refused.count == 7 }
+          try await eventually("seven are rejected") { refused.count == 7 }
         }
         try await tasks.waitForAll()
       }
@@ -119,7 +119,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A deadlock's victim repeats its body, and both transactions end")
+  @Test("The victim of a deadlock runs its body again, and both transactions commit")
   func deadlock() async throws {
     try await withDatabase(Self.counters) { database, server in
       let attempts = Collected<Int>()
@@ -141,7 +141,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Whoever would wait for a connection behind too many bytes is turned away")
+  @Test("A caller that would wait for a connection behind too many bytes is rejected")
   func waitingBytes() async throws {
     try await withDatabase(configure: {
       $0.connections = 1
@@ -161,8 +161,8 @@ struct PoolTests {
             }
           }
         }
-        // With the fourth the bound is reached.
-        try await eventually("the others are turned away") { refused.count == 16 }
+        // The fourth caller reaches the limit.
+        try await eventually("the others are rejected") { refused.count == 16 }
         return writes
       }
       var served = 0
@@ -173,7 +173,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A body is repeated five times at most, and only if it may be and it helps")
+  @Test("A body runs again, up to five times in total, only if it is repeatable and the error is retryable")
   func repetitions() async throws {
     try await withDatabase { database, _ in
       let cases = [
@@ -193,7 +193,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A session that ends in the middle undoes its transaction, and the next one works")
+  @Test("If a session ends during a transaction, its changes are rolled back and the next transaction works")
   func terminatedInTheMiddle() async throws {
     try await withDatabase(Self.counters, configure: { $0.connections = 1 }) { database, server in
       let idle = try await postgresError {
@@ -227,7 +227,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Connections that broke while nobody used them are replaced")
+  @Test("Connections that broke while idle are replaced")
   func terminatedWhileIdle() async throws {
     try await withDatabase(configure: { $0.connections = 4 }) { database, server in
       try await expectFullPool(of: database, connections: 4)
@@ -260,7 +260,7 @@ struct PoolTests {
     }
   }
 
-  /// COMMIT waits in a deferred trigger for the advisory lock 1.
+  /// Makes COMMIT wait in a deferred trigger for the advisory lock 1.
   static let slowCommit = """
     CREATE TABLE notes (id bigint);
     CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -272,13 +272,13 @@ struct PoolTests {
     FOR EACH ROW EXECUTE FUNCTION wait();
     """
 
-  @Test("When the connection breaks during COMMIT, the outcome is called unknown")
+  @Test("If the connection breaks during COMMIT, the outcome is unknown")
   func unknownOutcome() async throws {
     try await withDatabase(Self.slowCommit) { database, server in
       try await database.transaction { holder in
         try await holder.rows("SELECT pg_advisory_xact_lock(1)")
         let other = Task.detached { try await database.execute("INSERT INTO notes VALUES (1)") }
-        try await eventually("COMMIT is under way") { try await server.advisoryLocks(granted: false) == 1 }
+        try await eventually("COMMIT is in flight") { try await server.advisoryLocks(granted: false) == 1 }
         try await server.terminateBackends("wait_event_type = 'Lock'")
         let error = try await postgresError { _ = try await other.value }
         #expect(error.kind == .unknownOutcome)
@@ -289,13 +289,13 @@ struct PoolTests {
     }
   }
 
-  @Test("COMMIT is not cancelled with its task")
+  @Test("Cancelling the task does not cancel COMMIT")
   func cancelledDuringCommit() async throws {
     try await withDatabase(Self.slowCommit) { database, server in
       let other = try await database.transaction { holder in
         try await holder.rows("SELECT pg_advisory_xact_lock(1)")
         let other = Task.detached { try await database.execute("INSERT INTO notes VALUES (1)") }
-        try await eventually("COMMIT is under way") { try await server.advisoryLocks(granted: false) == 1 }
+        try await eventually("COMMIT is in flight") { try await server.advisoryLocks(granted: false) == 1 }
         other.cancel()
         return other
       }

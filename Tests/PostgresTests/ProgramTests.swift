@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Programs that tests run")
 struct ProgramTests {
-  @Test("They hear signals, although the thread that started them does not")
+  @Test("They receive signals, although the thread that started them blocks signals")
   func signals() async throws {
     let sleeper = try await Program("/bin/sleep", ["60"])
     sleeper.signal(SIGTERM)
@@ -12,11 +12,11 @@ struct ProgramTests {
     #expect(status == -SIGTERM)
   }
 
-  @Test("One that does not end when it is asked to is ended by force")
+  @Test("A program that ignores SIGTERM is killed")
   func deaf() async throws {
     let shell = try await Program("/bin/sh", ["-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"])
     try await shell.waitForOutput("deaf")
-    // Blocks, which is nothing for a thread of Swift's.
+    // It blocks, so it must not run on one of Swift's cooperative threads.
     Thread.detachNewThread { shell.end() }
     let status = try await shell.exitStatus(within: .seconds(10))
     #expect(status == -SIGKILL)

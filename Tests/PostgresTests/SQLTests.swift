@@ -4,14 +4,14 @@ import Testing
 
 @Suite("SQL", .timeLimit(.minutes(15)))
 struct SQLTests {
-  @Test("A value becomes a numbered parameter and never text")
+  @Test("A value becomes a numbered parameter, never text")
   func numbering() {
     let name = "Robert'); DROP TABLE students; --"
     let sql: SQL = "SELECT * FROM students WHERE name = \(name) AND class = \(3) AND note = \(nil as String?)"
     #expect(sql.text == "SELECT * FROM students WHERE name = $1 AND class = $2 AND note = $3")
   }
 
-  @Test("A string literal that is interpolated is a value too")
+  @Test("An interpolated string literal is a value, too")
   func interpolatedLiteral() async throws {
     let sql: SQL = "SELECT \("now()")"
     #expect(sql.text == "SELECT $1")
@@ -21,7 +21,7 @@ struct SQLTests {
     }
   }
 
-  @Test("Fragments are renumbered, also within fragments, and keep the order of their values")
+  @Test("Fragments are renumbered, even inside other fragments, and keep the order of their values")
   func fragments() async throws {
     let innermost: SQL = "\(4), \("five")::text"
     let inner: SQL = "\(3), \(innermost), \(6)"
@@ -33,7 +33,7 @@ struct SQLTests {
     }
   }
 
-  @Test("Statements can be added up, also to themselves")
+  @Test("Statements can be concatenated, even with themselves")
   func sums() async throws {
     var sql: SQL = "SELECT \(1)" + ", \("two")"
     sql += ", \(nil as Int?)"
@@ -81,7 +81,7 @@ struct SQLTests {
     }
   }
 
-  @Test("NULL keeps the type of what it stands for")
+  @Test("NULL keeps the type of the missing value")
   func typedNull() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
@@ -91,7 +91,7 @@ struct SQLTests {
     }
   }
 
-  @Test("U+0000 is refused and nothing of the batch is sent")
+  @Test("U+0000 is rejected, and nothing of the batch is sent")
   func zeroCharacter() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       try await database.rows("SELECT 'the last statement'")
@@ -104,11 +104,11 @@ struct SQLTests {
         #expect(!error.mayHaveRun)
       }
       #expect(try await server.backends("query = 'SELECT ''the last statement'''") == 1)
-      #expect(try await database.value("SELECT 1") == 1, "the shared connection lives on")
+      #expect(try await database.value("SELECT 1") == 1, "the shared connection stays open")
     }
   }
 
-  @Test("U+0000 is refused inside an array as well")
+  @Test("U+0000 is rejected inside an array, too")
   func zeroCharacterInArray() async throws {
     try await withDatabase { database, _ in
       let error = try await postgresError { try await database.rows("SELECT \(["fine", "a\u{0}b"])") }
@@ -116,7 +116,7 @@ struct SQLTests {
     }
   }
 
-  @Test("A zero byte is no character and may be in bytes and numbers")
+  @Test("Bytes and numbers may contain zero bytes")
   func zeroByte() async throws {
     try await withDatabase { database, _ in
       let row = try #require(try await database.first("SELECT \(Data([0, 1, 0])), \(0), \([0, 256])"))
@@ -126,7 +126,7 @@ struct SQLTests {
     }
   }
 
-  @Test("A thousand parameters arrive in their places")
+  @Test("A thousand parameters arrive in order")
   func manyParameters() async throws {
     var list: SQL = "\(0)"
     for number in 1..<1_000 { list += ", \(number)" }
@@ -137,7 +137,7 @@ struct SQLTests {
     }
   }
 
-  @Test("More parameters than the protocol allows are refused, and harm nobody on the same connection")
+  @Test("More parameters than the protocol allows are rejected, and the connection stays usable")
   func tooManyParameters() async throws {
     var list: SQL = "\(0)"
     for _ in 0..<16 { list = "\(list), \(list)" }
@@ -153,7 +153,7 @@ struct SQLTests {
   }
 
   @Test(
-    "What looks like SQL stays a value",
+    "A value that looks like SQL stays a value",
     arguments: [
       "'; DROP TABLE notes; --", "\\'; DROP TABLE notes; --", "$1", "$2) OR (1=1", "NULL", "''", "\"", "%s %1$s \\0",
       "/* */ --", "E'\\x41'", "\u{feff}\u{202e}'", "1); COMMIT; DROP TABLE notes; SELECT (1", "\\N", "{1,2}",
@@ -167,7 +167,7 @@ struct SQLTests {
     }
   }
 
-  @Test("Several statements in one text are refused")
+  @Test("Several statements in one text are rejected")
   func severalStatements() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, server in
       let error = try await postgresError {

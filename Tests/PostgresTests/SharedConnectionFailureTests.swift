@@ -3,10 +3,10 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What reads do when something breaks, hangs or is too much.
-@Suite("Lanes under stress", .timeLimit(.minutes(15)))
+/// Reads during failures, hangs and overload.
+@Suite("Shared connections under stress", .timeLimit(.minutes(15)))
 struct SharedConnectionFailureTests {
-  /// What 20 tasks that read without pause have come to.
+  /// The outcomes of 20 tasks that read without pause.
   private final class Readers: Sendable {
     private let finished = Lock(Array(repeating: 0, count: 20))
     let errors = Collected<any Error>()
@@ -26,18 +26,18 @@ struct SharedConnectionFailureTests {
       }
     }
 
-    /// Returns when every task has begun and finished a read: nobody is still busy with an older one.
+    /// Returns when every task has begun and finished a read, so that no older read is in flight.
     func turn() async throws {
       let before = finished.withLock { $0 }
-      try await eventually("everybody reads") {
+      try await eventually("every task reads") {
         finished.withLock { now in zip(now, before).allSatisfy { $0 >= $1 + 2 } }
       }
     }
   }
 
-  /// Reads from 20 tasks for as long as `body` runs.
+  /// Reads from 20 tasks while `body` runs.
   ///
-  /// - Returns: what reads failed with.
+  /// - Returns: the errors of failed reads.
   private func whileReading(_ database: Database, _ body: (Readers) async throws -> Void) async throws -> [any Error] {
     let readers = Readers()
     try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -48,7 +48,7 @@ struct SharedConnectionFailureTests {
     return readers.errors.all
   }
 
-  @Test("Nobody notices that the server ends a shared connection's session")
+  @Test("No caller notices when the server ends the session of a shared connection")
   func terminatedBackend() async throws {
     try await withDatabase { database, server in
       let errors = try await whileReading(database) { readers in
@@ -68,7 +68,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("When the server ends all sessions at once, no answer is mixed up and the shared connections come back")
+  @Test("If the server ends all sessions at once, no result is mixed up and the shared connections reopen")
   func allTerminated() async throws {
     try await withDatabase { database, server in
       let errors = try await whileReading(database) { readers in
@@ -84,7 +84,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("A shared connection that cannot be opened takes no reads from the one that is open")
+  @Test("A shared connection that cannot open takes no reads from the open one")
   func brokenLane() async throws {
     let administration = try await TestCluster.administrationURL()
     try await withDatabase { database, server in
@@ -101,7 +101,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("A database that was away is used again when it is back")
+  @Test("A database that was unavailable is used again once it is back")
   func comesBack() async throws {
     let administration = try await TestCluster.administrationURL()
     try await withDatabase("CREATE TABLE notes (n int)") { database, server in
@@ -123,7 +123,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("No server, and no URL", arguments: ["postgresql://127.0.0.1:1/none", "host=/nowhere dbname=none"])
+  @Test("No server, or an invalid URL", arguments: ["postgresql://127.0.0.1:1/none", "host=/nowhere dbname=none"])
   func cannotConnect(url: String) async throws {
     let database = try Database(.init(url: url))
     defer { database.close() }
@@ -134,7 +134,7 @@ struct SharedConnectionFailureTests {
     #expect(try await postgresError { try await nonsense.rows("SELECT 1") }.kind == .invalidParameter)
   }
 
-  @Test("A slow statement meets the server's timeout, and its shared connection lives on")
+  @Test("A slow statement fails with the server's timeout, and its shared connection stays open")
   func statementTimeout() async throws {
     try await withDatabase(configure: {
       $0.sharedConnections = 1
@@ -155,7 +155,7 @@ struct SharedConnectionFailureTests {
   }
 
   @Test(
-    "A batch has the time of all its statements; who waits behind it gives up in time, and the shared connection lives on"
+    "A batch has the time of all its statements, callers behind it time out, and the shared connection stays open"
   )
   func batchDeadline() async throws {
     try await withDatabase(configure: {
@@ -163,7 +163,7 @@ struct SharedConnectionFailureTests {
       $0.statementTimeout = .milliseconds(500)
     }) { database, server in
       let before: Int? = try await database.value("SELECT pg_backend_pid()")
-      // No statement of it is too slow for the server, and all together take longer than one has for the client.
+      // Each statement is fast enough for the server, but all together take longer than the client's limit for one.
       let batch: [SQL] = Array(repeating: "SELECT pg_sleep(0.05)", count: 100)
       let slow = Task { try await database.send(batch) }
       try await eventually("it runs") { try await server.backends("query LIKE '%pg_sleep%' AND state = 'active'") == 1 }
@@ -172,13 +172,13 @@ struct SharedConnectionFailureTests {
       #expect(error.isUnavailable)
       let answers = try await slow.value
       #expect(answers.count == batch.count)
-      try await eventually("the shared connection answers") { (try? await database.value("SELECT 1")) == 1 }
+      try await eventually("the shared connection responds") { (try? await database.value("SELECT 1")) == 1 }
       let after: Int? = try await database.value("SELECT pg_backend_pid()")
       #expect(after == before)
     }
   }
 
-  @Test("Cancelling a task ends its wait at once and disturbs nobody in the shared connection")
+  @Test("Cancelling a task ends its wait at once and does not affect others on the shared connection")
   func cancellation() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       let behind = try await database.transaction { transaction in
@@ -191,7 +191,7 @@ struct SharedConnectionFailureTests {
         let result = await blocked.result
         let elapsed = ContinuousClock.now - start
         #expect(throws: CancellationError.self) { try result.get() }
-        // Generous for a busy machine; the server's answer would have come after 10 seconds.
+        // Generous for a busy machine. The server would have responded after 10 seconds.
         #expect(elapsed < .seconds(2))
         #expect(try await server.advisoryLocks(granted: false) == 1, "the server still waits, but the task does not")
         return behind
@@ -202,7 +202,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("A task that is cancelled already gets nothing")
+  @Test("A task that is already cancelled gets no result")
   func cancelledBefore() async throws {
     try await withDatabase { database, _ in
       let task = Task {
@@ -215,7 +215,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Too many waiting callers are turned away, and the others are served")
+  @Test("Too many waiting callers are rejected, and the others are served")
   func overloaded() async throws {
     try await withDatabase(configure: {
       $0.sharedConnections = 1
@@ -237,8 +237,8 @@ struct SharedConnectionFailureTests {
               }
             }
           }
-          // Not exactly 195: callers on several threads may pass the bound together.
-          try await eventually("callers are turned away") { refused.count >= 100 }
+          // Not exactly 195: callers on several threads may pass the limit together.
+          try await eventually("callers are rejected") { refused.count >= 100 }
           #expect(answered.count == 0)
         }
         try await tasks.waitForAll()
@@ -250,7 +250,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Callers with many bytes among them are turned away, and let in again when those are answered")
+  @Test("Callers with too many bytes in total are rejected, and accepted again once the others have results")
   func overloadedByBytes() async throws {
     try await withDatabase(configure: {
       $0.sharedConnections = 1
@@ -274,8 +274,8 @@ struct SharedConnectionFailureTests {
               }
             }
           }
-          // Not exactly 46: callers on several threads may pass the bound together.
-          try await eventually("callers are turned away") { refused.count >= 30 }
+          // Not exactly 46: callers on several threads may pass the limit together.
+          try await eventually("callers are rejected") { refused.count >= 30 }
           #expect(answered.count == 0)
         }
         try await tasks.waitForAll()
@@ -288,7 +288,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Closing ends what is under way, on shared connections and in transactions")
+  @Test("Closing ends work in flight on shared connections and in transactions")
   func closing() async throws {
     try await TestCluster.withDatabase { url in
       var configuration = Database.Configuration(url: url)

@@ -2,10 +2,10 @@ import Foundation
 import Postgres
 import Testing
 
-/// Single reads of many callers on few connections.
-@Suite("Lanes", .timeLimit(.minutes(15)))
+/// Reads of many callers on a few connections.
+@Suite("Shared connections", .timeLimit(.minutes(15)))
 struct SharedConnectionTests {
-  @Test("200 tasks with 50 reads each all get their own answers")
+  @Test("200 tasks with 50 reads each get their own results")
   func manyReads() async throws {
     try await withDatabase { database, server in
       let wrong = try await withThrowingTaskGroup(of: Int.self) { tasks in
@@ -14,7 +14,7 @@ struct SharedConnectionTests {
             var wrong = 0
             for number in 0..<50 {
               let nonce = task * 1_000 + number
-              // Several texts, so that the first uses of some fall among the repeated ones of others.
+              // Several texts, so that first uses of some texts mix with repeated uses of others.
               let column = "text\(number % 17)"
               let rows = try await database.rows(
                 """
@@ -34,7 +34,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("A statement that fails harms no other in the same shared connection")
+  @Test("A failing statement does not affect others on the same shared connection")
   func failuresAmongOthers() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       let outcomes = Collected<String>()
@@ -63,7 +63,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("A batch answers in order, and fails as a whole with its first error")
+  @Test("A batch returns results in order, and fails as a whole with its first error")
   func batches() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       let answers = try await database.pipeline("SELECT 1", "SELECT 2 WHERE false", "SELECT \(3)", "SELECT \(4)")
@@ -99,7 +99,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("Each batch is a transaction of its own: nothing of it is left in the session")
+  @Test("Each batch is its own transaction and leaves nothing in the session")
   func transactionPerBatch() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       try await database.rows("SELECT pg_advisory_xact_lock(1)")
@@ -108,7 +108,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("Answers and parameters larger than any buffer pass, also several at once and among small ones")
+  @Test("Results and parameters larger than any buffer work, also several at once and mixed with small ones")
   func largeValues() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -133,10 +133,10 @@ struct SharedConnectionTests {
   }
 }
 
-/// Texts are parsed once for each connection.
+/// Texts are parsed once per connection.
 @Suite("Prepared statements", .timeLimit(.minutes(15)))
 struct PreparedStatementTests {
-  /// How many statements the shared connection's session has prepared of this text, and how often they ran.
+  /// The number of statements that the shared connection's session has prepared for this text, and of their runs.
   private func prepared(_ sql: SQL, on database: Database) async throws -> (count: Int, runs: Int) {
     let row = try #require(
       try await database.first(
@@ -147,7 +147,7 @@ struct PreparedStatementTests {
     return (try row[0], try row[1])
   }
 
-  @Test("A text is prepared once, whatever its values")
+  @Test("A text is prepared once for all values")
   func reuse() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       for number in 0..<7 {
@@ -158,7 +158,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("The first uses of a text at the same time all succeed, and prepare it once")
+  @Test("Concurrent first uses of a text all succeed and prepare it once")
   func concurrentFirstUses() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       try await database.rows("SELECT 'the shared connection is open'")
@@ -177,7 +177,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("The same text twice in the batch of its first use")
+  @Test("A text can be used several times in the batch of its first use")
   func twiceInOneBatch() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       let answers = try await database.pipeline("SELECT \(1)", "SELECT \(2)", "SELECT \(3)")
@@ -201,7 +201,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("The number of prepared statements is bounded, the number of texts is not")
+  @Test("The number of prepared statements is limited, but the number of texts is not")
   func manyTexts() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       for number in 0..<700 {
@@ -213,7 +213,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("A column that a migration changed to another type can be read on, by reads and by transactions")
+  @Test("After a migration changes a column's type, reads and transactions can still use it")
   func changedColumn() async throws {
     try await withDatabase("CREATE TABLE notes (n int); INSERT INTO notes VALUES (1)") { database, server in
       let read: SQL = "SELECT n FROM notes"
@@ -221,7 +221,7 @@ struct PreparedStatementTests {
       #expect(try await database.value(read) == 1)
       #expect(try await database.execute(write)[0]["n"] == 2)
       try await server.script("ALTER TABLE notes ALTER n TYPE bigint")
-      // One failure is forgiven to a transaction, which cannot be repeated unseen; a read can.
+      // A transaction may fail once, because it cannot be retried transparently. A read can.
       #expect(try await database.value(read) == 2)
       _ = try? await database.execute(write)
       try await database.execute(write)

@@ -3,11 +3,11 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Makes a database for one test and a client of it, and closes and drops them afterwards.
+/// Creates a database and a client for one test, and closes and drops them afterwards.
 ///
 /// - Parameters:
 ///   - setUp: a script to run first.
-///   - configure: what this test wants of the client.
+///   - configure: changes the client's configuration for this test.
 func withDatabase<Value: Sendable>(
   _ setUp: String = "", configure: (inout Database.Configuration) -> Void = { _ in },
   _ body: (_ database: Database, _ server: Server) async throws -> Value
@@ -17,7 +17,7 @@ func withDatabase<Value: Sendable>(
     try await server.script(setUp)
     var configuration = Database.Configuration(url: url)
     configuration.applicationName = Server.applicationName
-    // All tests run at once, on what may be a small machine.
+    // All tests run at once, possibly on a small machine.
     configuration.connectTimeout = .seconds(30)
     configuration.waitTimeout = .seconds(30)
     configure(&configuration)
@@ -27,8 +27,7 @@ func withDatabase<Value: Sendable>(
   }
 }
 
-/// The test's database as others see it: every question goes over a connection of its own, not through the client that
-/// is being tested.
+/// Direct access to the test's database. Every query uses a separate connection and not the client under test.
 struct Server: Sendable {
   static let applicationName = "tested"
   let url: String
@@ -46,7 +45,7 @@ struct Server: Sendable {
     try #require(try await rows(sql).first)[0]
   }
 
-  /// The client's sessions for which `condition` holds.
+  /// The number of the client's sessions for which `condition` holds.
   func backends(_ condition: String = "true") async throws -> Int {
     try await value(
       """
@@ -66,7 +65,7 @@ struct Server: Sendable {
       """)
   }
 
-  /// The advisory locks of this database that are held, or asked for in vain.
+  /// The number of advisory locks in this database that are held, or waited for.
   func advisoryLocks(granted: Bool) async throws -> Int {
     try await value(
       """
@@ -96,7 +95,7 @@ func postgresError(
   try await #require(throws: PostgresError.self, sourceLocation: sourceLocation) { try await body() }
 }
 
-/// What several tasks have to say.
+/// Values collected from several tasks.
 final class Collected<Element: Sendable>: Sendable {
   private let elements = Lock<[Element]>([])
 
@@ -108,7 +107,7 @@ final class Collected<Element: Sendable>: Sendable {
   var count: Int { elements.withLock { $0.count } }
 }
 
-/// Fails unless the pool can have as many transactions open at the same time as it may have connections.
+/// Fails unless the pool can run as many transactions at once as it may have connections.
 ///
 /// - Returns: the process ids of their sessions.
 @discardableResult
@@ -130,7 +129,7 @@ func expectFullPool(of database: Database, connections: Int) async throws -> [In
   return open.all
 }
 
-/// Migrates several times at once, and holds the advisory lock 1, for which a migration may wait, until all are at work.
+/// Runs several migrators at once. Holds the advisory lock 1, for which a migration may wait, until all of them run.
 func together(
   _ count: Int, _ database: Database, _ migrate: @escaping @Sendable () async throws -> Void
 ) async throws {
@@ -138,7 +137,7 @@ func together(
     try await database.transaction { holder in
       try await holder.rows("SELECT pg_advisory_xact_lock(1)")
       for _ in 0..<count { tasks.addTask(operation: migrate) }
-      try await eventually("all are at work") {
+      try await eventually("all migrators run") {
         try await database.value(
           """
           SELECT count(*) FROM pg_stat_activity

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Testing
 
-/// All or nothing, and the truth about which of them.
+/// Transactions are atomic, and their errors say whether they had an effect.
 @Suite("Transactions", .timeLimit(.minutes(15)))
 struct TransactionTests {
   struct Stop: Error {}
@@ -19,7 +19,7 @@ struct TransactionTests {
     try await server.value("SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM notes")
   }
 
-  /// Runs a transaction whose body throws after `body`, and expects that very error.
+  /// Runs a transaction whose body throws after `body`, and expects the same error.
   private func stopping(_ database: Database, after body: (Transaction) async throws -> Void) async throws {
     try await #require(throws: Stop.self) {
       try await database.transaction { transaction in
@@ -29,7 +29,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("What was committed is there for others, and not before")
+  @Test("Others see the changes after the commit and not before")
   func commit() async throws {
     try await withDatabase(Self.notes) { database, server in
       let answer = try await database.transaction { transaction in
@@ -44,16 +44,16 @@ struct TransactionTests {
     }
   }
 
-  @Test("An error in the body undoes everything and is passed on as it is")
+  @Test("An error in the body rolls everything back and is rethrown unchanged")
   func rollback() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await stopping(database) { try await $0.rows("INSERT INTO notes VALUES (1, 'a')") }
       #expect(try await ids(server) == [])
-      #expect(try await server.backends("state = 'idle' AND xact_start IS NULL") == 1, "and nothing is left open")
+      #expect(try await server.backends("state = 'idle' AND xact_start IS NULL") == 1, "no transaction is left open")
     }
   }
 
-  @Test("A single statement is committed when it returns, and says how many rows it touched")
+  @Test("A single statement is committed when it returns, and reports how many rows it affected")
   func execute() async throws {
     try await withDatabase(Self.notes) { database, server in
       let rows = try await database.execute("INSERT INTO notes VALUES (1, 'a'), (2, 'b')")
@@ -65,7 +65,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("The server's error says what was violated, and that nothing happened")
+  @Test("The server's error names the violated constraint and says that nothing happened")
   func serverError() async throws {
     try await withDatabase(Self.notes + "; INSERT INTO notes VALUES (1, 'a')") { database, server in
       let double = try await postgresError { try await database.execute("INSERT INTO notes VALUES (1, 'b')") }
@@ -104,7 +104,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A first statement that was refused unsent does not leave the next ones without a transaction")
+  @Test("If the first statement is rejected before it is sent, the next ones still run in a transaction")
   func refusedFirstStatement() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await stopping(database) { transaction in
@@ -115,7 +115,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A savepoint lets a body go on after an error")
+  @Test("A savepoint lets a body continue after an error")
   func savepoint() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await database.transaction { transaction in
@@ -127,7 +127,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("Statements for the end run last, in their order, in the same transaction")
+  @Test("Statements given to atCommit run last, in order, in the same transaction")
   func atCommit() async throws {
     let setUp = "CREATE TABLE log (step bigserial, text text, transaction bigint DEFAULT txid_current())"
     try await withDatabase(setUp) { database, server in
@@ -143,7 +143,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A written statement runs in its place, and its error is thrown by the next call")
+  @Test("A queued statement runs in order, and the next call throws its error")
   func written() async throws {
     let setUp = "CREATE TABLE log (step bigserial, text text UNIQUE)"
     try await withDatabase(setUp) { database, server in
@@ -176,7 +176,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A written statement that cannot be sent ends the transaction, whatever the body makes of it")
+  @Test("A queued statement that cannot be sent fails the transaction, even if the body swallows the error")
   func unsendable() async throws {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
@@ -193,7 +193,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("Statements for the end alone are a transaction too")
+  @Test("Statements given to atCommit are a transaction even if they are the only ones")
   func atCommitAlone() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await database.transaction { $0.atCommit("INSERT INTO notes VALUES (1, 'a')") }
@@ -208,7 +208,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("An error in a statement for the end rolls everything back")
+  @Test("An error in a statement given to atCommit rolls everything back")
   func failingAtCommit() async throws {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
@@ -225,7 +225,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A body that fails does not run the statements for the end")
+  @Test("If the body fails, the statements given to atCommit do not run")
   func atCommitAfterError() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await stopping(database) { $0.atCommit("INSERT INTO notes VALUES (1, 'a')") }
@@ -233,7 +233,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A deferred constraint that fails at COMMIT is the server's error, and nothing remains")
+  @Test("A deferred constraint that fails at COMMIT throws the server's error and rolls everything back")
   func deferredConstraint() async throws {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
@@ -252,7 +252,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A transaction inside another's body is a mistake, which leaves the outer one whole")
+  @Test("A transaction inside the body of another fails, and the outer one still commits")
   func nested() async throws {
     try await withDatabase(Self.notes, configure: { $0.connections = 1 }) { database, server in
       try await database.transaction { transaction in
@@ -261,7 +261,7 @@ struct TransactionTests {
         #expect(nested.kind == .misuse)
         let single = try await postgresError { try await database.execute("INSERT INTO notes VALUES (2, 'b')") }
         #expect(single.kind == .misuse)
-        #expect(try await database.value("SELECT count(*) FROM notes") == 0, "a read elsewhere is none")
+        #expect(try await database.value("SELECT count(*) FROM notes") == 0, "a read outside of it is allowed")
       }
       #expect(try await ids(server) == [1])
       try await database.execute("INSERT INTO notes VALUES (3, 'c')")
@@ -298,7 +298,7 @@ struct TransactionTests {
   }
 
   @Test(
-    "A lock that is not free in time is given up before the statement is, and told apart from a server that is away")
+    "A wait for a lock times out before the statement does, and its error differs from that of an unavailable server")
   func lockTimeout() async throws {
     try await withDatabase(
       Self.notes + "; INSERT INTO notes VALUES (1, 'a')",
@@ -308,7 +308,7 @@ struct TransactionTests {
     ) { database, server in
       try await database.transaction { holder in
         try await holder.rows("SELECT 1 FROM notes WHERE id = 1 FOR UPDATE")
-        // Of another task: inside a transaction's body there is no other of the same database.
+        // In another task, because transactions on the same database cannot be nested.
         let error = try await Task.detached {
           try await postgresError { try await database.execute("UPDATE notes SET text = 'b' WHERE id = 1") }
         }.value
@@ -317,7 +317,7 @@ struct TransactionTests {
       }
       try await database.execute("UPDATE notes SET text = 'b' WHERE id = 1")
     }
-    // However short a statement's time is, a lock's is shorter.
+    // The limit for a lock is always shorter than the limit for a statement.
     try await withDatabase(configure: { $0.statementTimeout = .seconds(4) }) { database, _ in
       #expect(try await database.value("SHOW lock_timeout") == "2s")
       let exclusive: String = try await database.execute("SHOW lock_timeout")[0][0]

@@ -2,10 +2,10 @@ import Foundation
 import Postgres
 import Testing
 
-/// Every type goes to the server and comes back as it was, and the server saw what was meant.
+/// Values of every type survive a round trip, and the server sees the intended values.
 @Suite("Values", .timeLimit(.minutes(15)))
 struct ValueTests {
-  /// The values alone, all in one array, and absent.
+  /// Sends each value alone, all values in an array, and NULL.
   private func expectRoundTrip<Value: SQLValue & Equatable>(_ values: Value...) async throws {
     try await withDatabase { database, _ in
       for value in values {
@@ -25,7 +25,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Strings, whatever they are made of")
+  @Test("Strings with any characters")
   func strings() async throws {
     try await expectRoundTrip(
       "", " ", "plain", "it's", "a\\b", "line\r\nline\ttab", "ä", "a\u{308}", "👩‍👩‍👧‍👦", "𝔘𝔫𝔦", "\u{1}\u{7f}\u{10ffff}",
@@ -68,7 +68,7 @@ struct ValueTests {
     try await expectRoundTrip(0 as Int16, -1, .max, .min)
   }
 
-  @Test("The server sees the integers that were meant, and answers in any width")
+  @Test("The server sees the intended integers, and integers of any width can be read")
   func integerWidths() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
@@ -118,7 +118,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Timestamps, to the microsecond, on either side of 1970 and 2000")
+  @Test("Timestamps, to the microsecond, before and after 1970 and 2000")
   func timestamps() async throws {
     let texts = [
       0: "1970-01-01 00:00:00+00", 1: "1970-01-01 00:00:00.000001+00", -1: "1969-12-31 23:59:59.999999+00",
@@ -155,11 +155,11 @@ struct ValueTests {
     try await expectRoundTrip(Day(days: 0), Day(days: -1), Day(days: 20_000))
   }
 
-  @Test("Bytes, also none and all of them")
+  @Test("Bytes, including no bytes and all possible bytes")
   func data() async throws {
     try await expectRoundTrip(Data(), Data([0]), Data(0...255), Data(repeating: 0xff, count: 1_000_000))
     try await withDatabase { database, _ in
-      // A slice has indices of its own.
+      // A slice does not start at index 0.
       let slice = Data(0...255)[16..<18]
       let text: String? = try await database.value("SELECT encode(\(slice), 'hex')")
       #expect(text == "1011")
@@ -179,7 +179,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Arrays are the server's arrays")
+  @Test("The server treats arrays as arrays")
   func arrays() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
@@ -198,7 +198,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Arrays are read as their elements are: integers of any width, every kind of text")
+  @Test("Arrays are read like their elements, as integers of any width and every kind of text")
   func arrayWidths() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
@@ -234,14 +234,14 @@ struct ValueTests {
     let rawValue: String
   }
 
-  @Test("A type with a raw value travels as that value")
+  @Test("A type with a raw value is sent as that value")
   func rawValues() async throws {
     try await expectRoundTrip(Answer.going, .maybe, .notGoing)
     try await expectRoundTrip(Priority.low, .high)
     try await expectRoundTrip(Name(rawValue: "ana"), Name(rawValue: ""))
   }
 
-  @Test("An enumeration of the database reads as a Swift enumeration or as text")
+  @Test("A database enumeration can be read as a Swift enumeration or as text")
   func databaseEnumeration() async throws {
     let setUp = "CREATE TYPE answer AS ENUM ('going', 'maybe', 'not_going'); CREATE TABLE answers (answer answer)"
     try await withDatabase(setUp) { database, _ in

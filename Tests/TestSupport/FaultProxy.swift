@@ -1,30 +1,29 @@
 import Foundation
 import Postgres
 
-/// A TCP proxy on 127.0.0.1 in front of a server, which does to connections what networks do to them. What befalls the
-/// connection number n follows from the seed and n alone.
+/// A TCP proxy on 127.0.0.1 in front of a server. It injects network faults. The faults of connection number n depend
+/// only on the seed and n.
 public final class FaultProxy: Sendable {
   public enum Mode: Sendable, Equatable {
     case forward
-    /// New connections are cut after so many bytes at most, in one direction or the other, by RST or by FIN. Some are
-    /// slow, too.
+    /// Cuts new connections after at most this many bytes in one direction, by RST or by FIN. Some are slow, too.
     case cut(within: Int)
-    /// Takes connections and bytes, and neither forwards nor answers. A connection that lost bytes stays dead.
+    /// Accepts connections and bytes, but forwards nothing. A connection that lost bytes stays dead.
     case blackHole
-    /// Lets everything pass but the answer to a COMMIT, and nothing behind it: what the server has committed, its client
-    /// does not hear of. Holds for open connections, too.
+    /// Drops the result of a COMMIT and everything after it, so that the client does not learn of the commit. Also
+    /// applies to open connections.
     case holdCommits
-    /// Hangs up on whoever connects.
+    /// Closes every new connection at once.
     case refuse
   }
 
-  /// What is going to happen to a connection.
+  /// The faults of a connection.
   private struct Plan {
     var bytes = Int.max
     var countsAnswers = false
-    /// Ends by RST, which may overtake what was sent before, and not by FIN.
+    /// Whether it ends by RST and not by FIN. RST may overtake data that was sent before.
     var isReset = false
-    /// In microseconds, before each piece of an answer.
+    /// The delay in microseconds before each chunk from the server.
     var delay: UInt32 = 0
   }
 
@@ -43,45 +42,46 @@ public final class FaultProxy: Sendable {
   private let seed: UInt64
   private let state = Lock(State())
 
-  /// - Parameter url: of the server: its host is a folder with a Unix socket, or an IPv4 address.
+  /// - Parameter url: the server's URL. Its host is a folder with a Unix socket, or an IPv4 address.
   public init(inFrontOf url: String, seed: UInt64 = 1) throws {
     target = try Address(of: url)
     self.seed = seed
     (listener, port) = try Address.listen()
     Thread.detachNewThread { [self] in
       while let client = accept() {
-        // A thread that blocks for each connection: simple, and there are some dozens.
+        // One blocking thread per connection is simple, and there are only a few dozen.
         Thread.detachNewThread { [self] in serve(client.socket, number: client.number) }
       }
       Foundation.close(listener)
     }
   }
 
-  /// Holds for new connections; of older ones, the black hole swallows what they send from now on.
+  /// Applies to new connections. The black hole also drops everything that older connections send from now on.
   public var mode: Mode {
     get { state.withLock { $0.mode } }
     set { state.withLock { $0.mode = newValue } }
   }
 
-  /// The connections that were made so far, and how many of them were cut on the way.
+  /// The number of connections accepted so far.
   public var accepted: Int { state.withLock { $0.accepted } }
+  /// The number of connections cut so far.
   public var cuts: Int { state.withLock { $0.cuts } }
-  /// The COMMITs whose answers were held back.
+  /// The number of COMMITs whose results were dropped.
   public var heldCommits: Int { state.withLock { $0.heldCommits } }
 
-  /// A database's URL, with this proxy in place of the server.
+  /// The URL of a database, with this proxy in place of the server.
   public func url(for url: String) -> String {
     Self.url(for: url, through: [self])
   }
 
-  /// The same with a list of hosts, each behind its own proxy.
+  /// Like ``url(for:)``, with a list of hosts, each behind its own proxy.
   public static func url(for url: String, through proxies: [FaultProxy]) -> String {
     let name = url.prefix { $0 != "?" }.split(separator: "/").last ?? ""
     let hosts = proxies.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
     return "postgresql://muster@\(hosts)/\(name)?sslmode=disable&gssencmode=disable"
   }
 
-  /// Ends all connections.
+  /// Closes all connections.
   public func hangUp() {
     state.withLock { state in
       for link in state.links.values {
@@ -91,14 +91,14 @@ public final class FaultProxy: Sendable {
     }
   }
 
-  /// From now on nobody listens here; open connections live on.
+  /// Closes the port. Open connections stay open.
   public func stopListening() {
     let isOver = state.withLock { state in
       defer { state.isClosed = true }
       return state.isClosed
     }
     guard !isOver else { return }
-    // The first ends the wait for the next connection; then the port is closed, in a moment.
+    // The first connection ends the wait in `accept`. Then the port closes within a moment.
     for _ in 0..<1000 {
       let last = Address.tcp(port).connect()
       guard last >= 0 else { return }
@@ -147,7 +147,7 @@ public final class FaultProxy: Sendable {
     }
     state.withLock { state in
       let server = state.links.removeValue(forKey: number)?.server ?? -1
-      // At once, and with RST: what was not sent yet is dropped.
+      // A zero linger closes at once with RST and drops unsent data.
       var none = linger(l_onoff: 1, l_linger: 0)
       if isReset { setsockopt(client, SOL_SOCKET, SO_LINGER, &none, socklen_t(MemoryLayout.size(ofValue: none))) }
       Foundation.close(client)
@@ -158,7 +158,8 @@ public final class FaultProxy: Sendable {
   private func plan(_ number: Int, _ mode: Mode) -> Plan {
     guard case .cut(let limit) = mode else { return Plan() }
     var random = SeededRandom(seed: seed &* 1_000_003 &+ UInt64(number))
-    // A few while the connection is being made, which takes some 600 bytes, but most while there are answers to lose.
+    // Cut a few connections during startup, which takes about 600 bytes, but most of them later, when results can be
+    // lost.
     let isEarly = Int.random(in: 0..<16, using: &random) == 0
     let range = isEarly ? 0...600 : 600...max(600, limit)
     return Plan(
@@ -167,7 +168,7 @@ public final class FaultProxy: Sendable {
       delay: Int.random(in: 0..<8, using: &random) == 0 ? .random(in: 100...3000, using: &random) : 0)
   }
 
-  /// - Returns: whether the connection is to end by RST.
+  /// - Returns: whether the connection must end by RST.
   private func forward(_ client: Int32, _ server: Int32, _ plan: Plan) -> Bool {
     var left = plan.bytes
     var buffer: [UInt8] = Array(repeating: 0, count: 16_384)
@@ -198,7 +199,7 @@ public final class FaultProxy: Sendable {
     }
   }
 
-  /// How PostgreSQL says that a COMMIT is done.
+  /// PostgreSQL's message that a COMMIT is complete.
   private static let committed: [UInt8] = Array("C\0\0\0\u{b}COMMIT\0".utf8)
 
   private func swallow(_ client: Int32) {
@@ -207,7 +208,7 @@ public final class FaultProxy: Sendable {
   }
 }
 
-/// Where a stream socket leads.
+/// The address of a stream socket.
 private enum Address: Sendable {
   case unix(String)
   case tcp(UInt16)
@@ -230,7 +231,7 @@ private enum Address: Sendable {
     private static let stream = Int32(SOCK_STREAM.rawValue)
   #endif
 
-  /// No socket of the proxy is a child process's, and none holds small pieces back.
+  /// Prepares a socket: child processes do not inherit it, and it sends small chunks at once.
   static func prepare(_ socket: Int32) {
     var yes: Int32 = 1
     _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
@@ -256,7 +257,7 @@ private enum Address: Sendable {
     return (socket, UInt16(bigEndian: address.sin_port))
   }
 
-  /// - Returns: -1 if nobody listens there.
+  /// - Returns: -1 if no server listens there.
   func connect() -> Int32 {
     let socket: Int32
     let status: Int32

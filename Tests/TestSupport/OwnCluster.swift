@@ -2,7 +2,7 @@ import EmbeddedPostgres
 import Foundation
 import Postgres
 
-/// A PostgreSQL server of one test's own, which it may stop and crash. What was committed survives both.
+/// A PostgreSQL server for a single test, which may stop and crash it. Committed data survives both.
 public final class OwnCluster: Sendable {
   private let server: Lock<EmbeddedPostgres>
 
@@ -10,9 +10,9 @@ public final class OwnCluster: Sendable {
     self.server = Lock(server)
   }
 
-  /// Starts one, and deletes it when `body` is done.
+  /// Starts a server, and deletes it when `body` ends.
   public static func run(_ body: (OwnCluster) async throws -> Void) async throws {
-    // Beside the other tests' cluster, where `Scripts/test` looks for servers to stop.
+    // In the folder next to the other tests' cluster, where `Scripts/test` looks for servers to stop.
     let shared = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"]
     let parent =
       shared.map { URL(filePath: $0).deletingLastPathComponent() } ?? FileManager.default.temporaryDirectory
@@ -28,7 +28,8 @@ public final class OwnCluster: Sendable {
   }
 
   private static func start(in folder: String) async throws -> EmbeddedPostgres {
-    // The machine stays up, so nothing is lost without fsync; but what a crashed server has not handed to it would be.
+    // The machine stays up, so fsync is not needed. But data that a crashed server has not written to the system is
+    // lost.
     try await EmbeddedPostgres.start(
       in: folder, durability: .disposable,
       settings: [
@@ -36,10 +37,10 @@ public final class OwnCluster: Sendable {
       ])
   }
 
-  /// The same after a restart.
+  /// The URL, which stays the same after a restart.
   public var url: String { server.withLock { $0 }.uri(database: "postgres") }
 
-  /// Stops it: in order, cutting all connections, or without a word, so that it has to recover.
+  /// Stops the server and closes all connections. A crash makes the next start recover.
   public func stop(crashing: Bool) async throws {
     let running = server.withLock { $0 }
     if crashing { kill(running.postmasterPID, SIGQUIT) }
@@ -53,7 +54,7 @@ public final class OwnCluster: Sendable {
 
   private func remove() async {
     let last = server.withLock { $0 }
-    // Also for a task that was cancelled.
+    // Detached, so that it also works in a cancelled task.
     await Task.detached {
       try? await last.stop()
       try? await EmbeddedPostgres.erase(last.folder)

@@ -3,10 +3,10 @@ import Postgres
 import Subprocess
 import SystemPackage
 
-/// A program of this package, running as a process of its own: what it prints is kept.
+/// A program that runs as a separate process. Its output is kept.
 public final class Program: Sendable {
-  /// What is known of the process. Foundation's own `Process` is no use here: it reads beyond the list of the files that
-  /// are open, and crashes, when a test has more than a thousand.
+  /// The output, and the exit status once it has ended. Foundation's `Process` is not usable here: it crashes when a
+  /// test has more than a thousand open files, because it reads beyond its list of them.
   private let state = Lock((out: [UInt8](), err: [UInt8](), end: Int32?.none))
   public let pid: Int32
 
@@ -14,14 +14,14 @@ public final class Program: Sendable {
   public static let checkout = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// The built executable of this name.
+  /// The path of the built executable with this name.
   public static func path(_ name: String) -> String {
     let beside = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: name).path
     return FileManager.default.isExecutableFile(atPath: beside)
       ? beside : checkout.appending(path: ".build/debug/\(name)").path
   }
 
-  /// - Parameter environment: added to a small one: none of this process's own settings leak in.
+  /// - Parameter environment: added to a minimal environment, so that no settings of this process leak in.
   public init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:], in folder: String? = nil
   ) async throws {
@@ -64,7 +64,7 @@ public final class Program: Sendable {
         started.finish(throwing: error)
       }
     }
-    // Not in this task: when it is cancelled, somebody must know the process all the same, to end it.
+    // Detached: even if this task is cancelled, the process id must be known to end the process.
     let pid = try await Task.detached { try await pids.first { _ in true } }.value
     guard let pid else { throw Unexpected("the program has no process") }
     self.pid = pid
@@ -79,14 +79,14 @@ public final class Program: Sendable {
     kill(pid, number)
   }
 
-  /// Ends the process, by force if it has not gone two seconds after it was asked to. Blocks: for when this process ends.
+  /// Ends the process with SIGTERM, and with SIGKILL after two seconds. Blocks, so use it only when this process exits.
   public func end() {
     signal(SIGTERM)
     for _ in 0..<100 where isRunning { usleep(20_000) }
     signal(SIGKILL)
   }
 
-  /// Waits for the process to end by itself.
+  /// Waits for the process to end.
   ///
   /// - Returns: its exit status, or the negated number of the signal that killed it.
   public func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
@@ -112,7 +112,7 @@ public struct Unexpected: Error, CustomStringConvertible {
   }
 }
 
-/// Looks again and again until `condition` holds.
+/// Waits until `condition` holds.
 public func eventually(
   within limit: Duration = .seconds(10), _ condition: () async throws -> Bool
 ) async throws {

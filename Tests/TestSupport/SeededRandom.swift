@@ -1,4 +1,4 @@
-/// The same numbers for the same seed, so that a failure can be repeated: SplitMix64.
+/// A SplitMix64 generator. The same seed gives the same numbers, so that failures are reproducible.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Postgres
 
-/// The PostgreSQL server that all tests of a run share, each in a database of its own.
+/// The PostgreSQL server that all tests of a run share. Each test has its own database.
 public enum TestCluster {
   private static let cluster = Task {
     let folder =
@@ -11,7 +11,7 @@ public enum TestCluster {
       ?? FileManager.default.temporaryDirectory.appending(path: "muster-test-\(getpid())").path
     let cluster = try await EmbeddedPostgres.start(
       in: folder, durability: .disposable, settings: ["max_connections": "800", "shared_buffers": "256MB"])
-    // A server must not outlive the tests, however they end short of a kill.
+    // The server must not outlive the tests, unless they are killed.
     running.withLock { $0 = cluster }
     atexit {
       guard let cluster = running.withLock({ $0 }) else { return }
@@ -28,10 +28,10 @@ public enum TestCluster {
 
   private static let running = Lock<EmbeddedPostgres?>(nil)
 
-  /// So many tests use the server at once: more would only make each other late.
+  /// Limits the number of tests that use the server at once. More would only slow each other down.
   private static let gate = Gate(places: 2 * ProcessInfo.processInfo.activeProcessorCount)
 
-  /// A database of the cluster, to create others from.
+  /// The URL of a database from which others can be created.
   public static func administrationURL() async throws -> String {
     try await cluster.value.uri(database: "postgres")
   }
@@ -64,8 +64,7 @@ public enum TestCluster {
     try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(name) WITH (FORCE)") }
   }
 
-  /// The URL of the same database through PgBouncer, if this run is to go through one: `MUSTER_TEST_PGBOUNCER` is its
-  /// program's path.
+  /// The URL of the same database through PgBouncer, if `MUSTER_TEST_PGBOUNCER` is set to the path of its program.
   public static func pooled(_ url: String) async throws -> String? {
     guard let port = try await pooler.value, let name = url.firstMatch(of: /\/([a-z0-9_]+)\?/)?.1 else { return nil }
     return "postgresql://muster@127.0.0.1:\(port)/\(name)"
@@ -92,7 +91,7 @@ public enum TestCluster {
     max_client_conn = 1000
     default_pool_size = 20
     """.write(toFile: folder + "/pgbouncer.ini", atomically: true, encoding: .utf8)
-    // It refuses root, as PostgreSQL does.
+    // Like PostgreSQL, it does not run as root.
     let asRoot = getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
     let process = try await Program("/usr/bin/env", asRoot + [program, folder + "/pgbouncer.ini"])
     runningPooler.withLock { $0 = process }
@@ -107,7 +106,7 @@ public enum TestCluster {
   private static let poolerFolder = "/tmp/muster-pgbouncer-\(getpid())"
   private static let runningPooler = Lock<Program?>(nil)
 
-  /// Creates a database to copy from, once.
+  /// Creates a template database. Call it once per name.
   public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
     let cluster = try await cluster.value
     try await ScriptConnection.run(cluster.uri(database: "postgres")) {
@@ -118,7 +117,7 @@ public enum TestCluster {
   }
 }
 
-/// Lets so many in at once, the others in the order in which they came.
+/// Admits a limited number of callers at once. The others wait in order.
 private final class Gate: Sendable {
   private struct State {
     var places: Int

@@ -1,15 +1,15 @@
 import Postgres
 
-/// What an account is entered by: its names and its password.
+/// The names and the password that an account logs in with.
 struct Credentials: Sendable {
   let user: User.ID
   let username: String
   let displayName: String
   let email: String?
-  /// Nil for whoever signs in with a provider only.
+  /// Nil for a user who signs in only with a provider.
   let passwordHash: String?
 
-  /// Of `users AS u`.
+  /// Columns of `users AS u`.
   static let columns: SQL = "u.id, u.username, u.display_name, u.email, u.password_hash"
 
   init(row: Row) throws {
@@ -24,7 +24,7 @@ struct Credentials: Sendable {
     try await database.first("SELECT \(columns) FROM users AS u WHERE u.id = \(user)").map(Credentials.init(row:))
   }
 
-  /// By username or e-mail address, without regard to case.
+  /// Finds an account by username or e-mail address, ignoring case.
   static func find(login: String, in database: some Querying) async throws -> Credentials? {
     // A username cannot contain an @ and an address must, so at most one can match.
     try await database.first(
@@ -35,7 +35,7 @@ struct Credentials: Sendable {
     ).map(Credentials.init(row:))
   }
 
-  /// - Throws: ``AppError`` naming `newPassword` if it must not be the account's.
+  /// - Throws: ``AppError`` for the field `newPassword` if the account must not have this password.
   func checkChoice(of newPassword: String) throws {
     let objection = Passwords.objection(to: newPassword, username: username, displayName: displayName, email: email)
     if let objection { throw AppError.invalid("newPassword", objection) }
@@ -43,11 +43,11 @@ struct Credentials: Sendable {
 }
 
 extension User {
-  /// Makes sure that the account still has the password that was just verified, until the change ends: whoever changes a
-  /// password ends all sessions, and must not miss one that is being started with the old one.
+  /// Makes sure, until the change ends, that the account still has the password that was just verified. A password
+  /// change ends all sessions, and must not miss one that starts with the old password.
   ///
-  /// - Parameter upgraded: the same password hashed at today's cost, to be stored in its place.
-  /// - Returns: false if another one is stored by now.
+  /// - Parameter upgraded: the same password hashed at the current cost, which replaces the stored hash.
+  /// - Returns: false if the account has another hash by now.
   static func keep(
     passwordHash: String, upgradedTo upgraded: String?, of id: ID, in change: Change
   ) async throws -> Bool {
@@ -61,10 +61,10 @@ extension User {
     ).affected == 1
   }
 
-  /// Exchanges the password, and ends all sessions but the one that does it. Its owner gets a mail.
+  /// Changes the password, and ends all sessions except the one that asks for it. The owner gets a mail.
   ///
-  /// - Parameter proven: the hash that the current password was checked against, outside of this change.
-  /// - Returns: false, and nothing was done, if the account has another by now.
+  /// - Parameter proven: the hash that the current password was checked against, outside this change.
+  /// - Returns: false, without any effect, if the account has another hash by now.
   static func changePassword(
     of id: ID, from proven: String, to hash: String, keeping session: Session.ID, in change: Change
   ) async throws -> Bool {
@@ -76,17 +76,17 @@ extension User {
       """)
     guard changed.affected == 1 else { return false }
     try await Session.endAll(of: id, except: session, in: change)
-    // Or somebody who asked for a reset, or for another address, before could undo it.
+    // Otherwise an earlier request for a reset or for another address could undo this change.
     try await MailToken.revoke([.resetPassword], of: id, in: change)
     if try await MailToken.revokePending(of: id, in: change) { change.touch(.profile, of: id) }
     change.mail(.passwordChanged(id))
     return true
   }
 
-  /// Sets a password by a token that was mailed, which also proves the address. All sessions end, all identities and all
-  /// other mailed tokens are void, and the owner gets a mail.
+  /// Sets a password by a mailed token, which also proves the address. Ends all sessions, removes all identities,
+  /// revokes all other mailed tokens, and mails the owner.
   static func resetPassword(to hash: String, by token: MailToken, in change: Change) async throws {
-    // Whoever linked one may have been somebody else, who would stay in.
+    // Someone else may have linked an identity, and would keep access.
     try await Identity.unlinkAll(from: token.user, in: change)
     try await change.rows(
       """
@@ -101,9 +101,10 @@ extension User {
     change.mail(.passwordChanged(token.user))
   }
 
-  /// Makes the address that a token was mailed to the account's own, proven one. If it had another, that one gets a mail.
+  /// Makes the address that a token was mailed to the account's verified address. If the account had another address,
+  /// that address gets a mail.
   ///
-  /// - Throws: ``AppError/emailTaken``; the token is then not spent.
+  /// - Throws: ``AppError/emailTaken``. The token is then not spent.
   static func verifyEmail(by token: MailToken, in change: Change) async throws {
     let old: String? = try await Credentials.find(token.user, in: change)?.email
     do {
@@ -117,7 +118,7 @@ extension User {
     }
     change.touch(.profile, of: token.user)
     guard let old, old.lowercased() != token.email.lowercased() else { return }
-    // What went to the old address proves nothing about the account any more.
+    // A reset token sent to the old address no longer proves anything about the account.
     try await MailToken.revoke([.resetPassword], of: token.user, in: change)
     change.mail(.emailChanged(token.user, from: old))
   }
@@ -126,5 +127,5 @@ extension User {
 extension AppError {
   static let wrongPassword = AppError(.forbidden, "wrong-password", "This is not the account's current password.")
   static let noPassword = AppError(
-    .conflict, "no-password", "This account has no password yet: a password reset sets one.")
+    .conflict, "no-password", "This account has no password yet. Set one with a password reset.")
 }

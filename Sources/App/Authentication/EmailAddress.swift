@@ -1,11 +1,11 @@
 extension Fields.Rule where Value == String {
-  /// An address that a mail server could route: whether it exists, only a mail can tell.
+  /// An address that a mail server could route. Only a mail can tell whether it exists.
   static var email: Self {
     text(3...254).and("must be an e-mail address") { EmailAddress.isRoutable($0) }
   }
 }
 
-/// The form of an e-mail address, as of RFC 5321 without quoted names and addresses in brackets.
+/// The syntax of e-mail addresses in RFC 5321, without quoted names and addresses in brackets.
 enum EmailAddress {
   private static let longestName = 64
   private static let longestLabel = 63
@@ -17,14 +17,14 @@ enum EmailAddress {
     return isName(name) && isDomain(domain)
   }
 
-  /// Words with a dot between each two.
+  /// Words separated by single dots.
   private static func isName(_ name: Substring.UnicodeScalarView) -> Bool {
     let bytes = name.reduce(0) { $0 + UTF8.width($1) }
     guard bytes <= longestName, name.allSatisfy(isAllowedInName) else { return false }
     return name.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
   }
 
-  /// At least two labels, the last of which is not a number, or it would be an IPv4 address.
+  /// At least two labels. The last one is not a number, because that would be an IPv4 address.
   private static func isDomain(_ domain: Substring.UnicodeScalarView) -> Bool {
     let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
     guard labels.count >= 2, let last = labels.last, labels.allSatisfy(isLabel) else { return false }
@@ -36,7 +36,7 @@ enum EmailAddress {
     return label.allSatisfy { scalar in
       switch scalar {
       case "a"..."z", "A"..."Z", "0"..."9", "-": true
-      // Of an internationalized name, which servers translate.
+      // A character of an internationalized name, which servers translate.
       default: !scalar.isASCII && (scalar.properties.isAlphabetic || isMarkOrDigit(scalar))
       }
     }
@@ -46,7 +46,7 @@ enum EmailAddress {
     [.nonspacingMark, .spacingMark, .decimalNumber].contains(scalar.properties.generalCategory)
   }
 
-  /// Nothing that makes a list or a comment of it in a mail's head.
+  /// Excludes characters that would make the address a list or a comment in a mail header.
   private static func isAllowedInName(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar {
     case "@", ",", ";", ":", "<", ">", "(", ")", "[", "]", "\"", "\\": return false

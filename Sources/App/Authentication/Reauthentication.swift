@@ -1,17 +1,18 @@
 import Hummingbird
 import Postgres
 
-/// Fresh evidence that it is the account's owner who acts, and not somebody with their unlocked phone.
+/// Fresh evidence that the account's owner is acting, and not someone else with their unlocked phone.
 enum Reauthentication: Sendable {
   case password(String)
-  /// What a linked provider said of them just now.
+  /// A fresh identity token of a linked provider.
   case identity(IdentityToken)
 
-  /// Checks it. Takes as long as checking a password does, so not in a transaction: see ``Session/check(_:in:)``.
+  /// Checks the evidence. This takes as long as checking a password, so it must not run in a transaction: see
+  /// ``Session/check(_:in:)``.
   ///
   /// - Returns: the hash that the password was checked against.
-  /// - Throws: ``AppError/wrongPassword``, ``AppError/noPassword`` or ``AppError/identityNotProven``; after some of
-  ///   these ``AppError/tooManyAttempts``.
+  /// - Throws: ``AppError/wrongPassword``, ``AppError/noPassword`` or ``AppError/identityNotProven``;
+  ///   ``AppError/tooManyAttempts`` after several failures.
   @discardableResult
   func check(_ context: Context, in dependencies: Dependencies) async throws -> String? {
     let (user, database) = (try context.user, dependencies.database)
@@ -38,8 +39,8 @@ enum Reauthentication: Sendable {
 }
 
 extension Fields {
-  /// The account's password; or else what a linked provider says of its owner just now, which is what an account without
-  /// a password has.
+  /// Reads the account's password, or else a fresh identity token of a linked provider. An account without a password
+  /// has only the latter.
   mutating func proof(
     password passwordName: String, idToken: String = "idToken", nonce: String = "nonce"
   ) -> Reauthentication {
@@ -48,7 +49,7 @@ extension Fields {
     let nonce = optional(nonce, .nonce)
     if let password { return .password(password) }
     if let token { return .identity(IdentityToken(text: token, nonce: nonce)) }
-    note(passwordName, "is required, or else \(idToken)")
+    note(passwordName, "is required unless \(idToken) is given")
     return .password("")
   }
 }
@@ -60,5 +61,5 @@ extension Fields.Rule where Value == String {
 
 extension AppError {
   static let identityNotProven = AppError(
-    .forbidden, "identity-not-proven", "This identity token is not a fresh one of an identity linked to the account.")
+    .forbidden, "identity-not-proven", "This identity token is invalid, too old, or not linked to the account.")
 }

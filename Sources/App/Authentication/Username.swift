@@ -1,12 +1,12 @@
 import Foundation
 import Postgres
 
-/// Usernames that we choose, for people who come by a provider.
+/// Usernames that the server chooses for people who sign up with a provider.
 enum Username {
   private static let length = 30
 
-  /// A username that nobody has, nor had until a while ago: made of the first of the texts that gives one, with digits
-  /// when it is taken. Nil if all that were tried are, by bad luck.
+  /// A username that no account has or recently had. It is made from the first text that yields one, with digits
+  /// appended if it is taken. Nil if, by bad luck, all candidates are taken.
   static func free(like texts: [String?], in database: some Querying) async throws -> String? {
     let base = texts.compactMap { $0.map(form) }.first { !$0.isEmpty }
     let names = candidates(base ?? "")
@@ -30,8 +30,8 @@ enum Username {
     return base.count >= 3 ? [base] + numbered : numbered
   }
 
-  /// `Éloïse Müller` becomes `eloise.muller`: what is left in small letters of ASCII, digits, dots, underscores and
-  /// hyphens. May be shorter than a username must be, and empty.
+  /// `Éloïse Müller` becomes `eloise.muller`: only lowercase ASCII letters, digits, dots, underscores and hyphens
+  /// remain. The result may be too short for a username, or empty.
   static func form(_ text: String) -> String {
     var plain = text.decomposedStringWithCompatibilityMapping
     if plain.unicodeScalars.contains(where: { !$0.isASCII && $0.properties.isAlphabetic }),
@@ -44,7 +44,7 @@ enum Username {
     for scalar in plain.lowercased().unicodeScalars {
       switch scalar {
       case "a"..."z", "0"..."9": name.unicodeScalars.append(scalar)
-      // One between two words, and none at the ends.
+      // One separator between two words, and none at the ends.
       case " ", ".", "_", "-":
         if let last = name.last, last.isLetter || last.isNumber { name.append(scalar == " " ? "." : Character(scalar)) }
       default: break

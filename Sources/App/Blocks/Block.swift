@@ -1,6 +1,6 @@
 import Postgres
 
-/// Somebody whom a user has blocked, and since when.
+/// A user whom another user has blocked.
 struct Block: Sendable {
   let person: Person
   let since: Timestamp
@@ -10,8 +10,8 @@ struct Block: Sendable {
     since = try row["since"]
   }
 
-  /// Newest first: the one list that shows people who are hidden, and only to whoever hid them. Who had blocked the user
-  /// before is as good as gone, here too.
+  /// The users whom a user has blocked, newest first. This is the only list that shows hidden users, and only to the
+  /// user who hid them. It leaves out users who blocked this user first: to this user, they do not exist.
   static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Block> {
     try await List.read(
       .blocks, of: user, page: page,
@@ -24,30 +24,34 @@ struct Block: Sendable {
 }
 
 extension User {
-  /// Whether a user sees somebody, as a condition: neither has blocked the other. Everything that shows people to
-  /// people has it in its SQL, and a verb on two people asks it after it has locked both.
+  /// A SQL condition: whether a user sees another user. They see each other unless one of them has blocked the other.
+  /// Every query that shows users to users includes it, and a change that concerns two users checks it after locking
+  /// both.
   ///
-  /// The set of those hidden is read once for a statement, however many rows it tests.
+  /// The set of hidden users is read once per statement, for any number of rows.
   ///
-  /// - Parameter other: a column or value of a user's id that is not NULL.
+  /// - Parameter other: a column or value with a user's id. It must not be NULL.
   static func visible(_ other: SQL, to user: User.ID) -> SQL {
     "\(other) NOT IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))"
   }
 
-  /// Hides two people from each other, at the wish of one, and ends what is between them: friendship, pending requests,
-  /// invitations of one to live events of the other, cancelled ones too, which could still show one to the other. Neither
-  /// is notified, and what waits to be delivered between them is dropped. Repeating it changes nothing. Nor does it show
-  /// any change to a user whom the other has blocked before, which would reveal that block.
+  /// Hides two users from each other on behalf of one of them. Ends their friendship and their pending requests.
+  /// Removes each from the guest lists of the other's live events, cancelled events included, because these would still
+  /// show one to the other. Neither is notified, and queued notices and deliveries between them are dropped.
   ///
-  /// - Throws: ``AppError/userNotFound`` without such a user.
+  /// Repeating the call changes nothing. If the other user has blocked the caller before, no other change is made
+  /// either, because it would reveal that block.
+  ///
+  /// - Throws: ``AppError/userNotFound`` if there is no such user.
   static func block(_ other: ID, by blocker: ID, in change: Change) async throws {
-    guard other != blocker else { throw AppError.invalid("userId", "must be somebody else") }
-    // From here on neither befriends, asks or invites the other: a verb that does locks both for share.
+    guard other != blocker else { throw AppError.invalid("userId", "must be another user") }
+    // From here on, neither can befriend or invite the other, or send a request: these changes lock both users for
+    // share.
     try await change.lockBoth(blocker, other, for: .update)
     let pair = [blocker, other]
     let answers = try await change.pipeline(
       "SELECT 1 FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)",
-      // Later than one in the other direction, whatever the clock says.
+      // Later than a block in the opposite direction, even if the clock was set back.
       """
       INSERT INTO blocks (blocker_id, blocked_id, created_at)
       SELECT \(blocker), \(other), greatest(
@@ -58,7 +62,7 @@ extension User {
         ))
       ON CONFLICT DO NOTHING
       """,
-      // Who edits or answers one of these is waited for: what that puts into the queue is then seen below.
+      // Waits for edits of these events and answers to them. The notices that they queue are then visible below.
       """
       SELECT id FROM events
       WHERE id IN (\(events(between: pair))) AND archived_at IS NULL
@@ -72,7 +76,7 @@ extension User {
       DELETE FROM friendships
       WHERE user_a = least(\(blocker), \(other)) AND user_b = greatest(\(blocker), \(other))
       """,
-      // As if the blocker had taken it back, or declined it.
+      // As if the blocker had cancelled or declined the request.
       """
       UPDATE friend_requests
       SET status = CASE WHEN sender_id = \(blocker) THEN 'cancelled' ELSE 'declined' END, closed_at = now()
@@ -80,7 +84,7 @@ extension User {
         AND greatest(sender_id, receiver_id) = greatest(\(blocker), \(other))
       RETURNING sender_id, receiver_id
       """,
-      // In this order: fan-out, which a removal from the queue waits for, writes deliveries.
+      // In this order: fan-out writes deliveries, and a removal from the queue waits for fan-out.
       removingNotices(between: blocker, and: other), removingDeliveries(between: blocker, and: other))
     if ended[0].affected > 0 { change.touch(.friends, of: blocker, other) }
     for request in ended[1] {
@@ -96,28 +100,28 @@ extension User {
     change.touchInboxes(naming: pair)
   }
 
-  /// Takes a block back. What it ended stays ended, and a block in the other direction stands. Without one it does
-  /// nothing.
+  /// Removes a block. Nothing that it ended is restored, and a block in the opposite direction stays. Without a block,
+  /// the call changes nothing.
   ///
-  /// - Throws: ``AppError/userNotFound`` without such a user.
+  /// - Throws: ``AppError/userNotFound`` if there is no such user.
   static func unblock(_ other: ID, by blocker: ID, in change: Change) async throws {
     try await change.lockBoth(blocker, other, for: .update)
     let answers = try await change.pipeline(
       "SELECT blocker_id FROM shown_blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)",
       "DELETE FROM blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)",
       "SELECT 1 FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)")
-    // One that did not show shows no change when it is lifted.
+    // Removing a block that the list did not show changes nothing that the blocker sees.
     guard !answers[0].isEmpty else { return }
     change.touch(.blocks, of: blocker)
     if answers[2].isEmpty {
       change.touchInboxes(naming: [blocker, other])
     } else {
-      // Theirs shows from now on, and the two stay hidden from each other.
+      // The other user's block shows from now on, and the two stay hidden from each other.
       change.touch(.blocks, of: other)
     }
   }
 
-  /// A query of the events that one of two people hosts and the other is invited to. Nobody is invited to their own.
+  /// A query of the events that one of two users created and the other is invited to.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
@@ -127,7 +131,7 @@ extension User {
     """
   }
 
-  /// Takes each of two people off waiting notices about the other or the other's events.
+  /// Removes each of two users from queued notices about the other or the other's events.
   private static func removingNotices(between one: ID, and other: ID) -> SQL {
     NotificationQueue.remove(
       """
@@ -142,8 +146,8 @@ extension User {
       """)
   }
 
-  /// Deletes deliveries to each of two people about the other or the other's events, dead letters included. In id order,
-  /// in which a worker acknowledges.
+  /// Deletes deliveries to each of two users about the other or the other's events, dead letters included. In id order,
+  /// the order in which workers acknowledge.
   private static func removingDeliveries(between one: ID, and other: ID) -> SQL {
     """
     DELETE FROM deliveries WHERE id IN (
@@ -164,17 +168,19 @@ extension User {
 }
 
 extension Change {
-  /// Locks the users' rows of who acts and of whom it is about.
+  /// Locks the rows of the acting user and of the other user.
   ///
-  /// - Throws: ``AppError/sessionEnded`` if the one is gone, ``AppError/userNotFound`` if the other is.
+  /// - Throws: ``AppError/sessionEnded`` if the acting user does not exist, ``AppError/userNotFound`` if the other does
+  ///   not.
   func lockBoth(_ user: User.ID, _ other: User.ID, for strength: LockStrength) async throws {
     let found = try await lock(user, other, for: strength)
     guard found.contains(user) else { throw AppError.sessionEnded }
     guard found.contains(other) else { throw AppError.userNotFound }
   }
 
-  /// Touches the inboxes of two people that name the other, and show it no longer, or again. No other list of one shows
-  /// the other: a block has ended all that would. The two are locked.
+  /// Touches the inboxes of two users in which one names the other, because these entries are hidden or shown from now
+  /// on. No other list of one shows the other, since the block has ended everything else. The caller holds the locks on
+  /// both users.
   fileprivate func touchInboxes(naming pair: [User.ID]) {
     touch(
       .notifications,

@@ -34,7 +34,7 @@ struct BlockRoutes {
     return try await done(me, other) { try await User.unblock(other, by: me, in: $0) }
   }
 
-  /// An unknown id gets the response of a hidden user's, which would else be recognizable.
+  /// An unknown id gets the same response as a hidden user's id. Otherwise clients could tell the two apart.
   private func done(
     _ me: User.ID, _ other: User.ID, _ body: (Change) async throws -> Void
   ) async throws -> Response {

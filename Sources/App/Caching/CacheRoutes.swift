@@ -19,8 +19,9 @@ struct CacheRoutes {
     case items
   }
 
-  /// Tells a phone which of its collections are out of date: one indexed read, whatever their size, which requests that
-  /// come at the same time share. With `include=items` one read more for each that is, which brings the small ones along.
+  /// Tells a phone which of its collections are stale. This takes one indexed read, whatever their size, which
+  /// concurrent requests share. With `include=items`, each stale collection takes one more read, and small collections
+  /// are included in the response.
   @Sendable private func validate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     guard context.parameters.get("userId").flatMap({ User.ID($0) }) == me else { throw AppError.notYours }
@@ -29,7 +30,7 @@ struct CacheRoutes {
     let now = Timestamp.now()
     guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }
     var verdicts = claims.map { name, claim in
-      // A collection that this server does not know cannot be called fresh.
+      // An unknown collection is never fresh.
       let collection = name.isASCII ? Collection.named[name] : nil
       let stamp = collection.flatMap { stamps[$0] }
       let isFresh = stamp.map { claim.isFresh(at: $0, now: now) } ?? false
@@ -37,7 +38,7 @@ struct CacheRoutes {
     }
     if include == .items {
       for (index, whole) in try await snapshots(of: verdicts, for: me) {
-        // Not the stamp that it was judged by: the items may be newer than that.
+        // The snapshot's stamp replaces the one that was compared, because the items may be newer.
         verdicts[index].stamp = whole.stamp
         verdicts[index].items = whole.items
       }
@@ -45,7 +46,8 @@ struct CacheRoutes {
     return .json(Verdicts(verdicts: verdicts))
   }
 
-  /// What is stale, by its place among the verdicts. Each is one statement, and they share their way to the database.
+  /// Snapshots of the stale collections, by index in `verdicts`. Each takes one statement, and the statements share a
+  /// connection.
   private func snapshots(of verdicts: [Verdict], for user: User.ID) async throws -> [Int: Snapshot] {
     let database = database
     return try await withThrowingTaskGroup(of: (Int, Snapshot).self) { group in
@@ -59,12 +61,12 @@ struct CacheRoutes {
     }
   }
 
-  /// The flat map or the one inside `timestamps`; nothing asks for everything.
+  /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections.
   private static func claims(_ json: JSON?) throws -> [(name: String, claim: Stamps.Claim)] {
     var members: JSON.Object = [:]
     if let json {
       guard case .object(let outer) = json else {
-        throw AppError(.malformed, "malformed-body", "The body must be a JSON object, and is \(json.kind).")
+        throw AppError(.malformed, "malformed-body", "The body must be a JSON object, not \(json.kind).")
       }
       members = outer
       if case .object(let inner) = outer["timestamps"] { members = inner }
@@ -89,7 +91,7 @@ struct CacheRoutes {
 
 private struct Verdict {
   let name: String
-  /// Nil for one that this server does not know.
+  /// Nil if the collection is unknown.
   let collection: Collection?
   let isFresh: Bool
   var stamp: Timestamp?

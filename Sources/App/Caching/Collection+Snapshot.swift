@@ -1,10 +1,10 @@
 import Postgres
 
 extension Collection {
-  /// Reads all that the collection's GET sends to a user, or finds that it is too much, by one statement that reads no
-  /// more than fits.
+  /// Reads everything that the collection's GET sends to a user, in one statement that reads no more rows than a
+  /// ``Snapshot`` can hold.
   ///
-  /// - Throws: ``AppError/sessionEnded`` without an account.
+  /// - Throws: ``AppError/sessionEnded`` if there is no such account.
   func snapshot(of user: User.ID, in database: some Querying) async throws -> Snapshot {
     switch self {
     case .profile:

@@ -5,8 +5,13 @@ public enum Collection: String, CaseIterable, Sendable {
   case profile, friends, friendRequests, sentFriendRequests, events, invitations, blocks, notifications
   case notificationPreferences
 
-  /// A dictionary, because an enumeration's own initializer compares with one name after the other.
+  /// A dictionary, because `init(rawValue:)` compares the names one by one.
   static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
+
+  private static let bits = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, Int32(1) << Int32($0)) })
+
+  /// Stands for the collection in a set of collections.
+  var bit: Int32 { Self.bits[self, default: 0] }
 
   /// The name of its column in `user_stamps`.
   var column: String {

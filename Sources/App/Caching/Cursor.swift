@@ -1,11 +1,11 @@
 import Foundation
 import Postgres
 
-/// Where the next page begins, and the stamp that the first one was read with. Opaque to clients.
+/// The place where the next page begins, and the stamp of the first page. Opaque to clients.
 struct Cursor: Sendable, Equatable {
   let list: ListName
   let stamp: Timestamp?
-  /// The place of the last item that was given out, in the list's order.
+  /// The place of the last returned item in the list's order.
   let time: Timestamp
   let id: UUID
 
@@ -46,7 +46,8 @@ struct Cursor: Sendable, Equatable {
   }
 }
 
-/// Which list a cursor belongs to: one list's place means nothing in another. The numbers are in clients' hands.
+/// The list to which a cursor belongs. A cursor is invalid in any other list. Clients hold the numbers, so they must
+/// not change.
 enum ListName: UInt8, Sendable {
   case friends = 1
   case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions

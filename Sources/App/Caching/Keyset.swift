@@ -1,7 +1,7 @@
 import Postgres
 
-/// A list's items in the order of a time and, within it, of an id: pages then neither skip nor repeat an item that
-/// stays where it is, whatever comes and goes around it.
+/// A list in the order of a time and then an id. While other items come and go, pages neither skip nor repeat an item
+/// that keeps its place.
 struct Keyset: Sendable {
   enum Order: String {
     case ascending = "ASC"
@@ -10,15 +10,15 @@ struct Keyset: Sendable {
 
   let list: ListName
   let columns: SQL
-  /// What follows FROM, up to a WHERE clause that may be continued with AND.
+  /// The SQL after FROM, including a WHERE clause that can be continued with AND.
   let source: SQL
   let time: SQL
   let id: SQL
   let order: Order
-  /// Whether `source` begins at the page's cursor by itself, as one does that is cut to the page before it is joined.
+  /// Whether `source` already begins at the page's cursor, because it is cut to the page before a join.
   var isCut = false
-  /// What is joined to the page only, which is `page` there, with `cursor_time` and `cursor_id`. With thousands of items,
-  /// looking up what belongs to each of them would be most of the cost.
+  /// Joins that apply to the page only, which is named `page` and has `cursor_time` and `cursor_id`. With thousands of
+  /// items, joining all of them would be most of the cost.
   var join: SQL?
 
   func select(_ page: PageRequest) throws -> SQL {
@@ -32,7 +32,7 @@ struct Keyset: Sendable {
     let direction = order.rawValue
     let sorted: SQL = "ORDER BY cursor_time \(unescaped: direction), cursor_id \(unescaped: direction)"
     let pageOrder: SQL = page.isWhole ? "" : sorted
-    // One more than wanted tells whether there is a next page.
+    // One extra row shows whether there is a next page.
     let keys: SQL = """
       \(time) AS cursor_time, \(id) AS cursor_id
       FROM \(source) \(rest)

@@ -1,15 +1,15 @@
 import Foundation
 import Postgres
 
-/// A page of items, and the stamp of the collection that they are, read in the same snapshot.
+/// A page of items and the stamp of their collection, read in the same snapshot.
 struct List<Item: Sendable>: Sendable {
   let items: [Item]
   let next: Cursor?
   let stamp: Timestamp?
-  /// Whether pages come before it.
+  /// Whether this is a later page than the first.
   let isContinued: Bool
 
-  /// A collection: items and stamp come from one statement, hence from one snapshot.
+  /// Reads a page of a collection. Items and stamp come from one statement, and so from one snapshot.
   static func read(
     _ collection: Collection, of user: User.ID, page: PageRequest, query: Keyset, in database: some Querying,
     item: (Row) throws -> Item
@@ -25,21 +25,21 @@ struct List<Item: Sendable>: Sendable {
       WHERE s.user_id = \(user)
       ORDER BY item.cursor_time \(unescaped: direction), item.cursor_id \(unescaped: direction)
       """)
-    // Everybody has a stamp of every collection, unless the account is gone.
+    // Every account has stamps of all collections. Without them, the account is gone.
     guard !rows.isEmpty else { throw AppError.sessionEnded }
-    // Pages after the first are dated like the first: what changed in between is then not taken for seen.
+    // Later pages keep the first page's stamp. A change between two pages then makes the client's copy stale.
     let stamp = try page.cursor?.stamp ?? rows.first?["stamp"]
     return try List(rows: rows, query.list, page, stamp: stamp, item: item)
   }
 
-  /// A list that phones do not keep.
+  /// Reads a page of a list that phones do not keep.
   static func read(
     page: PageRequest, query: Keyset, in database: some Querying, item: (Row) throws -> Item
   ) async throws -> List<Item> {
     try List(rows: try await database.rows(query.select(page)), query.list, page, stamp: nil, item: item)
   }
 
-  /// A list in an order that the next moment may change, such as a search's: it has one page, and no stamp.
+  /// A list whose order may change at any moment, such as search results. It has one page and no stamp.
   init(onlyPage items: [Item]) {
     self.items = items
     next = nil
@@ -54,7 +54,7 @@ struct List<Item: Sendable>: Sendable {
     var last: (time: Timestamp, id: UUID)?
     var hasMore = false
     for row in rows {
-      // An empty collection is one row with nothing beside its stamp.
+      // An empty collection is one row with nothing but a stamp.
       guard let id: UUID = try row["cursor_id"] else { break }
       guard items.count < page.limit else {
         hasMore = true

@@ -1,13 +1,13 @@
-/// Which part of a list is asked for.
+/// The requested part of a list.
 struct PageRequest: Sendable {
   var limit = 50
   var cursor: Cursor?
 
-  /// Whether only all of it is wanted: read in any order, so that it ends where there turns out to be too much, and sorted
-  /// when it is complete.
+  /// Whether the list is wanted only if it is complete. Its rows are read in any order, so that the read ends if there
+  /// are too many, and are sorted afterwards.
   var isWhole = false
 
   static let limits = 1...100
-  /// As many items as ``Snapshot`` may hold: none is shorter than 132 bytes.
+  /// The most items that a ``Snapshot`` can hold: none is shorter than 132 bytes.
   static let whole = PageRequest(limit: Snapshot.maximumLength / 132, isWhole: true)
 }

@@ -8,12 +8,12 @@ extension Request {
   func alreadyHas(_ eTag: String) -> Bool {
     headers[values: .ifNoneMatch].joined(separator: ",").split(separator: ",").contains { candidate in
       let tag = candidate.trimmingCharacters(in: .whitespaces)
-      // Tags are compared weakly here, as RFC 9110 wants it for If-None-Match.
+      // RFC 9110 requires weak comparison for If-None-Match.
       return tag == "*" || tag == eTag || tag == "W/\(eTag)"
     }
   }
 
-  /// Answers 304 if the client's copy of a collection is the current one; reads only its stamp.
+  /// Returns 304 if the client's copy of a collection is current. Reads only the collection's stamp.
   func unchanged(_ collection: Collection, of user: User.ID, in database: Database) async throws -> Response? {
     guard headers[.ifNoneMatch] != nil, uri.queryParameters["cursor"] == nil,
       let stamp = try await Stamps.read(collection, of: user, in: database), alreadyHas(Stamp(stamp).eTag)

@@ -1,9 +1,8 @@
 import Postgres
 
-/// All of a collection, as a validation hands it out: what its GET sends, page after page, and the stamp of the same
-/// snapshot.
+/// A complete collection for a validation: the items of all pages of its GET, and the stamp of the same snapshot.
 struct Snapshot: Sendable {
-  /// In bytes of JSON. What is longer is read page by page.
+  /// In bytes of JSON. Phones read a longer collection page by page.
   static let maximumLength = 64 << 10
 
   let stamp: Timestamp?
@@ -15,7 +14,7 @@ struct Snapshot: Sendable {
     items = list.next == nil ? Self.array(list.items, item) : nil
   }
 
-  /// A single object is an array of one.
+  /// A single object becomes an array of one element.
   init(_ object: some JSONWritable, stamp: Timestamp?) {
     self.stamp = stamp
     items = Self.array([object]) { $0 }

@@ -1,9 +1,9 @@
 import Foundation
 import Postgres
 
-/// When each of a user's collections changed last.
+/// The time of the last change of each of a user's collections.
 public struct Stamps: Sendable {
-  /// What a phone says about its copy of a collection.
+  /// A phone's claim about its copy of a collection.
   enum Claim: Equatable, Sendable {
     /// The stamp that came with the copy.
     case echo(Timestamp)
@@ -22,7 +22,8 @@ public struct Stamps: Sendable {
       self = digits == 6 ? .echo(time) : .clock(time)
     }
 
-    /// An echo must equal the stamp. Being as late is not enough: after a restored backup, stamps start again below it.
+    /// An echo must equal the stamp. A later echo is not fresh: after a backup is restored, stamps start again below
+    /// it.
     func isFresh(at stamp: Timestamp, now: Timestamp) -> Bool {
       switch self {
       case .echo(let time): time == stamp
@@ -34,7 +35,7 @@ public struct Stamps: Sendable {
 
   private let all: [(collection: Collection, stamp: Timestamp)]
 
-  /// - Parameter row: of ``reads(in:)``.
+  /// - Parameter row: a row of ``reads(in:)``.
   init(_ row: Row) throws {
     all = try Collection.allCases.enumerated().map { index, collection in (collection, try row[index + 1]) }
   }
@@ -43,10 +44,10 @@ public struct Stamps: Sendable {
     all.first { $0.collection == collection }?.stamp
   }
 
-  /// Loads the row of each user's stamps. A user without one has no account.
+  /// Loads the row with each user's stamps. A user without a row has no account.
   static func reads(in database: Database) -> DataLoader<User.ID, Row> {
     DataLoader(in: database) { users, database in
-      // Hidden in a subquery, so that the array's length does not change the plan and the server keeps one.
+      // The subquery hides the array's length from the planner, so that the server keeps one plan.
       let these: SQL = users.count == 1 ? "\(users[0])" : "ANY(ARRAY(SELECT unnest(\(users)::uuid[])))"
       let rows = try await database.rows(
         "SELECT user_id, \(Collection.columns) FROM user_stamps WHERE user_id = \(these)")
@@ -58,11 +59,11 @@ public struct Stamps: Sendable {
     try await database.value("SELECT \(unescaped: collection.column) FROM user_stamps WHERE user_id = \(user)")
   }
 
-  /// What a column becomes when its collection changes, as an expression over the row `s` of `user_stamps`, whose lock is
-  /// held: later than before by at least `step`.
+  /// An expression for a column's next stamp, over the locked row `s` of `user_stamps`. The stamp rises by at least
+  /// `step`.
   ///
-  /// While the clock is behind, after it was set back, a stamp rises by chance. Were the step always the same, then after
-  /// a restored backup another change could get the stamp of one that was lost.
+  /// While the clock is behind the stamp because it was set back, the stamp rises by a random amount. With a fixed
+  /// step, a change after a restored backup could get the stamp of a change that was lost.
   static func next(_ column: SQL, step: SQL = "interval '1 microsecond'") -> SQL {
     """
     greatest(clock_timestamp(), s.\(column) + \(step) + CASE WHEN s.\(column) < clock_timestamp() \
@@ -70,7 +71,8 @@ public struct Stamps: Sendable {
     """
   }
 
-  /// Whether a change failed because a user whom it touches was deleted meanwhile: it is to be repeated without them.
+  /// Whether a change failed because a user whom it touches was deleted meanwhile. The change must be repeated without
+  /// that user.
   static func isOfDeletedUser(_ error: PostgresError) -> Bool {
     error.constraint == "stamps_belong_to_a_user"
   }
@@ -80,10 +82,11 @@ extension Stamps {
   /// Users whose stamps move in one transaction.
   private static let moveBatch = 1000
 
-  /// Moves everyone's stamps, so that phones read their lists again: after a change that no stamp knows of, such as a new
-  /// `MUSTER_PUBLIC_URL` or an undone migration. In ranges and in lock order, so that the service can go on meanwhile.
+  /// Moves the stamps of all users, so that phones read their lists again after a change that moved no stamps, such as
+  /// a new `MUSTER_PUBLIC_URL` or an undone migration. Works in batches and in lock order, so that the service can keep
+  /// running.
   ///
-  /// - Parameter collections: whose stamps move.
+  /// - Parameter collections: the collections whose stamps move.
   /// - Returns: the number of users.
   @discardableResult
   public static func move(_ collections: [Collection] = Collection.allCases, in database: Database) async throws -> Int
@@ -98,7 +101,7 @@ extension Stamps {
       guard !ids.isEmpty else { break }
       try await database.change { change in
         for collection in collections {
-          // Those deleted meanwhile have no stamps left to move.
+          // Users who were deleted meanwhile have no stamps.
           change.touch(collection, ofUsersIn: "SELECT user_id FROM user_stamps WHERE user_id = ANY(\(ids))")
         }
       }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// An `.env` file: `NAME=value` lines, as shells and Docker read them. A value may be in single quotes, which take it as
-/// it is, or in double quotes, where a backslash escapes; either may go on for several lines. `export` before a name,
-/// comments and CRLF are fine.
+/// An `.env` file with `NAME=value` lines, as shells and Docker read them. Single quotes keep a value as it is; in
+/// double quotes, a backslash escapes. A quoted value may span several lines. `export` before a name, comments and CRLF
+/// are allowed.
 struct EnvironmentFile {
   private(set) var values: [String: String] = [:]
 
-  /// - Throws: ``MusterConfiguration/Problem`` with the line's number, and nothing of what it holds.
+  /// - Throws: ``MusterConfiguration/Problem`` with the line's number, but without its content, which may be secret.
   init(parsing text: String, name: String) throws(MusterConfiguration.Problem) {
     let scalars = Array(text.unicodeScalars.filter { $0 != "\u{feff}" })
     var rest = scalars[...]
@@ -32,14 +32,14 @@ struct EnvironmentFile {
       }
       if key.hasPrefix("export "), let name = key.split(separator: " ").last { key = String(name) }
       guard isAssignment, key.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil else {
-        throw problem("this must be NAME=value")
+        throw problem("expected NAME=value")
       }
       rest = rest.dropFirst(head.count + 1)
       let isSpaced = rest.first == " " || rest.first == "\t"
       rest = rest.drop { $0 == " " || $0 == "\t" }
       guard let quote = rest.first, quote == "\"" || quote == "'" else {
         let value = takeLine()
-        // A comment begins with a space.
+        // A comment needs a space before it.
         let comment = isSpaced && value.hasPrefix("#") ? value.startIndex : value.firstRange(of: /[ \t]#/)?.lowerBound
         let end = comment ?? value.endIndex
         values[key] = value[..<end].trimmingCharacters(in: .whitespacesAndNewlines)
@@ -49,7 +49,7 @@ struct EnvironmentFile {
       guard let value = Self.quoted(by: quote, &rest) else { throw problem("a quote is not closed") }
       values[key] = value
       let after = takeLine().trimmingCharacters(in: .whitespacesAndNewlines)
-      guard after.isEmpty || after.hasPrefix("#") else { throw problem("there is more behind the closing quote") }
+      guard after.isEmpty || after.hasPrefix("#") else { throw problem("unexpected text after the closing quote") }
     }
   }
 

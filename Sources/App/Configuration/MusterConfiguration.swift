@@ -2,24 +2,24 @@ import Foundation
 import Logging
 import Postgres
 
-/// What the environment says, read once. See ``Variable`` for what each value means.
+/// The configuration, read once from the environment. ``Variable`` describes each value.
 public struct MusterConfiguration: Sendable {
-  /// What is configured: each needs other variables.
+  /// The program to configure. Each program needs different variables.
   public enum Program: Sendable {
     case serve, worker, dev
-    /// Neither signs nor verifies tokens, and answers no requests.
+    /// Signs and verifies no tokens, and serves no requests.
     case tool
   }
 
   public var databaseURL: String
   public var accessTokenKeys: SigningKeys
   public var refreshTokenKeys: SigningKeys
-  /// Nil where nothing is served, and in `dev`: then it is where the service listens.
+  /// Required by `serve` only. If it is nil, the service uses the address on which it listens.
   public var publicURL: String?
   public var accessTokenSeconds: Int
   public var poolSize: Int
   public var isBehindPooler: Bool
-  /// Nil for as many as the limit of open files allows.
+  /// Nil for the most that the limit of open files allows.
   public var maximumConnections: Int?
   public var connectionsPerAddress: Int
   public var drainSeconds: Int
@@ -37,10 +37,10 @@ public struct MusterConfiguration: Sendable {
   var appleGrants: AppleGrants.Settings?
   var apns: APNsSender.Settings?
   var fcm: FCMSender.Settings?
-  /// Names that look like variables of Muster and are none.
+  /// Names that look like variables of Muster but are unknown.
   public var unknownVariables: [String] = []
 
-  /// A variable that is missing or malformed: one line that names it.
+  /// A missing or malformed variable, as one line that names it.
   public struct Problem: Error, CustomStringConvertible {
     public let description: String
 
@@ -49,9 +49,10 @@ public struct MusterConfiguration: Sendable {
     }
   }
 
-  /// From the environment, and an optional `.env` file in the working directory for what the environment leaves out.
+  /// Reads the environment, and an optional `.env` file in the working directory for variables that the environment
+  /// leaves out.
   ///
-  /// - Parameter overrides: values that count before all others.
+  /// - Parameter overrides: values that take precedence over all others.
   public static func load(
     for program: Program = .serve, environment: [String: String] = ProcessInfo.processInfo.environment,
     file: String? = ".env", overrides: [String: String] = [:]
@@ -72,12 +73,12 @@ public struct MusterConfiguration: Sendable {
     return try EnvironmentFile(parsing: text, name: path).values
   }
 
-  /// Stand-ins for keys that a program does not use, and the published ones of `dev`.
+  /// Generated keys for programs that do not use them, and the published keys of `dev`.
   private static func defaults(for program: Program) -> [String: String] {
     let (access, refresh) = (Variable.accessTokenKeys.name, Variable.refreshTokenKeys.name)
     return switch program {
     case .serve: [:]
-    // It opens what the service has sealed, and signs nobody in.
+    // The worker opens what the service has sealed with refresh token keys, but signs no access tokens.
     case .worker: [access: SigningKeys.generate()]
     case .dev: [access: SigningKeys.published.access, refresh: SigningKeys.published.refresh]
     case .tool: [access: SigningKeys.generate(), refresh: SigningKeys.generate()]
@@ -86,20 +87,20 @@ public struct MusterConfiguration: Sendable {
 
   private func check(for program: Program) throws(Problem) {
     if program == .serve, publicURL == nil {
-      // Two processes with addresses of their own would give one stamp two contents.
+      // If two processes had different URLs, one stamp would stand for two contents.
       throw Problem("\(Variable.publicURL.name) is not set: it must be \(Self.publicURLForm)")
     }
     guard program == .serve || program == .worker else { return }
     for (keys, variable) in [
       (accessTokenKeys, Variable.accessTokenKeys), (refreshTokenKeys, Variable.refreshTokenKeys),
     ] where keys.arePublished {
-      throw Problem("\(variable.name) holds the published key of `muster dev`: `muster keys` prints a secret one")
+      throw Problem("\(variable.name) has the published key of `muster dev`: run `muster keys` for a secret one")
     }
   }
 
-  /// How this process uses the database.
+  /// The database configuration of this process.
   ///
-  /// - Parameter name: what `pg_stat_activity` shows.
+  /// - Parameter name: the name in `pg_stat_activity`.
   public func database(_ name: String, logger: Logger) -> Database.Configuration {
     var database = Database.Configuration(url: databaseURL)
     database.applicationName = name
@@ -147,14 +148,14 @@ extension MusterConfiguration {
   private static func databaseURL(_ variables: Variables) throws -> String {
     let form = "a libpq URI such as postgresql://user@host/muster"
     let url = try variables.required(.databaseURL, hint: form)
-    // Not quoted: it may hold a password.
+    // The URL is not quoted, because it may contain a password.
     guard Database.Configuration(url: url).isWellFormed else {
-      throw Problem("\(Variable.databaseURL.name) must be \(form), and is not")
+      throw Problem("\(Variable.databaseURL.name) must be \(form), but is not")
     }
     return url
   }
 
-  /// Neither value is quoted: an address may hold a password, too.
+  /// Neither value is quoted, because a URL may contain a password, too.
   private static func mailWebhook(_ variables: Variables, allowsPlainHTTP: Bool) throws -> MailWebhook? {
     let secret = try variables.parsed(.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") { WebhookSecret($0) }
     let form = "an https URL, or an http one with \(Variable.allowsPrivateWebhooks.name)=on"
@@ -166,7 +167,7 @@ extension MusterConfiguration {
     }
     guard let address else { return nil }
     guard let secret else {
-      throw Problem("\(Variable.mailWebhookSecret.name) is not set: \(Variable.mailWebhook.name) needs it")
+      throw Problem("\(Variable.mailWebhookSecret.name) is not set: \(Variable.mailWebhook.name) requires it")
     }
     return MailWebhook(url: address, secret: secret)
   }
@@ -196,7 +197,7 @@ extension MusterConfiguration {
 
   private static func fcm(_ variables: Variables) throws -> FCMSender.Settings? {
     let address = try variables.baseURL(.fcmURL)
-    let form = "the JSON of a service account's key, or the path of a file with it"
+    let form = "the JSON of a service account key, or the path of a file with it"
     return try variables.parsed(.fcmServiceAccount, form) { given in
       let text = given.hasPrefix("{") ? given : (try? String(contentsOfFile: given, encoding: .utf8))
       return text.flatMap { FCMSender.Settings(serviceAccount: $0, url: address) }

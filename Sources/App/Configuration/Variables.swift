@@ -1,17 +1,17 @@
 import Foundation
 import JWTKit
 
-/// The values of variables, from the first of several layers that has one.
+/// The values of variables. The first of several layers that has a value wins.
 struct Variables {
   let layers: [[String: String]]
 
-  /// An empty value counts as none. A secret may be in a file, whose path the layer has instead.
+  /// An empty value counts as none. For a secret, a layer may have the path of a file instead.
   func text(_ variable: Variable) throws(MusterConfiguration.Problem) -> String? {
     for layer in layers {
       let value = layer[variable.name].flatMap { $0.isEmpty ? nil : $0 }
       let path = variable.isSecret ? layer[variable.fileName].flatMap { $0.isEmpty ? nil : $0 } : nil
       if value != nil, path != nil {
-        throw MusterConfiguration.Problem("\(variable.name) and \(variable.fileName) are both set: set one of them")
+        throw MusterConfiguration.Problem("\(variable.name) and \(variable.fileName) are both set: set only one")
       }
       if let path { return try contents(of: path, for: variable.fileName) }
       if let value { return value }
@@ -19,11 +19,11 @@ struct Variables {
     return variable.value
   }
 
-  /// Without the line's end that editors leave.
+  /// Removes the line break that editors leave at the end.
   private func contents(of path: String, for name: String) throws(MusterConfiguration.Problem) -> String {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      // Not quoted: it is the secret itself if the two names were mixed up.
-      throw MusterConfiguration.Problem("\(name) must be the path of a readable file in UTF-8")
+      // The path is not quoted: it is the secret itself if the two names are mixed up.
+      throw MusterConfiguration.Problem("\(name) must be the path of a readable UTF-8 file")
     }
     let trimmed = text.trimmingCharacters(in: .newlines)
     guard !trimmed.isEmpty else { throw MusterConfiguration.Problem("\(name): the file is empty") }
@@ -37,12 +37,12 @@ struct Variables {
     return value
   }
 
-  /// - Parameter form: what the value must be, for an error message.
+  /// - Parameter form: the required form of the value, for an error message.
   func parsed<Value>(_ variable: Variable, _ form: String, _ parse: (String) -> Value?) throws -> Value? {
     guard let text = try text(variable) else { return nil }
     guard let value = parse(text) else {
       let given = variable.isSecret ? "not" : "\"\(text)\""
-      throw MusterConfiguration.Problem("\(variable.name) must be \(form), and is \(given)")
+      throw MusterConfiguration.Problem("\(variable.name) must be \(form), but is \(given)")
     }
     return value
   }
@@ -79,21 +79,21 @@ struct Variables {
     }
   }
 
-  /// A URL that paths are appended to.
+  /// A URL to which paths are appended.
   func baseURL(_ variable: Variable) throws -> String {
     var text = try url(variable)
     while text.hasSuffix("/") { text.removeLast() }
     return text
   }
 
-  /// A key that Apple has given to a team: all of its variables or none.
+  /// A key that Apple has issued to a team: all of its variables or none.
   func appleKey(_ key: Variable.AppleKey) throws -> (teamID: String, keyID: String, key: ES256PrivateKey)? {
     guard try key.all.contains(where: { try text($0) != nil }) else { return nil }
-    let hint = "set where one of \(key.all.map(\.name).joined(separator: ", ")) is"
+    let hint = "set if one of \(key.all.map(\.name).joined(separator: ", ")) is"
     let pem = try required(key.privateKey, hint: hint).replacing("\\n", with: "\n")
-    // Not quoted: it is a secret.
+    // The value is not quoted, because it is a secret.
     guard let parsed = try? ES256PrivateKey(pem: pem) else {
-      throw MusterConfiguration.Problem("\(key.privateKey.name) must be a P-256 key in PEM, and is not")
+      throw MusterConfiguration.Problem("\(key.privateKey.name) must be a P-256 key in PEM, but is not")
     }
     return (try required(key.teamID, hint: hint), try required(key.keyID, hint: hint), parsed)
   }

@@ -1,11 +1,11 @@
 import Postgres
 
 extension Event {
-  /// Moves events that ended a day ago from the live lists to the archive: a write like any other, so that no list
-  /// changes by the clock alone. No more at once than some 10,000 guests see: their stamps are one statement, which must
-  /// end in time.
+  /// Moves events that ended a day ago from the live lists to the archive. Archiving is a write like any other: no list
+  /// changes because time passes. One call archives events with about 10,000 guests in total at most, because one
+  /// statement writes the stamps of all of them and must end in time.
   ///
-  /// - Returns: how many.
+  /// - Returns: the number of archived events.
   static func archive(endedBefore now: Timestamp, atMost limit: Int, in change: Change) async throws -> Int {
     let rows = try await change.rows(
       """
@@ -24,7 +24,7 @@ extension Event {
         ) AS counted
         WHERE before < 10000
       )
-      -- Asked again of the row as it is once locked: it may just have been put off.
+      -- Checked again on the locked row: an edit may have postponed the event.
       AND live_until <= \(now)
       FOR NO KEY UPDATE SKIP LOCKED
       """)

@@ -1,14 +1,14 @@
 import Postgres
 
 extension Event {
-  /// An event with its first participants, as far as the reader sees them, for its creator and those invited; nobody else
-  /// learns that it exists.
+  /// An event with its first participants, as the reader sees them. Only its creator and its guests can read it. For
+  /// all other users it does not exist.
   struct Detail: Sendable {
     let event: Event
     let participants: [Guest]
 
-    /// One statement: counts and participants are of one snapshot. Of thousands of guests, only those shown are looked up
-    /// among the users.
+    /// One statement, so that counts and participants come from one snapshot. It joins `users` only for the
+    /// participants that are shown, not for thousands of guests.
     static func query(_ id: ID, for user: User.ID) -> SQL {
       """
       SELECT \(Event.columns), guest.*
@@ -32,7 +32,7 @@ extension Event {
     init(rows: Rows) throws {
       guard let row = rows.first else { throw AppError.eventNotFound }
       event = try Event(row: row)
-      // An event without guests is one row with nothing in their columns.
+      // An event without guests is one row whose guest columns are NULL.
       participants = try rows.filter { try ($0["guest_id"] as User.ID?) != nil }.map(Guest.init(row:))
     }
   }

@@ -1,9 +1,9 @@
 import Postgres
 
 extension Event {
-  /// Changes an event that the creator may still change; an unchanged plan changes nothing.
+  /// Changes an event on behalf of its creator. A plan that does not change writes nothing.
   ///
-  /// - Parameter version: refused with 412 if the event has been edited since.
+  /// - Parameter version: the version that the client read. If the event has been edited since, the change gets 412.
   static func edit(
     _ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change,
     _ edit: @Sendable (Plan) throws -> Plan
@@ -15,7 +15,7 @@ extension Event {
     let new = try edit(old)
     let differences = new.differences(from: old)
     guard !differences.isEmpty else { return }
-    // Of a start that has not moved nobody is reminded twice.
+    // If the start has not moved, guests must not get a second reminder.
     let remindAt: SQL = new.startTime == old.startTime ? "remind_at" : "\(new.remindAt())"
     try change.write(
       """
@@ -30,19 +30,19 @@ extension Event {
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
     change.notify(
       usersIn: Invitation.guestsComing(to: id), about: .eventUpdated(id, new.title, differences, by: creator))
-    // Nobody was promoted while it was over; put off, it is not over any more.
+    // While an event is over, no guest is promoted. Postponing it can make it open again.
     if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
       try await Invitation.promoteWaiting(at: [id], by: creator, in: change)
     }
   }
 
-  /// Cancels an event that is still to be, for good: it stays readable, and nothing of it changes any more. Everybody
-  /// invited who has not declined is told. Repeating it changes nothing.
+  /// Cancels an event that is still open. It stays readable and can never change again. All guests who have not
+  /// declined are notified. Repeating the call changes nothing.
   ///
-  /// - Parameter version: refused with 412 if the event has been edited since.
+  /// - Parameter version: the version that the client read. If the event has been edited since, the change gets 412.
   static func cancel(_ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change) async throws {
     let row = try await lock(id, by: creator, in: change)
-    // Asked for again because the answer was lost, it names the version from before.
+    // Before the version check: a client that retries after a lost response sends the version from before.
     if try row["status"] == Status.cancelled { return }
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
@@ -58,10 +58,10 @@ extension Event {
       usersIn: Invitation.guestsComing(to: id), about: .eventCancelled(id, try row["title"], by: creator))
   }
 
-  /// Locks an event that its creator is about to change, before anything else is read: who is invited or answers at this
-  /// moment waits, or is seen from here on.
+  /// Locks an event before its creator changes it. Call it before any other read: concurrent invitations and answers
+  /// then either wait, or are visible to the reads that follow.
   ///
-  /// - Returns: its plan's columns, `status`, `version`, `is_archived`, and `total`, the number of invitations.
+  /// - Returns: the plan's columns, `status`, `version`, `is_archived`, and `total`, the number of invitations.
   static func lock(_ id: ID, by creator: User.ID, in change: Change) async throws -> Row {
     let row = try await change.first(
       """
@@ -76,13 +76,13 @@ extension Event {
     return row
   }
 
-  /// - Parameter row: a locked one, with `status` and `is_archived`.
+  /// - Parameter row: a locked row of `events`, with `status` and `is_archived`.
   static func checkIsOpen(_ row: Row) throws {
     if try row["status"] == Status.cancelled { throw AppError.eventCancelled }
     if try row["is_archived"] { throw AppError.eventArchived }
   }
 
-  /// Why somebody who is not the creator may not change an event: because it is not theirs, if they may see it at all.
+  /// The error for a user who is not the creator: a guest may know that the event exists, other users may not.
   private static func refusal(_ id: ID, for user: User.ID, in change: Change) async throws -> AppError {
     let invited = try await change.first("SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)")
     return invited == nil ? AppError.eventNotFound : AppError.notTheCreator

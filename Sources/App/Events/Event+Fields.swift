@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 import Postgres
 
-/// What a PATCH changes of a plan.
+/// The changes of a PATCH to a plan.
 struct PlanEdit: Sendable {
   let title: Edit<String>
   let note: Edit<String?>
@@ -28,8 +28,8 @@ extension Event.Plan {
 }
 
 extension Fields.Rule where Value == String {
-  /// A name of the IANA database, such as `Europe/Berlin`; an alias is as good. Foundation takes more: offsets such as
-  /// GMT+2, which know nothing of summer time, and abbreviations, which mean several zones.
+  /// A name of the IANA database, such as `Europe/Berlin`, or an alias. Foundation accepts more, and those are refused:
+  /// offsets such as GMT+2, which have no daylight saving time, and abbreviations, which are ambiguous.
   static var timeZone: Self {
     text(1...64).and("must be an IANA time zone such as Europe/Berlin") { name in
       if knownTimeZones.contains(name) { return true }
@@ -54,7 +54,8 @@ extension Fields.Rule where Value == Event.Location {
         name: fields.required("name", .line(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
         longitude: fields.optional("longitude", .number(-180...180)))
       if (location.latitude == nil) != (location.longitude == nil) {
-        fields.note(location.latitude == nil ? "latitude" : "longitude", "is required beside the other coordinate")
+        fields.note(
+          location.latitude == nil ? "latitude" : "longitude", "latitude and longitude must be given together")
       }
       return location
     }

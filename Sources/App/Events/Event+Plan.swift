@@ -7,7 +7,7 @@ extension Event {
     let longitude: Double?
   }
 
-  /// What its creator decides.
+  /// The properties that the creator sets.
   struct Plan: Sendable, Equatable {
     var title: String
     var note: String?
@@ -17,16 +17,17 @@ extension Event {
     var location: Location?
     var capacity: Int?
 
-    /// A day after its end, when it leaves the live lists. Without an end it counts six hours.
+    /// The time when the event leaves the live lists: a day after its end. Without an end, the event counts as 6 hours
+    /// long.
     var liveUntil: Timestamp { (endTime ?? startTime.adding(seconds: 6 * 3600)).adding(seconds: 86_400) }
 
-    /// An hour before the start, when who is going is reminded of it; nil if that has passed.
+    /// The time of the reminder, an hour before the start. Nil if it has passed.
     func remindAt(now: Timestamp = .now()) -> Timestamp? {
       let time = startTime.adding(seconds: -Event.reminderLead)
       return time > now ? time : nil
     }
 
-    /// Its parts: the API's names, and words for people.
+    /// The parts of a plan, with their API names and their words in messages.
     static let parts: [(field: String, word: String)] = [
       ("title", "the title"), ("note", "the note"), ("startTime", "the time"), ("endTime", "the end"),
       ("timeZone", "the time zone"), ("location", "the place"), ("capacity", "the number of places"),

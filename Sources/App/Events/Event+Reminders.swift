@@ -1,10 +1,10 @@
 import Postgres
 
 extension Event {
-  /// Reminds who is going, and the host, of the event that is due for it the longest: of one that is still to come.
-  /// Whoever is changing one at this moment is not waited for.
+  /// Takes the event whose reminder has been due for the longest time. If it is still to come, reminds its creator and
+  /// the guests who are going. Skips events that another transaction has locked.
   ///
-  /// - Returns: false if there is none.
+  /// - Returns: false if there is no event to take.
   static func remindOfNext(in change: Change) async throws -> Bool {
     let row = try await change.first(
       """

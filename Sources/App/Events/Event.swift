@@ -1,6 +1,6 @@
 import Postgres
 
-/// Something that somebody plans and invites friends to.
+/// An event that a user plans and invites friends to.
 public struct Event: Sendable {
   public typealias ID = Identifier<Event>
 
@@ -8,7 +8,7 @@ public struct Event: Sendable {
     case scheduled, cancelled
   }
 
-  /// How many invitations are in each state.
+  /// The number of invitations in each state.
   struct Counts: Sendable, Equatable {
     var invited = 0
     var going = 0
@@ -19,17 +19,17 @@ public struct Event: Sendable {
     var total: Int { invited + going + maybe + declined + waitlisted }
   }
 
-  /// Up to so many invitations, lists show the counts, and an answer therefore touches everybody's lists. Beyond it one
-  /// answer would mean thousands of stamps.
+  /// The maximum number of invitations with which lists show the counts. Up to it, an answer touches the lists of all
+  /// guests. Beyond it, one answer would write thousands of stamps.
   static let maximumCounted = 200
   static let participantsShown = 20
-  /// So many seconds before the start, who is going is reminded of it.
+  /// The time from the reminder to the start, in seconds.
   static let reminderLead = 3600
 
   let id: ID
   let plan: Plan
   let status: Status
-  /// Nil once the account is gone, and for whoever does not see them.
+  /// Nil if the creator's account is deleted, or if the reader does not see the creator.
   let creator: Person?
   let version: Int
   let counts: Counts
@@ -61,7 +61,7 @@ public struct Event: Sendable {
     \(Person.columns("c", prefix: "creator_"))
     """
 
-  /// How many are invited, of columns of `events`.
+  /// The number of invitations, from columns of `events`.
   static let total: SQL = "(invited_count + going_count + maybe_count + declined_count + waitlisted_count)"
 
   /// The events that a user has created or is invited to.
@@ -79,14 +79,14 @@ public struct Event: Sendable {
 
   // MARK: Reading
 
-  /// An event without its participants, for the same readers.
+  /// An event without its participants. Only its creator and its guests can read it.
   static func find(withoutGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
     let row = try await database.first("SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)")
     guard let row else { throw AppError.eventNotFound }
     return try Event(row: row)
   }
 
-  /// Whether somebody may see an event, as a condition in SQL: its creator and those invited may.
+  /// A SQL condition: whether a user may see an event, as its creator or as a guest.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
     """
     EXISTS (
@@ -97,7 +97,7 @@ public struct Event: Sendable {
     """
   }
 
-  /// The live ones by start, or the archived ones, latest first.
+  /// The live events by start, or the archived events by start, latest first.
   static func list(
     archived: Bool, of user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<Event> {
@@ -111,11 +111,11 @@ public struct Event: Sendable {
 
   // MARK: Writing
 
-  /// Makes an event and invites friends to it, all or none.
+  /// Creates an event and invites friends to it, all or none.
   static func create(
     _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
   ) async throws {
-    // The host's name enters the guests' lists, and theirs the guest list.
+    // The locks keep names from changing: the host's enters the guests' lists, and theirs the guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
@@ -136,10 +136,9 @@ public struct Event: Sendable {
       guests, named: "inviteeIds", to: id, titled: plan.title, beside: 0, by: creator, in: change)
   }
 
-  /// Invites friends to an event that its creator may still change, all or none. Who is invited already stays as they
-  /// are.
+  /// Invites friends to an open event of the creator, all or none. Existing invitations stay unchanged.
   static func invite(_ guests: [User.ID], to id: ID, by creator: User.ID, in change: Change) async throws {
-    // The host's name enters the guests' lists, and theirs the guest list.
+    // The locks keep names from changing: the host's enters the guests' lists, and theirs the guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
@@ -152,8 +151,9 @@ public struct Event: Sendable {
 
 extension AppError {
   static let eventNotFound = AppError(.notFound, "event-not-found", "There is no such event.")
-  static let notTheCreator = AppError(.forbidden, "not-the-creator", "Only its creator may do this to an event.")
-  static let eventCancelled = AppError(.conflict, "event-cancelled", "The event was cancelled and no longer changes.")
-  static let eventArchived = AppError(.conflict, "event-archived", "The event is over and no longer changes.")
-  static let lostUpdate = AppError(.lostUpdate, "lost-update", "The event was edited since you read it.")
+  static let notTheCreator = AppError(.forbidden, "not-the-creator", "Only the creator of the event may do this.")
+  static let eventCancelled = AppError(.conflict, "event-cancelled", "The event is cancelled and can no longer change.")
+  static let eventArchived = AppError(.conflict, "event-archived", "The event is over and can no longer change.")
+  static let lostUpdate = AppError(
+    .lostUpdate, "lost-update", "The event has changed since you read it. Read it again, then retry.")
 }

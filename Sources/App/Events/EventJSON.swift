@@ -1,12 +1,12 @@
 import HTTPTypes
 
-/// An event as clients see it.
+/// The JSON of an event.
 struct EventJSON: JSONWritable {
   let event: Event
   /// Nil in lists.
   let participants: [Guest]?
 
-  /// Lists of guests leave the counts out where there are too many to tell everybody of each answer.
+  /// With too many guests, their lists leave the counts out: each answer would have to touch all these lists.
   private var showsCounts: Bool {
     participants != nil || event.myStatus == "creator" || event.counts.total <= Event.maximumCounted
   }

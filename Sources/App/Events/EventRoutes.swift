@@ -113,8 +113,8 @@ extension Response {
 }
 
 extension Request {
-  /// The version that `If-Match` names, as it stands in an ETag of ours; nil for none or any. What cannot be one is 0,
-  /// which no event has.
+  /// The version in `If-Match`, in the form of the service's ETags. Nil if there is none, or for `*`. A malformed value
+  /// gives 0, which no event has.
   fileprivate func ifMatch() -> Int? {
     guard let text = headers[.ifMatch], text != "*" else { return nil }
     return Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0

@@ -1,6 +1,6 @@
 import Postgres
 
-/// Somebody's friend, and since when.
+/// A friend of a user.
 struct Friend: Sendable {
   let person: Person
   let since: Timestamp
@@ -21,12 +21,12 @@ struct Friend: Sendable {
       in: database, item: Friend.init(row:))
   }
 
-  /// Ends a friendship, at the wish of one of the two; the other is not told. Invitations stay as they are. It is as
-  /// good if they are no friends: who repeats it gets the same answer.
+  /// Ends a friendship on behalf of one of the two. The other is not notified, and invitations stay. Idempotent:
+  /// succeeds even if they are not friends.
   ///
-  /// - Throws: ``AppError/userNotFound`` without such a user.
+  /// - Throws: ``AppError/userNotFound`` if there is no such user.
   static func end(with other: User.ID, by user: User.ID, in change: Change) async throws {
-    // No block comes in between, and no new name that would look for its friends.
+    // The locks keep out a concurrent block, and a rename, which reads the user's friends.
     try await change.lockBoth(user, other, for: .share)
     let answers = try await change.pipeline(
       "SELECT 1 WHERE \(User.visible("\(other)", to: user))",

@@ -1,17 +1,18 @@
 import Postgres
 
 extension FriendRequest {
-  /// Sent by one user.
+  /// The maximum number of pending requests of one sender.
   private static let maximumPending = 100
   private static let maximumPerDay = 50
-  /// Seconds to wait after the second request to one user that was declined or cancelled, and after each later one. The
-  /// first may be repeated at once: it may have been a mistake.
+  /// Seconds to wait after the second declined or cancelled request to the same user, and after each later one. After
+  /// the first there is no wait, because it may have been a mistake.
   private static let waits = (second: 86_400, later: 7 * 86_400)
 
-  /// Refuses a request that was just inserted, and goes with the transaction, if its sender asks too often: one user
-  /// again and again, or too many users. The sender's other requests wait meanwhile: see ``User/takingTurns(at:by:)``.
+  /// Refuses a new request if its sender sends too many, to one user or to different users. The request is already
+  /// inserted, and the error rolls it back. ``User/takingTurns(at:by:)`` makes the sender's other requests wait
+  /// meanwhile.
   ///
-  /// - Throws: ``AppError`` `too-many-friend-requests`, with the seconds to wait.
+  /// - Throws: ``AppError`` `too-many-friend-requests`, with the number of seconds to wait.
   static func checkLimits(of sender: User.ID, to receiver: User.ID, in change: Change) async throws {
     let row = try await change.first(
       """
@@ -50,16 +51,17 @@ extension FriendRequest {
 
 extension AppError {
   fileprivate static func tooManyFriendRequests(pending: Int) -> AppError {
-    // It is unknown when one is answered.
-    refused("You have \(pending) pending friend requests: cancel one, or wait for an answer.", wait: 3600)
+    // Nothing says when a pending request will be closed, so the wait is a guess.
+    refused(
+      "You have \(pending) pending friend requests. Cancel one, or wait until one is accepted or declined.", wait: 3600)
   }
 
   fileprivate static func tooManyFriendRequests(perDay: Int, wait: Int) -> AppError {
-    refused("You have sent \(perDay) friend requests within a day.", wait: wait)
+    refused("You have sent \(perDay) friend requests within a day. Try again later.", wait: wait)
   }
 
   fileprivate static func tooManyFriendRequests(toOneAfter wait: Int) -> AppError {
-    refused("You have asked this user before: wait longer until you ask again.", wait: wait)
+    refused("You have already sent this user several friend requests. Try again later.", wait: wait)
   }
 
   private static func refused(_ message: String, wait: Int) -> AppError {

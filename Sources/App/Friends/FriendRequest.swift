@@ -1,6 +1,6 @@
 import Postgres
 
-/// One person asking another to be friends. The row stays when it is closed, with how it was.
+/// A request of one user to be friends with another. When it is closed, its row stays with the final status.
 public struct FriendRequest: Sendable {
   public typealias ID = Identifier<FriendRequest>
 
@@ -11,7 +11,7 @@ public struct FriendRequest: Sendable {
   enum Direction: String, CaseIterable {
     case incoming, sent
 
-    /// The columns of the user whose list it is, and of the other.
+    /// The columns of the list's owner and of the other user.
     fileprivate var columns: (mine: SQL, theirs: SQL) {
       switch self {
       case .incoming: ("receiver_id", "sender_id")
@@ -44,17 +44,17 @@ public struct FriendRequest: Sendable {
     JOIN users AS receiver ON receiver.id = r.receiver_id
     """
 
-  /// What became of a request to be friends.
+  /// The result of sending a friend request.
   enum Sent: Sendable {
     case created(FriendRequest)
-    /// One was pending already.
+    /// The sender's request was already pending.
     case standing(FriendRequest)
-    /// The other side had asked: friends at once.
+    /// The receiver had sent a request too, so the two are friends now.
     case met(FriendRequest)
   }
 
-  /// The pending request of one user to another, if the sender sees the receiver. Asked again, it is the response: it
-  /// takes no lock, so that repeating a request delays no other change of the receiver.
+  /// The pending request of one user to another, if the sender sees the receiver. It is the response to a repeated
+  /// request. This read takes no lock, so that repeated requests do not delay other changes of the receiver.
   static func pending(
     from sender: User.ID, to receiver: User.ID, in database: some Querying
   ) async throws -> FriendRequest? {
@@ -68,19 +68,19 @@ public struct FriendRequest: Sendable {
     ).map(FriendRequest.init(row:))
   }
 
-  /// Asks another user to be friends.
+  /// Sends a friend request.
   ///
-  /// - Parameter isLimited: false for load tests, which ask more often than people do.
-  /// - Throws: ``AppError`` `too-many-friend-requests`: see ``checkLimits(of:to:in:)``.
+  /// - Parameter isLimited: false for load tests, which send more requests than people do.
+  /// - Throws: ``AppError`` `too-many-friend-requests`, see ``checkLimits(of:to:in:)``.
   static func send(
     from sender: User.ID, to receiver: User.ID, isLimited: Bool = true, in change: Change
   ) async throws -> Sent {
-    guard sender != receiver else { throw AppError.invalid("receiverId", "must be somebody else") }
-    // First, so that requests that wait for their turn hold no lock on the two users.
+    guard sender != receiver else { throw AppError.invalid("receiverId", "must be another user") }
+    // Before the user locks, so that a request that waits for its turn holds no lock on the two users.
     try change.write(User.takingTurns(at: .friendRequests, by: sender))
     try await change.lockBoth(sender, receiver, for: .share)
-    // The other side may accept or ask at this moment: the insert waits for it at the rule of one pending request per
-    // pair, and only after that it is certain whether the two are friends.
+    // The other user may accept or send a request at this moment. The insert waits for that at the unique index of one
+    // pending request per pair. Only then is it certain whether the two are friends.
     while true {
       let id = ID.new()
       let answers = try await change.pipeline(
@@ -93,7 +93,7 @@ public struct FriendRequest: Sendable {
         WHERE user_a = least(\(sender), \(receiver)) AND user_b = greatest(\(sender), \(receiver))
         """,
         "SELECT 1 WHERE \(User.visible("\(receiver)", to: sender))")
-      // Undone, with the request.
+      // The error also rolls the request back.
       guard !answers[2].isEmpty else { throw AppError.userNotFound }
       guard answers[1].isEmpty else { throw AppError.alreadyFriends }
       if answers[0].affected == 1 {
@@ -111,7 +111,7 @@ public struct FriendRequest: Sendable {
           AND greatest(sender_id, receiver_id) = greatest(\(sender), \(receiver))
         FOR UPDATE
         """)
-      // Closed in between: ask again.
+      // Closed in between: try again.
       guard let pending else { continue }
       let standing: ID = try pending["id"]
       if try pending["sender_id"] == sender { return .standing(try await find(standing, in: change)) }
@@ -122,7 +122,7 @@ public struct FriendRequest: Sendable {
     }
   }
 
-  /// Accepts a request that the receiver got. Repeating it changes nothing.
+  /// Accepts a request to the receiver. Repeating the call changes nothing.
   static func accept(
     _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
   ) async throws -> FriendRequest {
@@ -134,7 +134,7 @@ public struct FriendRequest: Sendable {
     return request
   }
 
-  /// Declines a request that the receiver got; its sender is not told. Repeating it changes nothing.
+  /// Declines a request to the receiver. The sender is not notified. Repeating the call changes nothing.
   static func decline(
     _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
   ) async throws -> FriendRequest {
@@ -144,8 +144,8 @@ public struct FriendRequest: Sendable {
     return try await close(id, as: .declined, in: change)
   }
 
-  /// Takes back a request that the sender sent. The receiver is not told, and no longer hears of the request if that is
-  /// still to come. Repeating it changes nothing.
+  /// Cancels a request on behalf of its sender. The receiver is not notified, and loses the request's notification: it
+  /// may be queued, on its way to a device, or in the inbox. Repeating the call changes nothing.
   static func cancel(
     _ id: ID, by sender: User.ID, to receiver: User.ID, in change: Change
   ) async throws -> FriendRequest {
@@ -157,7 +157,7 @@ public struct FriendRequest: Sendable {
       request.receiver.id,
       "person_id = \(sender) AND type = \(Notice.Kind.friendRequest) AND payload->>'requestId' = \(id)::text"
     )
-    // In this order: fan-out, which a deletion from the queue waits for, writes inbox items and deliveries.
+    // In this order: fan-out writes inbox items and deliveries, and the deletion from the queue waits for it.
     try change.write(NotificationQueue.delete(where: notice))
     try change.write(
       """
@@ -170,7 +170,7 @@ public struct FriendRequest: Sendable {
     return request
   }
 
-  /// The other user of a request that a user got, or sent. It stays the same as long as the request exists.
+  /// The other user of a request that a user received or sent. It never changes while the request exists.
   ///
   /// - Throws: ``AppError/friendRequestNotFound``
   static func other(
@@ -183,9 +183,9 @@ public struct FriendRequest: Sendable {
     return other
   }
 
-  /// Locks both people, then the request, so that nothing else happens between the two.
+  /// Locks both users, then the request, so that no other change happens between the two.
   ///
-  /// - Throws: ``AppError/friendRequestNotFound`` unless it is one that the user got, or sent, and they see the other.
+  /// - Throws: ``AppError/friendRequestNotFound`` unless the user received or sent the request and sees the other user.
   private static func lock(
     _ id: ID, _ direction: Direction, of user: User.ID, and other: User.ID, in change: Change
   ) async throws -> Status {
@@ -201,7 +201,7 @@ public struct FriendRequest: Sendable {
     return status
   }
 
-  /// Makes friends of the two people of a pending, locked request.
+  /// Makes the two users of a locked, pending request friends.
   private static func befriend(_ id: ID, in change: Change) async throws -> FriendRequest {
     let request = try await close(id, as: .accepted, in: change)
     let (sender, receiver) = (request.sender.id, request.receiver.id)
@@ -230,7 +230,7 @@ public struct FriendRequest: Sendable {
     return try FriendRequest(row: row)
   }
 
-  /// The pending ones, newest first.
+  /// The pending requests, newest first.
   static func list(
     _ direction: Direction, of user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<FriendRequest> {
@@ -248,8 +248,8 @@ public struct FriendRequest: Sendable {
 
 extension AppError {
   static let friendRequestNotFound = AppError(.notFound, "friend-request-not-found", "There is no such friend request.")
-  static let alreadyFriends = AppError(.conflict, "already-friends", "You are friends already.")
+  static let alreadyFriends = AppError(.conflict, "already-friends", "You are already friends.")
   static func friendRequestClosed(_ status: FriendRequest.Status) -> AppError {
-    AppError(.conflict, "friend-request-closed", "This friend request was closed before: it is \(status.rawValue).")
+    AppError(.conflict, "friend-request-closed", "The friend request is already \(status.rawValue).")
   }
 }

@@ -74,7 +74,7 @@ struct FriendRoutes {
     }
   }
 
-  /// Runs a verb that ends a request, in turn with all others on the two users.
+  /// Runs a change that closes a request, in turn with all other changes of the two users.
   private func close(
     _ direction: FriendRequest.Direction, _ context: Context,
     _ verb: (FriendRequest.ID, _ me: User.ID, _ other: User.ID, Change) async throws -> FriendRequest

@@ -6,15 +6,15 @@ import Logging
 import NIOCore
 import Postgres
 
-/// What is known of a request besides itself.
+/// The context of a request.
 public struct Context: RequestContext {
   public var coreContext: CoreRequestContextStorage
-  /// Sent back as `X-Request-Id`, and in every problem and log line.
+  /// Sent back as `X-Request-Id`, and part of every problem and log line.
   var requestID = ""
   private let unnamedLogger: Logger
-  /// Shared by the copies of this context, so that the outermost middleware knows who was let in.
+  /// Shared by the copies of this context, so that the outermost middleware knows the caller.
   private let admission = Admission()
-  /// What ``address`` is made of.
+  /// ``address`` is computed from this and the next two properties.
   let channel: any Channel
   var trustedProxies = TrustedProxies()
   var forwardedFor: [String] = []
@@ -31,14 +31,14 @@ public struct Context: RequestContext {
     admission.caller.withLock { $0 = caller }
   }
 
-  /// Names the request in its lines. Made when it is asked for: most requests say nothing.
+  /// Adds the request's id to each line. Made on demand, because most requests log nothing.
   public var logger: Logger {
     var logger = unnamedLogger
     logger[metadataKey: "request"] = "\(requestID)"
     return logger
   }
 
-  /// The signed-in user: on routes behind ``SignedIn``.
+  /// The signed-in user, on routes behind ``SignedIn``.
   var user: User.ID {
     get throws {
       guard let caller else { throw AppError.noToken }
@@ -54,20 +54,20 @@ public struct Context: RequestContext {
     }
   }
 
-  /// An id in the path. One that is no UUID names nothing, like any unknown one.
+  /// An id in the path. An id that is not a UUID is treated like an unknown one.
   func id<Thing>(_ name: String, else error: AppError) throws -> Identifier<Thing> {
     guard let text = parameters.get(name), let id = Identifier<Thing>(text) else { throw error }
     return id
   }
 }
 
-/// The caller that a request was admitted for.
+/// Holds the caller once the request is admitted.
 private final class Admission: Sendable {
   let caller = Mutex<AccessTokens.Caller?>(nil)
 }
 
 extension AppError {
-  static let bodyTooLarge = AppError(.tooLarge, "body-too-large", "A body has at most 64 KiB.")
+  static let bodyTooLarge = AppError(.tooLarge, "body-too-large", "The body must have at most 64 KiB.")
   static let notJSON = AppError(
     .unsupportedMediaType, "unsupported-media-type", "The body must be JSON: Content-Type: application/json.")
 }

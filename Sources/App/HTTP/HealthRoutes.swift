@@ -3,9 +3,9 @@ import Hummingbird
 import NIOCore
 import Postgres
 
-/// For load balancers, and for people who want to know what there is.
+/// The health checks for load balancers, and the OpenAPI document.
 struct HealthRoutes {
-  /// Load balancers want an answer within a second.
+  /// Load balancers expect a response within a second.
   private static let patience = Duration.milliseconds(800)
 
   private let database: Database
@@ -27,13 +27,13 @@ struct HealthRoutes {
     routes.get("openapi.yaml", use: openAPI)
   }
 
-  /// The process answers.
+  /// The process is running and can respond.
   @Sendable private func live(_ request: Request, _ context: Context) async throws -> Response {
     .json(Health(status: "live"))
   }
 
-  /// The process can do its work: it is not stopping; the database answers, has all of this release's migrations and no
-  /// breaking one of a newer release; it is known which sessions have ended.
+  /// The process can serve requests: it is not stopping; the database responds, has all migrations of this release and
+  /// no breaking one of a newer release; and the list of ended sessions is up to date.
   @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
     if readiness.isStopping { throw AppError.stopping }
     guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
@@ -42,7 +42,7 @@ struct HealthRoutes {
     return .json(Health(status: "ready"))
   }
 
-  /// - Throws: 503 too if the database does not answer in time.
+  /// - Throws: 503 also if the database does not respond in time.
   private func areMigrationsApplied() async throws -> Bool {
     let versions = Resources.migrations.map(\.version)
     return try await withThrowingTaskGroup(of: Bool.self) { [database] group in

@@ -1,12 +1,12 @@
 import Hummingbird
 import Logging
 
-/// The table of contents: every route of the service.
+/// Builds the router with every route of the service.
 ///
-/// - Parameter streams: are run by whoever runs the routes.
+/// - Parameter streams: the caller must run them.
 func makeRouter(_ dependencies: Dependencies, streams: NotificationStreams? = nil) -> Router<Context> {
   let streams = streams ?? NotificationStreams(dependencies)
-  // The routes are known only once they are added, and the middleware for all must be there before.
+  // The routes are known only after they are added, but middleware must be added first. So the routes are built twice.
   let none = RequestMetrics([], in: dependencies.metrics)
   let routes = buildRoutes(dependencies, streams, allowed: AllowedMethods([]), requests: none).routes.map {
     (path: $0.path.description, method: $0.method)
@@ -31,7 +31,7 @@ private func buildRoutes(
   let open = router.group("api/v1")
   var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
   let signedIn = open.group().add(middleware: onlySignedIn)
-  // The router compares a path with these in turn: what phones ask for most comes first.
+  // The router tries routes in this order, so the ones that phones request most come first.
   CacheRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies).add(to: signedIn)
   let sessions = SessionRoutes(dependencies)

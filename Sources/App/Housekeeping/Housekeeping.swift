@@ -2,11 +2,11 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// Archives what is over and forgets what has expired, in small batches.
+/// Archives past events and deletes expired data, in small batches.
 enum Housekeeping {
   private struct Chore: Sendable {
     let name: String
-    /// Does a part of it, and returns how many rows that part had.
+    /// Does one batch, and returns the number of rows in it.
     let batch: @Sendable (Database) async throws -> Int
   }
 
@@ -22,7 +22,7 @@ enum Housekeeping {
     },
     Chore(name: "forgetting failed attempts") { try await Throttle.purge(atMost: 1000, in: $0) },
     Chore(name: "forgetting sessions") { try await Session.purge(atMost: 1000, in: $0) },
-    Chore(name: "giving back usernames") { try await User.freeNames(atMost: 1000, in: $0) },
+    Chore(name: "freeing usernames") { try await User.freeNames(atMost: 1000, in: $0) },
     Chore(name: "forgetting devices") { try await Device.purge(atMost: 1000, in: $0) },
     Chore(name: "forgetting dead letters") {
       try await DeadLetters.purge(olderThan: deadLetterLifetime, atMost: 1000, in: $0)
@@ -33,8 +33,8 @@ enum Housekeeping {
     },
   ]
 
-  /// Does a batch of each chore in turn, until nothing is left or the process is asked to stop. A chore that fails waits
-  /// for the next time, and none of the others for it.
+  /// Does a batch of each chore in turn, until nothing is left or the process is asked to stop. A chore that fails is
+  /// skipped until the next run and does not hold up the others.
   static func run(in database: Database, logger: Logger) async {
     var chores = Self.chores
     while !chores.isEmpty {

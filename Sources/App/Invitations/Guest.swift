@@ -1,21 +1,21 @@
 import Postgres
 
-/// One line of an event's guest list.
+/// An entry of an event's guest list.
 struct Guest: Sendable {
   let person: Person
   let status: Invitation.Status
   let answeredAt: Timestamp?
 
-  /// Of one of the ``visible(at:to:)`` as `i`, and of its guest as `users AS u`.
+  /// The columns of ``visible(at:to:)`` as `i` and of the guest as `users AS u`.
   static let columns: SQL = """
     \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.answered_at AS guest_answered_at
     """
 
-  /// The invitations to an event that somebody who sees it may see: all that guest lists and participants show is read
-  /// through here.
+  /// The invitations to an event that a reader of the event may see. Guest lists and participants read invitations only
+  /// through this query.
   ///
-  /// - Parameter event: its id, in SQL.
-  /// - Returns: a query up to its WHERE clause, which may be continued with AND.
+  /// - Parameter event: the event's id, as SQL.
+  /// - Returns: a query that ends in its WHERE clause. Callers can add conditions with AND.
   static func visible(at event: SQL, to user: User.ID) -> SQL {
     """
     SELECT user_id, status, invited_at, answered_at FROM invitations
@@ -29,13 +29,13 @@ struct Guest: Sendable {
     answeredAt = try row["guest_answered_at"]
   }
 
-  /// An event's guest list, for its creator and those invited; nobody else learns that it exists. In the order of the
-  /// guests' ids, which no answer changes.
+  /// An event's guest list. Only its creator and its guests can read it. For all other users the event does not exist.
+  /// Sorted by user id, an order that no answer changes.
   static func list(
     of event: Event.ID, for user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<Guest> {
     let rest: SQL = page.cursor.map { cursor -> SQL in "AND user_id > \(cursor.id)" } ?? ""
-    // Cut to the page before the users are looked up: with thousands of guests, joining all of them was most of the cost.
+    // Limit to the page before joining `users`: with thousands of guests, joining them all was most of the cost.
     let query = Keyset(
       list: .guests, columns: columns,
       source: """
@@ -45,7 +45,7 @@ struct Guest: Sendable {
         """,
       time: "timestamptz 'epoch'", id: "i.user_id", order: .ascending, isCut: true)
     let list = try await List.read(page: page, query: query, in: database, item: Guest.init(row:))
-    // Nobody on it, or not for this user?
+    // An empty page: either nothing is left to show, or the user may not see the event.
     if list.items.isEmpty {
       let isVisible: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
       guard isVisible == true else { throw AppError.eventNotFound }

@@ -1,12 +1,12 @@
 import Postgres
 
 extension Invitation {
-  /// Takes people off guest lists, the counts with them. Whoever has waited longest for a place that becomes free has it,
-  /// and only they are told. The events are locked by the caller.
+  /// Removes guests from guest lists and updates the counts. Each place that becomes free goes to the guest who has
+  /// waited longest, and only that guest is notified. The caller holds the locks on the events.
   ///
   /// - Parameters:
-  ///   - condition: on `invitations AS i`, met by one guest of an event at most.
-  ///   - actor: the user whose change this is; nil for a block, of which hosts must hear nothing.
+  ///   - condition: on `invitations AS i`. It matches at most one guest per event.
+  ///   - actor: the user whose change this is. Nil for a block, which hosts must not notice.
   static func leave(where condition: SQL, by actor: User.ID?, in change: Change) async throws {
     let left = try await change.rows(
       """
@@ -29,7 +29,7 @@ extension Invitation {
     let ids: [Event.ID] = try live.map { try $0["id"] }
     guard !ids.isEmpty else { return }
     for row in live { change.touch(.events, .invitations, of: try row["user_id"]) }
-    // One guest fewer may be what brings the counts back into the lists.
+    // With one guest fewer, lists may show the counts again.
     touchWhoSeesCounts(of: ids, in: change)
     let freed: [Event.ID] = try left.filter { try $0["frees_place"] }.map { try $0["id"] }
     if !freed.isEmpty { try await promoteWaiting(at: freed, by: actor, in: change) }

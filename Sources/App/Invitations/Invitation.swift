@@ -1,16 +1,16 @@
 import Postgres
 
-/// What a person is asked and has answered to one event.
+/// A guest's invitation to an event, with the answer.
 struct Invitation: Sendable {
   enum Status: String, CaseIterable, SQLValue {
     case invited, going, maybe, declined, waitlisted
   }
 
-  /// What a guest may answer.
+  /// The answers that a guest may give.
   static let answers: [Status] = [.going, .maybe, .declined]
-  /// In one call.
+  /// The maximum number of guests in one request.
   static let maximumBatch = 500
-  /// To one event.
+  /// The maximum number of guests of one event.
   static let maximumGuests = 10_000
 
   let event: Event
@@ -37,18 +37,18 @@ struct Invitation: Sendable {
     let query = Keyset(
       list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.invited_at",
       source: source, time: "m.invited_at", id: "e.id", order: .descending)
-    // With a filter it is another list than the one that phones keep.
+    // Clients cache only the unfiltered list, so a filtered list has no stamp.
     if status != nil { return try await List.read(page: page, query: query, in: database, item: Invitation.init(row:)) }
     return try await List.read(
       .invitations, of: user, page: page, query: query, in: database, item: Invitation.init(row:))
   }
 
-  /// Invites friends of the host, all or none; who is invited already stays as they are. The event and everybody's user
-  /// row are locked by the caller.
+  /// Invites friends of the host, all or none. Existing invitations stay unchanged. The caller holds the locks on the
+  /// event and on all users.
   ///
   /// - Parameters:
-  ///   - field: where the client named them.
-  ///   - total: how many are invited already.
+  ///   - field: the request field that names the guests, for errors.
+  ///   - total: the number of existing invitations.
   static func invite(
     _ guests: [User.ID], named field: String, to event: Event.ID, titled title: String, beside total: Int,
     by host: User.ID, in change: Change
@@ -72,7 +72,7 @@ struct Invitation: Sendable {
     let new = Array(known.subtracting(invited))
     guard !new.isEmpty else { return }
     guard total + new.count <= maximumGuests else {
-      throw AppError.invalid(field, "must not bring the event beyond \(maximumGuests) guests")
+      throw AppError.invalid(field, "must not take the event beyond its limit of \(maximumGuests) guests")
     }
     try change.write(
       "INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id")
@@ -81,7 +81,7 @@ struct Invitation: Sendable {
     else { throw AppError.userNotFound }
     change.touch(.events, of: host)
     if total <= Event.maximumCounted {
-      // The lists of those invited before show other counts, or none from now on.
+      // The lists of existing guests show new counts, or show none from now on.
       change.touch(.events, .invitations, ofUsersIn: Self.guests(of: event))
     } else {
       change.touch(.events, .invitations, ofUsersIn: "SELECT unnest(\(new))")
@@ -89,14 +89,14 @@ struct Invitation: Sendable {
     change.notify(new, about: .eventInvited(event, title, by: try Person(row: hostRow)))
   }
 
-  /// Takes back an invitation to an event that its creator may still change; a place that becomes free goes to whoever
-  /// has waited longest. The guest is told. Repeating it changes nothing.
+  /// Withdraws an invitation to an open event of the creator. A place that becomes free goes to the guest who has
+  /// waited longest. The guest is notified, unless they have declined. Repeating the call changes nothing.
   static func withdraw(
     from guest: User.ID, to event: Event.ID, by creator: User.ID, in change: Change
   ) async throws {
     let row = try await Event.lock(event, by: creator, in: change)
     let status: Status? = try await change.value(
-      // One whom the host does not see is not there.
+      // To the host, a hidden guest does not exist.
       """
       SELECT status FROM invitations
       WHERE event_id = \(event) AND user_id = \(guest) AND \(User.visible("user_id", to: creator))
@@ -107,10 +107,11 @@ struct Invitation: Sendable {
     if status != .declined { change.notify(guest, about: .invitationWithdrawn(event, try row["title"])) }
   }
 
-  /// Sets a guest's answer. Going to a full event is waiting; giving a place up promotes the longest waiting.
-  /// The same answer again changes nothing: who waits and asks again keeps their place in the line.
+  /// Sets a guest's answer. "Going" to a full event puts the guest on the waiting list. Giving up a place promotes the
+  /// guest who has waited longest. The same answer again changes nothing: a waiting guest keeps their place in the
+  /// line.
   static func answer(_ answer: Status, to event: Event.ID, by guest: User.ID, in change: Change) async throws {
-    // The event's row orders all answers to it: no place is counted twice.
+    // The lock on the event's row orders all answers to it, so no place is given twice.
     let rows = try await change.pipeline(
       """
       SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived
@@ -125,11 +126,11 @@ struct Invitation: Sendable {
     try Event.checkIsOpen(eventRow)
     let (old, title): (Status, String) = (try invitation["status"], try eventRow["title"])
     let (capacity, waiting): (Int?, Int) = (try eventRow["capacity"], try eventRow["waitlisted_count"])
-    // Where somebody waits although a place is free, which is so once the event is over, nobody passes them.
+    // Guests may wait although a place is free: an event that is over promotes no one. New guests must not pass them.
     let isFull = try waiting > 0 || (capacity.map { try eventRow["going_count"] >= $0 } ?? false)
     let new = answer == .going && old != .going && isFull ? .waitlisted : answer
     guard new != old else { return }
-    // Who asks later waits behind everybody else, even if two ask in the same microsecond or the clock was set back.
+    // Later requests wait behind all others, even in the same microsecond or after the clock was set back.
     let time: SQL =
       new != .waitlisted
       ? "clock_timestamp()"
@@ -159,11 +160,11 @@ struct Invitation: Sendable {
     if old == .going, waiting > 0 { try await promoteWaiting(at: [event], by: guest, in: change) }
   }
 
-  /// Gives the free places of events to those who wait longest. Into an event that is over nobody is promoted: they would
-  /// be told after the fact that they are going. The events are locked by the caller.
+  /// Gives the free places of events to the guests who have waited longest. An event that is over promotes no one: a
+  /// notice after the event would be wrong. The caller holds the locks on the events.
   ///
-  /// - Parameter actor: the user whose change made places free. Hosts hear of a promotion, unless they caused it; nil if
-  ///   they must not.
+  /// - Parameter actor: the user whose change freed the places. Hosts are notified of promotions that they did not
+  ///   cause. If nil, no host is notified.
   static func promoteWaiting(at events: [Event.ID], by actor: User.ID?, in change: Change) async throws {
     let promoted = try await change.rows(
       """
@@ -177,7 +178,7 @@ struct Invitation: Sendable {
           ORDER BY answered_at, user_id
           LIMIT greatest(coalesce(e.capacity - e.going_count, e.waitlisted_count), 0)
         ) AS first
-        -- An event is live for a day after its end.
+        -- An event stays live for a day after its end.
         WHERE e.id = ANY(\(events)) AND e.live_until > clock_timestamp() + interval '24 hours'
       ) AS promoted
       JOIN users AS u ON u.id = promoted.user_id
@@ -185,7 +186,7 @@ struct Invitation: Sendable {
       RETURNING i.event_id, \(Person.columns("u"))
       """)
     guard !promoted.isEmpty else { return }
-    // Who is promoted at several events hears of them in one order.
+    // A guest who is promoted at several events gets the notices in a fixed order.
     let guests = try promoted.map { row -> (event: Event.ID, person: Person) in
       (try row["event_id"], try Person(row: row))
     }.sorted { ($0.event, $0.person.id) < ($1.event, $1.person.id) }
@@ -214,17 +215,18 @@ struct Invitation: Sendable {
     touchWhoSeesCounts(of: events, in: change)
   }
 
-  /// A query of the users who are invited to an event.
+  /// A query of the guests of an event.
   static func guests(of event: Event.ID) -> SQL {
     "SELECT user_id FROM invitations WHERE event_id = \(event)"
   }
 
-  /// A query of the users who are invited to an event and have not declined.
+  /// A query of the guests of an event who have not declined.
   static func guestsComing(to event: Event.ID) -> SQL {
     "SELECT user_id FROM invitations WHERE event_id = \(event) AND status <> 'declined'"
   }
 
-  /// Touches the lists that show how many guests events have: their creators', and everybody's while there are few.
+  /// Touches the lists that show the counts of events: their creators' lists, and those of all guests while there are
+  /// few.
   static func touchWhoSeesCounts(of events: [Event.ID], in change: Change) {
     change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(events))")
     change.touch(

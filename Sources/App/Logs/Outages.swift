@@ -1,5 +1,5 @@
-/// Which of many alike failures are worth a line: the first, then one every ten seconds with a count of those since, and
-/// their end.
+/// Decides which of many similar failures deserve a log line: the first, then one every ten seconds with a count of
+/// those since, and the end of the outage.
 struct Outages {
   struct Ended: Equatable {
     let problem: String
@@ -16,14 +16,14 @@ struct Outages {
   }
 
   private static let interval = Duration.seconds(10)
-  /// Without a failure, before a success counts as the end: failures and successes may come by turns.
+  /// The time without a failure before a success counts as the end: failures and successes may alternate.
   private static let quiet = Duration.seconds(1)
 
   private var known: [String: Outage] = [:]
 
   var isEmpty: Bool { known.isEmpty }
 
-  /// - Returns: how many failures a line stands for, this one among them; nil for no line.
+  /// - Returns: how many failures the line stands for, including this one; nil for no line.
   mutating func failed(_ problem: String, at now: ContinuousClock.Instant) -> Int? {
     guard var outage = known[problem] else {
       known[problem] = Outage(began: now, last: now, logged: now)
@@ -38,7 +38,7 @@ struct Outages {
     return outage.unlogged
   }
 
-  /// - Returns: what has ended by now.
+  /// - Returns: the outages that have ended.
   mutating func succeeded(at now: ContinuousClock.Instant) -> [Ended] {
     let over = known.filter { now - $0.value.last >= Self.quiet }
     for problem in over.keys { known[problem] = nil }

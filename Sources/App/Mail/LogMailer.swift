@@ -1,7 +1,7 @@
 import Logging
 
-/// Writes mails to the log, for `muster dev`, whose developers have no other mailbox. This is the one place where a
-/// token and an address are printed.
+/// Writes mails to the log, for `muster dev`, where developers have no other mailbox. Nothing else logs tokens and
+/// mail addresses.
 public struct LogMailer: MailSender {
   private let logger: Logger
 

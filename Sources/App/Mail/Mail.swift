@@ -1,21 +1,21 @@
 import Foundation
 import Postgres
 
-/// A mail that a change causes. It waits in `mails`; no text of a token is stored.
+/// A mail that a change causes. It waits in `mails`; the text of its token is never stored.
 enum Mail: Sendable {
-  /// Brings a token to the address that it was issued for; no mail if none was issued.
+  /// Sends a token to the address that it was issued for; no mail if none was issued.
   case token(MailToken.ID)
   /// Tells the account's address that the password has changed.
   case passwordChanged(User.ID)
-  /// Tells the address that was the account's that it no longer is.
+  /// Tells the account's former address that it no longer belongs to the account.
   case emailChanged(User.ID, from: String)
-  /// Tells the account's address that one more identity can sign in.
+  /// Tells the account's address that one more identity can log in.
   case identityLinked(User.ID)
 
-  /// What the types of mails begin with.
+  /// The prefix of all mail types.
   static let prefix = "mail-"
 
-  /// Queues it, with names and address as the change leaves them.
+  /// Queues the mail, with names and address as the change leaves them.
   var enqueueing: SQL {
     switch self {
     case .token(let id):

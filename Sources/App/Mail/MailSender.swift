@@ -1,5 +1,5 @@
-/// The way out of the process for mails: hands one to the service that words and sends it.
+/// Hands a mail to the service that writes and sends it.
 public protocol MailSender: Sendable {
-  /// - Throws: any error; the mail is then tried again later.
+  /// - Throws: any error; the mail is then retried later.
   func send(_ mail: OutgoingMail) async throws
 }

@@ -1,4 +1,4 @@
-/// Where mails are posted, and what signs them.
+/// Where mails are posted, and the secret that signs them.
 public struct MailWebhook: Sendable {
   public let url: String
   public let secret: WebhookSecret

@@ -1,4 +1,4 @@
-/// Stands where no way is configured: mails wait in the queue until one is.
+/// Used if no mail webhook is configured: mails wait in the queue until one is.
 public struct NoMailer: MailSender {
   public init() {}
 

@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// A mail on its way to the service that words and sends it.
+/// A mail on its way to the service that writes and sends it.
 public struct OutgoingMail: Sendable {
   /// The same at every attempt.
   public let id: String
@@ -10,10 +10,10 @@ public struct OutgoingMail: Sendable {
   public let to: String
   public let username: String
   public let displayName: String
-  /// What its reader has to show, and until when; nil in mails that only inform.
+  /// The token that the reader must present, and its expiry; nil in mails that only inform.
   public let token: String?
   public let expiresAt: Timestamp?
-  /// When the change was made that caused it.
+  /// The time of the change that caused the mail.
   public let createdAt: Timestamp
 }
 
@@ -21,7 +21,7 @@ extension OutgoingMail {
   static let queue = LeaseQueue(
     table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload")
 
-  /// Seconds after which a mail that still fails is a dead letter: a week.
+  /// Seconds after which a mail that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400
 
   static func source(_ mailer: any MailSender, keys: SigningKeys, in database: Database) -> Dispatcher.Source {
@@ -39,11 +39,11 @@ extension OutgoingMail {
     /// The mail has no token.
     case none
     case at(Timestamp)
-    /// The token was used, replaced or forgotten, or has expired: nobody needs the mail.
+    /// The token was used, replaced or deleted, or has expired: the mail is useless.
     case over
   }
 
-  /// - Returns: by row. Rows that are no longer held are missing.
+  /// - Returns: the expiry of each row's token. Rows that are no longer held are missing.
   private static func expiries(of rows: [LeasedRow], in database: Database) async throws -> [Int64: Expiry] {
     let found = try await database.rows(
       """
@@ -71,7 +71,7 @@ extension OutgoingMail {
     }
   }
 
-  /// What a row holds.
+  /// The content of a row.
   private struct Content {
     let id: UUID
     let type: String

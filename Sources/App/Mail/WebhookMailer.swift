@@ -2,7 +2,7 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 
-/// Posts mails to a webhook, signed after Standard Webhooks 1.0.
+/// Posts mails to a webhook, signed according to Standard Webhooks 1.0.
 public struct WebhookMailer: MailSender {
   private let webhook: MailWebhook
   private let client: HTTPClient
@@ -14,7 +14,7 @@ public struct WebhookMailer: MailSender {
     self.client = client
   }
 
-  /// - Throws: unless the webhook answers with a 2xx in time.
+  /// - Throws: unless the webhook responds with a 2xx status in time.
   public func send(_ mail: OutgoingMail) async throws {
     var json = JSONWriter()
     mail.write(to: &json)
@@ -27,7 +27,7 @@ public struct WebhookMailer: MailSender {
     request.body = .bytes(json.buffer)
     let status = try await client.execute(request, timeout: Self.deadline).status
     guard (200..<300).contains(status.code) else {
-      throw DeliveryFailure(description: "the mail webhook answered \(status.code)")
+      throw DeliveryFailure(description: "the mail webhook returned \(status.code)")
     }
   }
 }

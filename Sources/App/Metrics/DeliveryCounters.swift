@@ -1,4 +1,4 @@
-/// What came of the attempts to deliver by one channel.
+/// The outcomes of delivery attempts on one channel.
 struct DeliveryCounters: Sendable {
   private enum Outcome: String, CaseIterable {
     case delivered, postponed, refused, gone

@@ -1,9 +1,9 @@
 import Metrics
 
-/// How often something took how long, by fixed bounds.
+/// Counts durations by fixed bounds.
 final class HistogramCell: MetricCell, TimerHandler, RecorderHandler {
   static let kind = MetricKind.histogram
-  /// In seconds; what took longer than the last of them is counted by one more bucket.
+  /// In seconds. One more bucket counts everything above the last bound.
   static let bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
   private static let nanoseconds = bounds.map { Int64($0 * 1e9) }
 
@@ -32,7 +32,7 @@ final class HistogramCell: MetricCell, TimerHandler, RecorderHandler {
 
   func record(_ value: Int64) { record(Double(value)) }
 
-  /// How many took no longer than each bound, how many there were, and how many seconds they took together.
+  /// How many durations are within each bound, how many there are, and their sum in seconds.
   var totals: (upTo: [Int64], count: Int64, seconds: Double) {
     var count: Int64 = 0
     let upTo = buckets.map { bucket -> Int64 in

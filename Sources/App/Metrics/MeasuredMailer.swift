@@ -1,4 +1,4 @@
-/// A sender of mails that are counted.
+/// Counts the mails that another sender sends.
 struct MeasuredMailer: MailSender {
   private let mailer: any MailSender
   private let deliveries: DeliveryCounters

@@ -1,4 +1,4 @@
-/// A sender whose deliveries are counted, by the kind of device.
+/// Counts the deliveries of another sender, by platform.
 struct MeasuredSender: PushSender {
   private let sender: any PushSender
   private let channels: [Device.Platform: DeliveryCounters]

@@ -1,10 +1,10 @@
-/// Something that is counted or measured, from any thread, without waiting for another.
+/// A metric that any thread can update without waiting for another.
 protocol MetricCell: AnyObject, Sendable {
   static var kind: MetricKind { get }
   init()
 }
 
-/// As Prometheus calls them.
+/// Named as in Prometheus.
 enum MetricKind: String, Sendable {
   case counter, gauge, histogram
 }

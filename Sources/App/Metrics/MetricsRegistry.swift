@@ -2,14 +2,14 @@ import Metrics
 import Postgres
 import Synchronization
 
-/// All that this process counts and measures. What libraries report, such as the database's client, is among it, if they
-/// are made under ``measuring(_:)``.
+/// All metrics of this process. They include those of libraries, such as the database client, that are set up under
+/// ``measuring(_:)``.
 ///
-/// Whoever counts something holds its cell, and looks nothing up.
+/// Code that counts something keeps its cell, so that counting needs no lookup.
 public final class MetricsRegistry: MetricsFactory {
   private struct Family: Sendable {
     let kind: MetricKind
-    /// By their labels, as they are printed. Gauges of the same labels, such as two databases', are added up.
+    /// By their labels, as they are printed. Gauges with the same labels, such as those of two databases, are added up.
     var series: [String: [any MetricCell]] = [:]
   }
 
@@ -18,21 +18,21 @@ public final class MetricsRegistry: MetricsFactory {
     let read: @Sendable () -> Double
   }
 
-  /// Of one name. More than that, and labels are misused for what nobody can look at.
+  /// Series of one name. More than that is a misuse of labels.
   private static let maximumSeries = 1000
   private static let help = [
-    "http_requests_total": "Requests answered, by route and class of status.",
-    "http_request_duration_seconds": "From a request's head to its answer's, by route.",
-    "muster_accept_failures_total": "Times that connections could not be accepted, such as for want of open files.",
+    "http_requests_total": "Requests, by route and class of status.",
+    "http_request_duration_seconds": "Time from a request's head to its response's head, by route.",
+    "muster_accept_failures_total": "Failures to accept connections, for example because too many files are open.",
     "muster_connections_refused_total": "Connections closed at once, by the limit that they exceeded.",
-    "muster_deliveries_total": "Attempts to deliver, by channel and what came of them.",
-    "muster_delivery_duration_seconds": "How long attempts to deliver took, by channel.",
-    "postgres_statement_seconds": "How long batches of statements took, their queue included.",
+    "muster_deliveries_total": "Delivery attempts, by channel and outcome.",
+    "muster_delivery_duration_seconds": "How long delivery attempts took, by channel.",
+    "postgres_statement_seconds": "How long batches of statements took, including the time in the queue.",
     "postgres_pool_wait_seconds": "How long transactions waited for a connection.",
     "postgres_connections_opened_total": "Connections to the database that were opened.",
     "postgres_connections_closed_total": "Connections to the database that were closed.",
     "postgres_pool_waiting": "Transactions that wait for a connection.",
-    "postgres_pool_connections_taken": "Connections that transactions have.",
+    "postgres_pool_connections_taken": "Connections that transactions hold.",
   ]
 
   private let families = Mutex<[String: Family]>([:])
@@ -42,7 +42,7 @@ public final class MetricsRegistry: MetricsFactory {
 
   public init() {}
 
-  /// Makes something whose own metrics are to be here.
+  /// Makes a value whose own metrics are reported here.
   func measuring<Value>(_ make: () throws -> Value) throws -> Value {
     try withMetricsFactory(self, make)
   }
@@ -54,7 +54,7 @@ public final class MetricsRegistry: MetricsFactory {
       var family = families[name] ?? Family(kind: Cell.kind)
       if Cell.kind != .gauge, let known = family.series[labels]?.first as? Cell { return known }
       let made = Cell()
-      // Whoever asks for what cannot be shown may count all the same.
+      // A cell that cannot be shown still counts.
       guard family.kind == Cell.kind, family.series[labels] != nil || family.series.count < Self.maximumSeries else {
         return made
       }
@@ -64,7 +64,7 @@ public final class MetricsRegistry: MetricsFactory {
     }
   }
 
-  /// A gauge that is read when it is asked for.
+  /// Adds a gauge that is read whenever the metrics are requested.
   func watch(_ name: String, _ help: String, _ read: @escaping @Sendable () -> Double) {
     watched.withLock { $0[name] = Watched(help: help, read: read) }
   }
@@ -76,7 +76,7 @@ public final class MetricsRegistry: MetricsFactory {
         switch family.kind {
         case .counter:
           let total = cells.reduce(Int64(0)) { $0 + (($1 as? CounterCell)?.value ?? 0) }
-          // There is one for all that could happen: what never did is not worth a line.
+          // Cells exist for everything that could happen. Those that are still zero need no line.
           if total > 0 || labels.isEmpty { text.sample(name, labels, Double(total)) }
         case .gauge:
           text.sample(name, labels, cells.reduce(0.0) { $0 + (($1 as? GaugeCell)?.value ?? 0) })
@@ -94,7 +94,7 @@ public final class MetricsRegistry: MetricsFactory {
     }
   }
 
-  // MARK: What libraries ask for
+  // MARK: MetricsFactory
 
   public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
     cell(label, dimensions, of: CounterCell.self)
@@ -113,7 +113,7 @@ public final class MetricsRegistry: MetricsFactory {
     cell(label, dimensions, of: HistogramCell.self)
   }
 
-  // They stay for as long as the process.
+  // Cells live as long as the process.
   public func destroyCounter(_ handler: any CounterHandler) {}
   public func destroyMeter(_ handler: any MeterHandler) {}
   public func destroyRecorder(_ handler: any RecorderHandler) {}

@@ -5,10 +5,10 @@ import NIOCore
 import Postgres
 import ServiceLifecycle
 
-/// `/metrics` in Prometheus' text format, on an address of its own.
+/// Serves `/metrics` in Prometheus text format, on an address of its own.
 ///
-/// - Parameter port: unless another address is configured.
-/// - Returns: nil if it is off.
+/// - Parameter port: the port if no address is configured.
+/// - Returns: nil if metrics are off.
 public func makeMetricsService(_ dependencies: Dependencies, port: Int) -> (any Service)? {
   switch dependencies.metricsListening {
   case .off: return nil
@@ -38,7 +38,7 @@ private struct MetricsService: Service {
   func run() async throws {
     let router = Router(context: BasicRequestContext.self)
     router.get("metrics", use: answer)
-    // Of its own: nothing that clients do keeps Prometheus out.
+    // A gate of its own: clients of the API cannot keep Prometheus out.
     let gate = ConnectionGate(limit: 64, limitPerAddress: 0, metrics: MetricsRegistry())
     let server = makeServer(responder: router.buildResponder(), host: host, port: port, gate: gate, logger: logger) {
       [logger, host] port in
@@ -49,8 +49,9 @@ private struct MetricsService: Service {
       try await server.run()
     } catch let error as ListenError {
       guard !isChosen else { throw ListenError(description: "MUSTER_METRICS_LISTEN: \(error)") }
-      logger.warning("there are no metrics of this process: MUSTER_METRICS_LISTEN", metadata: ["reason": "\(error)"])
-      // A service that ends takes the others along. It throws only when it is cancelled, which is an end, too.
+      logger.warning("this process serves no metrics: check MUSTER_METRICS_LISTEN", metadata: ["reason": "\(error)"])
+      // If this service returned, the other services would stop, too. The wait throws only when cancelled, which also
+      // ends it.
       try? await gracefulShutdown()
     }
   }
@@ -68,11 +69,11 @@ private struct MetricsService: Service {
   private func writeProcess(to text: inout MetricsText) {
     text.family("muster_build_info", .gauge, "Always 1; the version is a label.")
     text.sample("muster_build_info", MetricsText.labels([("version", Release.version)]), 1)
-    text.family("process_start_time_seconds", .gauge, "When the process began, in seconds since 1970.")
+    text.family("process_start_time_seconds", .gauge, "When the process started, in seconds since 1970.")
     text.sample("process_start_time_seconds", "", Double(metrics.startedAt.microseconds) / 1e6)
     text.family("process_cpu_seconds_total", .counter, "Processor time used.")
     text.sample("process_cpu_seconds_total", "", Double(clock()) / Double(CLOCKS_PER_SEC))
-    // Linux only: pages, of which the second number counts those in memory.
+    // Linux only. The second number counts the pages in memory.
     let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ")
     if let pages, pages.count > 1, let resident = Double(pages[1]) {
       text.family("process_resident_memory_bytes", .gauge, "Memory in use.")
@@ -80,14 +81,14 @@ private struct MetricsService: Service {
     }
   }
 
-  /// The queues, as all workers share them: every process shows the same.
+  /// The queues, which all workers share: every process reports the same numbers.
   private func writeQueue(to text: inout MetricsText) async {
-    text.family("muster_queue_up", .gauge, "Whether the queue could be counted.")
+    text.family("muster_queue_up", .gauge, "Whether the queues could be counted.")
     let stats: QueueStats
     do {
       stats = try await queue.read(in: database)
     } catch {
-      logger.warning("the queue cannot be counted", metadata: ["error": "\(error)"])
+      logger.warning("the queues cannot be counted", metadata: ["error": "\(error)"])
       text.sample("muster_queue_up", "", 0)
       return
     }
@@ -95,7 +96,7 @@ private struct MetricsService: Service {
     text.family(
       "muster_queue_rows", .gauge,
       """
-      Rows of the queues: due, waiting for another attempt or behind one that is, in flight, or given up (dead). Read at \
+      Rows in the queues: due, waiting for another attempt or behind such a row, in flight, or dead. Read at \
       most every 15 s, and estimated from a sample for a table of more than \(QueueStats.countedRows) rows.
       """)
     for (type, counts) in stats.types.sorted(by: { $0.key < $1.key }) {
@@ -107,7 +108,7 @@ private struct MetricsService: Service {
     }
     text.family(
       "muster_queue_oldest_seconds", .gauge,
-      "For how long the row that is due the longest has been. Read at most every 15 s.")
+      "How long ago the oldest due row became due. Read at most every 15 s.")
     text.sample("muster_queue_oldest_seconds", "", stats.oldestDueSeconds ?? 0)
   }
 }

@@ -1,6 +1,6 @@
 import Metrics
 
-/// Metrics in Prometheus' text format.
+/// Metrics in Prometheus text format.
 struct MetricsText {
   private(set) var text = ""
 
@@ -9,7 +9,7 @@ struct MetricsText {
     text += "# TYPE \(name) \(kind.rawValue)\n"
   }
 
-  /// - Parameter labels: as ``labels(_:)`` makes them.
+  /// - Parameter labels: the result of ``labels(_:)``.
   mutating func sample(_ name: String, _ labels: String, _ value: Double) {
     let number = value.rounded() == value && abs(value) < 1e15 ? String(Int64(value)) : "\(value)"
     text += labels.isEmpty ? "\(name) \(number)\n" : "\(name){\(labels)} \(number)\n"
@@ -32,7 +32,7 @@ struct MetricsText {
     }.joined(separator: ",")
   }
 
-  /// With an underscore for whatever a name cannot hold.
+  /// A valid metric name, with underscores for invalid characters.
   static func name(_ text: String) -> String {
     let name = String(
       text.map { character -> Character in

@@ -1,6 +1,6 @@
 import Postgres
 
-/// The queues' counts, read at most every 15 s, however often and by how many they are asked for.
+/// The queues' counts, read at most every 15 s, however often they are requested.
 actor RecentQueueStats {
   private static let lifetime = Duration.seconds(15)
 
@@ -13,7 +13,7 @@ actor RecentQueueStats {
     do {
       return try await task.value
     } catch {
-      // A failure is not kept.
+      // Failures are not cached.
       if reading?.task == task { reading = nil }
       throw error
     }

@@ -1,7 +1,7 @@
 import HTTPTypes
 
-/// Counts requests. Each route has its cells beforehand: a request finds them by the route's template, and writes to
-/// nothing that another one waits for.
+/// Counts requests. The cells of all routes exist beforehand: a request finds its cells by the route's template, and
+/// its writes wait for no other request.
 struct RequestMetrics: Sendable {
   private struct Cells: Sendable {
     let duration: HistogramCell
@@ -23,13 +23,13 @@ struct RequestMetrics: Sendable {
   }
 
   private let routes: [String: [Method]]
-  /// Of paths that nothing is at.
+  /// For paths without a route.
   private let elsewhere: Cells
 
   init(_ routes: [(path: String, method: HTTPRequest.Method)], in metrics: MetricsRegistry) {
     var known: [String: [Method]] = [:]
     for (path, method) in routes {
-      // Every path with a GET answers HEAD, too.
+      // Every path with a GET also has a HEAD.
       let methods = method == .get ? [method, .head] : [method]
       known[path, default: []] += methods.map { Method(method: $0, cells: Cells($0.rawValue, path, in: metrics)) }
     }
@@ -37,7 +37,7 @@ struct RequestMetrics: Sendable {
     elsewhere = Cells("any", "none", in: metrics)
   }
 
-  /// - Parameter route: its template, if there is one.
+  /// - Parameter route: the route's template, if there is one.
   func count(_ method: HTTPRequest.Method, _ route: String?, _ status: Int, after duration: Duration) {
     let cells = route.flatMap { routes[$0] }?.first { $0.method == method }?.cells ?? elsewhere
     cells.duration.record(duration)

@@ -1,7 +1,7 @@
 import Postgres
 
-/// Turns queued notices into inbox items and deliveries. One step is one statement in a transaction of its own, without
-/// a lease: a worker killed in the middle has done nothing.
+/// Turns queued notices into inbox items and deliveries. One step is one statement in its own transaction, without a
+/// lease: a worker that is killed midway has changed nothing.
 enum FanOut {
   /// Recipients in one step.
   private static let recipientsPerStep = 500
@@ -9,23 +9,23 @@ enum FanOut {
   private static let recipientsPerSubject = 100
   /// Subjects in one step.
   private static let subjectsPerStep = 100
-  /// Notices behind the oldest one of a subject that a step takes with it.
+  /// Notices behind a subject's oldest one that a step takes with it.
   private static let noticesPerSubject = 100
-  /// Deliveries that may wait for one device about one subject. What comes on top reaches the inbox only.
+  /// Deliveries that may wait for one device about one subject. Further notices reach the inbox only.
   private static let deliveriesPerSubject = 500
-  /// Failures of a notice alone after which it is a dead letter.
+  /// A notice that fails this many times on its own becomes a dead letter.
   private static let maximumFailures = 3
-  /// A poll that expects nothing looks at this many of the newest ids only: rows that were deleted while an older
-  /// transaction stays open are still in the index, in front of the waiting ones.
+  /// A poll that expects nothing looks only at this many of the newest ids. While an older transaction stays open, rows
+  /// that were deleted are still in the index, in front of the waiting ones.
   private static let recentIDs = 2000
-  /// How long a step waits for a user's stamps, which changes hold only while they commit.
+  /// How long a step waits for a user's stamps. Changes lock them only while they commit.
   private static let lockTimeout = "50ms"
-  /// The same for a notice alone, of which there may be many in a row.
+  /// The same for a single notice, because many of them may follow in a row.
   private static let lockTimeoutAlone = "5ms"
 
   /// Fans out the oldest notices of some subjects.
   ///
-  /// - Parameter isFull: whether to look at the whole queue, not only at the newest notices.
+  /// - Parameter isFull: whether to search the whole queue instead of only the newest notices.
   /// - Returns: whether there was anything to do.
   static func step(isFull: Bool = true, in database: Database) async throws -> Bool {
     do {
@@ -41,11 +41,11 @@ enum FanOut {
       pg_sequence_last_value(pg_get_serial_sequence('notification_queue', 'id')::regclass), 0) - \(recentIDs)
     """
 
-  /// Fans out notices one at a time after a step has failed, so that the one at fault keeps no other waiting.
+  /// Fans out notices one at a time after a step has failed, so that the bad one does not hold up the others.
   private static func stepOneByOne(in database: Database) async throws -> Bool {
     var progress = 0
     var last: Int64 = 0
-    // Beyond the first ones, too, if none of them could be fanned out.
+    // Continues beyond the first batch if nothing in it could be fanned out.
     while progress == 0 {
       let rows = try await database.rows(
         """
@@ -67,7 +67,7 @@ enum FanOut {
     do {
       return try await fanOut(atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database)
     } catch let error as PostgresError where isAboutOneNotice(error) {
-      // A lock that was not free in time, or a recipient who is gone, says nothing about the notice.
+      // A lock timeout or a deleted recipient says nothing about the notice.
       if error.sqlState == "57014" || !error.isUnavailable && !Stamps.isOfDeletedUser(error) {
         try await count(error, of: id, in: database)
       }
@@ -75,7 +75,7 @@ enum FanOut {
     }
   }
 
-  /// Whether other notices may fare better: not if the database is away.
+  /// Whether other notices may succeed. They cannot if the database is unavailable.
   private static func isAboutOneNotice(_ error: PostgresError) -> Bool {
     error.kind == .server && (!error.isUnavailable || ["55P03", "57014"].contains(error.sqlState))
   }
@@ -90,11 +90,11 @@ enum FanOut {
       """)
   }
 
-  /// - Returns: how many notices it worked on.
+  /// - Returns: the number of processed notices.
   private static func fanOut(
     atMost subjects: Int, where condition: SQL, waiting timeout: String, in database: Database
   ) async throws -> Int {
-    // Without statistics of a table that is filled and emptied within seconds, the planner is kept to the indexes.
+    // The table fills and empties within seconds and has no useful statistics, so keep the planner to the indexes.
     let results = try await database.batch(
       """
       SELECT set_config('lock_timeout', \(timeout), true), set_config('enable_seqscan', 'off', true),
@@ -131,10 +131,11 @@ enum FanOut {
     """
   }
 
-  /// Locks the oldest notice of each subject, and those behind it, and decides how many recipients of each are told.
+  /// Locks the oldest notice of each subject and those behind it, and decides how many recipients of each are served.
   ///
-  /// Whether a notice is the oldest is asked inside the locking query, and recipients are taken only from its result: a
-  /// row that another worker has sliced meanwhile comes as it is now. A run ends at a row that someone else has locked.
+  /// The locking query itself checks whether a notice is the oldest, and recipients are taken only from its result. If
+  /// another worker has sliced a row meanwhile, this step therefore sees the row as it is now. A run ends at a row that
+  /// another transaction has locked.
   private static func claim(atMost subjects: Int, where condition: SQL) -> SQL {
     """
     heads AS MATERIALIZED (
@@ -193,9 +194,9 @@ enum FanOut {
     """
   }
 
-  /// Files the notices in the inboxes and moves each recipient's stamp once, by a microsecond for each notice. Recipients
-  /// without an account are left out, and those who cannot see the user whom the notice names. A guest's answer takes the
-  /// place of earlier unread ones.
+  /// Files the notices in the inboxes and advances each recipient's stamp once, by a microsecond for each notice. Skips
+  /// recipients without an account and those who cannot see the user whom the notice names. A guest's answer replaces
+  /// the guest's earlier unread answers.
   private static let filing: SQL = """
     told AS MATERIALIZED (
       SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at,
@@ -241,8 +242,8 @@ enum FanOut {
     )
     """
 
-  /// Notices that may become one delivery if nothing about their subject comes between: edits of an event, and one
-  /// guest's answers.
+  /// Consecutive notices about a subject with the same key may become one delivery: edits of an event, and one guest's
+  /// answers.
   private static func mergeKey(_ row: SQL) -> SQL {
     """
     CASE \(row).type
@@ -252,8 +253,8 @@ enum FanOut {
     """
   }
 
-  /// Writes one delivery for each device that is to hear of a notice: not of muted types, not of ended sessions. What can
-  /// be merged joins the last waiting delivery of the device and subject, unless a worker has ever claimed that.
+  /// Writes one delivery for each device of the recipients, except for muted types and ended sessions. A notice that
+  /// can be merged joins the last waiting delivery of the device and subject, unless a worker has ever claimed it.
   private static let delivering: SQL = """
     pushes AS MATERIALIZED (
       SELECT told.*, device.id AS device_id, \(mergeKey("told")) AS merge_key

@@ -1,14 +1,15 @@
 import Foundation
 import Postgres
 
-/// The sentences of notices, made when they are sent or read.
+/// The sentences of notices, composed when they are sent or read.
 extension Notice {
-  /// A reminder sent later than this before the start, in seconds, does not claim that an hour is left.
+  /// In seconds. A reminder that is sent closer to the start than this does not claim that an hour is left.
   private static let onTime = 50 * 60
 
-  /// A stored payload as clients get it: with its sentence, fit for a lock screen, as `message`.
+  /// A stored payload as clients get it: with its sentence, suitable for a lock screen, as `message`.
   ///
-  /// - Parameter time: when it is told. An inbox passes the time of the change: its items do not depend on the clock.
+  /// - Parameter time: when it is sent. An inbox passes the time of the change, so that its items do not depend on the
+  ///   clock.
   static func rendered(_ payload: JSONDocument, at time: Timestamp) -> JSONDocument {
     guard case .object(let members)? = try? JSON(parsing: payload.text.utf8), let message = message(members, at: time)
     else { return payload }

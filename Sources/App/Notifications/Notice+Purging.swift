@@ -1,12 +1,12 @@
 import Postgres
 
 extension Notice {
-  /// For how many seconds an inbox keeps its items: 90 days.
+  /// Seconds for which an inbox keeps its items: 90 days.
   static let lifetime = 90 * 86_400
 
-  /// Takes old items out of the inboxes.
+  /// Deletes old items from the inboxes.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: the number of deleted items.
   static func purge(olderThan seconds: Int = lifetime, atMost limit: Int, in change: Change) async throws -> Int {
     let old = try await change.rows(
       """
@@ -18,7 +18,7 @@ extension Notice {
     let recipients: [User.ID] = try old.map { try $0["recipient_id"] }
     let times: [Timestamp] = try old.map { try $0["filed_at"] }
     for recipient in Set(recipients) { change.touch(.notifications, of: recipient) }
-    // Under the inboxes' stamps, as items are filed and marked as read.
+    // Runs under the locks of the inboxes' stamps, like filing items and marking them as read.
     change.erase(
       """
       DELETE FROM notifications AS n

@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// One thing to tell some recipients: the type that clients switch on, the ids to open the right screen with, and what
-/// its sentence is made of. See ``rendered(_:at:)`` for the sentence.
+/// One thing to tell some recipients: the type that clients switch on, the ids with which they open the right screen,
+/// and the data for its sentence. See ``rendered(_:at:)`` for the sentence.
 struct Notice: Sendable {
   typealias ID = Identifier<Notice>
 
@@ -19,7 +19,7 @@ struct Notice: Sendable {
     case eventReminder = "event-reminder"
     case sessionRevoked = "session-revoked"
 
-    /// The types that a user may mute. Token theft is not among them: the thief could otherwise mute it.
+    /// The types that a user may mute. Token theft is not among them, because the thief could mute it.
     static let optional = allCases.filter { $0 != .sessionRevoked }
   }
 
@@ -78,7 +78,7 @@ struct Notice: Sendable {
       .eventUpdated, about: event.rawValue, by: host, [("eventId", event), ("title", title), ("changes", changes)])
   }
 
-  /// Names no one: the reason may be that the creator's account is gone.
+  /// Names no user: the event may be cancelled because the creator's account is gone.
   static func eventCancelled(_ event: Event.ID, _ title: String, by host: User.ID) -> Notice {
     Notice(.eventCancelled, about: event.rawValue, by: host, [("eventId", event), ("title", title)])
   }
@@ -98,7 +98,7 @@ struct Notice: Sendable {
       ])
   }
 
-  /// For the guest who got the place. It names no person: a block of the guest hides nothing from the guest.
+  /// For the guest who got the place. It names no user, so a block of the guest hides nothing from the guest.
   static func waitlistPromoted(_ event: Event.ID, _ title: String, guest: User.ID) -> Notice {
     Notice(.waitlistPromoted, about: event.rawValue, [("eventId", event), ("userId", guest), ("title", title)])
   }

@@ -1,12 +1,12 @@
 import Postgres
 
-/// Which types of notifications a user is told on their devices. All of them reach the inbox.
+/// The types of notifications that a user's devices get. The inbox gets all types.
 struct NotificationPreferences: Sendable {
   let muted: Set<Notice.Kind>
-  /// Of the collection, read in the same snapshot.
+  /// The collection's stamp, read in the same snapshot.
   var stamp: Timestamp?
 
-  /// - Throws: ``AppError/sessionEnded`` without an account.
+  /// - Throws: ``AppError/sessionEnded`` if the account is gone.
   static func find(of user: User.ID, in database: some Querying) async throws -> NotificationPreferences {
     let row = try await database.first(
       """
@@ -16,19 +16,19 @@ struct NotificationPreferences: Sendable {
       """)
     guard let row else { throw AppError.sessionEnded }
     let types: [String] = try row["muted"]
-    // A newer release may know more of them than this one.
+    // A newer release may know more types than this one.
     return NotificationPreferences(muted: Set(types.compactMap(Notice.Kind.init(rawValue:))), stamp: try row["stamp"])
   }
 
   /// Turns types on and off; the others stay as they are. Repeating it changes nothing.
   ///
-  /// - Parameter choices: whether each is on.
-  /// - Returns: all of them, without the stamp, which is made when the change is committed.
-  /// - Throws: ``AppError/sessionEnded`` without an account.
+  /// - Parameter choices: whether each type is on.
+  /// - Returns: all preferences, without the stamp, which is set at the commit.
+  /// - Throws: ``AppError/sessionEnded`` if the account is gone.
   static func choose(
     _ choices: [Notice.Kind: Bool], by user: User.ID, in change: Change
   ) async throws -> NotificationPreferences {
-    // Two phones of one person choose one after the other, and neither waits for the other crosswise.
+    // The lock makes two phones of one user choose one after the other, without a deadlock.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     let (on, off) = (choices.filter(\.value).map(\.key), choices.filter { !$0.value }.map(\.key))
     let answers = try await change.pipeline(
@@ -44,7 +44,7 @@ struct NotificationPreferences: Sendable {
     return preferences
   }
 
-  /// The same with the stamp, which only a read after the commit has. Failing, it must not say that nothing was changed.
+  /// Adds the stamp, which only a read after the commit has. If the read fails, the change is still reported as made.
   func afterCommit(of user: User.ID, in database: Database) async throws -> NotificationPreferences {
     do {
       return try await Self.find(of: user, in: database)

@@ -3,16 +3,16 @@ import Postgres
 
 /// The table of notices that wait to be fanned out, one row each. A change inserts them in its own transaction.
 enum NotificationQueue {
-  /// The channel on which a process says that it has put something into the queue or into an inbox.
+  /// The channel on which a process announces that it has added to a queue or an inbox.
   static let channel = "muster_queue"
 
-  /// A notice for users who are known.
+  /// A notice whose recipients are known.
   struct Addressed: Sendable {
     let recipients: [User.ID]
     let notice: Notice
   }
 
-  /// Inserts a row for each notice, in their order. The actor is left out of the recipients.
+  /// Inserts a row for each notice, in their order. The actor is never a recipient.
   ///
   /// - Returns: nil if there are no recipients.
   static func insert(_ notices: [Addressed]) -> SQL? {
@@ -46,7 +46,7 @@ enum NotificationQueue {
       """
   }
 
-  /// Inserts a row for a notice, unless it has no recipients. The actor is left out.
+  /// Inserts a row for a notice, unless it has no recipients. The actor is never a recipient.
   ///
   /// - Parameter recipients: a query with one column of user ids.
   static func insert(_ notice: Notice, forUsersIn recipients: SQL) -> SQL {
@@ -62,9 +62,9 @@ enum NotificationQueue {
     """
   }
 
-  /// Inserts a row for each notice that has recipients, in their order. Their actor is left out.
+  /// Inserts a row for each notice that has recipients, in their order. The actor is never a recipient.
   ///
-  /// - Parameter pairs: a query of `(subject_id, user_id)`: the recipients of the notice about each subject.
+  /// - Parameter pairs: a query of `(subject_id, user_id)`, the recipients of the notice about each subject.
   static func insert(_ notices: [Notice], by actor: User.ID, forUsersIn pairs: SQL) -> SQL {
     """
     INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
@@ -82,12 +82,13 @@ enum NotificationQueue {
     """
   }
 
-  /// Takes a recipient off waiting notices, and deletes those that were for no one else. Other recipients still get theirs.
+  /// Removes a recipient from waiting notices, and deletes those without other recipients. Other recipients still get
+  /// theirs.
   ///
   /// - Parameter pairs: a query of `(id, recipient_id)` of notices, each once.
   static func remove(_ pairs: SQL) -> SQL {
-    // Locked in id order, in which fan-out locks them too. The recipients come from the locking query: those of the
-    // statement's snapshot may have been told meanwhile.
+    // Locked in id order, like in fan-out. The recipients come from the locking query, because those in the statement's
+    // snapshot may have been served meanwhile.
     """
     WITH waiting AS MATERIALIZED (
       SELECT q.id, pair.recipient_id, q.recipient_ids

@@ -2,8 +2,8 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// Fans out notices, delivers notifications and mails, has Apple's grants revoked, reminds of events, and keeps house.
-/// Any number of workers share one database.
+/// Fans out notices, delivers notifications and mails, revokes Apple grants, sends event reminders, and does
+/// housekeeping. Any number of workers can share one database.
 public struct NotificationWorker: Service {
   private let database: Database
   private let sources: [Dispatcher.Source]
@@ -14,7 +14,7 @@ public struct NotificationWorker: Service {
   private static let reminderInterval = Duration.milliseconds(500)
   private static let housekeepingInterval = Duration.seconds(30)
 
-  /// - Parameter concurrency: sends in flight at once, for each channel.
+  /// - Parameter concurrency: the maximum number of sends in flight on each channel.
   public init(
     _ dependencies: Dependencies, sender: any PushSender, mailer: any MailSender, concurrency: Int
   ) {
@@ -30,7 +30,7 @@ public struct NotificationWorker: Service {
     logger = dependencies.logger
   }
 
-  /// Works until the process is asked to stop; then finishes what is in flight and gives back the rest.
+  /// Runs until the process is asked to stop. Then it finishes the sends in flight and gives back the rest.
   public func run() async throws {
     let (dispatcher, fanOut) = (makeDispatcher(sources), WakeUp())
     let listening = Task { if canListen { await listen(waking: dispatcher, fanOut) } }
@@ -47,7 +47,7 @@ public struct NotificationWorker: Service {
     await house
   }
 
-  /// Works until nothing is due.
+  /// Runs until nothing is due.
   public func runOnce() async throws {
     while try await remindOfNext() {}
     while try await FanOut.step(isFull: true, in: database) {}
@@ -57,7 +57,7 @@ public struct NotificationWorker: Service {
 
   /// Fans out all notices, claims one batch of a queue, and sends it.
   ///
-  /// - Returns: how many runs of rows were claimed.
+  /// - Returns: the number of claimed runs.
   @discardableResult
   func step(_ queue: LeaseQueue = Delivery.queue) async throws -> Int {
     while try await FanOut.step(isFull: true, in: database) {}
@@ -95,16 +95,16 @@ public struct NotificationWorker: Service {
     }
   }
 
-  /// Reminds the guests of one event.
+  /// Sends the reminders of one event.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether there was an event to remind of.
   private func remindOfNext() async throws -> Bool {
     try await database.change { try await Event.remindOfNext(in: $0) }
   }
 
-  /// Repeats `body` until the process is asked to stop: at once while there is something to do, and else after a pause.
+  /// Repeats `body` until the process is asked to stop. Pauses only when there was nothing to do.
   ///
-  /// - Parameter body: returns whether there was.
+  /// - Parameter body: returns whether there was something to do.
   private func work(pausing idle: Duration, _ wakeUp: WakeUp, _ body: () async throws -> Bool) async {
     var failures = 0
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
@@ -115,7 +115,7 @@ public struct NotificationWorker: Service {
       } catch {
         if Task.isCancelled { return }
         failures += 1
-        logger.warning("the events cannot be worked on", metadata: ["error": "\(error)", "failures": "\(failures)"])
+        logger.warning("a background task failed", metadata: ["error": "\(error)", "failures": "\(failures)"])
       }
       if didWork { continue }
       let pause = failures == 0 ? idle : min(.seconds(5), .milliseconds(100) * (1 << min(failures, 6)))
@@ -123,7 +123,7 @@ public struct NotificationWorker: Service {
     }
   }
 
-  /// Hears when something was put into a queue. Nothing depends on it: it saves some of the pause between two looks.
+  /// Wakes the loops when something is queued. Nothing depends on it: it only shortens the pause between two polls.
   private func listen(waking dispatcher: Dispatcher, _ fanOut: WakeUp) async {
     for await _ in database.notifications(on: NotificationQueue.channel) {
       fanOut.wake()

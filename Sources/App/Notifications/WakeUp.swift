@@ -17,13 +17,14 @@ final class WakeUp: Sendable {
     }
   }
 
-  /// Waits; not if it was woken since the last time, and no longer when the process is asked to stop.
+  /// Waits until the deadline, a wake-up, a cancellation or a graceful shutdown. Does not wait if it was woken since
+  /// the last call.
   ///
   /// - Returns: whether it was woken.
   func wait(until deadline: ContinuousClock.Instant) async -> Bool {
     let pause = state.withLock { state -> Task<Void, Never>? in
       if state.isWoken { return nil }
-      // Its only error is that it was cancelled, which ends it.
+      // It throws only when it is cancelled, which ends the pause.
       let pause = Task<Void, Never> { try? await Task.sleep(until: deadline, clock: .continuous) }
       state.pause = pause
       return pause

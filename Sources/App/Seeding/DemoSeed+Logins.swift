@@ -1,11 +1,11 @@
 import Postgres
 
 extension DemoSeed {
-  /// Whether the demo's users can still log in as they are announced.
+  /// Whether the demo users can still log in as documented.
   public struct Logins: Sendable {
-    /// The first user with the demo's username and password.
+    /// The first demo user whose username and password have not changed.
     public let working: String?
-    /// Those who have another by now: a sentence each.
+    /// A sentence for each demo user whose login has changed.
     public let changed: [String]
   }
 
@@ -13,14 +13,14 @@ extension DemoSeed {
     let rows = try await dependencies.database.rows(
       "SELECT \(Credentials.columns) FROM users AS u WHERE u.id = ANY(\(people.map(\.user)))")
     let accounts = try rows.map(Credentials.init(row:))
-    // Those who were planted together have one hash, which takes long to check.
+    // Users who were planted together have the same hash, which takes long to check.
     var isPassword: [String: Bool] = [:]
     var working: [String] = []
     var changed: [String] = []
     for person in people {
       guard let account = accounts.first(where: { $0.user == person.user }) else { continue }
       guard account.username.lowercased() == person.username else {
-        changed.append("The demo user \(person.username) has another username, \(account.username).")
+        changed.append("The demo user \(person.username) now has the username \(account.username).")
         continue
       }
       let hash = account.passwordHash ?? ""
@@ -30,13 +30,13 @@ extension DemoSeed {
       if isPassword[hash] == true {
         working.append(person.username)
       } else {
-        changed.append("The demo user \(person.username) has another password.")
+        changed.append("The demo user \(person.username) has a different password.")
       }
     }
     return Logins(working: working.first, changed: changed)
   }
 
-  /// Deletes the cast, accounts that have one of its e-mail addresses, and its events.
+  /// Deletes the demo users, accounts that have the e-mail address of one, and the demo events.
   func erase(from database: Database) async throws {
     let rows = try await database.rows(
       """
@@ -47,7 +47,7 @@ extension DemoSeed {
       let user: User.ID = try row["id"]
       try await database.change { try await User.erase(user, by: nil, in: $0) }
     }
-    // Those with other guests.
+    // Events that have other guests are still there.
     let ids = events.map(\.id)
     try await database.change { change in
       try await change.rows("SELECT id FROM events WHERE id = ANY(\(ids)) ORDER BY id FOR UPDATE")

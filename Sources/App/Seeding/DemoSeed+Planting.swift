@@ -24,11 +24,11 @@ extension DemoSeed {
     } catch let error as PostgresError where error.constraint == "username_taken" {
       throw AppError(
         .conflict, "username-taken",
-        "Another account has the username \(person.username) of the demo: rename or delete that account.")
+        "Another account has the username of the demo user \(person.username). Rename or delete that account.")
     } catch let error as PostgresError where error.constraint == "email_taken" {
       throw AppError(
         .conflict, "email-taken",
-        "Another account has the e-mail address of the demo user \(person.username): --reset deletes that account.")
+        "Another account has the e-mail address of the demo user \(person.username). Use --reset to delete it.")
     }
   }
 
@@ -86,7 +86,7 @@ extension DemoSeed {
       ON CONFLICT (id) DO NOTHING
       """)
     if results[1].affected == 1 { return try await plantGuests(of: event, invitedAt: invitedAt, in: change) }
-    // It may have been over when its creator blocked a guest, who stayed on the list.
+    // A guest whom the creator blocked while the event was over is still on the list.
     try await Invitation.leave(
       where: """
         i.event_id = \(event.id) AND i.user_id IN (
@@ -95,7 +95,7 @@ extension DemoSeed {
         """, by: User.ID(rawValue: creator), in: change)
   }
 
-  /// Only of a new event: whoever has left an old one stays away, and their place may be another's.
+  /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.
   private func plantGuests(of event: EventSeed, invitedAt: Timestamp, in change: Change) async throws {
     let creator = try id(event.creator)
     for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {

@@ -1,12 +1,12 @@
 import Foundation
 import Postgres
 
-/// The small cast of `Seeds/`: the same ids every time, dates relative to today. Planting it again moves its events to
-/// their days, brings back what was deleted, and changes nothing else that its users did.
+/// The demo users and events of `Seeds/`, with fixed ids, and dates relative to today. Planting them again moves the
+/// events to their days and restores deleted ones. It changes nothing else that the users did.
 public struct DemoSeed: Sendable {
-  /// All of the cast log in with it.
+  /// The password of all demo users.
   public static let password = "plans-with-friends"
-  /// Who the demo is seen as.
+  /// The username of the main demo user.
   public static let login = "ana"
 
   let people: [PersonSeed]
@@ -48,7 +48,7 @@ public struct DemoSeed: Sendable {
     let creator: String
     let title: String
     let note: String?
-    /// From today, in the event's zone.
+    /// In days from today, in the event's time zone.
     let day: Int
     /// `HH:mm`
     let time: String
@@ -69,11 +69,11 @@ public struct DemoSeed: Sendable {
     events = try read("events.json")
   }
 
-  /// Puts the cast into the database, in one transaction.
+  /// Inserts the demo data in one transaction.
   ///
-  /// - Parameter resets: deletes what was planted before, with all that its users did since.
-  /// - Returns: whose login works.
-  /// - Throws: ``AppError`` if another account has a username or an address of the cast.
+  /// - Parameter resets: whether to first delete the demo data, with everything that its users did.
+  /// - Returns: the users whose login still works.
+  /// - Throws: ``AppError`` if another account has the username or the address of a demo user.
   @discardableResult
   public func plant(in dependencies: Dependencies, now: Date = Date(), resets: Bool = false) async throws -> Logins {
     let hash = try await dependencies.passwords.hash(Self.password)
@@ -82,7 +82,7 @@ public struct DemoSeed: Sendable {
       var new: Set<String> = []
       for person in people where try await plant(person, passwordHash: hash, in: change) { new.insert(person.username) }
       try await change.lock(users: people.map(\.user), for: .share)
-      // Between two who were there before, it is theirs to end.
+      // Two users who existed before may have ended their friendship, so it is not restored.
       for friendship in friends.friendships where !new.isDisjoint(with: friendship.between) {
         try await plant(friendship, now: now, in: change)
       }
@@ -90,7 +90,7 @@ public struct DemoSeed: Sendable {
       for event in events { try await plant(event, now: now, in: change) }
       let ids = people.map(\.id)
       for collection in Collection.allCases { change.touch(collection, ofUsersIn: "SELECT unnest(\(ids))") }
-      // Others whom the cast has invited.
+      // The other guests of demo events.
       change.touch(
         .events, .invitations,
         ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(events.map(\.id)))")

@@ -1,13 +1,13 @@
 import Foundation
 import Postgres
 
-/// Synthetic people and plans for load tests: names of many scripts, overlapping circles of friends, evenings and
-/// weekends, answers of every kind. The same seed makes the same data.
+/// Synthetic users and events for load tests: names in many scripts, overlapping circles of friends, events on evenings
+/// and weekends, and answers of every kind. The same seed makes the same data.
 public struct LoadSeed: Sendable {
-  /// All of them log in with it.
+  /// The password of all users.
   public static let password = "load-test-password"
 
-  /// Forward friendships of each user; with those that others have with them, some 50 friends.
+  /// The friendships that each user begins. With those that other users begin, a user has about 50 friends.
   private static let friendsForward = 25
   private static let eventsEach = 2
   /// In microseconds.
@@ -27,9 +27,9 @@ public struct LoadSeed: Sendable {
   /// Fills an empty database in one transaction.
   ///
   /// - Parameters:
-  ///   - isForced: also one that holds users.
-  ///   - progress: called with what is being done and how much of it is, from 0 to 1.
-  /// - Throws: ``AppError`` if there are users and it was not forced.
+  ///   - isForced: whether to fill a database that already has users.
+  ///   - progress: called with the name of the current step and the finished part of it, from 0 to 1.
+  /// - Throws: ``AppError`` if there are users and `isForced` is false.
   public func plant(
     in configuration: MusterConfiguration, isForced: Bool, progress: @escaping @Sendable (String, Double) -> Void
   ) async throws {
@@ -59,7 +59,7 @@ public struct LoadSeed: Sendable {
     for index in 0..<users where count < Self.tokenLines {
       let number = (index * 7919 + 11) % users
       let user = userID(number)
-      // One that may still be edited.
+      // An event that can still be edited.
       let own = (0..<Self.eventsEach).map { number * Self.eventsEach + $0 }
       guard let open = own.first(where: { event($0).plan.liveUntil > start }) else { continue }
       count += 1
@@ -92,7 +92,7 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
       }
     }
-    // As many as the stamps of each row below.
+    // Each row below must have as many stamps.
     let collections: [Collection] = [
       .profile, .friends, .friendRequests, .sentFriendRequests, .events, .invitations, .blocks, .notifications,
       .notificationPreferences,
@@ -161,9 +161,9 @@ public struct LoadSeed: Sendable {
     }
   }
 
-  /// Foreign keys and secondary indexes cost more row by row than built at once.
+  /// Drops foreign keys and secondary indexes, because building them at once is cheaper than row by row.
   ///
-  /// - Returns: the statements that bring them back.
+  /// - Returns: the statements that create them again.
   private func dropKeysAndIndexes(on connection: ScriptConnection) throws -> [String] {
     let tables = ["users", "user_stamps", "friendships", "events", "invitations"]
     var drops: [String] = []
@@ -196,7 +196,7 @@ public struct LoadSeed: Sendable {
     return creations
   }
 
-  // MARK: What each row is made of, by its number alone
+  // MARK: Rows, each made from its number alone
 
   private func userID(_ number: Int) -> User.ID {
     id("u", number, milliseconds: 1_600_000_000_000 + number)
@@ -206,7 +206,7 @@ public struct LoadSeed: Sendable {
     id("e", number, milliseconds: 1_600_000_000_000 + number)
   }
 
-  /// Rising with the number, so that rows come in the order of their keys.
+  /// Rises with the number, so that rows are inserted in the order of their keys.
   private func id<Thing>(_ kind: String, _ number: Int, milliseconds: Int) -> Identifier<Thing> {
     var random = Random(seed, kind, number)
     let (high, low) = (random.next(), random.next())
@@ -221,8 +221,8 @@ public struct LoadSeed: Sendable {
         )))
   }
 
-  /// Most friends are of the same circle, some of the neighbouring ones, a few from anywhere. Offsets below half of all
-  /// users name each pair once.
+  /// Most friends are in the same circle, some in neighboring circles, and a few are from anywhere. Offsets below half
+  /// the number of users name each pair once.
   private func friends(of number: Int) -> [Int] {
     var random = Random(seed, "friends", number)
     let furthest = max(1, (users - 1) / 2)
@@ -273,11 +273,11 @@ public struct LoadSeed: Sendable {
     return MadeEvent(plan: plan, guests: guests, created: created)
   }
 
-  /// From a week ago to two months ahead: evenings on working days, any hour of the day at weekends.
+  /// From a week ago to two months ahead: evenings on weekdays, any time of the day on weekends.
   private func time(_ random: inout Random) -> Timestamp {
     let today = start.microseconds / 86_400_000_000
     let day = today + .random(in: -7...60, using: &random)
-    // The first of January 1970 was a Thursday.
+    // January 1, 1970 was a Thursday.
     let isWeekend = [2, 3].contains(day % 7)
     let hour = isWeekend ? Int64.random(in: 9...20, using: &random) : .random(in: 17...20, using: &random)
     let minute = [0, 0, 15, 30, 30, 45].randomElement(using: &random) ?? 0
@@ -287,10 +287,10 @@ public struct LoadSeed: Sendable {
 
 extension AppError {
   static let databaseNotEmpty = AppError(
-    .conflict, "database-not-empty", "The database holds users already: say --force to add the synthetic ones to them.")
+    .conflict, "database-not-empty", "The database already has users. Use --force to add the synthetic users to them.")
 }
 
-/// SplitMix64, begun anew for each row: a row can be made again without those before it.
+/// SplitMix64, seeded for each row, so that a row can be made without the rows before it.
 private struct Random: RandomNumberGenerator {
   private var state: UInt64
 

@@ -4,7 +4,7 @@ import HummingbirdCore
 import Logging
 import Postgres
 
-/// Changing one's account, taking everything out of it, and deleting it.
+/// Routes to edit, export and delete the user's own account.
 struct AccountRoutes {
   private let dependencies: Dependencies
   private let database: Database
@@ -27,13 +27,13 @@ struct AccountRoutes {
       let edit = ProfileEdit(
         username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
         bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))
-      // Whoever has the address can have a new password mailed to it.
+      // The address can receive a password reset, so a change of it needs reauthentication.
       guard case .set = edit.email else { return (edit, nil) }
       return (edit, fields.proof(password: "currentPassword"))
     }
     if case .set(let email) = edit.email {
       try await proof?.check(context, in: dependencies)
-      // Neither may one address be flooded, nor many by one account.
+      // Limits both the mails to one address and the mails from one account.
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
@@ -67,8 +67,8 @@ struct AccountRoutes {
         do {
           try await export.write(to: &writer)
         } catch let error as PostgresError {
-          // Too late for a problem: the connection is closed before the document's end.
-          logger.warning("an export broke off", metadata: ["error": "\(error)"])
+          // It is too late for an error response: the connection is closed before the end of the document.
+          logger.warning("an export was interrupted", metadata: ["error": "\(error)"])
           throw error
         }
       })

@@ -3,8 +3,8 @@ import NIOCore
 import Postgres
 import Synchronization
 
-/// Everything that is held about one person, as a JSON document that is made while it is sent. It is read in pages, and
-/// no connection waits for the client in between; so what changes meanwhile may show or not.
+/// Everything stored about one user, as a JSON document that is generated while it is sent. It is read in pages, and
+/// holds no connection while the client reads, so concurrent changes may or may not show.
 struct Export: Sendable {
   private let user: User.ID
   private let profile: String
@@ -13,7 +13,7 @@ struct Export: Sendable {
 
   private static let pageLength = 500
 
-  /// - Throws: ``AppError/sessionEnded`` without an account, or ``AppError/exportRunning``.
+  /// - Throws: ``AppError/sessionEnded`` if there is no account, or ``AppError/exportRunning``.
   init(of user: User.ID, turns: Turns, in database: Database) async throws {
     turn = try turns.begin(user)
     let row = try await database.slow.first(Section.profile.page(of: user, after: Section.profile.key.first))
@@ -23,9 +23,9 @@ struct Export: Sendable {
     profile = try row["item"]
   }
 
-  /// Sends the document, a page at a time, as fast as the client takes it.
+  /// Sends the document, page by page, as fast as the client takes it.
   ///
-  /// - Throws: ``AppError/sessionEnded``, before its end, if the account was deleted meanwhile.
+  /// - Throws: ``AppError/sessionEnded``, before the end of the document, if the account was deleted meanwhile.
   func write(to writer: inout any ResponseBodyWriter) async throws {
     var bytes = ByteBuffer(string: #"{"exportedAt":"\#(Timestamp.now().rfc3339())","profile":\#(profile)"#)
     for section in Section.all {
@@ -45,56 +45,56 @@ struct Export: Sendable {
       }
       bytes.writeString("]")
     }
-    // What was read after that is empty, and must not pass for all that there was.
+    // Pages that were read after a deletion are empty. The document must not look complete.
     guard try await database.slow.first("SELECT 1 FROM users WHERE id = \(user)") != nil else {
       throw AppError.sessionEnded
     }
-    // Whoever has the whole document may ask for the next.
+    // A client that has the whole document may ask for the next one.
     turn.end()
     bytes.writeString("}")
     try await writer.write(bytes)
     try await writer.finish(nil)
   }
 
-  /// Tables whose rows are not shown to anybody as theirs, and why.
+  /// Tables whose rows belong to no user's export, and why.
   static let tablesLeftOut = [
     "apple_revocations": "names no user",
     "workers": "is about workers",
     "schema_migrations": "is about the schema",
-    "throttles": "counts attempts by digests, kept a day; they hide nothing from somebody with a list of names",
-    "retired_usernames": "holds digests of names that were given up, kept 30 days; they hide as little",
+    "throttles": "counts attempts by digest, kept for a day; a list of names can reverse them",
+    "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
     "session_epoch": "is one row for everyone",
   ]
 
-  /// The rows of one table that are about a person. A test sees to it that each column is accounted for.
+  /// The rows of one table that are about the user. A test checks that every column is accounted for.
   struct Section: Sendable {
     let name: String
     let table: String
-    /// A view that it is read through.
+    /// The view that the table is read through.
     var view: String?
-    /// The columns that name the person.
+    /// The columns that name the user.
     let owners: [String]
-    /// The columns with lists of ids, of which one is the person's.
+    /// The columns with lists of ids that may include the user's.
     var ownerLists: [String] = []
     var key = Key.uuid("id")
     /// The columns that are shown: as they are, as times, and as the people whose ids they hold.
     var values: [String] = []
     var times: [String] = []
     var people: [String] = []
-    /// Whether rows are shown whose people the person does not see. An account that is gone leaves none behind either.
+    /// Whether to show rows about people whom the user cannot see. A deleted account leaves no such rows.
     var showsHidden = false
-    /// Shown in base64.
+    /// The columns that are shown in base64.
     var binaries: [String] = []
     /// Further members of each item, in SQL.
     var more = ""
-    /// The columns that are not: secrets, and what only our machinery understands.
+    /// The columns that are not shown: secrets, and values for internal use.
     var withheld: [String] = []
 
-    /// What the rows are in the order of.
+    /// The column that the rows are ordered by.
     struct Key: Sendable {
       let column: String
       let type: String
-      /// Before all others.
+      /// A value before all others.
       let first: String
 
       static func uuid(_ column: String) -> Key {
@@ -105,7 +105,7 @@ struct Export: Sendable {
       static func time(_ column: String) -> Key { Key(column: column, type: "timestamptz", first: "-infinity") }
     }
 
-    /// - Parameter after: the `place` of the last row before.
+    /// - Parameter after: the `place` of the previous row.
     fileprivate func page(of user: User.ID, after place: String) -> SQL {
       var mine: SQL = "false"
       for owner in owners { mine += " OR t.\(unescaped: owner) = \(user)" }
@@ -225,7 +225,8 @@ extension Export.Section {
 }
 
 extension Export {
-  /// Who is being sent an export by this process: one at a time, since each reads all that there is.
+  /// The users to whom this process is sending an export. Each user gets one at a time, because an export reads all of
+  /// their data.
   final class Turns: Sendable {
     fileprivate let users = Mutex<Set<User.ID>>([])
 
@@ -236,7 +237,7 @@ extension Export {
     }
   }
 
-  /// Ends with the export that has it, wherever that breaks off.
+  /// Ends with the export that holds it, also if that is interrupted.
   fileprivate final class Turn: Sendable {
     private let user: User.ID
     private let turns: Turns
@@ -258,5 +259,5 @@ extension Export {
 
 extension AppError {
   static let exportRunning = AppError(
-    .conflict, "export-running", "Another export of yours is being sent: wait for its end.")
+    .conflict, "export-running", "Another export is being sent to you. Wait until it ends.")
 }

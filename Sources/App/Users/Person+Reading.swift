@@ -1,15 +1,15 @@
 import Postgres
 
 extension Person {
-  /// Whoever is less like it is not meant: one typo, or two letters that have changed places, leave so much of a word of
-  /// four letters.
+  /// The minimum similarity of a match. A word of four letters with one typo, or with two letters swapped, has this
+  /// much.
   private static let leastLikeness = 0.2
 
-  /// People whose username or display name has a part like `query`: without regard to case, accents or some typos,
-  /// friends first, then by likeness. The reader is not among them.
+  /// People whose username or display name has a part that is similar to `query`, ignoring case, accents and some
+  /// typos. Friends come first, then the most similar names. The reader is left out.
   ///
-  /// Whoever is less than half as like it as the likest one is left out: else friends who hardly are would stand before
-  /// strangers who exactly are.
+  /// A person who is less than half as similar as the best match is left out. Otherwise friends who hardly match would
+  /// come before strangers who match exactly.
   static func named(
     _ query: String, for reader: User.ID, atMost limit: Int, in database: Database
   ) async throws -> [Person] {
@@ -17,14 +17,15 @@ extension Person {
     return try answers[1].map { try Person(row: $0) }
   }
 
-  /// How like a name must be for the index to hand it out: for the transaction of a ``search(_:for:atMost:)``.
+  /// Sets the minimum similarity at which the index returns a name, for the transaction of a ``search(_:for:atMost:)``.
   static let likenessSetting: SQL =
     "SELECT set_config('pg_trgm.word_similarity_threshold', \(String(leastLikeness)), true)"
 
-  /// The order of strangers is the index's, which then reads as many as are wanted; its operand must be a value for
-  /// that, so it is a subquery and no join. Of equally like parts, those of the likest whole names come first.
+  /// Strangers come in the order of the index, which then reads only as many as are wanted. For that, its operand must
+  /// be a value, so it is a subquery and not a join. Among equally similar parts, the most similar whole names come
+  /// first.
   ///
-  /// - Returns: a query of people's columns.
+  /// - Returns: a query for the columns of people.
   static func search(_ query: String, for reader: User.ID, atMost limit: Int) -> SQL {
     """
     WITH wanted AS MATERIALIZED (
@@ -45,7 +46,7 @@ extension Person {
         SELECT u.id, false, word_similarity((SELECT name FROM wanted), u.search_name),
           similarity((SELECT name FROM wanted), u.search_name)
         FROM users AS u
-        -- Or a query that nobody is like, such as letters with spaces between, would go through all of the index.
+        -- Without this, a query that matches no one, such as letters with spaces between, would scan the whole index.
         WHERE u.search_name %> (SELECT name FROM wanted) AND u.id <> \(reader)
           AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
         ORDER BY u.search_name <->> (SELECT name FROM wanted), u.search_name <-> (SELECT name FROM wanted)

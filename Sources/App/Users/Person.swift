@@ -1,6 +1,6 @@
 import Postgres
 
-/// Somebody in a list: what everybody may see who sees the person at all.
+/// A user in a list: the fields that everyone who can see the user may see.
 struct Person: Sendable {
   let id: User.ID
   let username: String
@@ -8,8 +8,8 @@ struct Person: Sendable {
   /// As in ``User/pictureURL``.
   let pictureURL: String?
 
-  /// The columns that `init(row:prefix:)` reads, in its order, for a row of `users` under an alias; each named with the
-  /// prefix.
+  /// The columns that `init(row:prefix:)` reads, in its order, of a `users` row under an alias. Each column's name
+  /// starts with the prefix.
   static func columns(_ alias: String, prefix: String = "") -> SQL {
     """
     \(unescaped: alias).id AS \(unescaped: prefix)id, \(unescaped: alias).username AS \(unescaped: prefix)username,

@@ -1,4 +1,4 @@
-/// What a PATCH changes of one's own profile.
+/// The changes that a PATCH makes to the user's own profile.
 struct ProfileEdit: Sendable {
   let username: Edit<String>
   let displayName: Edit<String>

@@ -1,13 +1,13 @@
 import Postgres
 
-/// What anybody may know of somebody.
+/// A user's profile as other users see it.
 struct PublicProfile: Sendable {
-  /// How somebody stands to the reader.
+  /// How the user is related to the reader.
   enum Friendship: String {
     case none, friends
-    /// The reader has asked them.
+    /// The reader has sent them a friend request.
     case requested
-    /// They have asked the reader.
+    /// They have sent the reader a friend request.
     case requesting
   }
 
@@ -16,7 +16,8 @@ struct PublicProfile: Sendable {
   let friendship: Friendship
   let mutualFriendCount: Int
 
-  /// Nil if there is nobody of this id, or not for this reader. Of oneself, friendship is `none` and the count 0.
+  /// Nil if there is no such user, or if the reader cannot see them. For the reader's own id, friendship is `none` and
+  /// the count is 0.
   static func find(_ id: User.ID, for reader: User.ID, in database: Database) async throws -> PublicProfile? {
     let row = try await database.first(
       """
@@ -47,7 +48,7 @@ func friends(with reader: User.ID, and other: SQL) -> SQL {
   "SELECT 1 FROM friendships WHERE user_a = least(\(reader), \(other)) AND user_b = greatest(\(reader), \(other))"
 }
 
-/// Who of two people has asked the other, if the question stands.
+/// The sender of the pending friend request between two users, if there is one.
 func pendingRequest(between reader: User.ID, and other: SQL) -> SQL {
   """
   SELECT q.sender_id FROM friend_requests AS q

@@ -5,9 +5,10 @@ struct Recommendation: Sendable {
   let person: Person
   let mutualFriendCount: Int
 
-  /// Those with the most mutual friends first; nobody who is a friend, has asked to be one, or was asked.
+  /// The users with the most mutual friends come first. Friends, and users with a pending request to or from the
+  /// reader, are left out.
   static func list(for reader: User.ID, atMost limit: Int, in database: Database) async throws -> [Recommendation] {
-    // Who has thousands of friends waits; others must not wait for them.
+    // A reader with thousands of friends waits longer. Other readers must not wait for them.
     let rows = try await database.slow.rows(
       """
       SELECT \(Person.columns("u")), r.mutual_friend_count

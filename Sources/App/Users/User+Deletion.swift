@@ -1,20 +1,21 @@
 import Postgres
 
 extension User {
-  /// Erases an account and all that is held about its owner; what was between them and others ends as if they had left.
+  /// Erases an account and everything stored about its owner. Their ties to others end as if they had left.
   ///
-  /// - Their events that have other guests stay, without a creator, note and place. The coming ones are cancelled, and
-  ///   the guests who have not declined get a notification. The other events go.
-  /// - They leave every guest list. Whoever waited longest for their place has it. An event whose creator has gone
-  ///   before them goes with its last guest.
-  /// - Nothing in the queue, among the dead letters or in an inbox is for them any more, or names them.
-  /// - The username rests for 30 days.
+  /// - Their events that have other guests stay, without a creator, a note and a place. Coming ones are cancelled, and
+  ///   the guests who have not declined get a notification. Their other events are deleted.
+  /// - They leave every guest list. The guest who has waited longest gets their place. An event whose creator is
+  ///   already gone is deleted with its last guest.
+  /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them any more, or names them.
+  /// - The username is retired for 30 days.
   ///
   /// - Parameter session: must be open; nil for the demo's accounts.
-  /// - Throws: ``AppError/sessionEnded`` without an account.
+  /// - Throws: ``AppError/sessionEnded`` if there is no account.
   static func erase(_ id: ID, by session: Session.ID?, in change: Change) async throws {
-    // No new friend, request, event, invitation or session of theirs from here on: whoever makes one locks the row for
-    // share. Not FOR UPDATE before the end, when nothing is left to wait for: changing an event twice looks its creator up.
+    // From here on, they get no new friend, request, event, invitation or session: changes that create one lock the row
+    // for share. FOR UPDATE comes only at the end, when nothing is left to wait for: changing an event twice looks up
+    // its creator.
     guard try await change.lock(id, for: .update).contains(id) else { throw AppError.sessionEnded }
     if let session { try await Session.check(session, in: change) }
     let events = try await change.rows(
@@ -32,13 +33,13 @@ extension User {
     try await Session.endAll(of: id, in: change)
     try await change.pipeline(
       "UPDATE sessions SET device = NULL WHERE user_id = \(id)",
-      // After the sessions: the notice of a stolen token is written under the lock of its session. In this order: fan-out,
-      // which a removal from the queue waits for, writes deliveries.
+      // After the sessions, because the notice of a stolen token is written under the lock of its session. In this
+      // order, because a removal from the queue waits for fan-out, and fan-out writes deliveries.
       lockingNotices(about: id), NotificationQueue.delete(where: "person_id = \(id)"), removingNotices(to: id),
       deletingDeliveries(of: id),
       "DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE user_id = \(id) ORDER BY id FOR UPDATE)",
-      // What is deleted at the end, after the stamps, must be ours by then: a token may be being forgotten, and two who
-      // go may have asked each other.
+      // The rows that are deleted at the end, after the stamps, must be locked by then: a purge may be deleting a
+      // token, and two users who delete their accounts may have sent each other requests.
       "DELETE FROM mail_tokens WHERE user_id = \(id)",
       """
       SELECT id FROM friend_requests WHERE sender_id = \(id) OR receiver_id = \(id)
@@ -48,7 +49,7 @@ extension User {
       retiring("(SELECT username FROM users WHERE id = \(id))", of: nil))
     try await Identity.unlinkAll(from: id, in: change)
     change.touchWhoSees(id)
-    // All of theirs too, although they go: so they are locked in the same order as everybody's.
+    // Their own stamps, too, although they are deleted: so they are locked in the same order as everyone's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE person_id = \(id)")
     try await cancelComingEvents(of: id, in: change)
@@ -59,24 +60,24 @@ extension User {
       WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
       """)
     try await Invitation.leave(where: "i.user_id = \(id)", by: id, in: change)
-    // Under the inboxes' stamps, as what is in them was filed, and is marked as read.
+    // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE person_id = \(id)")
-    // Once more: fan-out may have told the user of what the removal above did not find.
+    // Once more: fan-out may have written deliveries for notices that the removal above did not find.
     change.erase(deletingDeliveries(of: id))
-    // Those that no one else sees.
+    // Events that no one else sees.
     change.erase(
       """
       DELETE FROM events AS e
       WHERE e.id = ANY(\(events)) AND (e.creator_id = \(id) OR e.creator_id IS NULL)
         AND NOT EXISTS (SELECT FROM invitations AS i WHERE i.event_id = e.id)
       """)
-    // With it go the picture, devices, what is muted, friendships, requests, blocks and stamps.
+    // This also deletes the picture, devices, muted types, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
 
-  /// Locks waiting notices that name a user or are for them, in id order: two who delete their accounts and have asked each
-  /// other would else wait for each other crosswise.
+  /// Locks waiting notices that name a user or are for them, in id order. Otherwise two users who delete their accounts
+  /// and have sent each other requests would deadlock.
   private static func lockingNotices(about id: ID) -> SQL {
     """
     SELECT q.id FROM notification_queue AS q
@@ -90,8 +91,8 @@ extension User {
     NotificationQueue.remove(notices(to: id))
   }
 
-  /// A query of waiting notices for a user about their events, their sessions, and people who asked them or whom they
-  /// asked. Of anything else, fan-out leaves out recipients without an account.
+  /// A query of waiting notices for a user about their events, their sessions, and people with whom they have a friend
+  /// request. From all other notices, fan-out leaves out recipients without an account.
   private static func notices(to id: ID) -> SQL {
     """
     SELECT q.id, \(id) AS recipient_id
@@ -118,7 +119,7 @@ extension User {
     """
   }
 
-  /// Cancels what a person was still going to host. Their events are locked by the caller, and touched.
+  /// Cancels the coming events of a user. The caller has locked and touched these events.
   private static func cancelComingEvents(of host: ID, in change: Change) async throws {
     // An event is live for a day after its end.
     let cancelled = try await change.rows(
@@ -130,7 +131,7 @@ extension User {
       RETURNING id, title
       """)
     let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
-    // A guest of several hears of them in one order, whatever that of the rows.
+    // A guest of several of these events gets the notices in one order, whatever the order of the rows.
     change.notify(
       usersIn: """
         SELECT event_id, user_id FROM invitations WHERE event_id = ANY(\(events.map(\.id))) AND status <> 'declined'
@@ -140,7 +141,7 @@ extension User {
 }
 
 extension User {
-  /// Gives back names of deleted accounts whose time is over.
+  /// Releases retired usernames whose time is over.
   static func freeNames(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.batch(
       """

@@ -1,14 +1,16 @@
 import Postgres
 
 extension User {
-  /// Changes one's own profile. What stays as it was moves no stamp; a new name moves those of everybody who sees it. A
-  /// new address is only asked for: see ``askForEmail(_:by:keys:in:)``.
+  /// Changes the user's own profile. Unchanged fields move no stamp; a new name moves the stamps of everyone who sees
+  /// it. A new address is only requested: see ``askForEmail(_:by:keys:in:)``.
   ///
-  /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, or ``AppError/sessionEnded`` without an account.
+  /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, or ``AppError/sessionEnded`` if there is no
+  ///   account.
   static func edit(
     _ id: ID, _ edit: ProfileEdit, by session: Session.ID, keys: SigningKeys, in change: Change
   ) async throws {
-    // Locked before anything else is read: a change that befriends or invites this user waits, or is seen below.
+    // The row is locked before anything else is read: a change that befriends or invites this user waits, or is seen
+    // below.
     try change.takeTurns(at: [id], for: .update)
     let row = try await change.first(
       "SELECT username, display_name, bio FROM users WHERE id = \(id) FOR NO KEY UPDATE")
@@ -39,9 +41,9 @@ extension User {
     if case .set(let email) = edit.email { try await askForEmail(email, by: id, keys: keys, in: change) }
   }
 
-  /// Mails a link to an address, which becomes the account's when it is followed; until then the old one stays. To ask
-  /// for the present address calls a pending change off, and mails its link anew while it is unverified. The account is
-  /// locked by the caller.
+  /// Mails a link to an address, which becomes the account's when the link is followed. Until then, the old one stays.
+  /// A request for the current address cancels a pending change, and mails the link again if the address is unverified.
+  /// The caller has locked the account.
   private static func askForEmail(_ email: String, by id: ID, keys: SigningKeys, in change: Change) async throws {
     let row = try await change.first(
       """
@@ -63,18 +65,18 @@ extension User {
     change.touch(.profile, of: id)
   }
 
-  /// Retires the username that a user has given up for another.
+  /// Retires the username that a user has given up for another one.
   ///
-  /// - Throws: ``AppError/usernameTaken`` if the other one was given up by someone else.
+  /// - Throws: ``AppError/usernameTaken`` if someone else has given up the new name recently.
   private static func retire(
     _ username: String, for newUsername: String, of id: ID, in change: Change
   ) async throws {
-    // In a statement after the one that took the name: that one may have waited for the change that gave it up.
+    // After the statement that took the name, because that one may have waited for the change that gave it up.
     let results = try await change.pipeline(
       retired("\(newUsername)", except: id),
       "DELETE FROM retired_usernames WHERE digest = \(digest(of: "\(newUsername)"))",
       retiring("\(username)", of: id),
-      // Else one user could take any number of names out of use.
+      // Otherwise one user could take any number of names out of use.
       """
       DELETE FROM retired_usernames
       WHERE digest IN (
@@ -84,10 +86,10 @@ extension User {
     guard results[0].isEmpty else { throw AppError.usernameTaken }
   }
 
-  /// Names of one user that rest at a time: the latest.
+  /// How many names of one user stay retired at a time. The latest are kept.
   private static let maximumRetired = 5
 
-  /// - Parameter owner: who may take the name back; nil if the account goes.
+  /// - Parameter owner: the user who may take the name back; nil if the account is deleted.
   static func retiring(_ username: SQL, of owner: ID?) -> SQL {
     """
     INSERT INTO retired_usernames (digest, user_id, until)
@@ -96,10 +98,10 @@ extension User {
     """
   }
 
-  /// A row if this name rests: its owner gave it up a short while ago, or deleted the account. To be read in a
-  /// statement after the one that took the name: that one may have waited for the owner's change.
+  /// A row if this name is retired: its owner gave it up recently, or deleted the account. Read this in a statement
+  /// after the one that took the name, because that one may have waited for the owner's change.
   ///
-  /// - Parameter owner: who may take it all the same.
+  /// - Parameter owner: the user who may take the name anyway.
   static func retired(_ username: SQL, except owner: ID? = nil) -> SQL {
     """
     SELECT 1 FROM retired_usernames
@@ -113,8 +115,8 @@ extension User {
 }
 
 extension Change {
-  /// Locks the live events that somebody hosts, whose looks are about to change: nobody is invited to them meanwhile. The
-  /// person is locked before.
+  /// Locks the live events of a creator whose name or picture is about to change, so that no one is invited to them
+  /// meanwhile. The caller has locked the creator.
   func lockEvents(thatShow host: User.ID) async throws {
     try await rows(
       """
@@ -124,9 +126,10 @@ extension Change {
       """)
   }
 
-  /// Touches every list that shows how this person looks, and no other, which would tell of a block: friends' lists, those
-  /// of whoever has blocked them, pending requests on both sides, since each shows both, and the live events that they
-  /// host, for everybody invited. The person and these events are locked.
+  /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.
+  /// These are friends' lists, the lists of users who have blocked them, pending requests on both sides, since each
+  /// shows both, and the live events that they created, for everyone invited. The caller has locked the person and
+  /// these events.
   func touchWhoSees(_ person: User.ID) {
     touch(.profile, of: person)
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")

@@ -8,13 +8,14 @@ public struct User: Sendable {
   let username: String
   let displayName: String
   let bio: String?
-  /// Relative to ``PublicURL``, which makes it whole in an answer.
+  /// Relative to ``PublicURL``, which makes it absolute in a response.
   let pictureURL: String?
-  /// Nil if its owner never told one: who signs in with Apple or Google need not.
+  /// Nil if the owner never gave one: users who sign in with Apple or Google need not.
   let email: String?
   let isEmailVerified: Bool
-  /// To which a link was mailed: it becomes the address once it is followed. Stays until then, or until another is asked
-  /// for, whether the link is still good or not: a profile does not change by the clock.
+  /// The address that a verification link was mailed to. It becomes the account's address when the link is followed. It
+  /// stays until then, or until another address is requested, even if the link has expired: a profile does not change
+  /// with the clock.
   let pendingEmail: String?
   let createdAt: Timestamp
   /// The stamp of the profile, read in the same snapshot.
@@ -29,13 +30,12 @@ public struct User: Sendable {
 
   /// Creates an account and the stamps of all its collections.
   ///
-  /// - Throws: ``AppError/usernameTaken``, for the name of an account deleted a short while ago too, or
-  ///   ``AppError/emailTaken``.
+  /// - Throws: ``AppError/usernameTaken``, also for the name of a recently deleted account, or ``AppError/emailTaken``.
   static func register(_ new: Registration, id: ID = .new(), in change: Change) async throws -> ID {
     do {
       let retired = retired("\(new.username)")
       let answers = try await change.pipeline(
-        // Not even tried with a retired name, or it would tell whether the address is taken, without anybody's notice.
+        // A retired name is not tried: the result would reveal, without a trace, whether the address is taken.
         """
         INSERT INTO users (id, username, email, display_name, password_hash)
         SELECT \(id), \(new.username), \(new.email), \(new.displayName), \(new.passwordHash)
@@ -52,7 +52,7 @@ public struct User: Sendable {
     }
   }
 
-  /// The stamps that a new account begins with, if it was made.
+  /// The stamps that a new account begins with, if it was created.
   static func firstStamps(of id: ID) -> SQL {
     "INSERT INTO user_stamps (user_id) SELECT id FROM users WHERE id = \(id)"
   }
@@ -78,8 +78,8 @@ public struct User: Sendable {
 }
 
 extension User {
-  /// The account after the change that it was read in was committed: the stamp is written last of all, so only a read
-  /// after the commit has it. Failing, it must not say that nothing was changed.
+  /// The account after the commit of the change that it was read in. The stamp is written last, so only a read after
+  /// the commit has it. If that read fails, the response must not say that nothing was changed.
   func afterCommit(in database: Database) async throws -> User {
     var changed = self
     changed.stamp = nil
@@ -93,6 +93,6 @@ extension User {
 
 extension AppError {
   static let userNotFound = AppError(.notFound, "user-not-found", "There is no such user.")
-  static let usernameTaken = AppError(.conflict, "username-taken", "Somebody else has this username.")
-  static let emailTaken = AppError(.conflict, "email-taken", "This e-mail address belongs to an account already.")
+  static let usernameTaken = AppError(.conflict, "username-taken", "This username is taken.")
+  static let emailTaken = AppError(.conflict, "email-taken", "This e-mail address already belongs to an account.")
 }

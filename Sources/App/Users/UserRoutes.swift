@@ -43,7 +43,7 @@ struct UserRoutes {
 }
 
 extension Response {
-  /// The owner's own profile, which is a collection of theirs.
+  /// The user's own profile, which is one of their collections.
   static func profile(_ user: User) -> Response {
     var response = Response.json(user)
     if let stamp = user.stamp { response.headers[.eTag] = Stamp(stamp).eTag }

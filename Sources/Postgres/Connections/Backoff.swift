@@ -1,4 +1,4 @@
-/// After a failed attempt to connect: for how long others get the same answer without an attempt of their own.
+/// The pause after a failed attempt to connect. During it, other callers get the same error without a new attempt.
 struct Backoff {
   private var until: ContinuousClock.Instant?
   private(set) var delay = Duration.milliseconds(50)
@@ -13,7 +13,7 @@ struct Backoff {
     if let until, let failure, ContinuousClock.now < until { throw failure }
   }
 
-  /// Attempts that fail together count once.
+  /// Counts attempts that fail during the same pause only once.
   mutating func note(_ error: any Error) {
     failure = error
     guard !isWaiting else { return }

@@ -1,25 +1,25 @@
-/// Statements and one sync: what a connection was asked in one go, and what has come back so far.
+/// Statements that are sent together with one sync, and the results received so far.
 struct Batch {
   enum Step {
     case prepare(PreparedStatements.Key, PreparedStatements.Statement)
     case query(PreparedStatements.Key, PreparedStatements.Statement?)
   }
 
-  /// The caller, and its deadlines.
+  /// The caller and its deadlines.
   struct Call {
     let reply: Reply<[Rows]>
     let sent: ContinuousClock.Instant
-    /// When the caller is told that there was no answer in time.
+    /// When the caller gets a timeout.
     let deadline: ContinuousClock.Instant
-    /// When a server that lives has answered. Later than the deadline of a caller who has asked elsewhere before.
+    /// When a live server has responded. Later than the deadline if the caller spent time on another connection before.
     let limit: ContinuousClock.Instant
-    /// When it has given a first sign of life: the first of several statements has its answer by then.
+    /// When a live server has sent the first of several results.
     let firstAnswerBy: ContinuousClock.Instant
-    /// Of the parameters.
+    /// The size of the parameters.
     let bytes: Int
   }
 
-  /// Statements that wait to be sent.
+  /// Statements that are queued to be sent.
   struct Request {
     let statements: [SQL]
     let call: Call
@@ -30,6 +30,6 @@ struct Batch {
   var position = 0
   var rows: [Rows] = []
   var error: PostgresError?
-  /// Its deadline passed and its caller was told; the answer is still to be read.
+  /// The deadline passed and the caller got a timeout. The results are still to be read.
   var isExpired = false
 }

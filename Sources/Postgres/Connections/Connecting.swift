@@ -2,11 +2,11 @@ import CLibpq
 import Foundation
 import Synchronization
 
-/// How a connection is opened: the URL's own words first, ours for what it leaves out.
+/// Opens connections. Options in the URL take precedence over this client's defaults.
 final class Connecting: Sendable {
-  /// What a connection is for.
+  /// The purpose of a connection.
   enum Purpose: Sendable {
-    /// Many callers' single statements, which cannot change anything.
+    /// Read-only, for single statements of many callers.
     case shared
     case exclusive
   }
@@ -14,12 +14,12 @@ final class Connecting: Sendable {
   private let url: String
   private let applicationName: String
   private let timeout: Duration
-  /// Settings of the session, such as `statement_timeout`; in milliseconds where they are times.
+  /// Settings of the session, such as `statement_timeout`. Durations are in milliseconds.
   private let session: [(name: String, value: String)]
-  /// The place in the URL's list of the host that answered last: after a failover the new primary is asked first.
+  /// The index in the URL of the last host that responded. After a failover, the new primary is tried first.
   private let preferredHost = Atomic(0)
 
-  /// - Parameter timeout: for each host of the URL.
+  /// - Parameter timeout: the limit for each host of the URL.
   init(url: String, applicationName: String, timeout: Duration, session: [(name: String, value: String)] = []) {
     self.url = url
     self.applicationName = applicationName
@@ -27,20 +27,20 @@ final class Connecting: Sendable {
     self.session = session
   }
 
-  /// Opens a connection on a thread that may block, where names are resolved and each host of the URL is tried.
+  /// Opens a connection on a thread that may block, to resolve names and to try each host of the URL.
   func open(_ purpose: Purpose, _ make: @escaping @Sendable (sending OpaquePointer) throws -> Connection) async throws
     -> Connection
   {
     let reply = Reply<Connection>()
     BlockingWork.run { [self] in
       let result = Result<Connection, any Error> { try make(openBlocking(purpose)) }
-      // The caller may have given up meanwhile.
+      // The caller may have given up in the meantime.
       if !reply.fulfil(result), case .success(let connection) = result { connection.close() }
     }
     return try await reply.value()
   }
 
-  /// The libpq connection itself. Blocks, for each host of the URL at most as long as the timeout.
+  /// Opens the libpq connection. Blocks for at most the timeout for each host of the URL.
   func openBlocking(_ purpose: Purpose) throws -> sending OpaquePointer {
     let options = try options(purpose)
     let hosts = Self.hosts(of: options)
@@ -59,7 +59,8 @@ final class Connecting: Sendable {
     throw PostgresError(.cannotConnect, failures.joined(separator: "; "))
   }
 
-  /// libpq leaves the time limit of a connection made step by step to its caller, and rounds its own to seconds.
+  /// Connects with its own time limit: libpq has none for asynchronous connecting, and its `connect_timeout` has whole
+  /// seconds.
   private func connect(_ options: [String: String]) throws -> sending OpaquePointer {
     let keys = options.keys.sorted()
     let names = keys.map { strdup($0) } + [nil]
@@ -76,7 +77,7 @@ final class Connecting: Sendable {
       guard left > .zero, poll(&socket, 1, Int32(clamping: left.wholeMilliseconds + 1)) != 0 else {
         let host = PQhost(pg).map { String(cString: $0) } ?? "the server"
         PQfinish(pg)
-        throw PostgresError(.cannotConnect, "\(host) did not answer within \(timeout)")
+        throw PostgresError(.cannotConnect, "\(host) did not respond within \(timeout)")
       }
       step = PQconnectPoll(pg)
     }
@@ -97,7 +98,7 @@ final class Connecting: Sendable {
         "keepalives_count": "3", "tcp_user_timeout": "15000",
       ], uniquingKeysWith: { given, _ in given })
     options["client_encoding"] = "UTF8"
-    // One of several is a standby, most likely, and may lag behind: what it calls fresh may be stale.
+    // With several hosts, one is probably a standby that lags behind and would return stale rows.
     if Self.hosts(of: options).count > 1, options["target_session_attrs"] == nil, getenv("PGTARGETSESSIONATTRS") == nil
     {
       options["target_session_attrs"] = "read-write"
@@ -105,19 +106,19 @@ final class Connecting: Sendable {
     var session = session
     if purpose == .shared, !session.isEmpty {
       session.append(("default_transaction_read_only", "on"))
-      // libpq takes that setting, too, for a sign of a server that cannot be written to.
+      // libpq would treat a server with this setting as not writable.
       if options["target_session_attrs"] == "read-write" { options["target_session_attrs"] = "primary" }
     }
     let settings = session.map { "-c \($0.name)=\($0.value.replacing(" ", with: "\\ "))" }.joined(separator: " ")
-    // Later words win: what the URL says of a setting stands.
-    // The last has no say of others: a COMMIT that the standby did not confirm is known by a warning alone.
+    // Later settings win, so the URL overrides ours. Warnings come last and cannot be overridden: only a warning
+    // reports a COMMIT that the standby did not confirm.
     let warnings = session.isEmpty ? "" : "-c client_min_messages=warning"
     options["options"] = [settings, options["options"] ?? "", warnings].filter { !$0.isEmpty }.joined(separator: " ")
     return options
   }
 
-  /// What differs from host to host of the URL's list. libpq's own way through the list has no deadline of ours, and
-  /// always begins with the first.
+  /// The options that differ between the hosts of the URL. libpq's own iteration over the hosts does not respect our
+  /// deadline and always starts with the first host.
   private static func hosts(of options: [String: String]) -> [[String: String]] {
     func list(_ name: String) -> [String]? {
       options[name]?.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
@@ -125,7 +126,7 @@ final class Connecting: Sendable {
     let names = list("host")
     let addresses = list("hostaddr")
     let count = (addresses ?? names)?.count ?? 1
-    // Which of several is preferred, only libpq knows.
+    // Only libpq can choose the preferred host.
     guard count > 1, options["target_session_attrs"] != "prefer-standby" else { return [[:]] }
     let ports = list("port") ?? []
     return (0..<count).map { index in
@@ -137,7 +138,7 @@ final class Connecting: Sendable {
     }
   }
 
-  /// - Throws: ``PostgresError`` that quotes nothing of the URL, which may hold a password.
+  /// - Throws: ``PostgresError``, which quotes no part of the URL because it may contain a password.
   static func parse(_ url: String) throws -> [String: String] {
     let malformed = PostgresError(.invalidParameter, "the database URL is not a libpq connection string")
     guard let list = PQconninfoParse(url, nil) else { throw malformed }

@@ -3,18 +3,18 @@ import DequeModule
 import Foundation
 import Synchronization
 
-/// One libpq connection in pipeline mode. Statements are sent and answers read on the reactor's thread, in one order; a
-/// caller never waits for the connection itself. The lock is for those who close it or ask how it is.
+/// One libpq connection in pipeline mode. The reactor's thread sends statements and reads results, in order, so a
+/// caller never waits for the connection itself. The lock protects against callers that close it or query its state.
 ///
-/// The unit is the batch: one or more statements and one sync. A statement that fails skips the rest of its batch and
-/// nothing else.
+/// The unit of work is the batch: one or more statements and one sync. A failing statement skips only the rest of its
+/// batch.
 final class Connection: Sendable {
   private struct State {
     /// nil once the connection is closed.
     var pg: OpaquePointer?
     var batches: Deque<Batch> = []
     var prepared: PreparedStatements
-    /// When the server last gave a sign of life.
+    /// When data last arrived from the server.
     var lastAnswer = ContinuousClock.now
     var failure: PostgresError?
   }
@@ -22,13 +22,14 @@ final class Connection: Sendable {
   private typealias Finished = [(reply: Reply<[Rows]>, result: Result<[Rows], any Error>)]
 
   let socket: Int32
-  /// The host and port that it leads to.
+  /// The server's host, port and address.
   let server: String
-  /// Batches sent and not answered, and the bytes of their parameters.
+  /// The number of batches in flight.
   let depth = Atomic(0)
+  /// The size of the parameters in flight.
   let bytes = Atomic(0)
   let wantsToWrite = Atomic(false)
-  /// Another connection to the same server has failed since this one last heard from it.
+  /// Another connection to the same server has failed since this one last received data.
   private let isDoubted = Atomic(false)
   private let isClosed = Atomic(false)
   private let isShared: Bool
@@ -39,12 +40,12 @@ final class Connection: Sendable {
   private let outbox = Lock<[Batch.Request]>([])
   private let reactor: Reactor
   private let cancelHandle: CancelHandle
-  /// How long after a deadline an unanswered connection is given up for dead.
+  /// How long after a deadline a silent connection is considered dead.
   private static let grace = Duration.seconds(3)
 
   /// Takes over an open, blocking libpq connection.
   ///
-  /// - Parameter hear: for a connection that listens: called with each notification, and with nil when it is closed.
+  /// - Parameter hear: for a listening connection: called with each notification, and with nil when it closes.
   init(
     _ pg: sending OpaquePointer, for purpose: Connecting.Purpose, naming: PreparedStatements.Naming, observer: Observer,
     reactor: Reactor,
@@ -75,12 +76,12 @@ final class Connection: Sendable {
     }
   }
 
-  /// Asked before each statement, hence without the lock, which the reactor holds during system calls.
+  /// Read before each statement, so it avoids the lock, which the reactor holds during system calls.
   var isOpen: Bool {
     !isClosed.load(ordering: .acquiring)
   }
 
-  /// Open, and nothing says that its server is gone. An idle connection shows nothing itself when a host dies.
+  /// Whether the connection is open and not suspect. An idle connection shows no sign itself when its host dies.
   var isTrusted: Bool {
     isOpen && !isDoubted.load(ordering: .relaxed)
   }
@@ -92,12 +93,12 @@ final class Connection: Sendable {
   private static func server(of pg: OpaquePointer) -> String {
     let host = PQhost(pg).map { String(cString: $0) } ?? ""
     let port = PQport(pg).map { String(cString: $0) } ?? ""
-    // A name may lead elsewhere by now.
+    // The name may resolve to another address by now.
     let address = PQhostaddr(pg).map { String(cString: $0) } ?? ""
     return "\(host):\(port) \(address)"
   }
 
-  /// Open, nothing under way, and no transaction left open: fit for the next owner.
+  /// Whether the connection is ready for its next owner: open, nothing in flight, and no open transaction.
   var isIdle: Bool {
     state.withLock { state in
       guard let pg = state.pg else { return false }
@@ -107,15 +108,14 @@ final class Connection: Sendable {
 
   // MARK: Sending
 
-  /// Puts the statements and one sync into the outbox, and returns at once. The reply fails with the first error among
-  /// them.
+  /// Puts the statements and one sync into the outbox and returns at once. The reply fails with the first error.
   ///
-  /// The reactor's thread does the sending: a caller that did it would hold the connection's lock during a system call,
-  /// and where there are more threads than processors it is put aside just then, with everybody else behind it.
+  /// The reactor's thread does the sending. A caller would hold the connection's lock during a system call, and with
+  /// more threads than processors, it could be preempted at that point and block all other callers.
   ///
   /// - Parameters:
-  ///   - timeout: in which a server that lives has answered.
-  ///   - deadline: the caller's own, if it is sooner.
+  ///   - timeout: the time in which a live server has responded.
+  ///   - deadline: the caller's deadline, if it is sooner.
   func submit(_ statements: [SQL], timeout: Duration, by deadline: ContinuousClock.Instant? = nil) -> Reply<[Rows]> {
     let reply = Reply<[Rows]>()
     if let problem = statements.lazy.compactMap(\.problem).first {
@@ -137,7 +137,7 @@ final class Connection: Sendable {
     return reply
   }
 
-  /// Sends what has gathered in the outbox. On the reactor's thread.
+  /// Sends the contents of the outbox. Called on the reactor's thread.
   func sendOutbox() {
     let requests = outbox.withLock { outbox in
       defer { outbox.removeAll(keepingCapacity: true) }
@@ -146,8 +146,8 @@ final class Connection: Sendable {
     deliver(
       state.withLock { state -> Finished in
         var finished: Finished = []
-        // libpq sends at each sync. Held back until the last, many statements are one packet, which wakes the server
-        // once. Only while the connection is open: its socket's number may be another's afterwards.
+        // libpq sends at each sync. Holding data back until the last sync makes one packet, which wakes the server
+        // once. Only while the connection is open: afterwards, its file descriptor may belong to another socket.
         if requests.count > 1, state.pg != nil { holdBack(true) }
         for request in requests {
           guard let pg = state.pg else {
@@ -170,14 +170,14 @@ final class Connection: Sendable {
       })
   }
 
-  /// What was asked is under way no longer.
+  /// Removes a call from the counts of work in flight.
   private func settle(_ call: Batch.Call) -> Reply<[Rows]> {
     depth.wrappingSubtract(1, ordering: .relaxed)
     bytes.wrappingSubtract(call.bytes, ordering: .relaxed)
     return call.reply
   }
 
-  /// Without effect on a Unix socket, where sending is cheap.
+  /// Has no effect on a Unix socket, where sending is cheap.
   private func holdBack(_ isOn: Bool) {
     #if os(Linux)
       let option = TCP_CORK
@@ -210,7 +210,7 @@ final class Connection: Sendable {
       wantsToWrite.store(false, ordering: .releasing)
       return []
     case 1:
-      // The socket is full: the reactor watches for room, and goes on reading, or both sides would wait for ever.
+      // The socket is full. The reactor waits until it is writable and keeps reading, or both sides would wait forever.
       wantsToWrite.store(true, ordering: .releasing)
       reactor.wake()
       return []
@@ -226,7 +226,7 @@ final class Connection: Sendable {
       state.withLock { state -> Finished in
         guard let pg = state.pg else { return [] }
         var isAlive = PQconsumeInput(pg) == 1
-        // A TLS record may be larger than what libpq takes at once; the rest would wait unseen by `poll`.
+        // A TLS record may be larger than libpq reads at once. `poll` would not report the rest.
         if isAlive, PQsslInUse(pg) != 0 { isAlive = PQconsumeInput(pg) == 1 }
         state.lastAnswer = .now
         var (finished, isBroken) = read(pg, &state)
@@ -234,7 +234,7 @@ final class Connection: Sendable {
         if isBroken || !isAlive || PQstatus(pg) == CONNECTION_BAD {
           finished += close(&state, Self.lost(pg))
         } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
-          // Somebody's BEGIN would make one transaction of everybody's statements.
+          // One caller's BEGIN would put the statements of all callers into one transaction.
           let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
           finished += close(&state, misuse, isFailure: false)
         } else {
@@ -245,12 +245,12 @@ final class Connection: Sendable {
       })
   }
 
-  /// Takes in every result that has arrived. Never blocks.
+  /// Reads all results that have arrived. Never blocks.
   private func read(_ pg: OpaquePointer, _ state: inout State) -> (Finished, isBroken: Bool) {
     var finished: Finished = []
     while !state.batches.isEmpty, PQisBusy(pg) == 0 {
       guard let result = PQgetResult(pg) else {
-        // The end of one statement's results, unless the connection is gone: then NULL is all that will ever come.
+        // NULL ends one statement's results. If the connection is gone, only NULL follows.
         if PQstatus(pg) == CONNECTION_BAD { break }
         state.batches[0].position += 1
         continue
@@ -261,7 +261,7 @@ final class Connection: Sendable {
         if notices.takeUnconfirmed() {
           batch.error =
             batch.error
-            ?? PostgresError(.unknownOutcome, "committed here, and perhaps not on the standby", mayHaveRun: true)
+            ?? PostgresError(.unknownOutcome, "the standby did not confirm the commit", mayHaveRun: true)
         }
         let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
         observer.finished(texts, after: state.lastAnswer - batch.call.sent)
@@ -283,7 +283,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// Notes a result of the oldest batch. False if it says that the connection is gone.
+  /// Records a result of the oldest batch. Returns false if the connection cannot be used anymore.
   private func take(_ result: OpaquePointer, _ state: inout State) -> Bool {
     let position = state.batches[0].position
     guard position < state.batches[0].steps.count else {
@@ -306,7 +306,7 @@ final class Connection: Sendable {
       state.batches[0].rows.append(Rows(handle))
     case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
       PQclear(result)
-      state.batches[0].error = PostgresError(.misuse, "COPY has no place among pipelined statements")
+      state.batches[0].error = PostgresError(.misuse, "COPY cannot run in pipeline mode")
       return false
     case PGRES_PIPELINE_ABORTED:
       PQclear(result)
@@ -322,7 +322,7 @@ final class Connection: Sendable {
 
   // MARK: Ending
 
-  /// - Parameter isFailure: because its server seems to be gone, or is no longer what it was.
+  /// - Parameter isFailure: whether the server seems to be gone or has become a standby.
   func close(isFailure: Bool = false) {
     let error = PostgresError(.connectionLost, "the connection was closed", mayHaveRun: true)
     deliver(state.withLock { close(&$0, error, isFailure: isFailure) })
@@ -339,7 +339,7 @@ final class Connection: Sendable {
     observer.closed()
     hear?(nil)
     let finished = state.batches.map { batch -> Finished.Element in
-      // The server may have said why before it hung up.
+      // The server may have sent the reason before it closed the connection.
       var reason = batch.error ?? error
       reason.mayHaveRun = true
       return (settle(batch.call), .failure(reason))
@@ -353,19 +353,19 @@ final class Connection: Sendable {
     return PostgresError(.connectionLost, message.isEmpty ? "the connection is lost" : message, mayHaveRun: true)
   }
 
-  /// Continuations run elsewhere, but locks of theirs must never nest in ours.
+  /// Called without the lock: other locks must never nest in it.
   private func deliver(_ finished: Finished) {
     for (reply, result) in finished { reply.fulfil(result) }
   }
 
-  /// Tells the callers whose time is up; a connection that does not answer long after that is dead.
+  /// Fails the calls whose deadline has passed. Closes the connection if it stays silent long after that.
   func expire(at now: ContinuousClock.Instant) {
     deliver(
       state.withLock { state -> Finished in
         guard let oldest = state.batches.first else { return [] }
-        // Slow statements before it are no silence.
+        // Results of slow statements ahead of it count as signs of life.
         if max(oldest.call.limit, state.lastAnswer) + Self.grace < now {
-          return close(&state, PostgresError(.connectionLost, "the server does not answer", mayHaveRun: true))
+          return close(&state, PostgresError(.connectionLost, "the server does not respond", mayHaveRun: true))
         }
         var finished: Finished = []
         var isSilent = false
@@ -374,19 +374,19 @@ final class Connection: Sendable {
           if call.firstAnswerBy < now, state.lastAnswer < call.sent { isSilent = true }
           guard call.deadline < now, !state.batches[index].isExpired else { continue }
           state.batches[index].isExpired = true
-          let error = PostgresError(.timeout, "no answer within the statement's deadline", mayHaveRun: true)
+          let error = PostgresError(.timeout, "no response within the statement's deadline", mayHaveRun: true)
           finished.append((call.reply, .failure(error)))
         }
-        // Known before the caller is told, who would find the next dead connection.
+        // Mark the others before the caller gets its error, or it could retry on another dead connection.
         if isSilent { reactor.doubtOthers(than: self) }
         return finished
       })
   }
 
-  /// Asks the server, over a connection of its own, to stop what this connection runs.
+  /// Asks the server, over a separate connection, to cancel this connection's current statement.
   ///
-  /// - Returns: whether the request is through: it hits nothing that is sent from now on. If not, it may still arrive
-  ///   later, and hit whatever runs then.
+  /// - Returns: whether the request has completed, so that it cannot hit later statements. If false, it may still
+  ///   arrive later and cancel whichever statement runs then.
   func cancelRunning(within limit: Duration) async -> Bool {
     let reply = Reply<Bool>()
     BlockingWork.run { [cancelHandle] in reply.fulfil(.success(cancelHandle.cancel())) }

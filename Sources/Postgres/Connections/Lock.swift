@@ -1,9 +1,9 @@
 import Foundation
 
-/// A value behind a lock that is held for moments only.
+/// A value protected by a lock that is held only briefly.
 ///
-/// The standard library's `Mutex` would do, but ThreadSanitizer does not see through it, and reports races where there
-/// are none: with this one a clean report means something. Hence of the package: the tests' helpers use it, too.
+/// The standard library's `Mutex` would work, but ThreadSanitizer does not understand it and reports false races. With
+/// this lock, a clean report is meaningful. The tests' helpers use it, too, hence `package`.
 package final class Lock<Value>: Sendable {
   private final class Storage: ManagedBuffer<Value, pthread_mutex_t> {
     deinit {
@@ -11,7 +11,7 @@ package final class Lock<Value>: Sendable {
     }
   }
 
-  /// Unsafe for the compiler only: the value is used only while the mutex beside it is held.
+  /// Unsafe only to the compiler: the value is used only while its mutex is held.
   nonisolated(unsafe) private let storage: ManagedBuffer<Value, pthread_mutex_t>
 
   package init(_ value: sending Value) {

@@ -1,7 +1,7 @@
 import Logging
 import Metrics
 
-/// Tells metrics and the log how the connections fare. Labels are those of Prometheus: seconds, totals.
+/// Reports statements and connections to metrics and the log. Labels follow Prometheus conventions: seconds, totals.
 final class Observer: Sendable {
   private let logger: Logger
   private let slow: Duration
@@ -34,7 +34,7 @@ final class Observer: Sendable {
     taken.record(load.taken)
   }
 
-  /// A batch was answered. Parameters are never logged.
+  /// Records a finished batch. Parameters are never logged.
   func finished(_ texts: some Sequence<String>, after duration: Duration) {
     statements.recordNanoseconds(duration.nanoseconds)
     logger.debug("statements", metadata: ["statements": .array(texts.map { .string($0) })])

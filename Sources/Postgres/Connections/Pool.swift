@@ -1,9 +1,9 @@
-/// The bounded set of connections of which each has one owner at a time. Callers queue in order, with a deadline;
-/// connections are opened when they are wanted, and broken ones replaced with backoff.
+/// A bounded pool of connections, each with one owner at a time. Callers queue in order, with a deadline. Connections
+/// are opened on demand, and broken ones are replaced with backoff.
 final class Pool: Sendable {
   private struct State {
     var idle: [Connection] = []
-    /// Open or being opened, idle or not.
+    /// Connections that are open or being opened, idle or not.
     var total = 0
     var opening = 0
     var waiters: WaitingCallers
@@ -23,7 +23,7 @@ final class Pool: Sendable {
     self.open = open
   }
 
-  /// - Parameter statements: what its owner is known to send.
+  /// - Parameter statements: the statements that the owner is known to send.
   func acquire(for statements: [SQL]) async throws -> Connection {
     let reply = Reply<Connection>()
     return if let idle = try takeIdle(orPromise: reply, for: statements) { idle } else { try await reply.value() }
@@ -32,7 +32,7 @@ final class Pool: Sendable {
   /// - Returns: nil if the reply will bring a connection.
   private func takeIdle(orPromise reply: Reply<Connection>, for statements: [SQL]) throws -> Connection? {
     var dropped: [Connection] = []
-    // Not under this lock: closing waits for the connection's own.
+    // Outside this lock, because closing waits for the connection's lock.
     defer { for connection in dropped { connection.close() } }
     let (idle, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
       if state.isClosed { throw PostgresError(.cannotConnect, "the database is closed") }
@@ -49,7 +49,7 @@ final class Pool: Sendable {
     return idle
   }
 
-  /// Gives a connection back. One that is not fit for the next owner is closed.
+  /// Returns a connection to the pool. Closes it if it is not ready for its next owner.
   func release(_ connection: Connection) {
     let isFit = connection.isIdle && connection.isTrusted
     if !isFit { connection.close() }
@@ -75,9 +75,9 @@ final class Pool: Sendable {
     waiters.fail(PostgresError(.cannotConnect, "the database was closed"))
   }
 
-  /// Turns away the waiters whose time is up, and tries again to open a connection for the others.
+  /// Fails the waiters whose deadline has passed, and retries opening a connection for the others.
   ///
-  /// - Returns: how many callers wait, and how many connections are taken.
+  /// - Returns: the number of waiting callers and of connections in use.
   func tick(at now: ContinuousClock.Instant) -> (waiting: Int, taken: Int) {
     let (late, mustOpen, load) = state.withLock { state in
       let late = state.waiters.takeLate(at: now)
@@ -113,7 +113,7 @@ final class Pool: Sendable {
           state.opening -= 1
           state.total -= 1
           state.backoff.note(error)
-          // While others are open, one of them may still become free in time.
+          // If others are open, one of them may still become free in time.
           guard state.total == 0 else { return [] }
           return state.waiters.takeAll()
         }
@@ -124,7 +124,7 @@ final class Pool: Sendable {
 
   private func offer(_ connection: Connection, _ state: inout State) {
     while let reply = state.waiters.popFirst() {
-      // False if that caller gave up.
+      // False if the caller gave up.
       if reply.fulfil(.success(connection)) { return }
     }
     state.idle.append(connection)

@@ -1,11 +1,11 @@
-/// The statements that a connection has prepared under names, so that the server parses each text once.
+/// The named prepared statements of a connection. With them, the server parses each text only once.
 struct PreparedStatements {
-  /// Whether statements get names at all.
+  /// Whether statements get names.
   enum Naming: Sendable {
     case always, never
   }
 
-  /// A text with the types of its parameters: one text means different things with other types.
+  /// A text with the types of its parameters. The same text means something else with other types.
   struct Key: Hashable {
     let text: String
     let types: [UInt32]
@@ -15,7 +15,7 @@ struct PreparedStatements {
       types = sql.parameters.map(\.type)
     }
 
-    /// Texts are long, and few have the same length.
+    /// Hashes only the lengths: texts are long, and few have the same length.
     func hash(into hasher: inout Hasher) {
       hasher.combine(text.utf8.count)
       hasher.combine(types.count)
@@ -24,8 +24,8 @@ struct PreparedStatements {
 
   final class Statement {
     let name: String
-    /// The names of its columns, once it has returned some. They never change for a planned statement: the server
-    /// refuses it when they would. FETCH and EXECUTE return another statement's columns.
+    /// The names of its columns, once a result has provided them. They never change for a planned statement: the server
+    /// rejects it if they would. FETCH and EXECUTE return another statement's columns, so they are excluded.
     private(set) var columns: ColumnNames?
     private let keepsColumns: Bool
 
@@ -40,13 +40,12 @@ struct PreparedStatements {
     }
   }
 
-  /// Beyond this number, texts are parsed each time: they vary, and names that are never used again take memory on the
-  /// server.
+  /// Beyond this number, texts are parsed each time. They probably vary, and unused names take memory on the server.
   private static let maximum = 500
 
   private let naming: Naming
   private var confirmed: [Key: Statement] = [:]
-  /// Sent to the server and not confirmed. The next caller with the same text sends it unnamed.
+  /// Sent to the server but not confirmed. Meanwhile, the same text is sent unnamed.
   private var unconfirmed: Set<Key> = []
   private var names = 0
 
@@ -57,7 +56,7 @@ struct PreparedStatements {
   /// The statement that the server has confirmed under this key.
   subscript(key: Key) -> Statement? { confirmed[key] }
 
-  /// A new name for a text that is neither confirmed nor on its way; nil if the text is to be sent unnamed.
+  /// A new named statement for a text that is neither confirmed nor in flight; nil if the text must be sent unnamed.
   mutating func add(_ key: Key) -> Statement? {
     guard naming == .always, confirmed[key] == nil, confirmed.count < Self.maximum,
       unconfirmed.insert(key).inserted
@@ -66,13 +65,13 @@ struct PreparedStatements {
     return Statement(name: "s\(names)", text: key.text)
   }
 
-  /// Notes the server's result for a statement that was to be prepared.
+  /// Records whether the server prepared the statement.
   mutating func settle(_ key: Key, _ statement: Statement, isPrepared: Bool) {
     unconfirmed.remove(key)
     if isPrepared { confirmed[key] = statement }
   }
 
-  /// Prepares the text anew when it is sent next.
+  /// Makes the next call prepare the text again.
   mutating func forget(_ key: Key) {
     confirmed[key] = nil
   }

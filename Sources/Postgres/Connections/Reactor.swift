@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// One thread that waits for all of a database's sockets at once and tells their connections when there is something
-/// to read or room to write. `poll` serves here: there are some twenty sockets, where it costs what epoll costs.
+/// One thread that waits for all sockets of a database and calls their connections when a socket is readable or
+/// writable. `poll` is enough: with about twenty sockets, it costs the same as epoll.
 final class Reactor: Sendable {
   private struct State {
     var connections: [Connection] = []
@@ -10,20 +10,20 @@ final class Reactor: Sendable {
   }
 
   private let state = Lock(State())
-  /// Connections with something in their outbox; nil once the thread has ended.
+  /// Connections with requests in their outbox; nil once the thread has ended.
   private let senders = Lock<[Connection]?>([])
   /// A byte written to the pipe ends a wait in `poll`.
   private let wakeReader: Int32
   private let wakeWriter: Int32
   private let isAwake = Atomic(true)
-  /// How often deadlines are looked at, in milliseconds: the precision of every deadline of this client.
+  /// How often deadlines are checked, in milliseconds. This is the precision of every deadline of this client.
   private static let tick: Int32 = 100
 
-  /// - Parameter onTick: called on the reactor's thread some ten times a second; must not block.
+  /// - Parameter onTick: called on the reactor's thread about ten times a second; must not block.
   init(onTick: @escaping @Sendable (ContinuousClock.Instant) -> Void) throws {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else {
-      throw PostgresError(.cannotConnect, "no pipe: \(String(cString: strerror(errno)))")
+      throw PostgresError(.cannotConnect, "cannot create a pipe: \(String(cString: strerror(errno)))")
     }
     (wakeReader, wakeWriter) = (ends[0], ends[1])
     for end in ends {
@@ -41,7 +41,7 @@ final class Reactor: Sendable {
       return state.isStopped
     }
     wake()
-    // Nobody would ever read from it.
+    // A stopped reactor would never read from it.
     if isStopped { connection.close() }
   }
 
@@ -49,27 +49,27 @@ final class Reactor: Sendable {
     state.withLock { $0.connections.removeAll { $0 === connection } }
   }
 
-  /// What leads to the same server may be as dead as this one.
+  /// Marks all other connections to the same server as suspect.
   func doubtOthers(than connection: Connection) {
     state.withLock { state in
       for other in state.connections where other !== connection && other.server == connection.server { other.doubt() }
     }
   }
 
-  /// Makes the thread look at the sockets anew: for a new connection, or one that wants to write.
+  /// Makes the thread rebuild its list of sockets, for a new connection or one that wants to write.
   func wake() {
     guard isAwake.exchange(true, ordering: .acquiringAndReleasing) == false else { return }
     var byte: UInt8 = 0
     _ = write(wakeWriter, &byte, 1)
   }
 
-  /// Has a connection's outbox sent.
+  /// Schedules sending a connection's outbox.
   func send(_ connection: Connection) {
     let isTaken = senders.withLock { senders in
       senders?.append(connection)
       return senders != nil
     }
-    // Without the thread every connection is closed, and says so.
+    // After the thread has ended, every connection is closed, so this call fails the requests.
     if isTaken { wake() } else { connection.sendOutbox() }
   }
 
@@ -84,7 +84,7 @@ final class Reactor: Sendable {
     while true {
       sendAll()
       isAwake.store(false, ordering: .sequentiallyConsistent)
-      // Whoever came between these two lines saw a thread that is awake.
+      // A caller that came after `sendAll` may have seen an awake thread, so its connection is looked up here.
       let hasMore = senders.withLock { $0?.isEmpty == false }
       let (connections, isStopped) = state.withLock { ($0.connections, $0.isStopped) }
       if isStopped { break }
@@ -117,8 +117,8 @@ final class Reactor: Sendable {
     for connection in late { connection.sendOutbox() }
   }
 
-  /// Only now: until the last connection is gone, somebody may want to wake the thread, and a descriptor that was closed
-  /// may be another's already.
+  /// Closes the pipe only now: until the last connection is gone, a caller may wake the thread, and a closed descriptor
+  /// may already belong to another file.
   deinit {
     close(wakeReader)
     close(wakeWriter)

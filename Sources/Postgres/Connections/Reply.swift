@@ -1,4 +1,4 @@
-/// A value that is on its way: fulfilled once by anybody, awaited once by its caller, who may give up waiting.
+/// A promised value. It is fulfilled once and awaited once by its caller, which may give up.
 final class Reply<Value: Sendable>: Sendable {
   private enum State {
     case pending
@@ -8,7 +8,8 @@ final class Reply<Value: Sendable>: Sendable {
 
   private let state = Lock(State.pending)
 
-  /// Hands the value over. False if the caller gave up or was served already: the value is still the giver's then.
+  /// Hands the value over. Returns false if the caller gave up or already has a value. The value then stays with the
+  /// sender.
   @discardableResult
   func fulfil(_ result: Result<Value, any Error>) -> Bool {
     let (isFirst, waiting) = state.withLock { state -> (Bool, UnsafeContinuation<Void, Never>?) in
@@ -21,12 +22,12 @@ final class Reply<Value: Sendable>: Sendable {
     return isFirst
   }
 
-  /// Whether it was fulfilled, or its caller gave up.
+  /// Whether it was fulfilled or its caller gave up.
   var isDone: Bool {
     state.withLock { if case .done = $0 { true } else { false } }
   }
 
-  /// Waits. Cancelling the task ends the wait at once with `CancellationError`.
+  /// Waits for the value. Cancelling the task ends the wait at once with `CancellationError`.
   func value() async throws -> Value {
     try await withTaskCancellationHandler {
       try await uncancellableValue()
@@ -35,7 +36,7 @@ final class Reply<Value: Sendable>: Sendable {
     }
   }
 
-  /// Waits, whether or not the task is cancelled meanwhile.
+  /// Waits for the value, even if the task is cancelled.
   func uncancellableValue() async throws -> Value {
     await withUnsafeContinuation { continuation in
       let isDone = state.withLock { state in
@@ -45,7 +46,8 @@ final class Reply<Value: Sendable>: Sendable {
       }
       if isDone { continuation.resume() }
     }
-    // Not from the continuation: what comes out of a lock is seen by ThreadSanitizer to have been put in before.
+    // The value comes from the lock and not from the continuation, so that ThreadSanitizer sees the order of write and
+    // read.
     return try state.withLock { state in
       guard case .done(let result) = state else { preconditionFailure("resumed before there was a value") }
       return result

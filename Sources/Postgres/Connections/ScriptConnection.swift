@@ -1,7 +1,8 @@
 import CLibpq
 import Foundation
 
-/// A blocking connection for scripts and tools: texts of many statements, CREATE DATABASE, migrations. Not for serving.
+/// A blocking connection for scripts and tools: texts of many statements, CREATE DATABASE, migrations. Not for serving
+/// requests.
 public final class ScriptConnection {
   private let pg: OpaquePointer
 
@@ -15,7 +16,7 @@ public final class ScriptConnection {
 
   /// Connects and runs `body` on a thread that may block, then disconnects.
   ///
-  /// - Parameter timeout: for each host of the URL to answer.
+  /// - Parameter timeout: the limit for connecting to each host of the URL.
   public static func run<Value: Sendable>(
     _ url: String, applicationName: String = "script", timeout: Duration = .seconds(5),
     _ body: @escaping @Sendable (ScriptConnection) throws -> Value
@@ -27,7 +28,7 @@ public final class ScriptConnection {
     return try await reply.uncancellableValue()
   }
 
-  /// Blocks, for each host of the URL at most as long as the timeout.
+  /// Blocks for at most the timeout for each host of the URL.
   static func open(
     _ url: String, applicationName: String, timeout: Duration = .seconds(5)
   ) throws -> ScriptConnection {
@@ -35,24 +36,24 @@ public final class ScriptConnection {
     return ScriptConnection(try connecting.openBlocking(.exclusive))
   }
 
-  /// Of the server's process for this connection.
+  /// The id of the server process for this connection.
   var processID: Int32 { PQbackendPID(pg) }
 
-  /// Runs a text of any number of statements. Without BEGIN in it, all of it is one transaction.
+  /// Runs a text with any number of statements. Without BEGIN, the whole text is one transaction.
   public func script(_ text: String) throws {
     guard !text.utf8.contains(0) else { throw PostgresError(.invalidParameter, "the script contains U+0000") }
     _ = try check(PQexec(pg, text))
   }
 
-  /// Which statement of a script failed, counted from 0, and how.
+  /// The index from 0 of a script's failed statement, and its error.
   struct StatementFailure: Error {
     let index: Int
     let error: PostgresError
   }
 
-  /// The same for a text whose statements may wait for long.
+  /// Like ``script(_:)``, for a text whose statements may wait for a long time.
   ///
-  /// - Parameter look: called again and again while the server has not answered.
+  /// - Parameter look: called at each interval while no result has arrived.
   /// - Throws: ``StatementFailure``
   func script(_ text: String, lookingUpEvery interval: Duration, _ look: () -> Void) throws {
     guard !text.utf8.contains(0) else { throw PostgresError(.invalidParameter, "the script contains U+0000") }
@@ -73,7 +74,7 @@ public final class ScriptConnection {
         _ = try check(result)
         done += 1
       } catch let error as PostgresError {
-        // Without an end of its own, such as COPY.
+        // A result such as COPY, after which reading would not end.
         if error.sqlState == nil { throw error }
         failure = failure ?? StatementFailure(index: done, error: error)
       }
@@ -98,7 +99,7 @@ public final class ScriptConnection {
     guard let result = PQexec(pg, statement) else { throw lost }
     guard PQresultStatus(result) == PGRES_COPY_IN else {
       _ = try check(result)
-      throw PostgresError(.misuse, "COPY was not begun")
+      throw PostgresError(.misuse, "the statement did not start COPY")
     }
     PQclear(result)
   }
@@ -110,7 +111,7 @@ public final class ScriptConnection {
     guard isTaken == 1 else { throw lost }
   }
 
-  /// - Parameter reason: why the rows are not to be kept.
+  /// - Parameter reason: why the rows must be discarded; nil to keep them.
   func end(copyBecause reason: String?) throws {
     guard PQputCopyEnd(pg, reason) == 1 else { throw lost }
     let rows = Result { try check(PQgetResult(pg)) }

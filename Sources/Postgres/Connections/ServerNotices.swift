@@ -1,8 +1,8 @@
 import CLibpq
 import Synchronization
 
-/// What a server says beside its results. Only one notice matters: that a COMMIT did not wait for the synchronous
-/// standby, because it was told to stop. Such a commit counts on this server, and would be lost with it.
+/// The server's notice messages. Only one matters: a COMMIT was interrupted while it waited for the synchronous
+/// standby. Such a commit is durable only on this server.
 final class ServerNotices: Sendable {
   private let isUnconfirmed = Atomic(false)
 

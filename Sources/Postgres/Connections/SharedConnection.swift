@@ -1,4 +1,4 @@
-/// One connection shared by many callers, each with single statements. Opened when first wanted and again after a loss.
+/// One connection shared by many callers, for reads. It is opened on first use, and again when it is lost.
 final class SharedConnection: Sendable {
   private struct State {
     var connection: Connection?
@@ -16,18 +16,18 @@ final class SharedConnection: Sendable {
     makeConnection = open
   }
 
-  /// The connection, if there is one now.
+  /// The connection, if it is open.
   var openConnection: Connection? {
     state.withLock { $0.connection }.flatMap { $0.isOpen ? $0 : nil }
   }
 
-  /// Opens the connection for others to use later. A failure is kept for those who ask within the backoff.
+  /// Opens the connection for later callers. During the backoff after a failure, callers get its error.
   func openInBackground() {
     let mustOpen = state.withLock { state in !state.backoff.isWaiting && shouldOpen(&state) }
     if mustOpen { openOne() }
   }
 
-  /// - Parameter deadline: of the caller, if it is sooner than the end of the wait for a connection.
+  /// - Parameter deadline: the caller's deadline. It applies if it is sooner than the limit for acquiring a connection.
   func connection(for statements: [SQL], by deadline: ContinuousClock.Instant) async throws -> Connection {
     let reply = Reply<Connection>()
     let (ready, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
@@ -69,7 +69,7 @@ final class SharedConnection: Sendable {
     }
   }
 
-  /// Turns away the waiters whose time is up.
+  /// Fails the waiters whose deadline has passed.
   func expire(at now: ContinuousClock.Instant) {
     state.withLock { $0.waiters.takeLate(at: now) }.fail(PostgresError.acquireTimeout)
   }

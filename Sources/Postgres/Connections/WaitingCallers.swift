@@ -1,6 +1,7 @@
 import DequeModule
 
-/// Callers who wait for a connection, in order: each with a deadline, and only so many, with so many bytes of parameters.
+/// Callers that wait for a connection, in order, each with a deadline. Their number and the bytes of their parameters
+/// are limited.
 struct WaitingCallers {
   private struct Waiter {
     let reply: Reply<Connection>
@@ -24,12 +25,12 @@ struct WaitingCallers {
 
   private var isFull: Bool { count >= maximumCount || bytes >= maximumBytes }
 
-  /// Lets a caller in, unless too many wait already. Those who gave up do not count.
+  /// Adds a caller, unless too many are already waiting. Callers that gave up do not count.
   mutating func add(
     _ reply: Reply<Connection>, for statements: [SQL], by deadline: ContinuousClock.Instant? = nil
   ) throws {
     if isFull { remove { $0.reply.isDone } }
-    guard !isFull else { throw PostgresError(.overloaded, "\(count) callers wait for a connection already") }
+    guard !isFull else { throw PostgresError(.overloaded, "\(count) callers are already waiting for a connection") }
     let latest = ContinuousClock.now + timeout
     let waiter = Waiter(reply: reply, bytes: statements.parameterBytes, deadline: min(deadline ?? latest, latest))
     waiters.append(waiter)
@@ -42,10 +43,10 @@ struct WaitingCallers {
     return waiter.reply
   }
 
-  /// Takes out those whose time is up.
+  /// Removes and returns the callers whose deadline has passed.
   mutating func takeLate(at now: ContinuousClock.Instant) -> [Reply<Connection>] {
-    // Nothing to do, nearly always; and ThreadSanitizer minds that an empty array made of a deque touches the one that
-    // all empty arrays share.
+    // Returning early is the usual case. It also avoids a ThreadSanitizer report: an empty array made from a deque
+    // touches the storage that all empty arrays share.
     guard waiters.contains(where: { $0.deadline < now }) else { return [] }
     defer { remove { $0.deadline < now } }
     return waiters.filter { $0.deadline < now }.map(\.reply)

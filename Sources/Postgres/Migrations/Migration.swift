@@ -2,26 +2,26 @@ import Foundation
 
 /// One migration file: plain SQL, applied once, in the order of the names.
 ///
-/// Lines of comment with a meaning: `-- down` begins the part that undoes the migration; `-- no-transaction` is for a
-/// file of one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY; `-- breaking` says that
+/// Three comment lines have a meaning. `-- down` begins the part that undoes the migration. `-- no-transaction` marks a
+/// file with one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. `-- breaking` says that
 /// programs that do not know this migration must not run on the migrated database.
 public struct Migration: Sendable {
   /// The digits before the first underscore, such as `0001`.
   public let version: String
-  /// The whole file name without its ending.
+  /// The file name without its extension.
   public let name: String
   let up: String
   let down: String?
   let isTransactional: Bool
   let isBreaking: Bool
-  /// Over every byte of the file: an applied migration never changes.
+  /// Covers every byte of the file, because an applied migration must never change.
   public let checksum: String
 
   /// - Parameter fileName: such as `0001_users.sql`.
   public init(fileName: String, text: String) {
     name = fileName.hasSuffix(".sql") ? String(fileName.dropLast(4)) : fileName
     version = String(name.prefix { $0 != "_" })
-    // A line may end in CR LF, or in invisible spaces.
+    // A line may end in CR LF or in trailing spaces.
     var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     func line(of comment: String) -> Int? {
       lines.firstIndex { $0.hasPrefix(comment) && $0.dropFirst(comment.count).allSatisfy(\.isWhitespace) }
@@ -38,7 +38,7 @@ public struct Migration: Sendable {
     checksum = Self.fingerprint(text)
   }
 
-  /// FNV-1a, 64 bits: tells an edit, which is all it is for.
+  /// FNV-1a, 64 bits: enough to detect an edit.
   private static func fingerprint(_ text: String) -> String {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -1,7 +1,7 @@
 extension Migrator {
-  /// Runs a script of a migration, and looks meanwhile at what it waits for.
+  /// Runs a script of a migration. While it runs, records the processes that block it.
   ///
-  /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and, if it is known, its statement.
+  /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and, if known, the statement.
   func run(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
     var blockers = Blockers(of: connection, url: url)
     do {
@@ -10,18 +10,18 @@ extension Migrator {
       let statements = SQLScript.statements(of: script)
       let text =
         statements.indices.contains(failure.index) ? " (\(SQLScript.summary(of: statements[failure.index])))" : ""
-      // The server reads the whole text before it runs any of it: a syntax error may be in any statement.
+      // The server parses the whole text before it runs any statement, so a syntax error may be in any of them.
       let isSomewhere = failure.error.sqlState == "42601" && failure.index == 0
       let place = isSomewhere ? migration.name : "\(migration.name), statement \(failure.index + 1)\(text)"
-      // A deadlock with a running program is settled by trying again, too.
+      // A deadlock with a running program is also resolved by a retry.
       guard failure.error.isLockTimeout || failure.error.sqlState == "40P01" else {
         throw failure.error.at(place)
       }
-      throw LockFailure(description: "\(place) waits for \(blockers.found ?? "a process that has ended since")")
+      throw LockFailure(description: "\(place) waits for \(blockers.found ?? "a process that has since ended")")
     }
   }
 
-  /// The sessions of other programs in this database, counted by their names.
+  /// The sessions of other programs in this database, counted by name.
   func otherPrograms(on connection: ScriptConnection) throws -> String {
     try connection.rows(
       """
@@ -38,12 +38,13 @@ extension Migrator {
   }
 }
 
-/// Which processes a statement waits for. A second connection asks while it waits: afterwards the server cannot tell.
+/// The processes that a statement waits for. A second connection queries them during the wait, because the server does
+/// not know them afterwards.
 private struct Blockers {
   private let url: String
   private let waiter: Int32
   private var observer: ScriptConnection?
-  /// Fit for an operator; those of the last look at which there were any.
+  /// The most recent blockers, described for an operator.
   private(set) var found: String?
 
   init(of connection: ScriptConnection, url: String) {
@@ -67,7 +68,7 @@ private struct Blockers {
       ).map { try $0[0] }
       if !blockers.isEmpty { found = blockers.joined(separator: ", ") }
     } catch {
-      // The migration goes on without knowing what it waits for.
+      // The migration continues without knowing its blockers.
       observer = nil
     }
   }

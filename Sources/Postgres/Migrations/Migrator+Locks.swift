@@ -1,19 +1,19 @@
 import Foundation
 
 extension Migrator {
-  /// A statement did not get a lock in time. Names both, and the process that held the lock.
+  /// A statement did not get a lock in time. The description names the statement and the process that held the lock.
   struct LockFailure: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// "muster" in ASCII: any constant serves, as long as all use the same.
+  /// "muster" in ASCII. Any constant works if all programs use the same.
   private static let lockKey: Int64 = 0x6d75_7374_6572
-  /// How long one migration waits for another deploy's to end, in seconds.
+  /// The maximum wait for another deploy's migration, in seconds.
   private static let patience = 600
 
-  /// Asks for the advisory lock again and again, in a transaction of its own each time for a lock that is the
-  /// transaction's. A statement that waits for it, and a transaction that sleeps between two attempts, would hold a
-  /// snapshot, for which CREATE INDEX CONCURRENTLY under the same lock would wait in turn.
+  /// Polls for the advisory lock. For a lock held by the transaction, each attempt uses a new transaction. A blocking
+  /// wait, or a transaction that stays open between two attempts, would hold a snapshot. CREATE INDEX CONCURRENTLY,
+  /// which another program runs under the same lock, would wait for that snapshot in turn.
   private func lock(_ connection: ScriptConnection, inTransaction: Bool) throws {
     let end = ContinuousClock.now + .seconds(Self.patience)
     while true {
@@ -26,10 +26,10 @@ extension Migrator {
     }
   }
 
-  /// Runs `body` in a transaction of its own that holds the advisory lock, again and again while it does not get a lock.
-  /// What cannot run in a transaction runs first, once, under the same lock held by the session.
+  /// Runs `body` in its own transaction, which holds the advisory lock. Retries while a statement does not get a lock.
   ///
-  /// - Parameter before: nil where everything can run in the transaction.
+  /// - Parameter before: work that cannot run in a transaction. It runs once, before `body`, while the session holds
+  ///   the same lock. nil if everything can run in the transaction.
   @discardableResult
   func exclusively(
     _ connection: ScriptConnection, before: (() throws -> Void)? = nil, warning: (String) -> Void = { _ in },
@@ -44,9 +44,9 @@ extension Migrator {
         guard before == nil, .now + pause < end else {
           let rest =
             before == nil
-            ? "nothing of it was applied"
+            ? "its transaction was rolled back"
             : "an invalid index may remain: `SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid` lists it"
-          throw Refusal(description: "\(failure): given up after \(lockPatience), and \(rest)")
+          throw Refusal(description: "\(failure): gave up after \(lockPatience), and \(rest)")
         }
         warning("\(failure): trying again")
         Thread.sleep(forTimeInterval: pause / .seconds(1))

@@ -1,38 +1,39 @@
 import Foundation
 
-/// Brings a database's schema to where this program wants it, and tells where it is.
+/// Migrates a database's schema to this program's version, and reports its state.
 ///
-/// Any number may run at once: each file's transaction takes the same advisory lock and reads anew what is applied.
+/// Any number of migrators may run at once: the transaction of each file takes the same advisory lock and then reads
+/// which migrations are applied.
 ///
-/// A statement that needs a table in use waits for ``lockTimeout`` only, since all others queue behind it. The file is
-/// then rolled back and tried again, with growing pauses, for as long as ``lockPatience``.
+/// A statement that needs a lock on a table waits for at most ``lockTimeout``, because all later statements on the
+/// table queue behind it. The file is then rolled back and retried, with growing pauses, for at most ``lockPatience``.
 public struct Migrator: Sendable {
-  /// What a database and a program think of one migration.
+  /// The state of one migration in the database and in this program.
   public struct Status: Sendable, Equatable {
-    /// How the program's file and the database's record of it compare.
+    /// How the program's file compares with the database's record.
     public enum State: String, Sendable {
-      /// Applied, as the file says.
+      /// Applied, from an identical file.
       case applied
       /// Not applied yet.
       case pending
-      /// Applied, but the program's file is another than the one that was applied.
+      /// Applied, but the program's file differs from the applied one.
       case edited
-      /// Applied by a newer program; this one does not know it.
+      /// Applied by a newer program. This program does not know it.
       case unknown
     }
     /// See ``Migration/version``.
     public let version: String
     /// See ``Migration/name``.
     public let name: String
-    /// How the two compare.
+    /// See ``State``.
     public let state: State
-    /// Whether programs that do not know it must not run on a database where it is applied.
+    /// Whether programs that do not know this migration must not run on a database where it is applied.
     public let isBreaking: Bool
     /// nil if it is not applied.
     public let appliedAt: Timestamp?
   }
 
-  /// A reason not to go on, fit for a person at a terminal.
+  /// Why the migrator stopped, described for an operator at a terminal.
   public struct Refusal: Error, CustomStringConvertible {
     /// The reason, in English.
     public let description: String
@@ -40,37 +41,39 @@ public struct Migrator: Sendable {
 
   let url: String
   private let migrations: [Migration]
-  /// For each lock that a statement of a file waits for.
+  /// The time limit for each lock that a statement of a file waits for.
   public var lockTimeout = Duration.seconds(1)
-  /// For all attempts at one file. A file without a transaction has this long for each lock in its only attempt: what it
-  /// waits for, such as the end of older transactions, stops no others.
+  /// The time limit for all attempts at one file. A file without a transaction has only one attempt, and this limit for
+  /// each of its locks: its waits, such as for the end of older transactions, do not block others.
   public var lockPatience = Duration.seconds(60)
-  /// How the `application_name` of programs begins that a breaking migration may concern.
+  /// The prefix of the `application_name` of programs that a breaking migration may affect.
   public var programs = ""
 
-  /// Connects to nothing yet.
+  /// Does not connect.
   ///
   /// - Parameters:
-  ///   - url: a libpq URI or `key=value` string, of a role that may change the schema; not through a pooler.
+  ///   - url: a libpq URI or `key=value` string, for a role that may change the schema. It must not go through a
+  ///     pooler.
   ///   - migrations: in any order.
   public init(url: String, migrations: [Migration]) {
     self.url = url
     self.migrations = migrations.sorted { $0.name < $1.name }
   }
 
-  /// Every migration that the program or the database knows, in order. Changes nothing, not even on an empty database.
+  /// All migrations that the program or the database knows, in order. Changes nothing, not even in an empty database.
   public func status() async throws -> [Status] {
     try await ScriptConnection.run(url, applicationName: "migrate") { try status(on: $0) }
   }
 
-  /// Applies what is pending.
+  /// Applies the pending migrations.
   ///
   /// - Parameters:
   ///   - notice: called with the name of each migration once it is applied.
   ///   - warning: called with a sentence for the operator: before a breaking migration while other programs are
   ///     connected, and when a file has to wait for a lock.
-  /// - Throws: ``Refusal`` when an applied file was edited, or no lock was to be had; or ``PostgresError``, which names
-  ///   the file and its statement. A failed file leaves no trace; one without a transaction may leave an invalid index.
+  /// - Throws: ``Refusal`` if an applied file was edited or a lock was not available; or ``PostgresError``, which names
+  ///   the file and its statement. A failed file leaves no trace, but one without a transaction may leave an invalid
+  ///   index.
   public func up(
     notice: @escaping @Sendable (String) -> Void = { _ in }, warning: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws {
@@ -79,7 +82,7 @@ public struct Migrator: Sendable {
       for migration in migrations {
         if migration.isBreaking, try isPending(migration, on: connection) {
           let others = try otherPrograms(on: connection)
-          if !others.isEmpty { warning("\(migration.name) is breaking, and programs are connected: \(others)") }
+          if !others.isEmpty { warning("\(migration.name) is breaking, but programs are connected: \(others)") }
         }
         let alone =
           migration.isTransactional
@@ -103,10 +106,10 @@ public struct Migrator: Sendable {
     }
   }
 
-  /// Undoes what was applied after `version`, newest first.
+  /// Undoes the migrations applied after `version`, newest first.
   ///
   /// - Parameters:
-  ///   - version: the last one to keep, exactly as in its file's name; `0000` keeps none.
+  ///   - version: the last version to keep, exactly as in the file name; `0000` keeps none.
   ///   - notice: called with the name of each migration once it is undone.
   ///   - warning: as for ``up(notice:warning:)``.
   public func down(
@@ -129,7 +132,7 @@ public struct Migrator: Sendable {
             try runAlone(down, of: migration, on: connection)
           }
         let isUndone = try exclusively(connection, before: alone, warning: warning) {
-          // Another program may have been faster.
+          // Another program may have undone it already.
           let gone = try connection.rows("DELETE FROM schema_migrations WHERE version = \(status.version)")
           guard gone.affected == 1 else { return false }
           if migration.isTransactional { try run(down, of: migration, on: connection) }
@@ -188,12 +191,12 @@ public struct Migrator: Sendable {
   }
 
   private func prepare(_ connection: ScriptConnection) throws {
-    // The role's own limits are meant for the service: a migration takes what it takes.
+    // The role's limits are meant for the service. A migration may take longer.
     try connection.script(
       """
       SET client_min_messages = warning; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0
       """)
-    // Two programs that create the same table at once collide in the catalogue, so this takes the lock as well.
+    // Two programs that create the same table at once collide in the catalog, so this takes the lock as well.
     try exclusively(connection) {
       try connection.script(
         """
@@ -209,7 +212,7 @@ public struct Migrator: Sendable {
     }
   }
 
-  /// Runs a part of a file of one statement that cannot run in a transaction.
+  /// Runs a script whose single statement cannot run in a transaction.
   private func runAlone(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
     func invalidIndexes() throws -> [String] {
       try connection.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")
@@ -217,14 +220,14 @@ public struct Migrator: Sendable {
     }
     let before = try invalidIndexes()
     try run(script, of: migration, on: connection)
-    // CREATE INDEX CONCURRENTLY that fails leaves an index behind that is never used, and IF NOT EXISTS is content with
-    // it the next time. An older one that the script does not name does not concern it.
+    // A failed CREATE INDEX CONCURRENTLY leaves an invalid index that is never used, and IF NOT EXISTS accepts it on
+    // the next attempt. Older invalid indexes that the script does not name are ignored.
     let words = script.split { !($0.isLetter || $0.isNumber || $0 == "_") }
     let broken = try invalidIndexes().filter { !before.contains($0) || words.contains(Substring($0)) }
     guard broken.isEmpty else {
       throw Refusal(
         description:
-          "\(migration.name): the index \(broken.joined(separator: ", ")) is not valid: drop it and try again")
+          "\(migration.name): the index \(broken.joined(separator: ", ")) is invalid: drop it and try again")
     }
   }
 }

@@ -1,6 +1,6 @@
-/// A text of several SQL statements, as people read it: for messages. The server divides by itself what it runs.
+/// Splits a script into statements, for messages only. The server does its own splitting when it runs a script.
 enum SQLScript {
-  /// The statements, without comments before them. A body in BEGIN ATOMIC counts as several.
+  /// The statements, without comments. A BEGIN ATOMIC body counts as several.
   static func statements(of script: String) -> [String] {
     var statements: [String] = []
     var rest = Substring(script)
@@ -28,13 +28,13 @@ enum SQLScript {
     return statements
   }
 
-  /// One line of a statement's beginning.
+  /// The start of a statement, on one line.
   static func summary(of statement: String) -> String {
     let line = statement.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     return line.count <= 80 ? line : line.prefix(77) + "..."
   }
 
-  /// The end of a comment that begins here.
+  /// The end of the comment that begins here, if any.
   private static func comment(at text: Substring) -> String.Index? {
     if text.hasPrefix("--") { return text.firstIndex(where: \.isNewline) ?? text.endIndex }
     guard text.hasPrefix("/*") else { return nil }
@@ -52,9 +52,9 @@ enum SQLScript {
     return rest.startIndex
   }
 
-  /// The end of a string, a name in quotation marks, or a body between dollars that begins here.
+  /// The end of the string, quoted name or dollar-quoted body that begins here, if any.
   ///
-  /// - Parameter before: the character before: E'...' has escapes, and a dollar inside of a name begins nothing.
+  /// - Parameter before: the preceding character. E'...' has escapes, and a dollar sign inside a name begins no quote.
   private static func quoted(at text: Substring, after before: Character?) -> String.Index? {
     guard let quote = text.first else { return nil }
     switch quote {
@@ -63,7 +63,7 @@ enum SQLScript {
       while let character = rest.first {
         rest.removeFirst()
         if character == "\\", quote == "'", before == "E" || before == "e" { rest = rest.dropFirst() }
-        // Doubled, it stands for itself: two strings side by side are as good.
+        // A doubled quote stands for itself. Parsing it as two adjacent strings gives the same end.
         if character == quote { break }
       }
       return rest.startIndex

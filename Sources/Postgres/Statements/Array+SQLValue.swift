@@ -1,5 +1,5 @@
-/// A one-dimensional array, which reads whatever its elements read: `[Int]` is `int2[]`, `int4[]` or `int8[]`, and
-/// `[Int?]` the same with NULLs among them.
+/// A one-dimensional array. It reads an array of any type that its elements read: `[Int]` reads `int2[]`, `int4[]` and
+/// `int8[]`, and `[Int?]` reads the same with NULLs.
 extension Array: SQLValue where Element: SQLValue {
   public static var sqlType: SQLType {
     SQLType(oid: Element.sqlType.arrayOID, arrayOID: Element.sqlType.arrayOID)
@@ -30,12 +30,12 @@ extension Array: SQLValue where Element: SQLValue {
     guard let bytes = cell.bytes else { throw CellMismatch.null }
     guard cell.type == Self.sqlType.oid || cell.isArray else { throw CellMismatch.type }
     let dimensions = try bytes.integer(Int32.self)
-    // A composite value of the database's own begins in the same way, but has the oid of a type here.
+    // A value of a composite type begins in the same way, but has a type's oid here.
     guard (0...1).contains(try bytes.integer(at: 4, Int32.self)) else { throw CellMismatch.type }
     let element = try bytes.integer(at: 8, UInt32.self)
     self = []
     if dimensions == 0 {
-      // An array without elements has a type all the same: any element would say whether it is the right one.
+      // An empty array still has an element type. Decoding an empty cell checks it.
       let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
       do { _ = try Element(cell: SQLCell(type: element, bytes: nothing)) } catch CellMismatch.type {
         throw CellMismatch.type

@@ -1,10 +1,10 @@
 import CLibpq
 
-/// Takes rows for COPY, in PostgreSQL's binary form: some five times as fast as INSERT.
+/// Writes rows for COPY in PostgreSQL's binary format. About five times as fast as INSERT.
 public struct CopyWriter {
   private let send: ([UInt8]) throws -> Void
   private var bytes: [UInt8] = []
-  /// Rows taken so far.
+  /// The number of rows written so far.
   public private(set) var count = 0
 
   init(_ send: @escaping ([UInt8]) throws -> Void) {
@@ -13,7 +13,7 @@ public struct CopyWriter {
     bytes += Array(repeating: 0, count: 8)  // no flags, no header extension
   }
 
-  /// One row, with a value for each column, of exactly the column's type.
+  /// Writes one row. It needs a value for each column, of exactly the column's type.
   public mutating func append<each Value: SQLValue>(_ values: repeat each Value) throws {
     let start = bytes.count
     bytes.appendInteger(Int16(0))
@@ -25,7 +25,7 @@ public struct CopyWriter {
       switch value.encode(into: &bytes) {
       case .null: continue
       case .unrepresentable:
-        throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) contains the character U+0000")
+        throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) cannot be encoded for PostgreSQL")
       case .bytes:
         let length = Int32(bytes.count - place - 4)
         Swift.withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(place..<place + 4, with: $0) }
@@ -48,10 +48,10 @@ public struct CopyWriter {
 }
 
 extension ScriptConnection {
-  /// Puts rows into a table by COPY.
+  /// Inserts rows into a table with COPY.
   ///
   /// - Parameter columns: in the order of the values.
-  /// - Returns: how many rows there were.
+  /// - Returns: the number of rows.
   @discardableResult
   public func copy(into table: String, columns: String, _ write: (inout CopyWriter) throws -> Void) throws -> Int {
     try begin(copy: "COPY \(table) (\(columns)) FROM STDIN (FORMAT binary)")

@@ -19,7 +19,7 @@ public struct Day: Hashable, Sendable, SQLValue {
 
   public init(cell: SQLCell) throws {
     let count = try cell.bytes(of: .date).integer(Int32.self)
-    // 'infinity' and '-infinity' are no days.
+    // 'infinity' and '-infinity' are not days.
     guard count != .max, count != .min else { throw CellMismatch.malformed }
     days = Int(count) + 10_957
   }

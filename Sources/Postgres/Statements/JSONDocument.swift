@@ -1,10 +1,10 @@
-/// A JSON document, stored as `jsonb` and carried as its text.
+/// A JSON document as text, stored as `jsonb`.
 public struct JSONDocument: SQLValue, Equatable {
   public static var sqlType: SQLType { .jsonb }
-  /// As the server writes it: `jsonb` keeps neither spaces nor the order of keys.
+  /// When read from the server, it differs from the stored text: `jsonb` keeps neither spaces nor the order of keys.
   public let text: String
 
-  /// - Parameter text: checked by the server, not here.
+  /// - Parameter text: validated by the server, not here.
   public init(_ text: String) {
     self.text = text
   }

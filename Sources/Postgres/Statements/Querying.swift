@@ -1,6 +1,6 @@
 /// Something that runs statements: a ``Database`` or a ``Transaction``.
 public protocol Querying: Sendable {
-  /// Sends the statements in one round trip and returns what each answered. Fails as a whole with the first error.
+  /// Sends the statements in one round trip and returns the result of each. Throws the first error.
   func send(_ statements: [SQL]) async throws -> [Rows]
 }
 
@@ -21,7 +21,7 @@ extension Querying {
     try await first(sql).map { try $0[0] as Value }
   }
 
-  /// Several statements in one round trip, in order. An error in one skips those behind it.
+  /// Several statements in one round trip, in order. An error in one skips the following ones.
   @discardableResult
   public func pipeline(_ statements: SQL...) async throws -> [Rows] {
     try await send(statements)

@@ -1,7 +1,7 @@
 import CLibpq
 import Synchronization
 
-/// What a result's columns are called.
+/// The names of a result's columns.
 struct ColumnNames: Sendable {
   let names: [String]
   let areDistinct: Bool
@@ -12,16 +12,17 @@ struct ColumnNames: Sendable {
   }
 }
 
-/// Owns a libpq result and frees it with its last reader.
+/// Owns a libpq result and frees it once its last reader is gone.
 final class ResultHandle: Sendable {
-  /// Unsafe for the compiler only: libpq's accessors only read, and nothing writes to a result that was received.
+  /// Unsafe only to the compiler: libpq's accessors only read, and nothing writes to a received result.
   nonisolated(unsafe) let pointer: OpaquePointer
   let count: Int
   let columns: ColumnNames
-  /// Columns are mostly read in their order: the one behind the last is looked at first. Any value is right.
+  /// The index of the column after the last one read, which is checked first because columns are mostly read in order.
+  /// Only a hint: any value is correct.
   private let likely = Atomic(0)
 
-  /// - Parameter columns: nil where they are not known from an earlier result of the same statement.
+  /// - Parameter columns: nil if no earlier result of the same statement provides them.
   init(_ pointer: OpaquePointer, columns known: ColumnNames? = nil) {
     self.pointer = pointer
     count = Int(PQntuples(pointer))
@@ -30,7 +31,7 @@ final class ResultHandle: Sendable {
 
   var names: [String] { columns.names }
 
-  /// Of several columns of one name the first.
+  /// The index of the first column with this name.
   func place(of name: String) -> Int? {
     guard columns.areDistinct else { return names.firstIndex(of: name) }
     var place = likely.load(ordering: .relaxed)

@@ -1,6 +1,6 @@
 import CLibpq
 
-/// One row of an answer. Columns are read by name or place as the Swift type they are assigned to:
+/// One row of a result. Columns are read by name or by index, as the Swift type that they are assigned to:
 ///
 ///     let title: String = try row["title"]
 ///     let note: String? = try row["note"]
@@ -8,15 +8,17 @@ public struct Row: Sendable {
   let result: ResultHandle
   let index: Int
 
-  /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name, if it is NULL and
-  ///   the type is not optional, or if it is of another type.
+  /// Reads a column by name.
+  ///
+  /// - Throws: ``PostgresError`` of kind `decoding`, which names the column, if it does not exist, if it is NULL and
+  ///   the type is not optional, or if it has another type.
   public subscript<Value: SQLValue>(name: String) -> Value {
     get throws { try self[place(of: name)] }
   }
 
-  /// Where a column stands, from 0.
+  /// The index of a column, from 0.
   ///
-  /// - Throws: ``PostgresError`` of kind `decoding` naming the column if there is none of this name.
+  /// - Throws: ``PostgresError`` of kind `decoding`, which names the column, if it does not exist.
   public func place(of name: String) throws -> Int {
     guard let place = result.place(of: name) else {
       let known = result.names.joined(separator: ", ")
@@ -25,13 +27,13 @@ public struct Row: Sendable {
     return place
   }
 
-  /// By place, from 0.
+  /// Reads a column by index, from 0.
   public subscript<Value: SQLValue>(column: Int) -> Value {
     get throws {
       guard column >= 0, column < result.names.count else {
         throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
       }
-      // The cell's pointer is into the result, which must outlive the decoding.
+      // The cell points into the result, which must outlive the decoding.
       defer { withExtendedLifetime(result) {} }
       do {
         return try Value(cell: cell(column))
@@ -58,7 +60,7 @@ public struct Row: Sendable {
       case .type: "has the type with oid \(cell(column).type)"
       case .malformed: "holds a value that does not fit"
       case .nullElement: "has NULL among its elements"
-      case .dimensions: "is an array of several dimensions"
+      case .dimensions: "is an array with several dimensions"
       }
     return PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(wanted)")
   }

@@ -1,6 +1,6 @@
 import CLibpq
 
-/// What one statement answered: its rows, in order, and how many rows it touched.
+/// The result of one statement: its rows, in order, and the number of rows that it affected.
 public struct Rows: RandomAccessCollection, Sendable {
   private let result: ResultHandle
 
@@ -22,7 +22,7 @@ public struct Rows: RandomAccessCollection, Sendable {
     Int(String(cString: PQcmdTuples(result.pointer))) ?? 0
   }
 
-  /// The server's word for what it did, such as `COMMIT` or `UPDATE 3`.
+  /// The server's command tag, such as `COMMIT` or `UPDATE 3`.
   public var commandTag: String {
     String(cString: PQcmdStatus(result.pointer))
   }

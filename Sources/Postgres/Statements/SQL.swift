@@ -2,26 +2,26 @@
 ///
 ///     let sql: SQL = "SELECT title FROM events WHERE id = \(id) AND version > \(version)"
 ///
-/// Every `\(value)` becomes `$1`, `$2` ... and travels beside the text in PostgreSQL's binary format with its type, so
-/// a value can never become SQL. Another `SQL` may be interpolated as a fragment; its parameters are renumbered.
-/// `\(unescaped:)` is the only way to put a plain string into the text.
+/// Every `\(value)` becomes `$1`, `$2` and so on. Its value is sent separately from the text, in PostgreSQL's binary
+/// format and with its type, so a value can never become SQL. Another `SQL` may be interpolated as a fragment; its
+/// parameters are renumbered. `\(unescaped:)` is the only way to put a plain string into the text.
 ///
-/// The text is the key of the prepared statement, so keep it static: put what varies into parameters.
+/// The text is the key of the prepared statement, so keep it static: pass everything that varies as a parameter.
 public struct SQL: Sendable, ExpressibleByStringInterpolation {
-  /// One more than there are parameters: parameter `i` stands between literal `i` and literal `i + 1`.
+  /// There is one more literal than parameters: parameter `i` stands between literal `i` and literal `i + 1`.
   private(set) var literals: [String]
   private(set) var parameters: [Parameter]
-  /// All parameters' bytes, one after the other: one allocation however many there are.
+  /// The bytes of all parameters, concatenated, so that they need only one allocation.
   private(set) var bytes: [UInt8]
   private(set) var problem: PostgresError?
 
   struct Parameter: Sendable {
     let type: UInt32
-    /// The place in `bytes`; nil is NULL.
+    /// The range in `bytes`; nil for NULL.
     let range: Range<Int>?
   }
 
-  /// A statement without parameters. Not for text from outside: see ``StringInterpolation``.
+  /// A statement without parameters. Never pass untrusted text: see ``StringInterpolation``.
   public init(stringLiteral text: String) {
     literals = [text]
     parameters = []
@@ -32,7 +32,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     self = stringInterpolation.sql
   }
 
-  /// The text as the server sees it, with `$1`, `$2` ... for the parameters.
+  /// The text as the server sees it, with `$1`, `$2` and so on for the parameters.
   public var text: String {
     if literals.count == 1 { return literals[0] }
     var text = literals[0]
@@ -44,7 +44,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     return text
   }
 
-  /// The one text behind the other, with the parameters of both.
+  /// Concatenates two texts, with the parameters of both.
   public static func + (left: SQL, right: SQL) -> SQL {
     var sum = left
     sum.append(right)
@@ -67,7 +67,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       Parameter(type: type(of: value).sqlType.oid, range: encoding == .null ? nil : start..<bytes.count))
     literals.append("")
     if encoding == .unrepresentable {
-      note("parameter $\(parameters.count) has no form in PostgreSQL: text with U+0000, or a time out of range")
+      note("parameter $\(parameters.count) cannot be encoded for PostgreSQL: text with U+0000, or a time out of range")
     }
     checkCount()
   }
@@ -92,7 +92,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     checkCount()
   }
 
-  /// What may stand in `\( )`: a value, an optional one, a fragment, and text that is marked as such.
+  /// The interpolations that `\( )` accepts: a value, an optional value, a fragment, and unescaped text.
   public struct StringInterpolation: StringInterpolationProtocol {
     var sql: SQL
 
@@ -106,7 +106,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       sql.append(literal: literal)
     }
 
-    /// A value: sent beside the text, never in it.
+    /// A value. It is sent separately from the text, never in it.
     public mutating func appendInterpolation(_ value: some SQLValue) {
       sql.append(value)
     }
@@ -116,12 +116,12 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       sql.append(value)
     }
 
-    /// A fragment with parameters of its own.
+    /// A fragment with its own parameters.
     public mutating func appendInterpolation(_ fragment: SQL) {
       sql.append(fragment)
     }
 
-    /// Text that becomes SQL as it stands: for names that the program chose, never for anything from outside.
+    /// Text that becomes SQL unchanged: only for names that the program chose, never for untrusted text.
     public mutating func appendInterpolation(unescaped text: String) {
       if text.utf8.contains(0) { sql.note("the statement's text contains the character U+0000") }
       sql.append(literal: text)
@@ -130,16 +130,26 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 }
 
 extension [SQL] {
-  /// What its parameters take, in bytes.
+  /// The size of all parameters in bytes.
   var parameterBytes: Int { reduce(0) { $0 + $1.bytes.count } }
+
+  /// All fragments in one, with the separator between them.
+  public func joined(separator: SQL) -> SQL {
+    var all: SQL = ""
+    for (index, fragment) in enumerated() {
+      if index > 0 { all += separator }
+      all += fragment
+    }
+    return all
+  }
 }
 
 extension SQL {
-  /// The parameters as libpq wants them, valid during the call.
+  /// Calls `body` with the parameters as libpq expects them. The pointers are valid only during the call.
   func withPointers<Result>(
     _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
   ) -> Result {
-    // An empty string must not become a null pointer, which libpq takes for NULL: hence the spare byte.
+    // The extra byte keeps an empty string from becoming a null pointer, which libpq treats as NULL.
     (bytes + CollectionOfOne(0)).withUnsafeBytes { buffer in
       let base = buffer.bindMemory(to: CChar.self).baseAddress
       let values = parameters.map { parameter in parameter.range.flatMap { base?.advanced(by: $0.lowerBound) } }

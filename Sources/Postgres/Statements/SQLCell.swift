@@ -1,12 +1,13 @@
 import Foundation
 
-/// What a value did with the buffer.
+/// The outcome of encoding a value.
 public enum SQLEncoding: Sendable {
-  /// Its bytes are in it.
+  /// The value's bytes were appended to the buffer.
   case bytes
-  /// Nothing: it is SQL's NULL.
+  /// The value is NULL. Nothing was appended.
   case null
-  /// It has no form in PostgreSQL: text with U+0000, a time out of range. The statement is refused before it is sent.
+  /// PostgreSQL cannot represent the value: text with U+0000, or a time out of range. The statement is rejected before
+  /// it is sent.
   case unrepresentable
 }
 
@@ -18,15 +19,15 @@ public struct SQLCell {
   public let bytes: UnsafeRawBufferPointer?
 }
 
-/// Why a cell cannot become the Swift type asked for. The row adds the column's name.
+/// Why a cell cannot become the requested Swift type. The row adds the column's name.
 enum CellMismatch: Error {
   case null, type, malformed
-  /// Of arrays: an element is NULL, or there are several dimensions.
+  /// Only for arrays: an element is NULL, or there are several dimensions.
   case nullElement, dimensions
 }
 
 extension SQLCell {
-  /// Whether it is an array: of a built-in type that some Swift type reads, or perhaps of one made in the database.
+  /// Whether the cell may be an array: of a built-in type that some Swift type reads, or of a user-defined type.
   var isArray: Bool {
     switch type {
     case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1182, 1185, 2951, 3807: true  // as in `SQLType`
@@ -35,7 +36,7 @@ extension SQLCell {
     }
   }
 
-  /// The bytes when the cell is not NULL and of one of these types.
+  /// The bytes, if the cell is not NULL and has one of these types.
   func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
     guard let bytes else { throw CellMismatch.null }
     guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }

@@ -1,13 +1,13 @@
 import Foundation
 
-/// A PostgreSQL type: its object identifier and that of its array type, as in `pg_type`.
+/// A PostgreSQL type: its oid and the oid of its array type, as in `pg_type`.
 public struct SQLType: Sendable, Equatable {
   /// `pg_type.oid`.
   public let oid: UInt32
   /// `pg_type.typarray`.
   public let arrayOID: UInt32
 
-  /// A type that PostgreSQL has built in: those of extensions have other oids in each database.
+  /// A built-in type. Types of extensions have different oids in each database.
   public init(oid: UInt32, arrayOID: UInt32) {
     self.oid = oid
     self.arrayOID = arrayOID

@@ -2,13 +2,13 @@ import Foundation
 
 /// A Swift value that can be a parameter of a statement and a column of a row.
 ///
-/// A type with a raw value of such a type conforms by declaration alone: `extension Status: SQLValue {}`.
+/// A type whose raw value conforms needs only a declaration: `extension Status: SQLValue {}`.
 public protocol SQLValue: Sendable {
-  /// What the server is told that a parameter is.
+  /// The type of a parameter, as sent to the server.
   static var sqlType: SQLType { get }
   /// Appends the value in PostgreSQL's binary format.
   func encode(into bytes: inout [UInt8]) -> SQLEncoding
-  /// - Throws: any error when the cell is of another type; the caller gets a ``PostgresError`` naming the column.
+  /// - Throws: any error if the cell has another type. The caller gets a ``PostgresError`` that names the column.
   init(cell: SQLCell) throws
 }
 
@@ -26,7 +26,7 @@ extension String: SQLValue {
     switch cell.type {
     case 25, 1043, 1042, 19, 705, 114: break  // text, varchar, char(n), name, unknown, json
     case SQLType.jsonb.oid: bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())  // a version byte comes first
-    case 16384...: break  // types made in the database: an enum's binary form is its label
+    case 16384...: break  // user-defined types: an enum's binary format is its label
     default: throw CellMismatch.type
     }
     self = String(decoding: bytes, as: UTF8.self)

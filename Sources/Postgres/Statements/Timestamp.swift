@@ -1,7 +1,7 @@
 import Foundation
 
-/// A point in time with the microsecond precision of PostgreSQL's `timestamptz`, held as an integer: a `Date` counts in
-/// a floating-point number and cannot be trusted to tell neighbouring microseconds apart.
+/// A point in time with the microsecond precision of PostgreSQL's `timestamptz`, stored as an integer. A `Date` is a
+/// floating-point number and cannot reliably distinguish neighboring microseconds.
 public struct Timestamp: Hashable, Comparable, Sendable {
   /// Microseconds since 1970-01-01T00:00:00Z.
   public var microseconds: Int64
@@ -11,25 +11,25 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     self.microseconds = microseconds
   }
 
-  /// Rounds to the nearest microsecond; what is out of range becomes the nearest there is.
+  /// Rounds to the nearest microsecond and clamps dates that are out of range.
   public init(_ date: Date) {
     let exact = (date.timeIntervalSince1970 * 1_000_000).rounded()
     microseconds = Int64(exactly: exact) ?? (exact > 0 ? .max : .min)
   }
 
-  /// By this machine's clock, to the microsecond. A database's own clock is another.
+  /// The time on this machine's clock, to the microsecond. The database's clock may differ.
   public static func now() -> Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000)
   }
 
-  /// Whether the one is earlier.
+  /// Whether the left one is earlier.
   public static func < (left: Timestamp, right: Timestamp) -> Bool {
     left.microseconds < right.microseconds
   }
 
-  /// So many seconds later, or earlier if they are negative; what is out of range becomes the nearest there is.
+  /// This many seconds later, or earlier if the number is negative. Clamps results that are out of range.
   public func adding(seconds: Int) -> Timestamp {
     let (span, isTooLong) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000)
     let (sum, isTooFar) = microseconds.addingReportingOverflow(span)
@@ -57,7 +57,7 @@ extension Timestamp: SQLValue {
 
   public init(cell: SQLCell) throws {
     let (value, overflow) = try cell.bytes(of: .timestamptz).integer(Int64.self).addingReportingOverflow(Self.epoch)
-    // 'infinity' is the greatest integer; it and '-infinity' have no place on this clock's scale.
+    // 'infinity' is the greatest integer. Neither it nor '-infinity' fits this scale.
     guard !overflow, value != .min + Self.epoch else { throw CellMismatch.malformed }
     microseconds = value
   }

@@ -1,26 +1,26 @@
-/// An open transaction: made by ``Database/transaction(repeating:_:)`` and used only inside its body, by one task.
+/// An open transaction, created by ``Database/transaction(repeating:_:)``. Only one task may use it, inside the body.
 public final class Transaction: Querying {
   private enum Phase {
-    /// Nothing was sent: not even BEGIN.
+    /// Nothing was sent, not even BEGIN.
     case fresh
     case begun
-    /// Nobody knows whether one of its statements ran: its wait was cut short.
+    /// A wait ended early, so it is unknown whether that statement ran.
     case uncertain
     case ended
   }
 
   private struct State {
     var phase = Phase.fresh
-    /// Waiting for a statement to travel with.
+    /// Statements to send with the next one.
     var written: [SQL] = []
-    /// Why one of them can never be sent, nor what comes after it.
+    /// Why one of them can never be sent. Nothing after it can be sent either.
     var problem: PostgresError?
     var last: [SQL] = []
   }
 
-  /// The one whose body the task is in.
+  /// The transaction whose body the task runs.
   @TaskLocal static var current: Transaction?
-  /// The database that it was begun on.
+  /// The database that it runs on.
   let database: Database
   private let connection: Connection
   private let state = Lock(State())
@@ -34,14 +34,17 @@ public final class Transaction: Querying {
     state.withLock { $0.phase == .ended }
   }
 
-  /// Sends the statements in one round trip, the transaction's first with BEGIN, and returns what each answered.
+  /// Sends the statements in one round trip and returns the result of each. BEGIN is sent with the first statement of
+  /// the transaction.
   ///
-  /// - Throws: ``PostgresError``, the first among them, or `CancellationError`. Only a savepoint lets the transaction go on
-  ///   after an error of the server's, and nothing after the end of a wait.
+  /// - Throws: ``PostgresError`` for the first statement that failed, or `CancellationError`. After an error from the
+  ///   server, the transaction can continue only from a savepoint. After a timeout or a cancellation, it cannot
+  ///   continue.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    // Refused before BEGIN is taken for sent.
+    // Throw before the state says that BEGIN was sent.
     if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
-    // Sent under the lock, which never waits: of two statements at once, none can overtake BEGIN or follow COMMIT.
+    // Submitting never blocks, so it happens under the lock: concurrent statements cannot overtake BEGIN or follow
+    // COMMIT.
     let (reply, count) = try state.withLock { state in
       switch state.phase {
       case .fresh, .begun:
@@ -60,7 +63,7 @@ public final class Transaction: Querying {
       return Array(try await reply.value().dropFirst(count))
     } catch var error as PostgresError {
       if error.kind == .timeout { giveUp() }
-      // What was not committed has no effect, however it ended.
+      // An uncommitted statement has no effect.
       error.mayHaveRun = false
       throw error
     } catch {
@@ -70,14 +73,15 @@ public final class Transaction: Querying {
   }
 
   private static let uncertain = PostgresError(
-    .transactionAborted, "a statement of this transaction was given up on: it can only be rolled back")
+    .transactionAborted, "a statement timed out or was cancelled: the transaction can only be rolled back")
 
-  /// A body that swallows a timeout must not commit what it does not know.
+  /// Prevents a body that swallows a timeout from committing an unknown state.
   private func giveUp() {
     state.withLock { if $0.phase == .begun { $0.phase = .uncertain } }
   }
 
-  /// A statement whose answer is not needed: it leaves with the next one, or with COMMIT, whose call throws its error.
+  /// Queues a statement whose result is not needed. It is sent with the next statement or with COMMIT, and that call
+  /// throws its error.
   ///
   /// - Throws: ``PostgresError`` of kind `misuse` after the transaction's end.
   public func write(_ statement: SQL) throws {
@@ -88,7 +92,7 @@ public final class Transaction: Querying {
     }
   }
 
-  /// Statements to run last, in the round trip of COMMIT. Their errors roll everything back.
+  /// Adds statements that run last, in the round trip of COMMIT. Their errors roll everything back.
   public func atCommit(_ statements: SQL...) {
     atCommit(statements)
   }
@@ -97,7 +101,7 @@ public final class Transaction: Querying {
     state.withLock { $0.last += statements }
   }
 
-  /// - Returns: what the statements given to ``atCommit(_:)`` answered.
+  /// - Returns: the results of the statements given to ``atCommit(_:)``.
   func commit() async throws -> [Rows] {
     let (reply, count) = try state.withLock { state -> (Reply<[Rows]>?, Int) in
       guard state.phase != .uncertain else { throw Self.uncertain }
@@ -114,25 +118,25 @@ public final class Transaction: Querying {
     guard let reply else { return [] }
     let answers: [Rows]
     do {
-      // Never cancelled: an answer that is not waited for would be an outcome that nobody knows.
+      // Never cancelled: without the result, the outcome would be unknown.
       answers = try await reply.uncancellableValue()
     } catch let error as PostgresError where error.mayHaveRun || error.endsConnection {
       throw PostgresError(.unknownOutcome, "the outcome of COMMIT is unknown: \(error.message)", mayHaveRun: true)
     }
     let tag = answers.last?.commandTag
     guard tag == "COMMIT" else {
-      throw PostgresError(.transactionAborted, "COMMIT was answered by \(tag ?? "nothing")")
+      throw PostgresError(.transactionAborted, "COMMIT returned \(tag ?? "nothing")")
     }
     return answers.dropLast().suffix(count)
   }
 
-  /// Undoes everything and waits until it is undone, so that a repeated attempt does not meet its own locks.
+  /// Rolls back and waits for it, so that a retry does not run into its own locks.
   func rollback() async {
     let phase = state.withLock { state in
       defer { state.phase = .ended }
       return state.phase
     }
-    // A COMMIT whose batch failed leaves the transaction open in failed state, so an ended one is rolled back too.
+    // If the batch of COMMIT failed, the transaction is still open in a failed state, so `ended` needs a rollback, too.
     guard phase != .fresh, connection.isOpen, !connection.isIdle else { return }
     do {
       let timeout = database.configuration.timeout(of: 1)
@@ -142,10 +146,10 @@ public final class Transaction: Querying {
     }
   }
 
-  /// Stops the statement that nobody waits for, then rolls back. A server that does not react in time is hung up on.
+  /// Cancels the abandoned statement, then rolls back. If the server does not respond in time, closes the connection.
   ///
-  /// The connection's next owner is safe from the request: it is through, and a round trip came after it, or there is no
-  /// next owner.
+  /// The cancel request cannot hit the connection's next owner: either it has completed and a round trip has followed
+  /// it, or the connection is closed.
   func abandon() async {
     state.withLock { $0.phase = .ended }
     guard await connection.cancelRunning(within: .seconds(2)) else {

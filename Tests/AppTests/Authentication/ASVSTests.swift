@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `asvs.tsv` has the requirements of OWASP's Application Security Verification Standard 5.0.0 that are about accounts
-/// and tokens: chapters V6, V7, V9 and V10, levels 1 and 2. For each it names the tests that show it, or says why there
-/// is none. It must have them all, and the tests that it names must exist.
+/// `asvs.tsv` lists the requirements of OWASP's Application Security Verification Standard 5.0.0 for accounts and
+/// tokens: chapters V6, V7, V9 and V10, levels 1 and 2. For each, it names the tests that show it, or says why there is
+/// none. The list must be complete, and the tests that it names must exist.
 @Suite struct ASVSTests {
-  /// The standard's sections, with the level of each of their requirements in order.
+  /// The standard's sections, with the level of each requirement in order.
   private static let sections = """
     V6.1 122  V6.2 111111112222  V6.3 11223333  V6.4 112233  V6.5 22222333  V6.6 2223  V6.7 33  V6.8 2222
     V7.1 222  V7.2 1111  V7.3 22  V7.4 11222  V7.5 223  V7.6 22
@@ -76,7 +76,7 @@ import Testing
           suite = String(type.output.4)
         }
         if line.contains("@Test") { isTest = true }
-        // The name may stand in a line below the attribute.
+        // The name may be on a line below the attribute.
         guard isTest, let function = line.firstMatch(of: /func (`[^`]+`|\w+)/) else { continue }
         found.insert("\(suite)/\(function.output.1.replacing("`", with: ""))")
         isTest = false

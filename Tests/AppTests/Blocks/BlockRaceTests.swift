@@ -3,13 +3,13 @@ import Testing
 
 @testable import App
 
-/// Ana blocks Ben while somebody brings the two together, or does something with what is between them, many times:
-/// nothing is left across the block, and every count is right.
+/// Ana blocks Ben while another change connects the two, or changes their connection. Many pairs do so at once.
+/// Afterwards nothing crosses a block, and every count is right.
 @Suite struct BlockRaceTests {
   /// - Parameters:
-  ///   - expected: what `action` may be answered.
-  ///   - blocking: what the block may be.
-  ///   - alone: whether `action` leaves the others' lists alone: what moves is then known.
+  ///   - expected: the possible statuses of `action`.
+  ///   - blocking: the possible statuses of the block.
+  ///   - alone: whether `action` does not touch other users' lists, so that the stale collections are known.
   private func race(
     _ expected: Set<Int>, blocking: Set<Int> = [204], alone: Bool = true,
     _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
@@ -25,7 +25,7 @@ import Testing
             let blocked = try await block
             #expect(blocking.contains(blocked) && expected.contains(status), "\(blocked), \(status)")
             guard blocked == 204 else { return }
-            // Her inbox names him: he has accepted her request, and invited her.
+            // Her inbox names him, because he has accepted her request and invited her.
             #expect(try await party.ana.stale(anas).isSuperset(of: [.friends, .notifications]))
             guard alone else { return }
             #expect(try await party.ana.stale(anas).isSuperset(of: [.friends, .events, .invitations]))
@@ -56,13 +56,13 @@ import Testing
     try await race([201, 422]) { _, party in try await invite([party.ben, party.cleo], by: party.ana) }
   }
 
-  @Test func `an edit that everybody invited hears of`() async throws {
+  @Test func `an edit that notifies all guests`() async throws {
     try await race([200]) { _, party in
       try await party.ben.send("PATCH", "events/\(party.bens)", #"{"note": "New", "capacity": 1}"#).status
     }
   }
 
-  @Test func `answers of both`() async throws {
+  @Test func `answers of both users`() async throws {
     try await race([200, 404]) { _, party in
       async let hers = party.ana.send(
         "PUT", "events/\(party.bens)/invitations/me", #"{"status": "maybe"}"#
@@ -74,13 +74,13 @@ import Testing
     }
   }
 
-  @Test func `an answer of whoever waits`() async throws {
+  @Test func `an answer of a waiting guest`() async throws {
     try await race([200]) { _, party in
       try await party.cleo.send("PUT", "events/\(party.bens)/invitations/me", #"{"status": "declined"}"#).status
     }
   }
 
-  @Test func `a new name of whom it is about`() async throws {
+  @Test func `a new name of the blocked user`() async throws {
     try await race([200]) { _, party in
       try await party.ben.send("PATCH", "users/me", #"{"displayName": "Benjamin"}"#).status
     }
@@ -90,7 +90,7 @@ import Testing
     try await race([204]) { _, party in try await party.ben.send("PUT", "blocks/\(party.ana.id)").status }
   }
 
-  @Test func `a third who blocks both of them`() async throws {
+  @Test func `a third user who blocks both of them`() async throws {
     try await race([204]) { _, party in
       async let one = party.cleo.send("PUT", "blocks/\(party.ben.id)").status
       let other = try await party.cleo.send("PUT", "blocks/\(party.ana.id)").status
@@ -102,21 +102,21 @@ import Testing
 
   @Test func `archiving`() async throws {
     try await race([1], alone: false) { app, _ in
-      // Beyond all their ends.
+      // Later than the end of every event.
       let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
       _ = try await app.database.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
       return 1
     }
   }
 
-  @Test func `deleting the account of whom it is about`() async throws {
+  @Test func `deleting the account of the blocked user`() async throws {
     try await race([204], blocking: [204, 404]) { _, party in
       try await party.ben.send("DELETE", "users/me", #"{"password": "\#(party.ben.password)"}"#).status
     }
   }
 
-  /// A copy of the list of blocks with the last stamp is the last list, whatever happens to the names in it.
-  @Test func `no copy of the blocks with an old name is called fresh`() async throws {
+  /// A copy of the list of blocks with the current stamp is the current list, even if names change in it.
+  @Test func `a copy of the blocks with an old name is never called fresh`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for round in 0..<12 {
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func `everybody blocking everybody`() async throws {
+  @Test func `all users block each other`() async throws {
     try await TestApp.run { app in
       var phones: [Phone] = []
       for number in 0..<6 { phones.append(try await app.signUp("user\(number)")) }

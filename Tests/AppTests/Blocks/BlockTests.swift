@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct BlockTests {
-  @Test func `a block ends friendship and requests, without a word`() async throws {
+  @Test func `a block ends friendship and requests without a notification`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
@@ -16,9 +16,9 @@ import Testing
           #expect(try await phone.get(path)["items"].array.isEmpty, "\(path) of \(phone.username)")
         }
       }
-      // What they were still to hear of each other is gone, too.
+      // Queued notices between them are gone, too.
       #expect(try await app.takeNotifications().isEmpty)
-      // As if she had taken hers back, and declined his.
+      // As if she had cancelled her request and declined his.
       for (request, status) in [(toCleo, "cancelled"), (fromDev, "declined")] {
         let stands: String? = try await app.value(
           "SELECT status FROM friend_requests WHERE id = \(FriendRequest.ID(request))")
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `a blocked pair gets what unknown ids get, from both sides`() async throws {
+  @Test func `a blocked pair gets the same responses as for unknown ids, in both directions`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -68,19 +68,19 @@ import Testing
         let none = try await ben.send(method, "events/\(unknownEvent)\(path)", body)
         #expect(answer.status == 404 && answer.says == none.says, "\(method) \(path): \(answer.body)")
       }
-      // Others see both.
+      // Other users still see both.
       try await cleo.sendFriendRequest(to: ana)
       try await cleo.sendFriendRequest(to: ben)
       try await app.takeNotifications()
     }
   }
 
-  @Test func `each is taken off the other's coming events, and the waiting list moves up`() async throws {
+  @Test func `each loses the invitations to the other's live events, and waiting guests move up`() async throws {
     try await TestApp.run { app in
       let people = try await Party.gather(in: app)
       let (ana, ben, cleo) = (people.ana, people.ben, people.cleo)
       try await ana.block(ben)
-      // Only the guest who has waited is told.
+      // Only the promoted guest is notified.
       #expect(try await app.takeNotifications().map { $0 == ("waitlist-promoted", cleo) } == [true])
       #expect(try await cleo.get("events/\(people.bens)")["myStatus"].string == "going")
       for (phone, hers, others) in [(ana, people.anas, people.bens), (ben, people.bens, people.anas)] {
@@ -94,7 +94,7 @@ import Testing
         let invitations = try await phone.get("invitations")["items"].array.compactMap { $0["event"]["id"].string }
         #expect(!invitations.contains(others))
       }
-      // A friend's event, to which both are invited: each sees all but the other, and the counts count everybody.
+      // At a third user's event with both as guests, each sees all but the other, and the counts include both.
       for (phone, seen) in [(ana, ["ana"]), (ben, ["ben"]), (cleo, ["ana", "ben"])] {
         let event = try await phone.get("events/\(people.cleos)")
         #expect(event["participants"].array.compactMap { $0["user"]["username"].string }.sorted() == seen)
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `archived events stay, and hide one from the other`() async throws {
+  @Test func `archived events stay, and hide the two from each other`() async throws {
     try await TestApp.run { app in
       let people = try await Party.gather(in: app)
       let (ana, ben) = (people.ana, people.ben)
@@ -120,7 +120,7 @@ import Testing
       #expect(his["participants"].array.isEmpty)
       #expect(his["counts"]["invited"].int == 1)
       #expect(try await ana.get("events?when=past")["items"][0]["creator"] == .null)
-      // Back again.
+      // Unblocking shows the creator again.
       let hidden = try await ana.refreshLists()
       try await ben.unblock(ana)
       #expect(try await ana.stale(hidden) == [.notifications])
@@ -129,7 +129,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a cancelled event that is not archived yet loses the guest, whoever blocks`(isHost: Bool) async throws {
+  func `a cancelled event that is not archived loses the guest, whichever side blocks`(isHost: Bool) async throws {
     try await TestApp.run { app in
       let people = try await Party.gather(in: app)
       let (ana, ben, cancelled) = (people.ana, people.ben, people.cancelled)
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `what waits in the queue between the two is withdrawn, and nothing else`() async throws {
+  @Test func `queued notices between the two are withdrawn, and no others`() async throws {
     try await TestApp.run { app in
       let people = try await Party.gather(in: app)
       let (ana, ben, cleo) = (people.ana, people.ben, people.cleo)
@@ -165,13 +165,13 @@ import Testing
       let told = try await app.takeNotifications().map { "\($0.type) \($0.recipient == ana.id ? "ana" : "other")" }
       #expect(
         told == [
-          // Ben's edit for Cleo, Ana's answer to Cleo, Cleo's to Ana; then the place that Ana gave up, for Cleo alone.
+          // Ben's edit for Cleo, Ana's answer for Cleo, Cleo's answer for Ana, and for Cleo the place that Ana gave up.
           "event-updated other", "invitation-answered other", "invitation-answered ana", "waitlist-promoted other",
         ])
     }
   }
 
-  @Test func `a block moves the stamps of what it changes, on both sides and around them`() async throws {
+  @Test func `a block moves the stamps of everything that it changes, for both users and for others`() async throws {
     try await TestApp.run { app in
       let people = try await Party.gather(in: app)
       let (ana, ben, cleo) = (people.ana, people.ben, people.cleo)
@@ -183,11 +183,11 @@ import Testing
         try await stale { try await ana.block(ben) } == [
           "ana": [.blocks, .friends, .events, .invitations, .notifications],
           "ben": [.friends, .events, .invitations, .notifications],
-          // She is promoted.
+          // Cleo is promoted.
           "cleo": [.events, .invitations, .notifications],
         ])
       #expect(try await stale { try await ana.block(ben) } == [:])
-      // What each was told of the other is back.
+      // Their notifications about each other are shown again.
       #expect(
         try await stale { try await ana.unblock(ben) } == ["ana": [.blocks, .notifications], "ben": [.notifications]])
       #expect(try await stale { try await ana.unblock(ben) } == [:])
@@ -196,7 +196,7 @@ import Testing
         try await stale { try await cleo.block(dev) } == [
           "cleo": [.blocks, .friendRequests, .notifications], "dev": [.sentFriendRequests],
         ])
-      // A block in return shows no change, as one of nobody.
+      // A block in return shows no change, like a block of an unknown user.
       #expect(try await stale { try await dev.block(cleo) } == [:])
       let file = try await dev.get("users/me/export")
       #expect(file["blocks"].array.isEmpty)
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func `whoever is blocked may block as well, and learns nothing`() async throws {
+  @Test func `a blocked user may block as well, and learns nothing from it`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -219,10 +219,10 @@ import Testing
         #expect(answer.status == 204 && stranger.status == 204)
         #expect(answer.body == stranger.body)
       }
-      // As if she were not there.
+      // As if Ana did not exist.
       #expect(try await ben.blocked() == ["cleo"])
       #expect(try await ana.blocked() == ["ben"])
-      // Each takes back only their own.
+      // Each user can remove only their own block.
       let stale = try await ben.stale { try await ana.unblock(ben) }
       #expect(stale.contains(.blocks))
       #expect(try await ana.blocked() == [])
@@ -230,7 +230,7 @@ import Testing
       let hidden = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(ben.id)"}"#)
       #expect(hidden.problem == "user-not-found")
       try await ben.unblock(ana)
-      // And nothing has come back.
+      // Nothing is restored.
       #expect(try await ana.get("friends")["items"].array.isEmpty)
       #expect(try await ben.get("friends")["items"].array.isEmpty)
       try await app.befriend(ana, ben)
@@ -238,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func `nobody blocks oneself, and whoever does not exist is blocked without effect`() async throws {
+  @Test func `users cannot block themselves, and blocking an unknown user has no effect`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       #expect(try await ana.block(ana, expecting: 422).badFields == ["userId"])
@@ -251,7 +251,7 @@ import Testing
     }
   }
 
-  @Test func `blocks are a list in pages, with a stamp that new names move`() async throws {
+  @Test func `the list of blocks has pages, and a stamp that new names move`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       var others: [Phone] = []
@@ -274,14 +274,14 @@ import Testing
       #expect(try await ana.get("blocks")["items"][4]["user"]["displayName"].string == "Zoe")
       #expect(try await ana.stale { try await others[4].deleteAccount() } == [.blocks])
       #expect(try await ana.blocked() == ["user3", "user2", "user1", "user0"])
-      // Whoever is blocked hears nothing of the other's name.
+      // A blocked user's lists do not change with the other's name.
       #expect(try await others[0].stale { try await ana.editProfile(#"{"displayName": "Anita"}"#) } == [])
       try await ana.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM blocks") == 0)
     }
   }
 
-  @Test func `the export has whom one blocks, not who blocks one`() async throws {
+  @Test func `the export has the users whom one has blocked, but not those who blocked the user`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await ana.block(ben)
@@ -294,7 +294,7 @@ import Testing
     }
   }
 
-  @Test func `the demo's seed does not bring together who has parted by a block`() async throws {
+  @Test func `the demo's seed does not reconnect users who are separated by a block`() async throws {
     try await TestApp.run { app in
       let seed = try DemoSeed()
       try await seed.plant(in: app.dependencies)
@@ -315,6 +315,6 @@ import Testing
 }
 
 extension Answer {
-  /// Without what differs between two answers that say the same.
+  /// The body without its request id, the only part that may differ between two equal responses.
   fileprivate var says: String { body.replacing(json["requestId"].string ?? "", with: "") }
 }

@@ -21,7 +21,7 @@ import Testing
       environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off"], in: "/tmp")
   }
 
-  /// Ports below the ephemeral ones, so that no outgoing connection sits on them.
+  /// A port below the ephemeral range, so that no outgoing connection uses it.
   private static func freePort() -> Int { Int.random(in: 20_000..<30_000) }
 
   private func postmasterPID(_ folder: String) -> Int32? {
@@ -29,7 +29,7 @@ import Testing
     return file.flatMap { Int32($0.prefix { $0.isNumber }) }
   }
 
-  @Test func `one command serves the demo, and leaves no process behind`() async throws {
+  @Test func `one command serves the demo and leaves no process behind`() async throws {
     try await withFolder { folder in
       let port = Self.freePort()
       for signal in [SIGINT, SIGTERM] {
@@ -50,7 +50,7 @@ import Testing
         let friends = try JSON(parsing: try await response.body.collect(upTo: 1 << 20).readableBytesView)
         #expect(friends["items"].array.count == 5)
 
-        // Its log is the mailbox.
+        // Mails are written to the log.
         var registration = HTTPClientRequest(url: "http://127.0.0.1:\(port)/api/v1/auth/register")
         registration.method = .POST
         registration.headers.add(name: "Content-Type", value: "application/json")
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `a cluster that a killed process left is taken over, with its data`() async throws {
+  @Test func `a cluster left by a killed process is taken over with its data`() async throws {
     try await withFolder { folder in
       let first = try await start(folder, port: Self.freePort())
       try await first.waitForOutput("Ctrl-C stops it")
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `a signal while it starts leaves nothing behind either`() async throws {
+  @Test func `a signal during startup leaves no process behind`() async throws {
     try await withFolder { folder in
       for delay in [50, 400, 900] {
         let dev = try await start(folder, port: Self.freePort())
@@ -97,13 +97,13 @@ import Testing
     }
   }
 
-  @Test func `what is in the way gets one clear line`() async throws {
+  @Test func `each reason for a failed start is reported in one line`() async throws {
     try await withFolder { folder in
       let first = try await start(folder, port: Self.freePort())
       try await first.waitForOutput("Ctrl-C stops it")
       let port = try #require(first.standardOutput.firstMatch(of: /127\.0\.0\.1:(\d+)/)?.1)
 
-      /// What a start says that cannot succeed.
+      /// The error line of a start that fails.
       func refusal(_ program: Program) async throws -> String {
         #expect(try await program.exitStatus(within: .seconds(30)) != 0)
         let lines = program.standardError.split(separator: "\n").filter { $0.contains(#""level":"critical""#) }
@@ -114,7 +114,7 @@ import Testing
       try await withFolder { other in
         let said = try await refusal(try await start(other, port: Int(port) ?? 0))
         #expect(said.contains("port \(port) is in use"))
-        // And its own cluster does not go on.
+        // And its own cluster has stopped.
         #expect(postmasterPID(other).map { kill($0, 0) } != 0)
       }
       try await withFolder { foreign in
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `reset begins anew`() async throws {
+  @Test func `reset starts over`() async throws {
     try await withFolder { folder in
       for more in [[], ["--reset"]] {
         let dev = try await Program(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// The commands as real processes, on real databases.
+/// The commands as real processes with real databases.
 @Suite struct ProgramTests {
   private func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program {
     let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
@@ -13,7 +13,7 @@ import Testing
     return program
   }
 
-  @Test func `the whole story, on two servers and two workers`() async throws {
+  @Test func `the whole story runs on two servers and two workers`() async throws {
     try await TestApp.withDatabase { databaseURL in
       var environment = TestApp.environment(databaseURL)
       environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "30"
@@ -35,14 +35,14 @@ import Testing
           environment: environment.merging(more) { $1 }.merging(["MUSTER": muster]) { $1 })
         #expect(try await story.exitStatus(within: .seconds(120)) == 0, "\(story.standardOutput)\(story.standardError)")
       }
-      // First with the queue left alone, so that what waits in it can be seen; then with two workers at it.
+      // First without a worker, so that the script can inspect the queue, then with two workers.
       try await tell([:])
       let workers = [try await start("worker"), try await start("worker")]
       for worker in workers { try await worker.waitForOutput("working") }
       try await tell(["STORY_WORKER": "running", "STORY_TOKEN_WAIT": "0"])
       for program in servers + workers { program.signal(SIGTERM) }
       for program in servers + workers { #expect(try await program.exitStatus(within: .seconds(12)) == 0) }
-      // No token, password, address or body was logged by any of them.
+      // No process logged a token, a password, an address or a body.
       for program in servers + workers {
         for secret in ["@", "eyJ", "mr1.", "mm1.", "password"] { #expect(!program.standardError.contains(secret)) }
       }
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `the service refuses a database that is behind, and names what is missing`() async throws {
+  @Test func `the service rejects an outdated schema and names the missing migrations`() async throws {
     try await TestCluster.withDatabase { databaseURL in
       for command in ["serve", "worker"] {
         let program = try await run(command, environment: TestApp.environment(databaseURL))
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `a database that is ahead is served, unless a migration breaks older releases`() async throws {
+  @Test func `a newer schema is accepted unless a migration is breaking`() async throws {
     try await TestApp.withDatabase { databaseURL in
       let database = try Database(Database.Configuration(url: databaseURL))
       defer { database.close() }

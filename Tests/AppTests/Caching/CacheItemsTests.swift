@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct CacheItemsTests {
-  @Test func `what is stale comes along, byte for byte as its GET sends it`() async throws {
+  @Test func `stale collections come with items, byte for byte as their GET sends them`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(in: app)
       try await people.ana.block(people.hugo)
@@ -19,7 +19,7 @@ import Testing
           #expect(verdict.stamp == copy.stamp)
         }
       }
-      // Every list was compared with something in it.
+      // Every list was compared with at least one item in it.
       for collection in Phone.lists {
         var copies: [HeldCopy] = []
         for phone in [people.ana] + people.others { copies.append(try await phone.copy(of: collection)) }
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `what is fresh comes without items, and so does everything unless they are asked for`() async throws {
+  @Test func `fresh collections come without items, and so do all unless items are requested`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let stamps = try await ana.refreshLists()
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `an unknown value is refused, and an unknown collection has no items`() async throws {
+  @Test func `an unknown value of include is refused, and an unknown collection has no items`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for value in ["", "Items", "items,stamps", "all", "%00"] {
@@ -67,7 +67,7 @@ import Testing
       #expect(answer.json["selfies"].keys == ["invalidate", "timestamp"])
       #expect(answer.json["profile"]["updatedItems"][0]["id"].string == ana.id)
       #expect(answer.json["profile"]["updatedItems"][0]["timestamp"] == answer.json["profile"]["timestamp"])
-      // Nothing asks for everything, with items too.
+      // An empty request asks for all collections, with items too.
       let all = try await ana.send("POST", path)
       #expect(all.json.keys == Set(App.Collection.allCases.map(\.rawValue)))
       #expect(all.json["friends"]["updatedItems"].array == [])
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  /// The bytes of what a validation adds to a list of friends; nil if it adds nothing.
+  /// The number of bytes that a validation includes of a list of friends; nil if it includes none.
   private func sent(to phone: Phone) async throws -> Int? {
     let answer = try await phone.validate([.friends], query: "?include=items")
     let verdict = try HeldVerdict(.friends, in: answer)
@@ -86,7 +86,7 @@ import Testing
     return verdict.items?.utf8.count
   }
 
-  @Test func `a collection of 64 KiB comes whole, over several pages of its GET, and one byte more does not`()
+  @Test func `a collection of 64 KiB comes whole, even if its GET has several pages, and a larger one does not`()
     async throws
   {
     try await TestApp.run { app in
@@ -113,14 +113,14 @@ import Testing
     }
   }
 
-  @Test func `of thousands of friends no more are read than would fit`() async throws {
+  @Test func `with thousands of friends, no more are read than could fit`() async throws {
     let log = StatementLog()
     try await TestApp.run(logger: log.logger) { app in
       let ana = try await app.signUp("ana")
       let some = try await log.statements {
         _ = try await ana.validate([.friends, .events], query: "?include=items")
       }
-      // The stamps, and each of the stale ones.
+      // The stamps, and each stale collection.
       #expect(some.count == 3)
       _ = try await app.crowd(2000, around: ana)
       let statements = try await log.statements {
@@ -132,7 +132,7 @@ import Testing
       #expect(read.items == nil)
       #expect(
         try await Friend.list(of: ana.userID, page: .whole, in: app.database).items.count == PageRequest.whole.limit)
-      // Not even the shortest ones would fit.
+      // Not even the shortest items would fit.
       let shortest =
         #"{"user":{"id":"01900000-0000-7000-8000-000000000001","username":"abc","displayName":"A","#
         + #""pictureUrl":null},"since":"2026-05-01T18:00:00Z"},"#

@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct CacheTests {
-  @Test func `both request shapes are taken, and nothing asks for everything`() async throws {
+  @Test func `both request shapes are accepted, and an empty one asks for all collections`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let path = "cache/validate/\(ana.id)"
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `a malformed time is refused by its key, and another user is forbidden`() async throws {
+  @Test func `a malformed time is reported by its key, and another user's cache is forbidden`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let answer = try await ana.send(
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  /// Makes a stamp what it is said to be.
+  /// Sets a stamp.
   private func setStamp(_ collection: App.Collection, of phone: Phone, to stamp: Timestamp) async throws {
     try await phone.app.database.execute(
       """
@@ -71,12 +71,12 @@ import Testing
       """)
   }
 
-  /// The last of them is so far from 1970 that a floating-point number of seconds no longer tells its neighbours apart.
+  /// The last one is so far from 1970 that a floating-point number of seconds cannot distinguish its neighbors.
   @Test(arguments: [
     "2026-05-01T18:00:00.000000Z", "2026-05-01T17:59:59.999999Z", "2026-12-31T23:59:59.123456Z",
     "1999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999998Z",
   ])
-  func `stamps a microsecond apart are told apart from the database to the phone and back`(text: String) async throws {
+  func `stamps a microsecond apart stay distinct from the database to the phone and back`(text: String) async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let stamp = try #require(Timestamp(rfc3339: text))
@@ -97,13 +97,13 @@ import Testing
     }
   }
 
-  @Test func `clocks of phones are read with any offset and any fraction, six digits being no clock`() async throws {
+  @Test func `a phone's clock may have any offset and any fraction, but six digits mean an echo`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       func isFresh(_ claim: String) async throws -> Bool { try await ana.stale([.friends: claim]) == [] }
       try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2024-05-01T18:00:00Z")))
       for length in 1...12 {
-        // A little more than a minute later; what lies below the microsecond is cut off.
+        // A little more than a minute later; digits below the microsecond are cut off.
         let claim = "2024-05-01T18:01:00.\(String(repeating: "0", count: length - 1))1Z"
         #expect(try await isFresh(claim) == (length < 6), "\(claim)")
         let zeros = "2024-05-01T18:00:00.\(String(repeating: "0", count: length))Z"
@@ -121,7 +121,7 @@ import Testing
       ] {
         #expect(try await isFresh(claim) == fresh, "\(claim)")
       }
-      // A leap second is the second after it.
+      // A leap second becomes the second after it.
       try await setStamp(.friends, of: ana, to: try #require(Timestamp(rfc3339: "2016-12-31T23:58:59.500000Z")))
       for (claim, fresh) in [
         ("2016-12-31T23:59:59Z", false), ("2016-12-31T23:59:60Z", true), ("2017-01-01T00:59:60+01:00", true),
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `an echoed list answers 304 without being read`() async throws {
+  @Test func `a list whose stamp is echoed gets 304 without being read`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for path in Phone.collections.values {
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `stamps of many changes at once all differ, and the last one stands`() async throws {
+  @Test func `concurrent changes get different stamps, and the latest one remains`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let stamps = try await withThrowingTaskGroup(of: Timestamp?.self) { group in
@@ -179,15 +179,16 @@ import Testing
         try await app.database.change { $0.touch(.friends, of: ana.userID) }
         let read = try await Stamps.read(.friends, of: ana.userID, in: app.database)
         let stamp = try #require(read)
-        // By how much is chance, so that a change after a restored backup does not get the stamp of one that was lost.
+        // The stamp rises by a random amount, so that a change after a restored backup does not get the stamp of a lost
+        // one.
         #expect(last < stamp && stamp < last.adding(seconds: 1))
         last = stamp
       }
     }
   }
 
-  /// A transaction that began first and commits last must not leave its change behind somebody's stamp.
-  @Test func `a change that commits late is never called fresh`() async throws {
+  /// A transaction that begins first and commits last must not get a stamp that a phone has already seen.
+  @Test func `a change that commits late makes an earlier copy stale`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let gate = AsyncStream.makeStream(of: Void.self)

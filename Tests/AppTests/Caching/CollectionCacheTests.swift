@@ -8,7 +8,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// The example for phones, against the service.
+/// The example client for phones, against the service.
 @Suite struct CollectionCacheTests {
   private struct Friend: Decodable {
     struct User: Decodable {
@@ -26,7 +26,7 @@ import Testing
     let startTime: Date
   }
 
-  /// What a phone sends its requests over.
+  /// The network of a phone.
   private final class Network: Sendable {
     private let phone: Phone
     private let state = Mutex<(isOnline: Bool, paths: [String])>((true, []))
@@ -40,7 +40,7 @@ import Testing
       set { state.withLock { $0.isOnline = newValue } }
     }
 
-    /// The requests since it was last asked.
+    /// The requests since the last call.
     func take() -> [String] {
       state.withLock { state in
         defer { state.paths = [] }
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// A launch of the app.
+  /// Launches the app.
   private func launch(_ phone: Phone, _ network: Network, in folder: URL) throws -> CollectionCache {
     let server = try #require(URL(string: phone.app.url))
     return try CollectionCache(folder: folder, server: server, userID: phone.id) { try await network.send($0) }
@@ -122,7 +122,7 @@ import Testing
       #expect(try await cache.refresh())
       #expect(network.take().count == 1)
 
-      // Somebody of the first page has another name before the last one is read.
+      // A friend on the first page gets a new name before the last page is read.
       let newest = try await ana.get("friends")["items"][0]["user"]["id"].string
       let renamed = try #require(guests.first { $0.id == newest })
       let other = try #require(guests.last { $0.id != newest })
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test func `a copy that cannot be read is fetched again, and a refusal is told`() async throws {
+  @Test func `a copy that cannot be read is fetched again, and a refusal is reported`() async throws {
     try await run { app, folder in
       let (ana, ben) = try await app.friends("ana", "ben")
       let network = Network(of: ana)

@@ -11,14 +11,14 @@ import Testing
     try await Session.endEveryones(in: app.database) {}
   }
 
-  @Test func `the sessions of everyone end by one row, on every process, and new ones live`() async throws {
+  @Test func `one row ends the sessions of everyone on every process, and new sessions work`() async throws {
     try await TestApp.run { app in
       try await ServiceProcess.run(of: app) { other in
         let phones = [try await app.signUp("ana"), try await app.signUp("ben")]
         let places = [app, other]
         try await app.database.change { try await Session.endEveryones(in: $0) }
         for phone in phones {
-          // Judged by its row at once.
+          // A refresh reads the row, so it fails at once.
           #expect(try await phone.refresh().problem == "session-ended")
           for place in places {
             try await eventually {
@@ -32,14 +32,14 @@ import Testing
           #expect(try await again.get("auth/sessions")["items"].array.count == 1)
           #expect(try await again.refresh().status == 200)
         }
-        // No process reads their rows.
+        // No process reads the rows of the ended sessions.
         #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_xid IS NOT NULL") == 0)
         #expect(app.dependencies.endedSessions.count == 0)
       }
     }
   }
 
-  @Test func `their rows and devices follow, but no process reads those`() async throws {
+  @Test func `the rows and devices of ended sessions are cleaned up, and no process reads them`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for phone in [ana, ben] {
@@ -51,7 +51,7 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM devices") == 1)
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 1)
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_xid IS NOT NULL") == 0)
-      // A worker finishes what a command has left.
+      // A worker finishes the cleanup that a command has left.
       try await app.database.change { try await Session.endEveryones(in: $0) }
       #expect(try await Session.purge(atMost: 100, in: app.database) == 1)
       #expect(try await app.value("SELECT count(*) FROM devices") == 0)
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func `a process that starts refuses the tokens of before`() async throws {
+  @Test func `a process that starts afterwards refuses the old tokens`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await endEveryones(app)
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `a login while the sessions of everyone end lives or ends as a whole`() async throws {
+  @Test func `a login while the sessions of everyone end is either valid or ended everywhere`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       for _ in 0..<4 {
@@ -102,12 +102,12 @@ import Testing
     }
   }
 
-  @Test func `an epoch that a restored backup has forgotten does not come again`() async throws {
+  @Test func `an epoch that a restored backup has lost is not used again`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await endEveryones(app)
       let lost = try await ana.signInAgain()
-      // Yesterday's dump: neither that epoch nor that session.
+      // Yesterday's dump has neither that epoch nor that session.
       let session = try lost.session
       try await app.database.execute("UPDATE session_epoch SET number = 0")
       try await app.database.execute("DELETE FROM sessions WHERE id = \(session)")

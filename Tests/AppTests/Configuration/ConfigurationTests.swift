@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// What may be said to a program by its environment, and how.
+/// Configuration by environment variables and files.
 @Suite struct ConfigurationTests {
   private let good = TestApp.environment("postgresql://localhost/muster")
 
@@ -49,7 +49,7 @@ import Testing
     #expect(names == Variable.all.map(\.name))
   }
 
-  @Test func `each variable is in the table once, and each default is one that is accepted`() async throws {
+  @Test func `each variable is in the table once, and each default is valid`() async throws {
     let names = Variable.all.map(\.name)
     #expect(Set(names).count == names.count)
     let source = try String(
@@ -61,7 +61,7 @@ import Testing
 
   // MARK: Where values come from
 
-  @Test func `an env file may have quotes, export, comments, CRLF and values of several lines`() throws {
+  @Test func `an env file may have quotes, export, comments, CRLF and multiline values`() throws {
     let text = [
       "\u{feff}# a comment = none", "PLAIN=a=b c", "  SPACED =  x  ", "export EXPORTED=1", "SINGLE='a \"b\" \\n # c'",
       "DOUBLE=\"a 'b'\\n\\\"c\\\" # d\" # comment", "COMMENTED=x # comment", "HASH=x#y", "EMPTY=",
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `what is wrong with an env file is told by its line, and not quoted`() {
+  @Test func `an error in an env file names the line, and does not quote it`() {
     for (text, line) in [
       ("A=1\n\ns3cret", 3), ("A=1\r\nB=\"s3cret\r\nC=2", 2), ("A='s3cret' s3cret", 1), ("=s3cret", 1),
       ("A B=s3cret", 1),
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `the environment goes before the file, and the file before defaults`() async throws {
+  @Test func `the environment takes precedence over the file, and the file over defaults`() async throws {
     let path = try file("export MUSTER_POOL_SIZE='3'\r\nMUSTER_SCRYPT=\"ln=5,r=8,p=1\"\r\n")
     defer { try? FileManager.default.removeItem(atPath: path) }
     let configuration = try await MusterConfiguration.load(environment: good, file: path)
@@ -107,7 +107,7 @@ import Testing
     #expect(configuration.accessTokenSeconds == 900)
   }
 
-  @Test func `each secret may come from a file, whose last line's end does not count`() async throws {
+  @Test func `each secret may come from a file, without the line break at its end`() async throws {
     let keys = SigningKeys.generate()
     let path = try file(keys + "\n")
     let empty = try file("\n")
@@ -135,7 +135,7 @@ import Testing
     #expect(try await problem(["MUSTER_SCRYPT_FILE": path]) == "")
   }
 
-  @Test func `names that mean nothing are told, from wherever they come`() async throws {
+  @Test func `unknown names are reported, wherever they come from`() async throws {
     let path = try file("MUSTER_SCRIPT=ln=4,r=8,p=1\nMUSTER_PORT=8080\nPOSTGRES_PASSWORD=x\n")
     defer { try? FileManager.default.removeItem(atPath: path) }
     let environment = ["MUSTER_RATE_LIMIT": "off", "MUSTER_MAIL_WEBHOOK_SECRET_FILE": "", "MUSTER_SCRYPT_FILE": "x"]
@@ -153,16 +153,16 @@ import Testing
     #expect(!program.standardError.contains("s3cret"))
   }
 
-  // MARK: What a program needs
+  // MARK: Required variables
 
-  @Test func `the service needs its public address, and others do not`() async throws {
+  @Test func `the service needs its public URL, and other programs do not`() async throws {
     #expect(try await problem(["MUSTER_PUBLIC_URL": ""]).hasPrefix("MUSTER_PUBLIC_URL "))
     for program in [MusterConfiguration.Program.worker, .dev, .tool] {
       #expect(try await problem(["MUSTER_PUBLIC_URL": ""], for: program) == "")
     }
   }
 
-  @Test func `the published keys serve for development only, under whatever id and beside whatever others`()
+  @Test func `the published keys are for development only, under any id and beside any other keys`()
     async throws
   {
     let (access, refresh) = ("MUSTER_ACCESS_TOKEN_KEYS", "MUSTER_REFRESH_TOKEN_KEYS")

@@ -5,7 +5,7 @@ import Testing
 @testable import App
 
 @Suite struct CalendarTests {
-  @Test func `a calendar gets an event as one VEVENT, with everything that it says`() async throws {
+  @Test func `the calendar file has one VEVENT with all properties of the event`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.makeEvent(
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `its creator and those invited may read it, and nobody else learns that it exists`() async throws {
+  @Test func `the creator and the guests may read the file, and for others the event does not exist`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -53,7 +53,7 @@ import Testing
         #expect(answer.problem == "event-not-found")
         #expect(answer.json["detail"] == unknown.json["detail"])
       }
-      // It is the same event for a guest, whatever the answer; but it takes up the time only of who goes.
+      // For a guest the event is the same after any answer, but it takes up time only if the guest is going.
       for (status, transparency) in [
         (nil, "TRANSPARENT"), ("maybe", "TRANSPARENT"), ("going", "OPAQUE"), ("declined", "TRANSPARENT"),
       ] {
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `an edit makes a later copy of the same event, and so does its cancelling`() async throws {
+  @Test func `editing and cancelling make a later version of the same event`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
@@ -78,7 +78,7 @@ import Testing
       #expect(edited.value("SEQUENCE") == "1")
       #expect(edited.value("SUMMARY") == "Dinner")
       #expect(edited.value("DTSTART") == "20300501T210000")
-      // No end is made up.
+      // No end is invented.
       #expect(edited.value("DTEND") == nil)
       #expect(edited.value("DESCRIPTION") == nil && edited.value("LOCATION") == nil && edited.value("GEO") == nil)
 
@@ -94,23 +94,23 @@ import Testing
 
   // MARK: Time zones
 
-  @Test func `start and end are what the zone's clocks show, and the file says how to read them`() async throws {
+  @Test func `start and end are in local time, and the file describes the zone`() async throws {
     let cases = [
-      // The hour that Berlin's clocks skip in spring, and the one that they show twice in autumn.
+      // The hour that Berlin skips in spring, and the hour that it repeats in autumn.
       ("Europe/Berlin", "2026-03-29T00:59:00Z", "20260329T015900", "2026-03-29T01:00:00Z", "20260329T030000"),
       ("Europe/Berlin", "2026-10-25T00:30:00Z", "20261025T023000", "2026-10-25T02:00:00Z", "20261025T030000"),
       ("America/New_York", "2026-03-08T06:59:00Z", "20260308T015900", "2026-03-08T07:00:00Z", "20260308T030000"),
-      // Not a whole hour from UTC, with and without summer time, and a summer time of half an hour.
+      // Offsets that are not whole hours, with and without daylight saving time, and one that changes by half an hour.
       ("Asia/Kolkata", "2026-05-01T18:00:00Z", "20260501T233000", "2026-05-01T18:45:00Z", "20260502T001500"),
       ("America/St_Johns", "2026-07-10T12:00:00Z", "20260710T093000", "2026-07-10T13:00:00Z", "20260710T103000"),
       ("Australia/Lord_Howe", "2026-04-04T14:00:00Z", "20260405T010000", "2026-04-04T15:30:00Z", "20260405T020000"),
-      // Morocco's clocks are set back for Ramadan.
+      // Morocco sets its clocks back for Ramadan.
       ("Africa/Casablanca", "2024-03-10T01:00:00Z", "20240310T020000", "2024-03-10T03:00:00Z", "20240310T030000"),
       ("Africa/Casablanca", "2024-04-14T01:00:00Z", "20240414T010000", "2024-04-14T02:00:00Z", "20240414T030000"),
-      // Ireland's standard time is that of summer; winter's is set back from it.
+      // Ireland's standard time is its summer time. In winter the clocks are set back from it.
       ("Europe/Dublin", "2026-01-10T12:00:00Z", "20260110T120000", "2026-01-10T13:00:00Z", "20260110T130000"),
       ("Europe/Dublin", "2026-07-10T12:00:00Z", "20260710T130000", "2026-07-10T13:00:00Z", "20260710T140000"),
-      // Once there were seconds.
+      // An old offset with seconds.
       ("Africa/Monrovia", "1971-06-01T12:00:00Z", "19710601T111530", "1971-06-01T13:00:00Z", "19710601T121530"),
     ]
     try await TestApp.run { app in
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `a zone's changes are given as its clocks showed them`() async throws {
+  @Test func `a zone's changes are given in the local time before the change`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let berlin = try await ana.calendar(from: "2026-03-28T22:00:00Z", to: "2026-03-29T08:00:00Z", in: "Europe/Berlin")
@@ -149,15 +149,15 @@ import Testing
     }
   }
 
-  @Test func `what no clock of a zone can say is said in UTC`() async throws {
+  @Test func `times that local time cannot express are given in UTC`() async throws {
     let cases = [
-      // The second time that Berlin's clocks show half past two; the start of one event and the end of another.
+      // The second half past two in Berlin, as the start of one event and the end of another.
       ("Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T05:00:00Z"),
       ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-25T01:59:59Z"),
       ("Australia/Lord_Howe", "2026-04-04T15:00:00Z", "2026-04-04T17:00:00Z"),
       ("UTC", "2026-05-01T18:00:00Z", "2026-05-01T19:00:00Z"),
       ("Etc/GMT+5", "2026-05-01T18:00:00Z", "2026-05-01T19:00:00Z"),
-      // As long and as late as an event can be.
+      // The longest and latest events.
       ("Europe/Berlin", "2026-05-01T18:00:00Z", "2028-05-01T18:00:00Z"),
       ("Europe/Berlin", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
       ("Europe/Berlin", "9999-12-31T23:00:00Z", "9999-12-31T23:59:59Z"),
@@ -180,7 +180,7 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana", displayName: String(repeating: "é", count: 100))
       for shift in 0..<8 {
-        // Characters of 1, 2, 3 and 4 octets, and some that are made of several.
+        // Characters of 1, 2, 3 and 4 octets, and some that consist of several code points.
         let title = String(repeating: "x", count: shift) + String(repeating: "🧗‍♀️é日🎉", count: 20)
         let id = try await ana.makeEvent(
           #"{"title": "\#(title)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#)
@@ -189,7 +189,7 @@ import Testing
         #expect(file.foldedLines.count > file.lines.count + 5)
         for line in file.foldedLines {
           #expect(line.count <= 75)
-          // Octets of a character follow its first one.
+          // The first octet must not be a continuation octet of a character.
           #expect(line.first.map { $0 & 0b1100_0000 == 0b1000_0000 } != true, "a character is split")
         }
         #expect(!file.text.contains("\u{fffd}"), "a character is split")
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func `no text passes for a property`() async throws {
+  @Test func `text cannot inject a property`() async throws {
     let texts = [
       (#"a\\b;c,d:e\"f"#, #"a\\b\;c\,d:e"f"#), (#"\\n"#, #"\\n"#),
       (#"Innocent\r\nATTENDEE:mailto:eve@example.com"#, #"Innocent\nATTENDEE:mailto:eve@example.com"#),
@@ -218,7 +218,7 @@ import Testing
           {"title": "T", "note": "\(text)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC",
            "location": {"name": "L"}}
           """)
-        // As an older release took them.
+        // An older release accepted such text.
         try await app.database.execute("UPDATE events SET title = note, location_name = note WHERE title = 'T'")
         let file = try await ana.calendar(of: id)
         for name in ["SUMMARY", "DESCRIPTION", "LOCATION"] { #expect(file.value(name) == written, "\(name): \(text)") }
@@ -227,10 +227,10 @@ import Testing
     }
   }
 
-  @Test func `no name of a host passes for a property either`() async throws {
+  @Test func `a host's name cannot inject a property either`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      // As an older release took it.
+      // An older release accepted such names.
       try await app.database.execute(
         "UPDATE users SET display_name = \("Ana \"A\"; D,\r\nX: é\u{2028}\u{7}")")
       let id = try await ana.createEvent()["id"].string ?? ""
@@ -240,12 +240,12 @@ import Testing
   }
 }
 
-/// A calendar file as a calendar reads it, and not as the service writes it.
+/// A calendar file, parsed as a calendar app does and not with the service's own code.
 private struct CalendarFile {
   let text: String
-  /// As they are sent, without their ends.
+  /// The lines as sent, without their CRLF.
   let foldedLines: [[UInt8]]
-  /// Unfolded.
+  /// The unfolded lines.
   let lines: [String]
 
   private struct Unreadable: Error {
@@ -266,7 +266,7 @@ private struct CalendarFile {
       }
     }
     let rest = folded.removeLast()
-    try #require(rest.isEmpty, "the last line has an end")
+    try #require(rest.isEmpty, "the last line has no line break")
     foldedLines = folded
     var whole: [[UInt8]] = []
     for line in folded {
@@ -280,24 +280,24 @@ private struct CalendarFile {
     lines = whole.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The properties of the event, or what began and ended, in order.
+  /// The names of the event's properties in order, including BEGIN and END.
   var names: [String] { event.map { String($0.prefix { $0 != ":" && $0 != ";" }) } }
 
   private var event: ArraySlice<String> { lines.drop { $0 != "BEGIN:VEVENT" } }
 
-  /// What a property of the event says, its parameters left out. Nil if there is none.
+  /// The value of a property of the event, without its parameters. Nil if there is none.
   func value(_ name: String) -> String? {
     let line = event.first { $0.hasPrefix("\(name):") || $0.hasPrefix("\(name);") }
     return line.map { String($0.drop { $0 != ":" }.dropFirst()) }
   }
 
-  /// The instant of a time, by the zone in the file.
+  /// The instant of a time property, by the zone in the file.
   func instant(_ name: String) throws -> Timestamp {
     let text = try #require(value(name))
     let time = try Self.time(text)
     if text.hasSuffix("Z") { return time }
     let observances = try self.observances
-    // What clocks show twice means the first time.
+    // A repeated local time means its first occurrence.
     let candidates = observances.map { time.adding(seconds: -$0.offset) }.sorted()
     let instant = candidates.first { candidate in
       let current = observances.last { $0.onset <= candidate }
@@ -306,7 +306,7 @@ private struct CalendarFile {
     return try #require(instant, "\(name)")
   }
 
-  /// By onset.
+  /// Sorted by onset.
   private var observances: [(onset: Timestamp, offset: Int)] {
     get throws {
       var found: [(onset: Timestamp, offset: Int)] = []
@@ -324,7 +324,7 @@ private struct CalendarFile {
     }
   }
 
-  /// A date and time, as if it were in UTC.
+  /// A date and time, parsed as if it were in UTC.
   private static func time(_ text: String) throws -> Timestamp {
     guard let match = text.wholeMatch(of: /(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z?/)?.output,
       let time = Timestamp(rfc3339: "\(match.1)-\(match.2)-\(match.3)T\(match.4):\(match.5):\(match.6)Z")
@@ -350,7 +350,7 @@ extension Phone {
     return try CalendarFile(answer)
   }
 
-  /// Makes an event and reads its calendar.
+  /// Creates an event and reads its calendar file.
   fileprivate func calendar(from start: String, to end: String, in zone: String) async throws -> CalendarFile {
     try await calendar(
       of: makeEvent(#"{"title": "A", "startTime": "\#(start)", "endTime": "\#(end)", "timeZone": "\#(zone)"}"#))

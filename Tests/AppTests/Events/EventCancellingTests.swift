@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct EventCancellingTests {
-  @Test func `cancelling tells who has not declined, and everybody still reads the event`() async throws {
+  @Test func `cancelling notifies guests who have not declined, and all guests still read the event`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(3, around: ana)
@@ -44,14 +44,14 @@ import Testing
     }
   }
 
-  @Test func `cancelling once more gets the same answer and changes nothing`() async throws {
+  @Test func `cancelling again gets the same response and changes nothing`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       let first = try await ana.cancelEvent(id, headers: [("If-Match", "\"1\"")])
       try await app.takeNotifications()
       let stale = try await ben.stale {
-        // A phone that got no answer repeats what it sent.
+        // A phone that got no response sends its request again.
         for headers in [[("If-Match", "\"1\"")], [("If-Match", "\"2\"")], []] {
           let again = try await ana.cancelEvent(id, headers: headers)
           #expect(again.json == first.json)
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `nothing of a cancelled event changes any more`() async throws {
+  @Test func `a cancelled event can no longer change`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(4, around: ana)
@@ -81,14 +81,14 @@ import Testing
         try await ana.withdraw(guests[0], from: id, expecting: 409),
       ]
       #expect(answers.allSatisfy { $0.problem == "event-cancelled" })
-      // Nobody is withdrawn who is not invited.
+      // Withdrawing a user who is not invited changes nothing.
       try await ana.withdraw(guests[3], from: id)
       #expect(try await ana.get("events/\(id)") == before)
       #expect(before["counts"]["waitlisted"].int == 1)
     }
   }
 
-  @Test func `only its creator cancels an event, in the version that they know, while it is live`() async throws {
+  @Test func `only the creator can cancel an event, with the current version and while it is live`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `of a cancelling and an edit of the same version, one happens`() async throws {
+  @Test func `if one version is cancelled and edited at once, only one succeeds`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for _ in 0..<20 {
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `an answer is given before an event is cancelled, or not at all`() async throws {
+  @Test func `an answer that races with cancelling is either counted or refused`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(20, around: ana)

@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct EventTests {
-  @Test func `an event is made with all its fields and its guests`() async throws {
+  @Test func `an event is created with all its fields and its guests`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let answer = try await ana.send(
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `guests must be friends, all or nothing`() async throws {
+  @Test func `guests must be friends, and one stranger refuses them all`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `a friend named twice is invited once`() async throws {
+  @Test func `a friend who is listed twice is invited once`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let event = try await ana.createEvent(inviting: [ben, ben])
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func `strangers do not learn that an event exists`() async throws {
+  @Test func `strangers cannot find out that an event exists`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent()["id"].string ?? ""
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `a guest may not edit`() async throws {
+  @Test func `a guest cannot edit the event`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
@@ -97,7 +97,8 @@ import Testing
     }
   }
 
-  @Test func `an edit keeps what is absent, clears what is null, and tells who has not declined`() async throws {
+  @Test func `an edit keeps absent fields, clears null fields, and notifies guests who have not declined`() async throws
+  {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -135,7 +136,7 @@ import Testing
       try await ana.edit(id, #"{"title": "D"}"#, headers: [("If-Match", "*")])
       try await ana.edit(id, #"{"title": "E"}"#)
       #expect(try await ana.get("events/\(id)")["title"].string == "E")
-      // Of many edits of one version at once, one wins.
+      // Of many concurrent edits of one version, one succeeds.
       let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
         for index in 0..<10 {
           group.addTask {
@@ -150,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `bad fields of an event are all named`() async throws {
+  @Test func `all invalid fields of an event are listed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let answer = try await ana.send(
@@ -177,7 +178,7 @@ import Testing
     }
   }
 
-  @Test func `live events come by start, in pages, and past ones from the archive`() async throws {
+  @Test func `live events are sorted by start and paged, and past events are in the archive`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for day in [3, 1, 2, 5, 4] {
@@ -210,7 +211,7 @@ import Testing
 }
 
 @Suite struct InvitationTests {
-  @Test func `answering sets a state and tells the host`() async throws {
+  @Test func `an answer sets the state and notifies the host`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
@@ -224,7 +225,7 @@ import Testing
         #expect(told.map { $0 == ("invitation-answered", ana) } == [true])
         #expect(told[0].payload["status"].string == answer)
       }
-      // The same again changes nothing.
+      // The same answer again changes nothing.
       let stale = try await ana.stale { try await ben.answer("going", to: id) }
       #expect(stale == [])
       #expect(try await ben.answer("waitlisted", to: id, expecting: 422).badFields == ["status"])
@@ -281,7 +282,7 @@ import Testing
     }
   }
 
-  @Test func `no place is given twice, however many ask at once`() async throws {
+  @Test func `no place is given twice, even with many concurrent answers`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(40, around: ana)
@@ -308,7 +309,7 @@ import Testing
     }
   }
 
-  @Test func `an answer moves the lists of all who see the counts`() async throws {
+  @Test func `an answer touches the lists of all users who see the counts`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// Zones, changes of the clocks, and lists by time.
+/// Time zones, daylight saving time, and lists sorted by time.
 @Suite struct EventTimeTests {
   private func create(
     _ phone: Phone, from start: String, to end: String? = nil, in zone: String = "Europe/Berlin"
@@ -16,16 +16,16 @@ import Testing
       """)
   }
 
-  @Test func `times are instants, on both sides of a change of the clocks`() async throws {
+  @Test func `times are instants, also around daylight saving changes`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (zone, start, end, startUTC, endUTC) in [
-        // Spring: a second before two o'clock is followed by three o'clock.
+        // Spring: three o'clock follows one second before two o'clock.
         (
           "Europe/Berlin", "2030-03-31T01:59:59+01:00", "2030-03-31T03:00:00+02:00", "2030-03-31T00:59:59Z",
           "2030-03-31T01:00:00Z"
         ),
-        // Autumn: half past two comes twice, and a quarter past two may be later.
+        // Autumn: half past two happens twice, and a quarter past two can be later.
         (
           "Europe/Berlin", "2030-10-27T02:30:00+02:00", "2030-10-27T02:15:00+01:00", "2030-10-27T00:30:00Z",
           "2030-10-27T01:15:00Z"
@@ -34,7 +34,7 @@ import Testing
           "America/New_York", "2030-11-03T01:30:00-04:00", "2030-11-03T01:30:00-05:00", "2030-11-03T05:30:00Z",
           "2030-11-03T06:30:00Z"
         ),
-        // Half an hour of summer time.
+        // Daylight saving time of half an hour.
         (
           "Australia/Lord_Howe", "2030-04-07T01:45:00+11:00", "2030-04-07T01:45:00+10:30", "2030-04-06T14:45:00Z",
           "2030-04-06T15:15:00Z"
@@ -46,13 +46,13 @@ import Testing
         #expect(answer.json["endTime"].string == endUTC)
         #expect(answer.json["timeZone"].string == zone)
       }
-      // Later on the wall, and not in time.
+      // The end is later in local time, but earlier in fact.
       let order = try await create(ana, from: "2030-10-27T02:15:00+01:00", to: "2030-10-27T02:30:00+02:00")
       #expect(order.badFields == ["endTime"])
     }
   }
 
-  @Test func `a zone is one of the IANA database`() async throws {
+  @Test func `a time zone must be in the IANA database`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for zone in [
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `another zone leaves the times where they are`() async throws {
+  @Test func `changing the time zone does not change the times`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let event = try await ana.createEvent(inviting: [ben])
@@ -82,14 +82,14 @@ import Testing
     }
   }
 
-  @Test func `an event is live for 24 hours after its end, however long that day is`() async throws {
+  @Test func `an event stays live for 24 hours after its end, even across a daylight saving change`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (start, end, last) in [
-        // The clocks go back in between, so the wall shows an hour less.
+        // The clocks go back in between, so the local time is an hour earlier.
         ("2019-10-26T20:00:00+02:00", "2019-10-26T22:00:00+02:00", "2019-10-27T21:00:00+01:00"),
         ("2020-03-28T20:00:00+01:00", "2020-03-28T22:00:00+01:00", "2020-03-29T23:00:00+02:00"),
-        // Without an end it counts six hours.
+        // Without an end, the event counts as six hours long.
         ("2020-06-01T12:00:00+02:00", nil, "2020-06-02T18:00:00+02:00"),
       ] {
         let id = try await create(ana, from: start, to: end).json["id"].string ?? ""
@@ -109,13 +109,13 @@ import Testing
     _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
   }
 
-  @Test func `pages of the archive neither repeat nor lose an event while others come into it`() async throws {
+  @Test func `pages of the archive neither repeat nor skip an event while others are archived`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       func past(_ title: String, _ start: String) async throws {
         try await ana.createEvent(title, inviting: [ben], startTime: start, endTime: nil)
       }
-      // Two at a time begin together.
+      // Each two events have the same start.
       for day in 1...12 { try await past("Day \(day)", "2020-01-\(10 + (day + 1) / 2)T10:00:00Z") }
       try await archive(app)
       let all = try await ana.get("events?when=past")["items"].array.compactMap { $0["title"].string }
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func `pages of live events neither repeat nor lose one that stays where it is`() async throws {
+  @Test func `pages of live events neither repeat nor skip an event that keeps its start`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       func create(_ title: String, _ start: String) async throws -> String {
@@ -155,7 +155,7 @@ import Testing
           if page % 2 == 0, let id = moving.popLast() {
             try await ana.edit(id, #"{"startTime": "2030-01-09T10:00:00Z"}"#)
           }
-          // What does not move it.
+          // Changes that do not move the event in the list.
           let id = staying[page % staying.count]
           try await ana.edit(id, #"{"title": "Stays \#(page)", "capacity": \#(page)}"#)
           try await ben.answer("going", to: id)

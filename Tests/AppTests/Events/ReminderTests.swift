@@ -15,7 +15,7 @@ import Testing
     return time.flatMap { $0 }?.rfc3339()
   }
 
-  /// As if the time had come.
+  /// Makes the reminder of an event due.
   private func makeDue(_ event: String, startingIn minutes: Int = 60, _ app: TestApp) async throws {
     try await app.database.execute(
       """
@@ -26,7 +26,9 @@ import Testing
       """)
   }
 
-  /// - Returns: how many events it was.
+  /// Sends all due reminders.
+  ///
+  /// - Returns: the number of events.
   @discardableResult
   private func remind(_ app: TestApp) async throws -> Int {
     var count = 0
@@ -34,7 +36,7 @@ import Testing
     return count
   }
 
-  @Test func `an hour before the start, who is going and the host are reminded, once`() async throws {
+  @Test func `an hour before the start, the host and the guests who are going are reminded once`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let others = try await app.crowd(3, around: ana)
@@ -60,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `the worker reminds without being asked`() async throws {
+  @Test func `the worker sends reminders on its own`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await ana.addDevice("anas")
@@ -74,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `a reminder is for the start that stands, and moves with it`() async throws {
+  @Test func `a reminder moves with the start of the event`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let start = time(inMinutes: 180)
@@ -83,14 +85,14 @@ import Testing
       let later = time(inMinutes: 300)
       try await ana.edit(event, #"{"startTime": "\#(later)"}"#)
       #expect(try await remindAt(event, app) == time(of: later, minus: 3600))
-      // Too soon to be reminded.
+      // Too late for a reminder.
       try await ana.edit(event, #"{"startTime": "\#(time(inMinutes: 30))"}"#)
       #expect(try await remindAt(event, app) == nil)
       try await ana.edit(event, #"{"startTime": "\#(later)"}"#)
       #expect(try await remindAt(event, app) == time(of: later, minus: 3600))
       let soon = try await ana.createEvent(startTime: time(inMinutes: 59), endTime: nil)["id"].string ?? ""
       #expect(try await remindAt(soon, app) == nil)
-      // Who was reminded is not reminded again of the same start.
+      // The same start gets no second reminder.
       try await makeDue(event, app)
       #expect(try await remind(app) == 1)
       try await ana.edit(event, #"{"title": "Another"}"#)
@@ -105,7 +107,7 @@ import Testing
     Timestamp(rfc3339: text)?.adding(seconds: -seconds).rfc3339()
   }
 
-  @Test func `a cancelled event reminds nobody, nor does one whose host is gone`() async throws {
+  @Test func `no reminder is sent for a cancelled event, or for one whose host deleted the account`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cancelled = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
@@ -113,7 +115,7 @@ import Testing
       for event in [cancelled, orphaned] { try await ben.answer("going", to: event) }
       try await ana.cancelEvent(cancelled)
       #expect(try await remindAt(cancelled, app) == nil)
-      // Nor if the time was there already.
+      // The same if the reminder is already due.
       try await makeDue(cancelled, app)
       try await ana.deleteAccount()
       #expect(try await remindAt(orphaned, app) == nil)
@@ -124,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `a late reminder says soon, and one that is too late says nothing`() async throws {
+  @Test func `a late reminder says soon, and a reminder after the start is dropped`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let cases: [(minutes: Int, message: String?)] = [
@@ -140,8 +142,7 @@ import Testing
     }
   }
 
-  @Test func `of many workers one reminds of each event, and each answer at the time counts or does not`() async throws
-  {
+  @Test func `only one of many workers sends the reminder of an event, even during concurrent answers`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(12, around: ana)
@@ -161,7 +162,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      // An event that somebody was changing then was passed over.
+      // An event that was locked by an answer has been skipped.
       try await remind(app)
       let told = try await app.takeNotifications().filter { $0.type == "event-reminder" }
       for event in events {

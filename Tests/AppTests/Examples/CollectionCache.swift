@@ -4,8 +4,8 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// A phone's copies of its user's collections, on disk: what an app shows at once, online or not, and brings up to date
-/// at launch with one request. Take this file into your app; it needs Foundation only.
+/// A phone's copies of its user's collections, on disk. An app shows them immediately, online or offline, and updates
+/// them at launch with one request. You can copy this file into your app: it needs only Foundation.
 ///
 ///     let cache = try CollectionCache(folder: folder, server: server, userID: me) { request in
 ///       var request = request
@@ -13,15 +13,15 @@ import Foundation
 ///       let (data, response) = try await URLSession.shared.data(for: request)
 ///       return (data, (response as? HTTPURLResponse)?.statusCode ?? 0)
 ///     }
-///     show(try await cache.items(of: .friends, as: Friend.self))      // as of last time
+///     show(try await cache.items(of: .friends, as: Friend.self))      // the stored copy
 ///     try await cache.refresh()
-///     show(try await cache.items(of: .friends, as: Friend.self))      // as of now
+///     show(try await cache.items(of: .friends, as: Friend.self))      // the current list
 actor CollectionCache {
   enum Name: String, CaseIterable, Codable, Sendable {
     case profile, friends, friendRequests, sentFriendRequests, events, invitations, blocks, notifications
     case notificationPreferences
 
-    /// Of its GET.
+    /// The path of its GET.
     fileprivate var path: String {
       switch self {
       case .profile: "users/me"
@@ -37,20 +37,20 @@ actor CollectionCache {
     }
   }
 
-  /// The server answered, and not with what was asked for.
+  /// A response other than the requested data.
   struct Refusal: Error {
     let status: Int
     let body: Data
   }
 
   private struct Copy: Codable {
-    /// Echoed as it came. A `Date` cannot hold its microseconds exactly.
+    /// The timestamp exactly as received, to be echoed. A `Date` cannot hold its microseconds exactly.
     let timestamp: String
     /// A JSON array.
     let items: Data
   }
 
-  /// Sends a request with the user's access token, and returns the answer's body and status.
+  /// Sends a request with the user's access token, and returns the body and status of the response.
   typealias Fetch = @Sendable (URLRequest) async throws -> (body: Data, status: Int)
 
   private let folder: URL
@@ -60,8 +60,8 @@ actor CollectionCache {
   private var copies: [Name: Copy] = [:]
 
   /// - Parameters:
-  ///   - folder: each user's own; made if it is not there.
-  ///   - server: such as `https://api.example.com`.
+  ///   - folder: a folder for this user only. Created if it does not exist.
+  ///   - server: the base URL, such as `https://api.example.com`.
   init(folder: URL, server: URL, userID: String, fetch: @escaping Fetch) throws {
     self.folder = folder
     self.server = server
@@ -69,23 +69,23 @@ actor CollectionCache {
     self.fetch = fetch
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     for name in Name.allCases {
-      // A copy that cannot be read is none: it is fetched again.
+      // A copy that cannot be read is fetched again.
       guard let data = try? Data(contentsOf: Self.file(of: name, in: folder)) else { continue }
       copies[name] = try? JSONDecoder().decode(Copy.self, from: data)
     }
   }
 
-  /// What is on the phone. Nil if the collection was never fetched.
+  /// The items on the phone. Nil if the collection was never fetched.
   func items<Item: Decodable & Sendable>(of name: Name, as: Item.Type = Item.self) throws -> [Item]? {
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601
     return try copies[name].map { try decoder.decode([Item].self, from: $0.items) }
   }
 
-  /// Brings all copies up to date: one request, which brings along what is stale and small, and one more for each page of
-  /// what is long.
+  /// Updates all copies. The first request returns the small stale collections. Each page of a long collection takes
+  /// one more request.
   ///
-  /// - Returns: false without a network: all copies are those of last time.
+  /// - Returns: false without a network. All copies then stay as they are.
   @discardableResult
   func refresh() async throws -> Bool {
     do {
@@ -103,7 +103,7 @@ actor CollectionCache {
     }
   }
 
-  /// When the user signs out.
+  /// Deletes all copies. Call it when the user logs out.
   func forgetEverything() throws {
     copies = [:]
     try FileManager.default.removeItem(at: folder)
@@ -126,9 +126,9 @@ actor CollectionCache {
     var cursor: String?
     repeat {
       let page = try await ask("GET", name.path + (cursor.map { "&cursor=\($0)" } ?? ""))
-      // A list has its items in pages; the profile is one object.
+      // Lists have pages of items. The profile is a single object.
       items += page["items"] as? [Any] ?? [page]
-      // The first page's: if something changes before the last one is read, the copy is stale already.
+      // Keep the first page's timestamp: if something changes while later pages are read, the copy counts as stale.
       timestamp = timestamp ?? page["timestamp"] as? String
       cursor = page["nextCursor"] as? String
     } while cursor != nil
@@ -137,7 +137,7 @@ actor CollectionCache {
 
   private func keep(_ items: [Any], _ timestamp: String, as name: Name) throws {
     let copy = Copy(timestamp: timestamp, items: try JSONSerialization.data(withJSONObject: items))
-    // Items and timestamp in one file, which is replaced as a whole: they never come apart.
+    // One file for both, replaced atomically, so that items and timestamp always match.
     try JSONEncoder().encode(copy).write(to: Self.file(of: name, in: folder), options: .atomic)
     copies[name] = copy
   }

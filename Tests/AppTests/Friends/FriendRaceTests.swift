@@ -5,11 +5,11 @@ import Testing
 
 @testable import App
 
-/// Two people do anything to each other at once, from both sides: whatever comes first, the answers and the end are
-/// those of some order of the verbs, one after the other.
+/// Two users act on each other at the same time. The statuses and the final state must be those of some serial order of
+/// the acts.
 @Suite struct FriendRaceTests {
   @Test(arguments: Start.allCases)
-  func `any two verbs at once end as one after the other`(start: Start) async throws {
+  func `any two concurrent acts end as in some serial order`(start: Start) async throws {
     var scripts: [Script] = []
     for (index, one) in Act.all.enumerated() {
       for other in Act.all[index...] {
@@ -19,7 +19,7 @@ import Testing
     try await run(scripts)
   }
 
-  @Test func `any three verbs at once end as one after the other`() async throws {
+  @Test func `any three concurrent acts end as in some serial order`() async throws {
     var random = SeededRandom(seed: 5)
     let count = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] == "1" ? 5000 : 400
     var scripts: [Script] = []
@@ -31,7 +31,7 @@ import Testing
     try await run(scripts)
   }
 
-  /// Plays all scripts, some at once, each by a pair that plays nothing else meanwhile.
+  /// Plays all scripts, several at once. Each pair of users plays one script at a time.
   private func run(_ scripts: [Script]) async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       let stages = 6
@@ -50,7 +50,7 @@ import Testing
   }
 }
 
-// MARK: What is done
+// MARK: Acts
 
 private enum Side: String, CaseIterable {
   case ana, ben
@@ -69,12 +69,12 @@ private struct Act: Sendable, CustomStringConvertible {
   var description: String { "\(side) \(verb)" }
 }
 
-/// How the two stand to each other at first.
+/// The relation of the two users at the beginning.
 enum Start: String, CaseIterable, Sendable {
   case strangers
-  /// Ana has asked.
+  /// Ana has sent Ben a friend request.
   case asked
-  /// Ana asked, Ben accepted.
+  /// Ana sent a friend request, and Ben accepted it.
   case friends
   /// Ana has blocked Ben.
   case blocked
@@ -87,12 +87,12 @@ private struct Script: Sendable, CustomStringConvertible {
   var description: String { "\(start): \(acts)" }
 }
 
-// MARK: What must come of it
+// MARK: Possible outcomes
 
-/// What is between the two, as simply as it can be told.
+/// A minimal model of the relation of two users.
 private struct Standing: Hashable, CustomStringConvertible {
   struct Request: Hashable {
-    /// Accepting, declining and cancelling are done to the one that was there at first.
+    /// Whether it is the request from the start. Accepting, declining and cancelling act on that one.
     var isNamed: Bool
     var sender: Side
     var status: String
@@ -104,7 +104,7 @@ private struct Standing: Hashable, CustomStringConvertible {
 
   var pending: Int? { requests.firstIndex { $0.status == "pending" } }
 
-  /// Without what has no meaning: the order of requests.
+  /// Sorts the requests, because their order has no meaning.
   var settled: Standing {
     var settled = self
     settled.requests.sort { "\($0)" < "\($1)" }
@@ -116,7 +116,7 @@ private struct Standing: Hashable, CustomStringConvertible {
     return "\(areFriends ? "friends" : "no friends") \(requests) blocks: \(blocks.map(\.rawValue).sorted())"
   }
 
-  /// Does it, and returns the answer's status.
+  /// Applies an act, and returns the status of its response.
   mutating func apply(_ act: Act) -> Int {
     switch act.verb {
     case .block:
@@ -167,7 +167,7 @@ private struct Outcome: Hashable, CustomStringConvertible {
 
   var description: String { "\(statuses), \(end)" }
 
-  /// What may come of acts at once: of each order one outcome.
+  /// The possible outcomes of concurrent acts: one for each order.
   static func all(of acts: [Act], from start: Standing) -> Set<Outcome> {
     var outcomes: Set<Outcome> = []
     func go(_ standing: Standing, _ statuses: [Int], _ left: Set<Int>) {
@@ -183,7 +183,7 @@ private struct Outcome: Hashable, CustomStringConvertible {
   }
 }
 
-// MARK: Doing it
+// MARK: Running the acts
 
 private struct Stage: Sendable {
   let app: TestApp
@@ -220,7 +220,7 @@ private struct Stage: Sendable {
     try await checkStamps(since: stamps, from: start, to: end, blocksShown: shown, script)
   }
 
-  /// - Returns: the request that the acts name, or the id of none.
+  /// - Returns: the request that the acts name, or an unknown id.
   private func set(_ start: Start) async throws -> String {
     try await app.database.execute("DELETE FROM blocks WHERE blocker_id = ANY(\(pair))")
     try await app.database.execute("DELETE FROM friend_requests WHERE sender_id = ANY(\(pair))")
@@ -282,13 +282,13 @@ private struct Stage: Sendable {
     ]
   }
 
-  /// Whose list of blocks shows the other: of two blocks that is the first one alone.
+  /// The users whose list of blocks shows the other. Of two mutual blocks, only the older one is shown.
   private func shownBlocks() async throws -> Set<Side> {
     let rows = try await app.database.rows("SELECT blocker_id FROM shown_blocks WHERE blocker_id = ANY(\(pair))")
     return Set(try rows.map { side(try $0["blocker_id"]) })
   }
 
-  /// Whatever the lists show otherwise at the end has moved its stamp.
+  /// Expects a new stamp for each list that shows something else at the end.
   private func checkStamps(
     since before: [Side: Stamps], from start: Standing, to end: Standing,
     blocksShown shownBefore: Set<Side>, _ script: Script

@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// How often one may ask to be friends.
+/// Limits on the number of friend requests.
 @Suite struct FriendRequestLimitTests {
   private func ask(_ sender: Phone, _ receiver: Phone) async throws -> Answer {
     try await sender.send("POST", "friend-requests", #"{"receiverId": "\#(receiver.id)"}"#)
@@ -18,7 +18,7 @@ import Testing
     #expect(seconds.contains(wait), "\(wait)", sourceLocation: sourceLocation)
   }
 
-  /// Requests of one user to as many others.
+  /// Inserts requests of one user to other users.
   private func plant(_ count: Int, of sender: Phone, status: String, in app: TestApp) async throws {
     try await app.database.batch(
       """
@@ -32,14 +32,14 @@ import Testing
       """)
   }
 
-  @Test func `who was refused may ask once more at once, then after a day, then after a week`() async throws {
+  @Test func `after two refused requests the next must wait a day, and each later one a week`() async throws {
     try await TestApp.run { app in
       let (ana, ben, cleo) = (try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo"))
       try await ben.decline(try await ana.sendFriendRequest(to: ben))
       try await ana.cancel(try await ana.sendFriendRequest(to: ben))
       let (day, week) = (86_400, 7 * 86_400)
       expectRefusal(try await ask(ana, ben), for: day - 60...day)
-      // What was refused left nothing behind.
+      // A refused request leaves nothing behind.
       #expect(try await ana.get("friend-requests?direction=sent")["items"].array.isEmpty)
       #expect(try await ben.get("friend-requests")["items"].array.isEmpty)
       #expect(try await app.takeNotifications().count == 1)
@@ -59,7 +59,7 @@ import Testing
       }
       try await ben.decline(try await ana.sendFriendRequest(to: ben, expecting: 200))
 
-      // Neither the other side waits, nor anybody else, nor a request that meets another.
+      // The limit does not apply to the other user, to other receivers, or to a request that meets another.
       try await ana.sendFriendRequest(to: cleo)
       try await ben.sendFriendRequest(to: ana)
       try await ana.sendFriendRequest(to: ben, expecting: 200)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `at most a hundred requests are pending, and fifty are sent in a day`() async throws {
+  @Test func `a sender has at most a hundred pending requests, and sends at most fifty in a day`() async throws {
     try await TestApp.run { app in
       let (ana, ben, cleo) = (try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo"))
       try await plant(99, of: ana, status: "pending", in: app)
@@ -88,14 +88,14 @@ import Testing
     }
   }
 
-  @Test func `of requests and cancellations at once no more pass than one after the other`() async throws {
+  @Test func `concurrent requests and cancellations pass no more often than serial ones`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await app.withConnections(40) {
         try await withThrowingTaskGroup(of: Void.self) { group in
           for _ in 0..<40 {
             group.addTask {
-              // The second time, another has been cancelled for sure.
+              // By the second attempt, an earlier request has certainly been cancelled.
               for _ in 0..<2 {
                 let answer = try await ask(ana, ben)
                 #expect([200, 201, 429].contains(answer.status), "\(answer.body)")
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func `of many requests at once no more pass than are left`() async throws {
+  @Test func `of many concurrent requests only as many pass as the limit allows`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let others = try await app.crowd(12, around: ben)

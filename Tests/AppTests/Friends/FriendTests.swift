@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct FriendTests {
-  @Test func `asking, accepting, and being friends`() async throws {
+  @Test func `users send a friend request, accept it, and become friends`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let request = try await ana.sendFriendRequest(to: ben)
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `each verb makes exactly the lists stale that it changes`() async throws {
+  @Test func `each verb makes exactly those lists stale that it changes`() async throws {
     try await TestApp.run { app in
       let (ana, ben, cleo) = (
         try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo")
@@ -44,7 +44,7 @@ import Testing
       var staleForBen: Set<App.Collection> = []
       var staleForCleo: Set<App.Collection> = []
 
-      /// What `action` makes stale for the three of them.
+      /// The collections that `action` makes stale for each of the three users.
       func stale(_ action: () async throws -> Void) async throws -> Set<App.Collection> {
         try await app.fanOut()
         let (before, others) = (try await ben.refreshLists(), try await cleo.refreshLists())
@@ -69,7 +69,7 @@ import Testing
       #expect(staleForBen == [.friends])
       #expect(try await stale { try await ana.unfriend(ben) } == [])
       request = try await ana.sendFriendRequest(to: ben)
-      // The request leaves his inbox, too.
+      // The request also leaves his inbox.
       #expect(try await stale { try await ana.cancel(request) } == [.sentFriendRequests])
       #expect(staleForBen == [.friendRequests, .notifications])
       #expect(try await stale { try await ana.cancel(request) } == [])
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `the same verb again gets the same answer, another one a conflict`() async throws {
+  @Test func `repeating a verb gets the same response, and a contrary verb gets a conflict`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let request = try await ana.sendFriendRequest(to: ben)
@@ -90,12 +90,12 @@ import Testing
       #expect(try await ben.decline(request, expecting: 409).problem == "friend-request-closed")
       let again = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(ben.id)"}"#)
       #expect(again.problem == "already-friends")
-      // Only what happened is told: one request, one acceptance.
+      // Only real changes are notified: one request and one acceptance.
       #expect(try await app.takeNotifications().map(\.type) == ["friend-request", "friend-accepted"])
     }
   }
 
-  @Test func `only the receiver may answer, and nobody else learns of the request`() async throws {
+  @Test func `only the receiver may accept or decline, and for others the request does not exist`() async throws {
     try await TestApp.run { app in
       let (ana, ben, cleo) = (
         try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo")
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func `nobody asks oneself or a stranger who does not exist`() async throws {
+  @Test func `a request to oneself or to an unknown user is refused`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let oneself = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(ana.id)"}"#)
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `a request that meets another makes friends at once`() async throws {
+  @Test func `a request that meets an opposite request makes the two friends`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let request = try await ana.sendFriendRequest(to: ben)
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func `a request that is taken back is gone, and nobody hears of it`() async throws {
+  @Test func `a cancelled request disappears without a notification`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let cleo = try await app.signUp("cleo")
@@ -152,7 +152,7 @@ import Testing
       #expect(once.json["status"].string == "cancelled")
       #expect(once.json["receiver"]["id"].string == ben.id)
       #expect(try await ana.cancel(request).body == once.body)
-      // What Ben was still to be told of is Cleo's request alone.
+      // The queue now holds only Cleo's request for Ben.
       let told = try await app.takeNotifications()
       #expect(told.map { $0.payload["requestId"].string } == [others])
       #expect(try await ana.get("friend-requests?direction=sent")["items"].array.isEmpty)
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test func `a request that is taken back leaves the inbox, and nothing of it reaches a device`() async throws {
+  @Test func `a cancelled request leaves the inbox and reaches no device`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let cleo = try await app.signUp("cleo")
@@ -194,7 +194,7 @@ import Testing
     }
   }
 
-  @Test func `a friendship ends for both, without a word, and invitations stay`() async throws {
+  @Test func `a friendship ends for both without a notification, and invitations stay`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -207,13 +207,13 @@ import Testing
       #expect(try await ben.get("events/\(event)")["myStatus"].string == "invited")
       #expect(try await app.takeNotifications().isEmpty)
       #expect(try await ben.send("DELETE", "friends/\(User.ID.new())").problem == "user-not-found")
-      // And may begin again.
+      // They can become friends again.
       try await app.befriend(ben, ana)
       #expect(try await ana.get("friends")["items"].array.count == 2)
     }
   }
 
-  @Test func `friends come in pages that neither skip nor repeat`() async throws {
+  @Test func `pages of friends neither skip nor repeat`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       var expected: Set<String> = []
@@ -235,7 +235,7 @@ import Testing
       } while cursor != nil
       #expect(seen.count == 23)
       #expect(Set(seen) == expected)
-      // All pages carry the first one's stamp, so that what came in between is not taken for seen.
+      // All pages carry the first page's stamp. Otherwise a change between two pages would count as seen.
       #expect(stamps.count == 1)
       #expect(try await ana.stale([.friends: try #require(stamps.first)]) == [.friends])
     }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import App
 
-/// Every route with everything that clients get wrong. A new route needs a line in `Scene.calls`.
+/// Every route with all kinds of bad input. A new route needs a line in `Scene.calls`.
 @Suite struct BadInputTests {
-  @Test func `every route is in the table, and what the table calls valid is`() async throws {
+  @Test func `every route is in the table, and its valid requests succeed`() async throws {
     try await Scene.play { scene in
       #expect(scene.app.routes.symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" }) == [])
       for call in scene.calls {
@@ -20,7 +20,7 @@ import Testing
 
   // MARK: Bodies
 
-  @Test func `a body that is not JSON as we take it, or no object, is malformed`() async throws {
+  @Test func `a body that is not valid JSON or not an object is malformed`() async throws {
     let malformed = [
       "{", "}", "nope", " ", #"{"a": 1} x"#, #"{"a": 01}"#, #"{'a': 1}"#, "[1]", "\"x\"", "5", "null", "true",
       #"{"a": 1, "a": 2}"#, #"{"a": 1, "\u0061": 2}"#, #"{"a": {"b": 1, "b": 1}}"#,
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `text that almost fits a rule is refused at once`() async throws {
+  @Test func `text that almost matches a rule is refused quickly`() async throws {
     try await Scene.play { scene in
       let texts = [
         "a".repeated(16) + "!", "Europe/" + "a".repeated(16) + "!", "a-".repeated(9) + "!", "a_a".repeated(6) + "/",
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `a body of more than 64 KiB is refused, whether or not its length is told`() async throws {
+  @Test func `a body of more than 64 KiB is refused, with or without a Content-Length`() async throws {
     try await Scene.play { scene in
       for call in scene.calls where call.takesJSON {
         for length in [65_537, 300_000] {
@@ -93,7 +93,7 @@ import Testing
           try await connection.answer().expectProblem(413, "body-too-large", "\(call) with \(length) bytes in chunks")
           _ = try? await sent
         }
-        // Nobody waits for bytes that aren't wanted.
+        // The server does not wait for a body that it refuses.
         let connection = try await RawConnection(to: scene.app)
         try await connection.send(
           """
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func `a body of 64 KiB is taken`() async throws {
+  @Test func `a body of 64 KiB is accepted`() async throws {
     try await Scene.play { scene in
       let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
       let body = try #require(login.body)
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func `a body must be declared as JSON, if it is declared`() async throws {
+  @Test func `the content type of a body, if any, must be JSON`() async throws {
     try await Scene.play { scene in
       for call in scene.calls where call.takesJSON {
         for type in [
@@ -136,7 +136,7 @@ import Testing
 
   // MARK: Ids
 
-  @Test func `an id that nothing has, one that is no id, and another's get the same answer`() async throws {
+  @Test func `unknown ids, malformed ids and ids of other users' things get the same response`() async throws {
     try await Scene.play { scene in
       let eve = try await scene.app.signUp("eve")
       for call in scene.calls where call.template.contains("{id}") {
@@ -159,7 +159,7 @@ import Testing
         #expect(
           foreign.status == 404 && foreign.withoutRequestID == unknown.withoutRequestID,
           "\(call) by a stranger: \(foreign.body)")
-        // An id of something else.
+        // The id of a different kind of thing.
         let other = try await scene.send(call, path: call.path(id: scene.ana.id))
         #expect(
           other.status == 404 && other.withoutRequestID == unknown.withoutRequestID,
@@ -172,7 +172,7 @@ import Testing
         }
         for id in [UUID().uuidString, scene.event, scene.request] {
           let answer = try await scene.ana.send(method, "\(path)/\(id)")
-          // Who is hidden could otherwise be told from who is not there.
+          // Otherwise callers could tell a hidden user from one who does not exist.
           #expect(answer.status == (path == "blocks" ? 204 : 404), "\(method) of \(path)/\(id)")
         }
       }
@@ -183,14 +183,14 @@ import Testing
     }
   }
 
-  @Test func `only the receiver of a request may answer it, and only guests an invitation`() async throws {
+  @Test func `only the receiver accepts or declines a request, and only guests answer invitations`() async throws {
     try await Scene.play { scene in
       for verb in ["accept", "decline"] {
         try await scene.ben.send("POST", "friend-requests/\(scene.request)/\(verb)")
           .expectProblem(404, "friend-request-not-found", "\(verb) by its sender")
       }
       try await scene.ana.send("DELETE", "friend-requests/\(scene.request)")
-        .expectProblem(404, "friend-request-not-found", "taking back by its receiver")
+        .expectProblem(404, "friend-request-not-found", "cancelling by its receiver")
       try await scene.ana.send("PUT", "events/\(scene.event)/invitations/me", #"{"status": "going"}"#)
         .expectProblem(409, "own-event", "an answer by the host")
       try await scene.dev.send("PATCH", "events/\(scene.event)", #"{"title": "Mine"}"#)
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func `another's cache is forbidden, whether there is such a user or not`() async throws {
+  @Test func `another user's cache is forbidden, whether or not the user exists`() async throws {
     try await Scene.play { scene in
       for id in [scene.ben.id, UUID().uuidString, "x", "me"] {
         try await scene.ana.send("POST", "cache/validate/\(id)", "{}").expectProblem(403, "not-yours", "\(id)")
@@ -209,7 +209,7 @@ import Testing
 
   // MARK: Tokens
 
-  @Test func `what needs a token says so`() async throws {
+  @Test func `a route that needs a token says so`() async throws {
     try await Scene.play { scene in
       for call in scene.calls where call.token != nil {
         for header in [nil, "Basic YW5hOmhvcnNl", "Bearer", "Bearer ", "Token x", ""] {
@@ -222,7 +222,7 @@ import Testing
     }
   }
 
-  @Test func `a token that is not one of ours, or not any more, says which`() async throws {
+  @Test func `an invalid token and an expired one get different problems`() async throws {
     try await Scene.play { scene in
       let good = scene.ana.accessToken
       let session = Session.ID.new()
@@ -248,7 +248,7 @@ import Testing
       ]
       for (token, slug) in bad {
         for call in scene.calls where call.token != nil {
-          // Twice: what is remembered of a token must not change the answer.
+          // Twice, because remembering a token must not change the response.
           for _ in 1...2 {
             let answer = try await scene.send(call, token: token)
             answer.expectProblem(401, slug, "\(call) with \(token.prefix(40))")
@@ -261,7 +261,7 @@ import Testing
     }
   }
 
-  @Test func `where none is needed, a bad token does no harm`() async throws {
+  @Test func `a bad token does no harm where none is needed`() async throws {
     try await Scene.play { scene in
       for call in scene.calls where call.token == nil {
         let answer = try await scene.send(call, token: "garbage")
@@ -270,7 +270,7 @@ import Testing
     }
   }
 
-  @Test func `a token that outlived its account never gets further than a refusal`() async throws {
+  @Test func `a token without an account never causes a server error`() async throws {
     try await Scene.play { scene in
       let ghost = try await scene.app.dependencies.accessTokens.sign(user: .new(), session: .new())
       for call in scene.calls where call.token != nil {
@@ -282,7 +282,7 @@ import Testing
 
   // MARK: Queries
 
-  @Test func `a page that cannot be is refused, and every wrong parameter named`() async throws {
+  @Test func `an invalid page request is refused, and every wrong parameter is named`() async throws {
     let wrong: [(query: String, fields: Set<String>)] = [
       ("limit=0", ["limit"]), ("limit=101", ["limit"]), ("limit=-1", ["limit"]), ("limit=abc", ["limit"]),
       ("limit=", ["limit"]), ("limit", ["limit"]), ("limit=1.5", ["limit"]), ("limit=99999999999999999999", ["limit"]),
@@ -309,7 +309,7 @@ import Testing
     }
   }
 
-  @Test func `a made-up cursor gets a page or is refused, and one of another list is refused`() async throws {
+  @Test func `a made-up cursor gets a page or is refused, and a cursor of another list is refused`() async throws {
     let lists = (UInt8.min ... .max).compactMap(ListName.init(rawValue:))
     let times: [Int64] = [.min + 1, -62_135_596_800_000_000, 0, 253_402_300_799_999_999, .max]
     try await Scene.play { scene in
@@ -336,7 +336,7 @@ import Testing
 
   // MARK: Paths and methods
 
-  @Test func `there is nothing at unknown paths`() async throws {
+  @Test func `unknown paths are not found`() async throws {
     try await Scene.play { scene in
       for path in [
         "/", "//", "/api", "/api/v1", "/api/v2/friends", "/api/v1/nope", "/API/v1/friends", "/api/v1/friends/x/y",
@@ -352,11 +352,11 @@ import Testing
     }
   }
 
-  @Test func `another method is refused with those there are`() async throws {
+  @Test func `a wrong method is refused, and the response names the allowed ones`() async throws {
     try await Scene.play { scene in
       for call in scene.calls {
         let matching = scene.calls.filter { $0.matches(call.path) }
-        // A word wins over a parameter.
+        // A literal segment wins over a parameter.
         let fewest = matching.map(\.parameters).min()
         let there = Set(matching.filter { $0.parameters == fewest }.map(\.method))
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
@@ -369,7 +369,7 @@ import Testing
     }
   }
 
-  @Test func `HEAD answers as GET does, without the body`() async throws {
+  @Test func `HEAD gets the response of GET, without the body`() async throws {
     try await Scene.play { scene in
       for call in scene.calls where call.method == "GET" {
         let connection = try await RawConnection(to: scene.app)
@@ -383,7 +383,7 @@ import Testing
         for name in ["Content-Type", "ETag"] {
           #expect(answers[0].header(name) == answers[1].header(name), "\(name) of \(call)")
         }
-        // What is made while it is sent has no length beforehand.
+        // A response that is made while it is sent has no Content-Length.
         if answers[1].header("Transfer-Encoding") == "chunked" { continue }
         #expect(answers[0].header("Content-Length") == answers[1].header("Content-Length"), "\(call)")
         #expect(answers[1].body.utf8.count == answers[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
@@ -391,7 +391,7 @@ import Testing
     }
   }
 
-  @Test func `a HEAD that is refused has no body either`() async throws {
+  @Test func `the response to a refused HEAD has no body either`() async throws {
     try await Scene.play { scene in
       for (path, token, status) in [
         ("/nope", scene.ana.accessToken, 404), ("/api/v1/users/me", "garbage", 401),
@@ -402,7 +402,7 @@ import Testing
         for method in ["HEAD", "GET"] {
           try await connection.send(
             "\(method) \(path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(token)\r\n\r\n")
-          // What follows on the connection would be garbled by a body that the client does not expect.
+          // A body that the client does not expect would garble the next response.
           #expect(try await connection.answer(to: method).status == status, "\(method) \(path)")
         }
       }
@@ -411,7 +411,7 @@ import Testing
 
   // MARK: Request ids
 
-  @Test func `every answer has a request id: the client's own, where that is sane`() async throws {
+  @Test func `every response has a request id, which is the client's own if it is valid`() async throws {
     let sane = ["a", "0", "abc-DEF_1.2", UUID().uuidString, "a".repeated(128)]
     let insane = ["a".repeated(129), "a b", "a/b", "<script>", "a\"b", "a,b", "é", "{}", "a".repeated(5000), ""]
     try await Scene.play { scene in
@@ -439,10 +439,10 @@ import Testing
     }
   }
 
-  // MARK: Whatever comes
+  // MARK: Random input
 
   @Test(arguments: 1...3 as ClosedRange<UInt64>)
-  func `a hundred mutations of what is valid never make an error of ours`(_ seed: UInt64) async throws {
+  func `a hundred mutations of valid requests never cause a server error`(_ seed: UInt64) async throws {
     try await Scene.play { scene in
       var random = SeededRandom(seed: seed)
       for number in 0..<100 {
@@ -493,8 +493,8 @@ import Testing
   }
 }
 
-/// Ana and Dev are friends; Ben and Cleo have asked her to be, and Ben has asked Finn; Dev is invited to her event;
-/// Hugo knows nobody.
+/// Ana and Dev are friends. Ben and Cleo have sent Ana a friend request, and Ben has sent Finn one. Dev is invited to
+/// Ana's event. Hugo has no friends.
 private struct Scene: Sendable {
   let app: TestApp
   let ana: Phone
@@ -502,27 +502,27 @@ private struct Scene: Sendable {
   let dev: Phone
   let finn: Phone
   let hugo: Phone
-  /// Ends her session, and has another.
+  /// Ends her session. She has another one.
   let gina: Phone
   let ginasOther: Session.ID
   /// The last part of the URL of Dev's picture.
   let picture: String
-  /// Mailed to Ben, and to Cleo.
+  /// The tokens that were mailed to Ben and Cleo.
   let verifyToken: String
   let resetToken: String
-  /// Identity tokens: somebody's whom nobody knows, and Ana's.
+  /// The identity tokens of a new user and of Ana.
   let newcomer: (apple: String, google: String)
   let mine: (apple: String, google: String)
-  /// Ben's and Cleo's.
+  /// The friend requests of Ben and Cleo to Ana.
   let request: String
   let otherRequest: String
-  /// Ben's to Finn.
+  /// Ben's friend request to Finn.
   let sentRequest: String
   let event: String
-  /// Dev's.
+  /// Dev's device.
   let device: String
 
-  /// - Parameter body: must leave a service that is ready.
+  /// - Parameter body: must leave the service ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
     try await TestApp.runWithProviders(["MUSTER_THROTTLING": "off"]) { app, identity in
       let (ana, dev) = try await app.friends("ana", "dev")
@@ -551,7 +551,7 @@ private struct Scene: Sendable {
     }
   }
 
-  /// Sends a call as the table has it, except for what is given.
+  /// Sends a call of the table. Arguments replace its values.
   func send(
     _ call: Call, path: String? = nil, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
   ) async throws -> Answer {
@@ -864,22 +864,22 @@ private struct Scene: Sendable {
   }
 }
 
-/// A valid request, and bodies that would not be.
+/// A valid request, and invalid bodies for it.
 private struct Call: Sendable, CustomStringConvertible {
   let method: String
   /// As in the router.
   let template: String
-  /// Nil for what everybody may call.
+  /// Nil for a route that needs no token.
   let token: String?
   let path: String
   let isList: Bool
   let body: String?
   let bodyIsOptional: Bool
-  /// Rather than a picture, or nothing.
+  /// False for a picture, and for no body.
   let takesJSON: Bool
-  /// Whether everybody gets the same of the thing that the path names.
+  /// Whether all users get the same response for the id in the path.
   let isForAll: Bool
-  /// With the fields that must be named.
+  /// Invalid bodies, and the fields that the response must name.
   let wrong: [(body: String, fields: Set<String>)]
 
   init(
@@ -903,7 +903,7 @@ private struct Call: Sendable, CustomStringConvertible {
 
   func path(id: String) -> String { Self.path(template, id) }
 
-  /// How many of its segments are.
+  /// The number of parameters in the template.
   var parameters: Int { template.split(separator: "/").count { $0.hasPrefix("{") } }
 
   private static func path(_ template: String, _ id: String) -> String {
@@ -917,7 +917,7 @@ private struct Call: Sendable, CustomStringConvertible {
 }
 
 extension Answer {
-  /// It is a whole problem, and says nothing of our insides.
+  /// Expects a complete problem, which reveals no internals.
   fileprivate func expectProblem(
     _ status: Int, _ slug: String, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
   ) {

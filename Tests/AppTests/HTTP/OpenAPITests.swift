@@ -24,7 +24,7 @@ import Yams
     }
   }
 
-  @Test func `the document is served as it is`() async throws {
+  @Test func `the document is served unchanged`() async throws {
     try await TestApp.run { app in
       let answer = try await app.send("GET", "/openapi.yaml")
       #expect(answer.status == 200)
@@ -33,7 +33,7 @@ import Yams
     }
   }
 
-  @Test func `every operation has an id, an answer, and says whether it needs a token`() async throws {
+  @Test func `every operation has an id and responses, and says whether it needs a token`() async throws {
     try await TestApp.run { app in
       let document = try document()
       #expect(document["openapi"] as? String == "3.1.0")

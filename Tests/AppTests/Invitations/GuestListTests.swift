@@ -3,9 +3,9 @@ import Testing
 
 @testable import App
 
-/// The guest list, inviting to an event that exists, and withdrawing.
+/// The guest list, inviting to an existing event, and withdrawing invitations.
 @Suite struct GuestListTests {
-  @Test func `the host and the guests read the guest list, and nobody else`() async throws {
+  @Test func `only the host and the guests can read the guest list`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -33,14 +33,14 @@ import Testing
       #expect(hidden.json["detail"] == unknown.json["detail"])
       let empty = try await ana.createEvent()["id"].string ?? ""
       #expect(try await ana.get("events/\(empty)/invitations")["items"].array.isEmpty)
-      // It stays readable.
+      // The list stays readable.
       try await ana.cancelEvent(id)
       #expect(try await ben.get("events/\(id)/invitations") == list.json)
       try await app.takeNotifications()
     }
   }
 
-  @Test func `pages of guests neither repeat nor lose one who stays, whatever is answered meanwhile`() async throws {
+  @Test func `pages of guests neither repeat nor skip a guest who stays, despite concurrent answers`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(40, around: ana)
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func `inviting tells who is invited, and moves the lists of all who see the counts`() async throws {
+  @Test func `inviting notifies the new guests and touches the lists of all users who see the counts`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(3, around: ana)
@@ -86,7 +86,7 @@ import Testing
       #expect(try await guests[1].get("invitations")["items"][0]["event"]["id"].string == id)
       #expect(try await guests[1].get("events/\(id)")["myStatus"].string == "invited")
 
-      // Again: nobody's answer is lost and nobody is told twice, friends or not by now.
+      // Inviting again loses no answer and notifies no one twice, even if they are no longer friends.
       try await app.database.execute("DELETE FROM friendships")
       let stale = try await guests[0].stale { try await ana.invite(guests, to: id) }
       #expect(stale == [])
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func `all are invited, or none`() async throws {
+  @Test func `either all are invited, or none`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let (cleo, dev) = try await app.friends("cleo", "dev")
@@ -119,7 +119,7 @@ import Testing
   }
 
   /// Lists show counts up to 200 invitations.
-  @Test func `the counts leave the lists with the 201st guest, and come back`() async throws {
+  @Test func `the 201st guest removes the counts from the lists, and they come back below that`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(202, around: ana)
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func `500 are invited at once, and 10,000 to one event`() async throws {
+  @Test func `up to 500 guests are invited in one request, and up to 10,000 to one event`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(501, around: ana)
@@ -160,7 +160,7 @@ import Testing
         INSERT INTO invitations (event_id, user_id) SELECT \(event), id FROM crowd
         """,
         "UPDATE events SET invited_count = 10000 WHERE id = \(event)")
-      // Not one more, but those who are invited may be named again.
+      // One more guest is refused, but existing guests may be listed again.
       #expect(try await ana.invite([guests[0], guests[500]], to: id, expecting: 422).badFields == ["userIds"])
       try await ana.invite(Array(guests.prefix(500)), to: id)
       try await ana.withdraw(guests[499], from: id)
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func `whoever is withdrawn hears of it and no longer sees the event`() async throws {
+  @Test func `a guest whose invitation is withdrawn is notified and no longer sees the event`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(3, around: ana)
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  @Test func `guests withdraw nobody, not even themselves`() async throws {
+  @Test func `a guest cannot withdraw any invitation, not even their own`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(2, around: ana)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import App
 
-/// Places and the waiting list, with many at once.
+/// Places and the waiting list, with many concurrent guests.
 @Suite struct WaitingListTests {
-  /// Who waits for a place, longest first.
+  /// The guests on the waiting list, in order.
   private func line(_ event: String, in app: TestApp) async throws -> [String] {
     let rows = try await app.database.rows(
       """
@@ -15,7 +15,7 @@ import Testing
       ORDER BY answered_at
       """)
     let times = Set(try rows.map { try $0["answered_at"] as Timestamp })
-    #expect(times.count == rows.count, "a place in the line is one person's")
+    #expect(times.count == rows.count, "two guests have the same place in the line")
     return try rows.map { (try $0["user_id"] as User.ID).description }
   }
 
@@ -26,13 +26,13 @@ import Testing
     }
   }
 
-  /// The guests who were told of their own promotion.
+  /// The guests who were notified of their own promotion.
   private func promoted(in app: TestApp) async throws -> [String] {
     let told = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
     return told.filter { $0.payload["userId"].string == $0.recipient }.map(\.recipient)
   }
 
-  @Test func `400 ask at once for 50 places, and those who wait move up in the order of asking`() async throws {
+  @Test func `400 guests ask at once for 50 places, and waiting guests move up in the order of asking`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(400, around: ana)
@@ -45,8 +45,8 @@ import Testing
       try await app.expectConsistency()
       let waiting = try await line(id, in: app)
       #expect(waiting.count == 350)
-      // The host hears of the answers as they came: nobody waits before the places are given, and then each behind the
-      // one before.
+      // The host's notices are in the order of the answers. The waiting list begins when all places are given, and each
+      // new guest goes to its end.
       let told = try await app.takeNotifications()
       #expect(told.count == 400)
       #expect(told.allSatisfy { $0.type == "invitation-answered" && $0.recipient == ana.id })
@@ -56,7 +56,7 @@ import Testing
 
       try await ana.edit(id, #"{"capacity": 60}"#)
       #expect(Set(try await promoted(in: app)) == Set(waiting[..<10]))
-      // Twenty give their places up at once, and twenty others ask again or leave the line.
+      // 20 guests give up their places. At the same time, 20 waiting guests ask again or leave the line.
       let places = guests.filter { !waiting.contains($0.id) }
       let leaving = guests.filter { waiting[300..<310].contains($0.id) }
       let patient = guests.filter { waiting[340...].contains($0.id) }
@@ -68,7 +68,7 @@ import Testing
           try await group.waitForAll()
         }
       }
-      // One after the other.
+      // Guests are promoted in the order of the line.
       #expect(try await promoted(in: app) == Array(waiting[10..<30]))
       #expect(try await line(id, in: app) == Array(waiting[30..<300] + waiting[310...]))
       try await ana.edit(id, #"{"capacity": null}"#)
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `whoever asks later waits longer, even if the clock was set back, and asking again keeps the place`()
+  @Test func `later requests wait longer even if the clock is set back, and asking again keeps the place`()
     async throws
   {
     try await TestApp.run { app in
@@ -92,7 +92,7 @@ import Testing
       for guest in guests[2...] { try await guest.answer("going", to: id) }
       let ids = guests.map(\.id)
       #expect(try await line(id, in: app) == Array(ids[1...]))
-      // Asking again changes nothing; leaving the line and coming back does.
+      // Asking again changes nothing. Leaving the line and coming back moves the guest to its end.
       #expect(try await guests[2].stale { try await guests[2].answer("going", to: id) } == [])
       try await guests[3].answer("maybe", to: id)
       #expect(try await guests[3].answer("going", to: id).json["myStatus"].string == "waitlisted")
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `a place goes to one who waits, whoever gives it up and however`() async throws {
+  @Test func `a free place goes to a waiting guest, no matter who gave it up and how`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(8, around: ana)
@@ -120,7 +120,7 @@ import Testing
       #expect(try await promoted(in: app) == [guests[4].id])
       try await ana.withdraw(guests[2], from: id)
       #expect(try await promoted(in: app) == [guests[5].id])
-      // Whoever only waited, or had not answered, frees no place; nor does a smaller number of them.
+      // A guest who was waiting or had not answered frees no place, and neither does a lower capacity.
       try await ana.withdraw(guests[7], from: id)
       try await ana.edit(id, #"{"capacity": 2}"#)
       try await guests[3].answer("declined", to: id)
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func `the host hears who got a place, unless the place is the host's doing`() async throws {
+  @Test func `the host is notified of a promotion, unless the host caused it`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(5, around: ana)
@@ -156,15 +156,15 @@ import Testing
     }
   }
 
-  /// Until it is archived, a day after its end, an event can still be changed and answered.
-  @Test func `nobody is promoted into an event that is over, unless it is put off`() async throws {
+  /// An event can still be changed and answered until it is archived, a day after its end.
+  @Test func `an event that is over promotes no guest, unless it is postponed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(5, around: ana)
       func time(_ hours: Int) -> String { Timestamp.now().adding(seconds: hours * 3600).rfc3339() }
       let times: [(start: Int, end: Int?, isOver: Bool)] = [
         (-3, -1, true), (-3, 1, false),
-        // Six hours, where nobody has said how long.
+        // Without an end, the event counts as six hours long.
         (-7, nil, true), (-5, nil, false),
       ]
       for (start, end, isOver) in times {
@@ -179,7 +179,7 @@ import Testing
         let waiting = guests[2...].map(\.id)
         #expect(try await promoted(in: app) == (isOver ? [] : waiting), "\(start)")
         if isOver {
-          // Nobody passes those who wait, although places are free.
+          // New guests do not pass waiting guests, although places are free.
           try await guests[4].answer("going", to: id)
           try await ana.invite([guests[1]], to: id)
           let late = try await guests[1].answer("going", to: id)
@@ -197,8 +197,8 @@ import Testing
     }
   }
 
-  /// Guests answer, and the host invites, withdraws and changes the number of places, all at random and at once.
-  @Test func `whatever happens at once, the counts are right and no place is given twice`() async throws {
+  /// Guests answer at random. At the same time, the host invites, withdraws and changes the capacity.
+  @Test func `under concurrent changes the counts stay right and no place is given twice`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(12, around: ana)
@@ -214,7 +214,7 @@ import Testing
                   let status = ["going", "going", "maybe", "declined"].randomElement(using: &random) ?? "going"
                   let answer = try await guest.send(
                     "PUT", "events/\(id)/invitations/me", #"{"status": "\#(status)"}"#)
-                  // Perhaps not invited at this moment.
+                  // The guest may not be invited at this moment.
                   #expect([200, 404].contains(answer.status), "\(answer.body)")
                 }
               }
@@ -234,7 +234,7 @@ import Testing
             }
             group.addTask {
               for _ in 0..<40 {
-                // At no moment does anybody see other counts, or more people than there have ever been places.
+                // At every moment, the counts match the invitations, and the guests never exceed the highest capacity.
                 let wrong: Int? = try await app.value(
                   """
                   SELECT count(*) FROM events

@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// What operators read.
+/// The logs that operators read.
 @Suite struct LogTests {
   private func muster(_ arguments: String..., environment: [String: String] = [:]) async throws -> Program {
     let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
@@ -12,14 +12,14 @@ import Testing
     return program
   }
 
-  /// Whether a member is a number in JSON, and no text that looks like one.
+  /// Whether a member is a JSON number, not text that looks like one.
   private func isNumber(_ json: JSON) -> Bool {
     if case .number = json { true } else { false }
   }
 
   // MARK: Requests
 
-  @Test func `a request's line names the user and the session, and has numbers for numbers`() async throws {
+  @Test func `a request's line names the user and the session, and its numbers are JSON numbers`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
@@ -51,9 +51,7 @@ import Testing
     }
   }
 
-  @Test func `while the database is away a few lines stand for many requests, and one tells that it is back`()
-    async throws
-  {
+  @Test func `during a database outage a few lines stand for many requests, and one reports the end`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
@@ -77,7 +75,7 @@ import Testing
       let failures = lines.filter { $0["message"].string == "request" }
       #expect(failures.first?["problem"].string == "database-unavailable")
       #expect(failures.first?["status"] == .number("503"))
-      // One every ten seconds, for each problem.
+      // One line every ten seconds for each problem.
       #expect((1...10).contains(failures.count), "\(failures.count)")
       let recovery = try #require(lines.first { $0["message"].string == "recovered" })
       #expect(recovery["problem"].string == "database-unavailable")
@@ -86,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `of failures that repeat, the first has a line, then one in ten seconds, with a count, and their end`() {
+  @Test func `repeated failures log one line at first, then one in ten seconds with a count, and their end`() {
     var outages = Outages()
     let start = ContinuousClock.now
     func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
@@ -96,7 +94,7 @@ import Testing
     #expect(outages.failed("database-unavailable", at: at(9.5)) == 1)
     #expect(outages.failed("busy", at: at(10)) == 10)
     #expect(outages.failed("busy", at: at(10.5)) == nil)
-    // Beside failures, a success is no end.
+    // A success right after a failure is not the end.
     #expect(outages.succeeded(at: at(10.4)).map(\.problem) == [])
     #expect(outages.succeeded(at: at(10.6)).map(\.problem) == ["database-unavailable"])
     #expect(outages.succeeded(at: at(20)) == [Outages.Ended(problem: "busy", failures: 12, duration: .seconds(10.5))])
@@ -106,7 +104,7 @@ import Testing
 
   // MARK: Programs
 
-  @Test func `a start and a stop have lines with the version`() async throws {
+  @Test func `starts and stops are logged with the version`() async throws {
     try await TestApp.run { app in
       for command in [["serve", "--port", "0"], ["worker"]] {
         let program = try await Program(
@@ -131,7 +129,7 @@ import Testing
     #expect(program.standardOutput == Release.version + "\n")
   }
 
-  @Test func `a program that fails says why in JSON, unless it is at a terminal`() async throws {
+  @Test func `a failing program logs the reason in JSON, unless it runs in a terminal`() async throws {
     for (arguments, process, part, status) in [
       (["serve"], "serve", "DATABASE_URL", 1), (["worker", "--concurrency", "0"], "worker", "--concurrency", 64),
       (["migrate", "status"], "migrate", "DATABASE_URL", 1), (["stamps", "move"], "stamps", "DATABASE_URL", 1),

@@ -21,14 +21,14 @@ import Testing
       concurrency: 4)
   }
 
-  /// Lets what waits for its next attempt be due now.
+  /// Makes waiting mails due now.
   private func hurry(_ app: TestApp) async throws {
     try await app.database.execute("UPDATE mails SET due_at = now()")
   }
 
   // MARK: The webhook
 
-  @Test func `a mail reaches the webhook, signed, with a token that does what it says`() async throws {
+  @Test func `a mail reaches the webhook, signed and with a token that works`() async throws {
     try await WebhookSink.run { sink in
       try await TestApp.run(sink.environment) { app in
         let ana = try await app.signUp("ana")
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `the signature is the one that the standard's own libraries make`() throws {
+  @Test func `the signature equals that of the standard's own libraries`() throws {
     let secret = try #require(WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
     let headers = secret.headers(
       id: "msg_p5jXN8AQM9LWM0D4loKWxJek", body: ByteBuffer(string: #"{"test": 2432232314}"#),
@@ -69,7 +69,7 @@ import Testing
       ])
   }
 
-  @Test func `only secrets of the standard's form and length are taken`() {
+  @Test func `only secrets of the standard's form and length are accepted`() {
     func secret(_ bytes: Int) -> String { "whsec_" + Data(repeating: 7, count: bytes).base64EncodedString() }
     for good in [secret(24), secret(32), secret(64)] { #expect(WebhookSecret(good) != nil, "\(good)") }
     let bare = secret(32).dropFirst(6)
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `a webhook that fails gets the mail again, under the same id`() async throws {
+  @Test func `a failing webhook gets the mail again, with the same id`() async throws {
     let answers: [HTTPResponse.Status] = [.serviceUnavailable, .found, .badRequest, .accepted]
     try await WebhookSink.run(answering: { answers[min($0, answers.count) - 1] }) { sink in
       try await TestApp.run(sink.environment) { app in
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `a webhook that nobody answers at is tried again`() async throws {
+  @Test func `an unreachable webhook is retried`() async throws {
     let environment = [
       "MUSTER_MAIL_WEBHOOK": "http://127.0.0.1:1/", "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
       "MUSTER_MAIL_WEBHOOK_SECRET": "whsec_" + Data(repeating: 7, count: 32).base64EncodedString(),
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `a slow webhook holds up no notification, and its mail is not sent twice`() async throws {
+  @Test func `a slow webhook does not delay notifications, and its mail is not sent twice`() async throws {
     let latch = Latch()
     try await WebhookSink.run(answering: { _ in await latch.wait() }) { sink in
       defer { latch.open() }
@@ -128,7 +128,7 @@ import Testing
         try await eventually { sink.deliveries.count == 2 }
         try await ana.sendFriendRequest(to: ben)
         try await eventually { try await app.value("SELECT count(*) FROM notifications") == 1 }
-        // The claim is renewed until the webhook has answered, so that the other worker leaves them alone.
+        // The claim is renewed until the webhook has responded, so the other worker leaves the mails alone.
         let claims: SQL = "SELECT min(leased_until) FROM mails WHERE leased_until > now()"
         let first: Timestamp = try #require(try await app.database.value(claims))
         try await eventually {
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func `a claim outlives a renewal that fails, and no mail is sent twice`() async throws {
+  @Test func `a claim outlives a failed renewal, and no mail is sent twice`() async throws {
     let latch = Latch()
     try await WebhookSink.run(answering: { _ in await latch.wait() }) { sink in
       defer { latch.open() }
@@ -174,7 +174,7 @@ import Testing
         try await eventually { sink.deliveries.count == 1 }
         let claim: SQL = "SELECT leased_until FROM mails"
         let first: Timestamp = try #require(try await app.database.value(claim))
-        // Later than the claim would have lasted.
+        // Longer than the claim would have lasted.
         try await eventually(within: .seconds(30)) {
           let next: Timestamp? = try await app.database.value(claim)
           return next.map { $0 > first.adding(seconds: 6) } ?? false
@@ -194,8 +194,7 @@ import Testing
     }
   }
 
-  @Test func `the worker as a process delivers mails, and needs the keys that their tokens are made with`() async throws
-  {
+  @Test func `a worker process delivers mails, and needs the keys that their tokens are made with`() async throws {
     try await WebhookSink.run { sink in
       try await TestApp.run { app in
         _ = try await app.signUp("ana")
@@ -229,9 +228,9 @@ import Testing
     }
   }
 
-  // MARK: What is sent
+  // MARK: The queue
 
-  @Test func `without a webhook mails wait, and say why`() async throws {
+  @Test func `without a webhook, mails wait and their rows say why`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await worker(app).runOnce()
@@ -242,7 +241,7 @@ import Testing
     }
   }
 
-  @Test func `a mail that only informs keeps no other waiting, and is given up after a week`() async throws {
+  @Test func `a mail without a token does not delay others, and is given up after a week`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
@@ -260,7 +259,7 @@ import Testing
     }
   }
 
-  @Test func `nothing is mailed for a change that was taken back`() async throws {
+  @Test func `nothing is mailed for a change that is rolled back`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
@@ -274,7 +273,7 @@ import Testing
           throw AppError.notYours
         }
       }
-      // Refused by a rule, after its mail was asked for.
+      // Refused by a rule after its mail was queued.
       let taken = try await app.send(
         "POST", "auth/register",
         body: #"{"username": "anna", "email": "ana@example.com", "password": "correct horse anna"}"#)
@@ -283,7 +282,7 @@ import Testing
     }
   }
 
-  @Test func `a mail whose token is of no use any more is not sent`() async throws {
+  @Test func `a mail is not sent when its token is no longer valid`() async throws {
     try await WebhookSink.run { sink in
       try await TestApp.run(sink.environment) { app in
         for name in ["ana", "ben", "cleo", "dev"] { _ = try await app.signUp(name) }
@@ -332,7 +331,7 @@ import Testing
     }
   }
 
-  @Test func `what the worker forgets because it has expired shows in the profile`() async throws {
+  @Test func `when the worker deletes an expired token, the profile's stamp changes`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
@@ -343,7 +342,7 @@ import Testing
   }
 }
 
-/// Keeps whoever waits until it is open.
+/// Blocks its waiters until it is open.
 private final class Latch: Sendable {
   private let isOpen = Mutex(false)
 

@@ -10,11 +10,11 @@ import Testing
 
 @testable import App
 
-/// What Prometheus gets to see.
+/// The metrics as Prometheus reads them.
 @Suite struct MetricsTests {
   // MARK: Processes
 
-  @Test func `a service tells of its requests, its database, the queue and itself`() async throws {
+  @Test func `a service reports its requests, its database, the queue and itself`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await app.takeMails()
@@ -67,7 +67,7 @@ import Testing
         #expect((1e6..<1e10).contains(scrape.value("process_resident_memory_bytes") ?? 0))
       #endif
 
-      // It is nowhere else, and nothing else is there.
+      // The API does not serve metrics, and this address serves nothing else.
       #expect(try await service.send("GET", "/metrics").status == 404)
       let other = try await HTTPClient.shared.execute(
         HTTPClientRequest(url: metrics.replacing("/metrics", with: "/health/live")), timeout: .seconds(10))
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `a worker tells of the queue in all its states`() async throws {
+  @Test func `a worker reports all states of the queue`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2)
       try await app.enqueue(rounds: 0..<1, to: 2)
@@ -92,7 +92,7 @@ import Testing
       let scrape = try await Scrape(try await metricsAddress(of: program))
       #expect(scrape.value("muster_queue_rows", ["type": "test", "state": "waiting"]) == 2)
       #expect(scrape.value("muster_queue_rows", ["type": "event-invited", "state": "dead"]) == 3)
-      // Nothing is late.
+      // Nothing is due.
       #expect(scrape.value("muster_queue_oldest_seconds") == 0)
       program.signal(SIGTERM)
       #expect(try await program.exitStatus() == 0)
@@ -117,21 +117,19 @@ import Testing
     }
   }
 
-  @Test func `where the default port is taken a service goes on without, where a chosen one is it does not start`()
-    async throws
-  {
+  @Test func `a service runs without metrics if the default port is taken, but ends if a chosen one is`() async throws {
     try await TestApp.run { app in
       let first = try await serve(app, ["MUSTER_METRICS_LISTEN": ""])
       defer { first.signal(SIGKILL) }
       try await first.waitForOutput("listening")
-      // Whoever has the port.
+      // Another process may have the port already.
       try await eventually {
         first.standardError.contains("/metrics") || first.standardError.contains("MUSTER_METRICS_LISTEN")
       }
       let second = try await serve(app, ["MUSTER_METRICS_LISTEN": ""])
       defer { second.signal(SIGKILL) }
       try await second.waitForOutput("listening")
-      try await second.waitForOutput("there are no metrics of this process")
+      try await second.waitForOutput("this process serves no metrics")
       let address = try #require(second.standardError.firstMatch(of: /"address":"(http:\/\/127\.0\.0\.1:\d+)"/)?.1)
       let service = TestApp(url: String(address), databaseURL: app.databaseURL, dependencies: app.dependencies)
       #expect(try await service.send("GET", "/health/live").status == 200)
@@ -170,7 +168,7 @@ import Testing
 
   // MARK: Counting
 
-  @Test func `nothing is lost that many count at once`() async throws {
+  @Test func `concurrent counts are not lost`() async throws {
     let metrics = MetricsRegistry()
     let requests = RequestMetrics([("/a/{id}", .get), ("/a/{id}", .delete), ("/b", .post)], in: metrics)
     await withTaskGroup(of: Void.self) { group in
@@ -179,7 +177,7 @@ import Testing
           for number in 0..<2000 {
             requests.count(.get, "/a/{id}", number.isMultiple(of: 10) ? 404 : 200, after: .milliseconds(task))
             requests.count(.delete, "/a/{id}", 204, after: .seconds(60))
-            // No such route, and a method that it does not have.
+            // A path without a route, and a method that a route does not have.
             requests.count(.get, nil, 404, after: .zero)
             requests.count(.patch, "/b", 405, after: .zero)
           }
@@ -200,16 +198,16 @@ import Testing
     let slow = ["method": "DELETE", "route": "/a/{id}"]
     #expect(scrape.value("http_request_duration_seconds_bucket", slow.merging(["le": "10.0"]) { $1 }) == 0)
     for labels in [get, slow] { try scrape.expectHistogram("http_request_duration_seconds", labels) }
-    // What never happened has no line.
+    // A counter that is still zero has no line.
     #expect(!scrape.text.contains("/b"))
   }
 
-  @Test func `what libraries report is among it, whatever they call it`() async throws {
+  @Test func `metrics of libraries are included, whatever their names`() async throws {
     let metrics = MetricsRegistry()
     let strange = "a \"quoted\"\nline \\ of {label}=\"x\","
     try metrics.measuring {
       for number in 1...2 {
-        // Two of the same name, such as of two databases.
+        // Two with the same name, like those of two databases.
         let gauge = Gauge(label: "pool.size-of/it")
         gauge.record(number)
         Counter(label: "calls", dimensions: [("of", strange)]).increment(by: 2)
@@ -218,7 +216,7 @@ import Testing
       let meter = Meter(label: "level")
       meter.set(1.5)
       meter.decrement(by: 2.0)
-      // Of another kind under a name that is taken: counts, and is not shown.
+      // Another kind under a name that is taken: it counts, but it is not shown.
       Gauge(label: "calls").record(7)
       for number in 0..<2000 { Counter(label: "many", dimensions: [("number", "\(number)")]).increment() }
     }
@@ -234,7 +232,7 @@ import Testing
     #expect(scrape.samples.count { $0.name == "many" } == 1000)
   }
 
-  @Test func `deliveries are counted by channel and by what came of them`() async throws {
+  @Test func `deliveries are counted by channel and by outcome`() async throws {
     struct Refuses: PushSender {
       let error: (any Error)?
 
@@ -285,7 +283,7 @@ import Testing
   }
 }
 
-/// Metrics as a reader of Prometheus' text format understands them, who knows nothing of the writer.
+/// Metrics as a reader of Prometheus text format understands them, without knowledge of the writer.
 private struct Scrape {
   struct Sample {
     let name: String
@@ -365,7 +363,7 @@ private struct Scrape {
     samples.first { $0.name == name && $0.labels == labels }?.value
   }
 
-  /// Its buckets rise up to all that there were.
+  /// Checks that the buckets rise up to the total count.
   func expectHistogram(_ name: String, _ labels: [String: String]) throws {
     #expect(types[name] == "histogram")
     let buckets = samples.filter { sample in

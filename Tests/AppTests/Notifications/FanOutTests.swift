@@ -4,14 +4,14 @@ import Testing
 
 @testable import App
 
-/// Notices on their way from the queue into inboxes and deliveries, and what happens beside them.
+/// Notices on their way from the queue into inboxes and deliveries, and changes that happen meanwhile.
 @Suite struct FanOutTests {
-  /// Queues a notice that names no one, in a change of its own.
+  /// Queues a notice that names no user, in a change of its own.
   private func queue(_ title: String, about event: Event.ID, for people: [User.ID], in app: TestApp) async throws {
     try await app.database.change { $0.notify(people, about: .invitationWithdrawn(event, title)) }
   }
 
-  /// The titles in an inbox, the oldest first.
+  /// The titles in an inbox, oldest first.
   private func titles(of person: User.ID, in app: TestApp) async throws -> [String] {
     let rows = try await app.database.rows(
       """
@@ -22,7 +22,7 @@ import Testing
     return try rows.map { try $0[0] }
   }
 
-  /// People who have nothing but an account.
+  /// Creates users that have nothing but an account.
   private func people(_ count: Int, in app: TestApp) async throws -> [User.ID] {
     let ids = (0..<count).map { _ in User.ID.new() }
     try await app.database.batch(
@@ -59,9 +59,9 @@ import Testing
     }
   }
 
-  // MARK: Locks of others
+  // MARK: Locks
 
-  @Test func `a user whose stamps are locked keeps no one else waiting`() async throws {
+  @Test func `a user with locked stamps does not delay others`() async throws {
     try await TestApp.run { app in
       let readers = try await people(3, in: app)
       for reader in readers { try await queue("Picnic", about: .new(), for: [reader], in: app) }
@@ -75,7 +75,7 @@ import Testing
         }
         #expect(try await !FanOut.step(in: app.database))
       }
-      // It is no fault of the notice.
+      // The notice is not at fault.
       #expect(try await app.value("SELECT failures FROM notification_queue") == 0)
       #expect(try await FanOut.step(in: app.database))
       #expect(try await titles(of: readers[1], in: app) == ["Picnic"])
@@ -85,7 +85,7 @@ import Testing
 
   // MARK: Several workers
 
-  @Test func `what one worker holds, no other consumes, and nothing passes it`() async throws {
+  @Test func `rows that one worker holds are neither taken nor passed by another`() async throws {
     try await TestApp.run { app in
       let (readers, picnic) = (try await people(600, in: app), Event.ID.new())
       try await queue("First", about: picnic, for: readers, in: app)
@@ -93,7 +93,7 @@ import Testing
         let first = Task { try await FanOut.step(in: app.database) }
         try await app.waitForLocks(1)
         try await queue("Second", about: picnic, for: readers, in: app)
-        // A part of the first notice is being filed; nothing else of this event may be.
+        // A part of the first notice is being filed, so nothing else of this event may be.
         #expect(try await !FanOut.step(in: app.database))
         return first
       }
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func `many workers at once file everything once, in the order of each event`() async throws {
+  @Test func `many workers at once file everything once, in order for each event`() async throws {
     try await TestApp.run { app in
       let readers = try await people(40, in: app)
       let events = (0..<12).map { _ in Event.ID.new() }
@@ -140,14 +140,14 @@ import Testing
     }
   }
 
-  // MARK: What is taken back
+  // MARK: Withdrawn notices
 
   enum End: String, CaseIterable, Sendable {
     case block, cancel, deleteSender, deleteReceiver
   }
 
   @Test(arguments: End.allCases)
-  func `what ends while its notice is being fanned out leaves no delivery behind`(end: End) async throws {
+  func `a friend request that ends during its fan-out leaves no delivery behind`(end: End) async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.register(token: "bens")
@@ -176,10 +176,8 @@ import Testing
     }
   }
 
-  /// A removal that waits for a step must look at the recipients that the step has left.
-  @Test func `the last recipient of a notice, of which the others are being told, may still be taken off it`()
-    async throws
-  {
+  /// A removal that waits for a step must look at the recipients that the step leaves.
+  @Test func `a notice's last recipient can be removed while it is fanned out to the others`() async throws {
     try await TestApp.run { app in
       let readers = try await people(500, in: app)
       let (ana, ben) = try await app.friends("ana", "ben")
@@ -205,7 +203,7 @@ import Testing
     }
   }
 
-  @Test func `whoever is gone, or does not see whom a notice names, is left out`() async throws {
+  @Test func `deleted recipients and those who cannot see the named user are left out`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -219,7 +217,7 @@ import Testing
       try await app.database.change {
         $0.notify(people + [gone, ana.userID], about: .eventInvited(.new(), "Picnic", by: host))
       }
-      // The actor is no recipient.
+      // The actor is not a recipient.
       #expect(Set(try await app.queuedNotices().map(\.recipient)) == Set((people + [gone]).map(\.description)))
       try await app.takeNotifications()
       let recipients = try await app.database.rows(
@@ -229,9 +227,9 @@ import Testing
     }
   }
 
-  // MARK: What cannot be filed
+  // MARK: Failures
 
-  @Test func `a notice that fails three times alone is a dead letter, and blocks nothing`() async throws {
+  @Test func `a notice that fails three times on its own becomes a dead letter and blocks nothing`() async throws {
     try await TestApp.run { app in
       try await ScriptConnection.run(app.databaseURL) {
         try $0.script(
@@ -255,7 +253,7 @@ import Testing
       #expect(try await app.value(failures) == 1)
       #expect(try await !FanOut.step(in: app.database))
       #expect(try await app.value(failures) == 2)
-      // With its death, the one behind it may go.
+      // Its death frees the notice behind it.
       #expect(try await FanOut.step(in: app.database))
       let dead = try await app.database.rows(
         "SELECT failures, last_error FROM notification_queue WHERE died_at IS NOT NULL")
@@ -269,7 +267,7 @@ import Testing
 
   // MARK: Many recipients
 
-  @Test func `a notice for very many is told in parts, and others beside it at once`() async throws {
+  @Test func `a notice for many recipients is fanned out in parts, and does not delay others`() async throws {
     try await TestApp.run { app in
       let readers = try await people(1200, in: app)
       try await queue("Festival", about: .new(), for: readers, in: app)

@@ -8,7 +8,7 @@ import Testing
 @testable import App
 
 @Suite struct NotificationWorkerTests {
-  @Test func `what is due is delivered and forgotten`() async throws {
+  @Test func `a due notification is delivered and removed from the queue`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.addDevice("bens")
@@ -23,14 +23,14 @@ import Testing
       #expect(told.push.subject == ana.id)
       #expect(told.payload["requestId"].string == request)
       #expect(told.payload["message"].string == "Ana wants to be friends.")
-      // The same as in the inbox.
+      // The id is the same in the inbox.
       let filed: UUID? = try await app.value("SELECT id FROM notifications")
       #expect(filed?.uuidString.lowercased() == told.push.id)
       #expect(try await app.takeNotifications().isEmpty)
     }
   }
 
-  @Test func `a failed delivery is tried again later, and blocks nothing but what comes after it`() async throws {
+  @Test func `a failed delivery is retried later and blocks only those behind it`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2)
       try await app.enqueue(rounds: 0..<2, to: 2)
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `what a killed worker held is taken over, and that is no failed attempt`() async throws {
+  @Test func `rows of a killed worker are taken over without counting a failed attempt`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(5)
       try await app.enqueue(rounds: 0..<2, to: 5)
@@ -117,7 +117,7 @@ import Testing
 
   // MARK: Housekeeping
 
-  /// Something to forget of three kinds.
+  /// Makes three kinds of rows expire.
   private func expire(_ app: TestApp) async throws {
     _ = try await app.signUp("ana")
     try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
@@ -137,7 +137,7 @@ import Testing
     return [try counts["tokens"], try counts["sessions"], try counts["names"]]
   }
 
-  @Test func `a kind of housekeeping that fails keeps no other from being done`() async throws {
+  @Test func `a failing chore does not keep the others from being done`() async throws {
     try await TestApp.run { app in
       try await expire(app)
       try await app.database.execute(
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `housekeeping ends between two batches when it is told to`() async throws {
+  @Test func `housekeeping ends between two batches when it is cancelled`() async throws {
     try await TestApp.run { app in
       try await expire(app)
       let told = Task {
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test func `housekeeping holds up no notification`() async throws {
+  @Test func `housekeeping does not delay notifications`() async throws {
     try await TestApp.run { app in
       try await expire(app)
       try await app.gatherReaders(1)
@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func `past events are archived by the worker`() async throws {
+  @Test func `the worker archives past events`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await ana.createEvent("Old", startTime: "2020-01-01T10:00:00Z", endTime: nil)
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func `a change that fails leaves neither row nor stamp`() async throws {
+  @Test func `a failed change leaves neither rows nor stamps`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let stale = try await ana.stale {

@@ -5,12 +5,12 @@ import Testing
 
 @testable import App
 
-/// Notifications by real workers to a real receiver, while anything may end at any moment.
+/// Real workers deliver notifications to a real receiver, while any of them may fail at any moment.
 @Suite(.serialized, .timeLimit(.minutes(20))) struct ChaosTests {
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
 
   @Test
-  func `through kills, crashes and foul weather everything arrives, in order, and twice only what was taken over`()
+  func `through kills, crashes and outages everything arrives in order, and twice only after a takeover`()
     async throws
   {
     let seed = Self.isLong ? UInt64.random(in: 0...UInt64.max) : 7
@@ -25,10 +25,10 @@ import Testing
       var arrivals = storm.sink.arrivals
       try await storm.expectDelivery(of: arrivals, atLeast: total)
       let takenOver = try await storm.excuses().takenOver
-      // What was to be lived through, was.
+      // The run had enough kills, refusals and takeovers.
       #expect(storm.kills >= 5 && storm.sink.refusals > 0 && !takenOver.isEmpty, "seed \(seed)")
 
-      // In peace, everything arrives once.
+      // Without disturbances, everything arrives once.
       let stormy = arrivals.count
       try await storm.write(total / 50, as: 9, pausing: 0...0)
       try await storm.calm(within: .seconds(30))
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  /// Deletions of deliveries, whether or not they found any.
+  /// Counts the statements that delete deliveries, whether or not they find any.
   private static let countingDeletions: [SQL] = [
     "CREATE SEQUENCE deletions",
     """
@@ -58,7 +58,9 @@ import Testing
     """,
   ]
 
-  @Test func `a worker that stood still for too long acknowledges nothing that another holds`() async throws {
+  @Test func `a worker that was stopped for too long cannot acknowledge deliveries that another worker holds`()
+    async throws
+  {
     try await Storm.gather(6, seed: 1) { storm in
       let (app, sink) = (storm.app, storm.sink)
       let people = storm.readers.map(\.phone.userID)
@@ -80,7 +82,7 @@ import Testing
       }
       try await eventually { sink.count == devices }
       sleeper.signal(SIGSTOP)
-      // All of it is taken over. The other worker sends these rows one by one, and the first is under way.
+      // The other worker takes over all deliveries. It sends them one by one, and the first is on its way.
       other.signal(SIGCONT)
       try await eventually(within: .seconds(15)) { sink.count == devices + 1 }
       #expect(try await rows() == 2 * devices)
@@ -91,7 +93,7 @@ import Testing
         let called: Bool? = try await app.value("SELECT is_called FROM deletions")
         return called == true
       }
-      // It believes that it has delivered them, and has said so. None of its acknowledgements counts.
+      // The sleeper believes that it has delivered them and acknowledges them. None of its acknowledgements counts.
       for _ in 0..<20 {
         #expect(try await rows() == 2 * devices)
         try await Task.sleep(for: .milliseconds(50))

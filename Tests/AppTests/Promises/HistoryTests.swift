@@ -5,19 +5,19 @@ import Testing
 
 @testable import App
 
-/// The promise of the cache, as phones see it: a copy that is called fresh is what the service would send now. Many do
-/// anything to each other at once, statements and commits take their time, transactions are rolled back, the clock is set
-/// back and processes are killed. See ``CrowdedWorld``, ``CachingPhone`` and ``History``.
+/// The promise of the cache, as phones see it: a copy that is called fresh is what the service would send now. Many
+/// users act on each other concurrently. Statements and commits are slow, transactions are rolled back, the clock is
+/// set back, and processes are killed. See ``CrowdedWorld``, ``CachingPhone`` and ``History``.
 @Suite struct HistoryTests {
-  /// Set for more of the same.
+  /// Set for longer runs.
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let settings = [
     "MUSTER_THROTTLING": "off", "MUSTER_ACCESS_TOKEN_SECONDS": "86400",
-    // `pictureUrl` is the same wherever the service listens.
+    // Keeps `pictureUrl` the same, no matter which port the service listens on.
     "MUSTER_PUBLIC_URL": "http://muster.example",
   ]
 
-  @Test func `no stale copy is called fresh, however late transactions commit and whatever the clock says`()
+  @Test func `a stale copy is never called fresh, despite late commits and a changing clock`()
     async throws
   {
     try await TestApp.run(Self.settings, prepare: Trouble.prepareClock) { app in
@@ -30,7 +30,7 @@ import Testing
       let tally = history.tally
       if Self.isLong { print("\(tally)") }
       for verb in RandomPerson.Verb.allCases { #expect(tally.done[verb, default: 0] > 0, "\(verb) is never done") }
-      // There was something to err about, on each way.
+      // Each kind of outcome occurred often enough to matter.
       #expect(tally.fresh > tally.validations / 20, "\(tally)")
       #expect(tally.validations - tally.fresh > tally.validations / 20, "\(tally)")
       #expect(tally.broughtAlong > 100 && tally.unchanged > 100, "\(tally)")
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `no stale copy is called fresh by services that are killed at any moment`() async throws {
+  @Test func `a stale copy is never called fresh by services that are killed at any moment`() async throws {
     try await TestApp.run(Self.settings) { app in
       let history = History()
       let world = try await CrowdedWorld(in: app, history)
@@ -68,17 +68,17 @@ import Testing
     }
   }
 
-  // MARK: That it can fail
+  // MARK: Broken promises are detected
 
   @Test(arguments: Trouble.Mutation.allCases)
-  func `a broken promise is found out`(mutation: Trouble.Mutation) async throws {
+  func `a broken promise is detected`(mutation: Trouble.Mutation) async throws {
     try await TestApp.run(Self.settings) { app in
       let history = History(goal: 60_000, endsAtViolation: true)
       let world = try await CrowdedWorld(in: app, history)
       try await Trouble.begin(slow: 30, failing: 0, in: app)
       try await Trouble.apply(mutation, in: app)
       try await world.run(datesLate: mutation == .itemsBeforeTheirStamp)
-      #expect(!history.violations.isEmpty, "nothing is found in \(history.tally.validations) validations")
+      #expect(!history.violations.isEmpty, "no violation is found in \(history.tally.validations) validations")
       try await app.takeNotifications()
     }
   }

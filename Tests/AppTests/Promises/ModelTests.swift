@@ -5,21 +5,21 @@ import Testing
 
 @testable import App
 
-/// Random sequences of all verbs against a model of the contract that is too simple to be wrong in the same way. See
+/// Random sequences of all verbs, checked against a model of the contract that is too simple to have the same bugs. See
 /// ``ModelWorld`` and ``Model``.
 @Suite struct ModelTests {
   private static let environment = ProcessInfo.processInfo.environment
-  /// Set for more of the same.
+  /// Set for longer runs.
   private static let isLong = environment["MUSTER_LONG_TESTS"] != nil
   private static let steps = isLong ? 400 : 100
-  /// A violation names its seed: set `MUSTER_MODEL_SEED` to it to see it again.
+  /// A violation names its seed. Set `MUSTER_MODEL_SEED` to that seed to reproduce it.
   private static let seeds: [UInt64] = {
     if let seed = environment["MUSTER_MODEL_SEED"].flatMap({ UInt64($0) }) { return [seed] }
     return Array(0..<(isLong ? 60 : 4))
   }()
   private static let atOnce = 3
 
-  @Test func `every list and every notification is as the model says, whatever people do`() async throws {
+  @Test func `every list and every notification matches the model, for any sequence of verbs`() async throws {
     let tally = Tally()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, seed) in Self.seeds.enumerated() {
@@ -40,27 +40,27 @@ import Testing
     for verb in ModelWorld.Verb.allCases { #expect(tally.done[verb, default: 0] > 0, "\(verb) is never done") }
   }
 
-  // MARK: That it can fail
+  // MARK: Deviations are detected
 
   @Test(arguments: [
-    ("UPDATE users SET display_name = display_name || '!'", "not as it should be"),
-    ("DELETE FROM friendships", "not as it should be"),
-    ("DELETE FROM notification_queue", "The queue is not as it should be"),
-    ("DELETE FROM notifications", "not as it should be"),
-    ("UPDATE notifications SET created_at = created_at - interval '1 day'", "its stamp has not moved on"),
-    ("INSERT INTO muted_notifications SELECT id, 'event-invited' FROM users", "not as it should be"),
-    ("UPDATE notification_queue SET recipient_ids = ARRAY[subject_id]", "The queue is not as it should be"),
-    // What the model does not look at counts all the same: no copy may be called fresh that differs in a byte.
-    ("UPDATE friendships SET since = since - interval '1 day'", "its stamp has not moved on"),
+    ("UPDATE users SET display_name = display_name || '!'", "differs from the model"),
+    ("DELETE FROM friendships", "differs from the model"),
+    ("DELETE FROM notification_queue", "The queue differs from the model"),
+    ("DELETE FROM notifications", "differs from the model"),
+    ("UPDATE notifications SET created_at = created_at - interval '1 day'", "its stamp has not moved"),
+    ("INSERT INTO muted_notifications SELECT id, 'event-invited' FROM users", "differs from the model"),
+    ("UPDATE notification_queue SET recipient_ids = ARRAY[subject_id]", "The queue differs from the model"),
+    // The model ignores this column, but a copy that differs in one byte must not be called fresh.
+    ("UPDATE friendships SET since = since - interval '1 day'", "its stamp has not moved"),
   ])
-  func `a change that nobody made is found out`(sql: String, finding: String) async throws {
+  func `a change that no verb made is detected`(sql: String, finding: String) async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       var world = try await ModelWorld(app, seed: 0)
       try await world.checkEverything()
       try await app.database.execute("\(unescaped: sql)")
       do {
         try await world.checkEverything()
-        Issue.record("nothing is found")
+        Issue.record("no violation is found")
       } catch let violation as ModelWorld.Violation {
         #expect(violation.description.contains(finding), "\(violation)")
       }

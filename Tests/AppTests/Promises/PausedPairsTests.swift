@@ -5,11 +5,12 @@ import Testing
 
 @testable import App
 
-/// Two changes, one of which decides who sees what the other changes: each is held just before its COMMIT while the other
-/// is done, or waits. Whoever looks before, meanwhile and afterwards never holds what is called fresh and is not.
+/// Pairs of changes in which one decides who sees what the other changes. Each change is held just before its COMMIT
+/// while the other one runs or waits. Phones look before, during and after, and no copy that is called fresh may be
+/// stale.
 @Suite struct PausedPairsTests {
   @Test(arguments: PausedPair.all)
-  func `a change that is held before COMMIT and another one leave no stale copy fresh`(pair: PausedPair)
+  func `holding one change of a pair before COMMIT leaves no stale copy fresh`(pair: PausedPair)
     async throws
   {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
@@ -26,27 +27,27 @@ import Testing
       let pause = try await Pause(in: app)
       let one = Task { try await pair.first.perform(scene) }
       try await app.waitForLocks(1)
-      // What is not committed is seen by nobody.
+      // Changes that are not committed are invisible.
       try await look(isAtRest: true)
       let isDone = Flag()
       let other = Task {
         defer { isDone.raise() }
         return try await pair.second.perform(scene)
       }
-      // It is through, or waits for the first.
+      // The second change is done, or waits for the first.
       try await eventually {
         if isDone.isRaised { return true }
         let waiting: Int? = try await app.value(
           "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
         return waiting == 2
       }
-      // A worker fans out what is committed, as far as the stamps that the first holds let it.
+      // A worker fans out the committed notices, unless the first change holds their stamps.
       _ = try await FanOut.step(in: app.database)
       try await look()
       try await pause.end()
       let (wasDone, wasOtherDone) = (try await one.value, try await other.value)
       #expect(wasDone)
-      // A block is the only one that leaves the other nothing to do.
+      // Only a block can make the other change impossible.
       let isBlock = pair.first == .block || pair.first == .friendBlocks
       #expect(wasOtherDone || isBlock)
       try await look()
@@ -68,7 +69,7 @@ import Testing
   }
 }
 
-/// Ana, her friend Ben, Cleo whom she has asked, and Dev, a stranger.
+/// Ana, her friend Ben, Cleo with a friend request from Ana, and Dev, a stranger.
 private struct PairScene: Sendable {
   let app: TestApp
   let ana: Phone
@@ -77,7 +78,7 @@ private struct PairScene: Sendable {
   let dev: Phone
   let request: String
   let event: String
-  /// As of another process: its writes to one event do not queue behind those of the service.
+  /// A pool as of another process. Its writes to an event do not queue behind the writes of the service.
   let elsewhere: Database
 
   var people: [Phone] { [ana, ben, cleo, dev] }
@@ -94,12 +95,12 @@ private struct PairScene: Sendable {
   }
 }
 
-/// Two changes at once, the first of which is held.
+/// Two concurrent changes. The first is held before COMMIT.
 struct PausedPair: Sendable, CustomStringConvertible {
   enum Act: String, Sendable {
     case rename, putPicture, befriend, invite, create, edit, request, block, friendBlocks, renameGuest
 
-    /// - Returns: whether it was done.
+    /// - Returns: whether the change was made.
     fileprivate func perform(_ scene: PairScene) async throws -> Bool {
       let (ana, ben) = (scene.ana, scene.ben)
       switch self {

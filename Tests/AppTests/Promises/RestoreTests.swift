@@ -5,9 +5,9 @@ import Testing
 
 @testable import App
 
-/// Yesterday's dump in the place of today's database: what it undid is called stale, what it did not stays fresh.
+/// Replaces today's database with yesterday's dump. Copies that the dump undoes are stale, and all others stay fresh.
 @Suite struct RestoreTests {
-  @Test func `phones hear of what a restored dump has undone, and of nothing else`() async throws {
+  @Test func `a restored dump makes exactly those copies stale that it has undone`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(in: app)
       let phones = [people.ana] + people.others
@@ -16,7 +16,7 @@ import Testing
       defer { try? FileManager.default.removeItem(atPath: dump) }
       try await run("pg_dump", "--format=custom", "--file=\(dump)", "--dbname=\(app.databaseURL)", for: app)
 
-      // A day of changes, the last of which looks like yesterday again.
+      // A day of changes. The last one restores yesterday's value.
       try await people.ana.editProfile(#"{"displayName": "Anita"}"#)
       try await people.ben.edit(people.bensEvent, #"{"title": "Brunch"}"#)
       try await people.gil.answer("going", to: people.bensEvent)
@@ -41,14 +41,14 @@ import Testing
               let what = "\(collection) of \(phone.username) of \(day)"
               let now = try await restored.copy(of: collection)
               #expect(stale.contains(collection) == (copy.stamp != now.stamp), "\(what)")
-              // Nothing that is another copy passes for fresh; and what was not undone is.
+              // A different copy is never called fresh, and an unchanged one always is.
               if !stale.contains(collection) { #expect(now.items == copy.items, "\(what)") }
               let wasUndone = copy != yesterdays[phone.username]?[collection]
               #expect(stale.contains(collection) == wasUndone, "\(what)")
             }
           }
         }
-        // Life goes on: no later stamp is one that somebody has from before.
+        // After the restore, no new stamp equals a stamp from before it.
         let ana = place.phone(of: people.ana)
         let stamps = todays["ana"]?.mapValues(\.stamp) ?? [:]
         try await ana.editProfile(#"{"displayName": "Anita"}"#)
@@ -68,7 +68,7 @@ import Testing
     return copies
   }
 
-  /// Runs a program that came with the server.
+  /// Runs a program from the server's installation.
   private func run(_ program: String, _ arguments: String..., for app: TestApp) async throws {
     let folder: String? = try await app.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
     let path = try #require(folder) + "/" + program

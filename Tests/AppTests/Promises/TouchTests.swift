@@ -5,11 +5,11 @@ import Testing
 
 @testable import App
 
-/// Each verb, and all lists of everybody whom it might concern: what it changes moves its stamp, and what it leaves as it
-/// was keeps it. A worker fans out after each verb. The document lists whom each verb concerns, and the stamps that move
-/// needlessly.
+/// Checks each verb against all lists of all users whom it may concern. A list that changes gets a new stamp, and a
+/// list that does not change keeps its stamp. A worker fans out after each verb. The API document says whom each verb
+/// concerns, and which stamps move needlessly.
 @Suite struct TouchTests {
-  /// The lists of some people.
+  /// The lists of some users.
   private struct Watch {
     let phones: [Phone]
     private let collections: [App.Collection]
@@ -33,9 +33,9 @@ import Testing
       }
     }
 
-    /// Does something and compares.
+    /// Performs an action, then compares all lists.
     ///
-    /// - Parameter needless: the stamps that move without a change.
+    /// - Parameter needless: the stamps that move although their lists do not change.
     mutating func expect(
       _ what: String, changes: Bool = true, needless: [String: Set<App.Collection>] = [:],
       sourceLocation: SourceLocation = #_sourceLocation, _ action: () async throws -> Void
@@ -48,7 +48,7 @@ import Testing
         for collection in collections {
           let old = try #require(before[phone.username]?[collection])
           let new = try #require(copies[phone.username]?[collection])
-          // The profile has its stamp in it.
+          // The profile contains its own stamp.
           let isOther = old.items.replacing(old.stamp, with: "") != new.items.replacing(new.stamp, with: "")
           let name = "\(what): \(collection) of \(phone.username)"
           if isOther { #expect(old.stamp < new.stamp, "\(name)", sourceLocation: sourceLocation) }
@@ -68,12 +68,12 @@ import Testing
     }
   }
 
-  @Test func `of profiles`() async throws {
+  @Test func `verbs on profiles`() async throws {
     try await run { app, people in
       let ana = people.ana
       var watch = try await Watch([ana] + people.others)
       try await watch.expect("another display name") { try await ana.editProfile(#"{"displayName": "Anita"}"#) }
-      try await watch.expect("the same one", changes: false) {
+      try await watch.expect("the same display name", changes: false) {
         try await ana.editProfile(#"{"displayName": "Anita"}"#)
       }
       try await watch.expect("another username") { try await ana.editProfile(#"{"username": "anita"}"#) }
@@ -81,14 +81,14 @@ import Testing
       try await watch.expect("a picture") { try await ana.putPicture(Sample.png()) }
       try await watch.expect("the same picture", changes: false) { try await ana.putPicture(Sample.png()) }
       try await watch.expect("another picture") { try await ana.putPicture(Sample.png(1)) }
-      try await watch.expect("no picture") { try await ana.removePicture() }
-      try await watch.expect("no picture again", changes: false) { try await ana.removePicture() }
+      try await watch.expect("removing the picture") { try await ana.removePicture() }
+      try await watch.expect("removing it again", changes: false) { try await ana.removePicture() }
       let address = #"{"email": "new@example.com", "currentPassword": "\#(ana.password)"}"#
       try await watch.expect("another address") { try await ana.editProfile(address) }
-      try await watch.expect("the same one again", needless: ["ana": [.profile]]) { try await ana.editProfile(address) }
+      try await watch.expect("the same address", needless: ["ana": [.profile]]) { try await ana.editProfile(address) }
       let mails = try await app.takeMails().filter { $0.type == "mail-verify-email" }
       let token: String = try #require(mails.last?.token)
-      try await watch.expect("proving it") { _ = try await app.verify(token) }
+      try await watch.expect("verifying the address") { _ = try await app.verify(token) }
       try await watch.expect("logging in, refreshing and reading", changes: false) {
         _ = try await app.logIn("anita", ana.password)
         try await ana.refresh()
@@ -97,31 +97,31 @@ import Testing
     }
   }
 
-  @Test func `of friends`() async throws {
+  @Test func `verbs on friends`() async throws {
     try await run { app, people in
       let (cleo, dev, finn, gil, hugo) = (people.cleo, people.dev, people.finn, people.gil, people.hugo)
       var watch = try await Watch([people.ana] + people.others)
       var request = ""
-      try await watch.expect("asking") { request = try await hugo.sendFriendRequest(to: gil) }
-      try await watch.expect("asking again", changes: false) {
+      try await watch.expect("sending a request") { request = try await hugo.sendFriendRequest(to: gil) }
+      try await watch.expect("sending it again", changes: false) {
         try await hugo.sendFriendRequest(to: gil, expecting: 200)
       }
-      try await watch.expect("taking it back") { try await hugo.cancel(request) }
-      try await watch.expect("taking it back again", changes: false) { try await hugo.cancel(request) }
+      try await watch.expect("cancelling it") { try await hugo.cancel(request) }
+      try await watch.expect("cancelling it again", changes: false) { try await hugo.cancel(request) }
       request = try await hugo.sendFriendRequest(to: gil)
       watch = try await Watch(watch.phones)
       try await watch.expect("declining") { try await gil.decline(request) }
       try await watch.expect("declining again", changes: false) { try await gil.decline(request) }
-      try await watch.expect("asking the other way") { request = try await gil.sendFriendRequest(to: hugo) }
+      try await watch.expect("sending one back") { request = try await gil.sendFriendRequest(to: hugo) }
       try await watch.expect("accepting") { try await hugo.accept(request) }
       try await watch.expect("accepting again", changes: false) { try await hugo.accept(request) }
-      try await watch.expect("asking a friend", changes: false) {
+      try await watch.expect("sending one to a friend", changes: false) {
         try await hugo.sendFriendRequest(to: gil, expecting: 409)
       }
-      try await watch.expect("asking in return") { try await cleo.sendFriendRequest(to: people.ana, expecting: 200) }
+      try await watch.expect("meeting a request") { try await cleo.sendFriendRequest(to: people.ana, expecting: 200) }
       try await watch.expect("unfriending") { try await people.ana.unfriend(cleo) }
       try await watch.expect("unfriending again", changes: false) { try await people.ana.unfriend(cleo) }
-      // With what is between two people: a request, a friendship, nothing.
+      // Pairs with a request, with a friendship, and with nothing between them.
       for (one, other) in [(dev, people.ana), (gil, hugo), (finn, hugo)] {
         try await watch.expect("blocking") { try await one.block(other) }
         try await watch.expect("blocking again", changes: false) { try await one.block(other) }
@@ -133,13 +133,13 @@ import Testing
     }
   }
 
-  @Test func `of events`() async throws {
+  @Test func `verbs on events`() async throws {
     try await run { app, people in
       let (ana, ben, emre, gil, hugo) = (people.ana, people.ben, people.emre, people.gil, people.hugo)
       for friend in [emre, gil, hugo] { try await app.befriend(ana, friend) }
       var watch = try await Watch([ana] + people.others)
       var event = ""
-      try await watch.expect("making one") {
+      try await watch.expect("creating an event") {
         event = try await ana.createEvent("Swim", inviting: [ben, gil], capacity: 1)["id"].string ?? ""
       }
       try await watch.expect("inviting") { try await ana.invite([emre, hugo], to: event) }
@@ -149,7 +149,7 @@ import Testing
       try await watch.expect("going") { try await ben.answer("going", to: event) }
       try await watch.expect("going again", changes: false) { try await ben.answer("going", to: event) }
       try await watch.expect("waiting") { try await gil.answer("going", to: event) }
-      try await watch.expect("waiting, too") { try await emre.answer("going", to: event) }
+      try await watch.expect("a second guest waiting") { try await emre.answer("going", to: event) }
       try await watch.expect("giving a place up") { try await ben.answer("maybe", to: event) }
       try await watch.expect("withdrawing, and moving up") { try await ana.withdraw(gil, from: event) }
       try await watch.expect("withdrawing again", changes: false) { try await ana.withdraw(gil, from: event) }
@@ -157,7 +157,7 @@ import Testing
       try await watch.expect("blocking a guest") { try await ana.block(hugo) }
       try await watch.expect("cancelling") { try await ana.cancelEvent(event) }
       try await watch.expect("cancelling again", changes: false) { try await ana.cancelEvent(event) }
-      try await watch.expect("blocking the host of a cancelled one") { try await ben.block(ana) }
+      try await watch.expect("blocking the host of a cancelled event") { try await ben.block(ana) }
       try await watch.expect("a name that some do not see") { try await ana.editProfile(#"{"displayName": "Anita"}"#) }
       try await watch.expect("seeing the host again") { try await ben.unblock(ana) }
       try await watch.expect("archiving") {
@@ -171,25 +171,25 @@ import Testing
       let last = try await ben.createEvent("Last", inviting: [ana, gil])["id"].string ?? ""
       try await ana.answer("going", to: last)
       watch = try await Watch(people.others)
-      // What named her was hidden from him.
+      // The notifications that name her were hidden from him.
       try await watch.expect("deleting an account", needless: ["hugo": [.notifications]]) {
         try await ana.deleteAccount()
       }
     }
   }
 
-  @Test func `of events with more guests than lists count`() async throws {
+  @Test func `verbs on events with too many guests for counts in lists`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(Event.maximumCounted + 1, around: ana)
       let event = try await ana.createEvent(inviting: Array(guests.dropLast()), capacity: 1)["id"].string ?? ""
       let watched = [ana, guests[0], guests[1], guests[2], guests[199], guests[200]]
       var watch = try await Watch(watched, [.events, .invitations])
-      try await watch.expect("an answer that all see") { try await guests[0].answer("going", to: event) }
-      try await watch.expect("the guest who is one too many") { try await ana.invite([guests[200]], to: event) }
-      try await watch.expect("an answer that few see") { try await guests[1].answer("going", to: event) }
-      try await watch.expect("moving up") { try await guests[0].answer("maybe", to: event) }
-      try await watch.expect("the counts come back") { try await ana.withdraw(guests[200], from: event) }
+      try await watch.expect("an answer that all guests see") { try await guests[0].answer("going", to: event) }
+      try await watch.expect("the 201st guest") { try await ana.invite([guests[200]], to: event) }
+      try await watch.expect("an answer that few guests see") { try await guests[1].answer("going", to: event) }
+      try await watch.expect("a promotion") { try await guests[0].answer("maybe", to: event) }
+      try await watch.expect("counts in lists again") { try await ana.withdraw(guests[200], from: event) }
       try await app.takeNotifications()
     }
   }

@@ -6,13 +6,13 @@ import Testing
 
 @testable import App
 
-/// No change without its rows in the queue, and no row without its change, whatever dies between two statements. What was
-/// queued is in the inboxes afterwards, once.
+/// No change commits without its rows in the queue, and no row without its change, even if connections and services die
+/// between two statements. Afterwards, everything that was queued is in the inboxes once.
 @Suite(.timeLimit(.minutes(10))) struct WholeChangeTests {
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let guests = 5
 
-  /// Where people find a service, and what became of it.
+  /// The service that phones call, with a record of its failures.
   private final class Site: Sendable {
     struct State: Sendable {
       var service: ServiceProcess?
@@ -21,7 +21,7 @@ import Testing
       var kills = 0
       var failures = 0
       var answers = 0
-      /// The events that were answered with, and for each the edits that were.
+      /// The number of confirmed edits of each confirmed event.
       var edits: [Event.ID: Int] = [:]
     }
 
@@ -29,12 +29,12 @@ import Testing
 
     var isOver: Bool { state.withLock { $0.isOver } }
     var answers: Int { state.withLock { $0.answers } }
-    /// A busy machine makes it through all changes before much has died.
+    /// Whether enough has died. On a busy machine, all changes may be done before that.
     var hadItsTroubles: Bool { state.withLock { $0.terminated >= 20 && $0.kills >= 2 && $0.failures > 0 } }
 
-    /// Asks once.
+    /// Sends a request once.
     ///
-    /// - Returns: nil if nobody knows what came of it.
+    /// - Returns: nil if the outcome is unknown.
     func attempt(_ phone: Phone, _ method: String, _ path: String, _ body: String? = nil) async throws -> Answer? {
       try Task.checkCancellation()
       let service = state.withLock { $0.service }
@@ -50,7 +50,7 @@ import Testing
       return answer
     }
 
-    /// Asks until it is answered with one of these statuses.
+    /// Repeats a request until the response has one of these statuses.
     @discardableResult
     func insist(
       _ phone: Phone, _ method: String, _ path: String, _ body: String? = nil, _ statuses: Int...
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `services and their connections die at any moment, and each change has its rows, and each row its change`()
+  @Test func `each change has its rows and each row its change, although services and connections die at any moment`()
     async throws
   {
     try await TestApp.run { app in
@@ -86,7 +86,7 @@ import Testing
             try await Self.live(gathered, at: site)
             site.state.withLock { $0.isOver = true }
           }
-          // The first that fails ends the others.
+          // The first task that fails ends the others.
           for try await _ in group {}
         }
       }
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  // MARK: What people do
+  // MARK: Changes
 
   private static func live(_ parties: [(host: Phone, guests: [Phone])], at site: Site) async throws {
     try await withThrowingTaskGroup(of: Void.self) { people in
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  /// Each asks all who come after them.
+  /// Makes all guests friends of each other.
   private static func befriend(_ guests: [Phone], at site: Site) async throws {
     for (place, sender) in guests.enumerated() {
       for receiver in guests.dropFirst(place + 1) {
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  /// An event that all come to, that is changed a few times, and cancelled.
+  /// Creates an event, lets all guests answer "going", edits it a few times, and cancels it.
   private static func plan(_ host: Phone, _ guests: [Phone], at site: Site) async throws {
     let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
     let made = try await site.insist(
@@ -144,7 +144,7 @@ import Testing
         }
       }
       for number in 1...4 {
-        // Each once: what came of it, the version tells.
+        // Each edit is sent once. If its outcome is unknown, the version shows it.
         let answer = try await site.attempt(host, "PATCH", "events/\(id)", #"{"title": "Picnic \#(number)"}"#)
         guard let answer else { continue }
         #expect(answer.status == 200, "\(answer.body)")
@@ -155,16 +155,16 @@ import Testing
     try await site.insist(host, "DELETE", "events/\(id)", nil, 200, 204)
   }
 
-  // MARK: What befalls them
+  // MARK: Failures
 
-  /// Ends connections of the service while they are at work, and now and then the service.
+  /// Kills busy connections of the service, and now and then the service itself.
   private static func reap(_ site: Site, by reaper: Database, _ app: TestApp) async throws {
     var random = SeededRandom(seed: 11)
     while !site.isOver {
       let service = try await ServiceProcess(of: app, ["MUSTER_THROTTLING": "off"])
       defer { service.program.signal(SIGKILL) }
       site.state.withLock { $0.service = service }
-      // Counted in answers and not in time, of which a slow machine needs more to get anywhere at all.
+      // Counted in responses and not in time, because a slow machine needs more time per response.
       let end = site.answers + Int.random(in: 15...40, using: &random)
       while !site.isOver, site.answers < end {
         let answers = site.answers
@@ -176,7 +176,7 @@ import Testing
           FROM (
             SELECT pid FROM pg_stat_activity
             WHERE datname = current_database() AND application_name = 'muster serve' AND state <> 'idle'
-            -- Best between two statements of one change.
+            -- Preferably between two statements of one change.
             ORDER BY state = 'idle in transaction' DESC, random()
             LIMIT 1
           ) AS victim
@@ -187,7 +187,7 @@ import Testing
       try await service.kill()
       site.state.withLock { $0.kills += 1 }
     }
-    // What was committed while its service died is committed now.
+    // Wait for sessions of killed services that are still committing.
     try await eventually {
       let left: Int? = try await reaper.value(
         """
@@ -198,9 +198,9 @@ import Testing
     }
   }
 
-  // MARK: What must hold
+  // MARK: Checks
 
-  /// What the tables tell of the changes that there were, as the rows that these must have.
+  /// The queue rows that the changes in the tables must have.
   private static let changes: SQL = """
     SELECT 'friend-request' AS type, receiver_id AS recipient_id, sender_id AS subject_id, id::text AS detail
     FROM friend_requests
@@ -233,7 +233,7 @@ import Testing
     FROM queued
     """
 
-  /// What waits, one row for each recipient, with the id that it is to have in the inbox.
+  /// Copies the queue, one row per recipient, with the id that the notification gets in the inbox.
   private static let keepingQueue: SQL = """
     CREATE TABLE queued AS
     SELECT notification_id(q.notice_id, recipient.id) AS id, q.type, recipient.id AS recipient_id, q.subject_id, q.payload,
@@ -244,12 +244,12 @@ import Testing
   private static let queued: SQL = "SELECT id, type, recipient_id, subject_id, payload, created_at FROM queued"
   private static let filed: SQL = "SELECT id, type, recipient_id, subject_id, payload, created_at FROM notifications"
 
-  /// - Parameter edits: those that were answered with, of the events that were.
+  /// - Parameter edits: the number of confirmed edits of each confirmed event.
   private static func expectWholeChanges(_ edits: [Event.ID: Int], in app: TestApp) async throws {
     try await app.database.execute(keepingQueue)
     try await app.fanOut()
     for (name, one, other) in [
-      ("a change without its row", changes, rows), ("a row without its change", rows, changes),
+      ("changes without rows", changes, rows), ("rows without changes", rows, changes),
       ("queued, but not in the inbox", queued, filed), ("in the inbox, but not queued", filed, queued),
     ] {
       let odd = try await app.database.rows(
@@ -260,7 +260,7 @@ import Testing
       }
       #expect(found == [], "\(name)")
     }
-    // What was answered with is there.
+    // All confirmed changes are there.
     let (events, counts) = (Array(edits.keys), edits.values.map { Int32($0) })
     let lost = try await app.database.rows(
       """

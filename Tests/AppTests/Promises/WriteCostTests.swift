@@ -5,9 +5,9 @@ import Testing
 
 @testable import App
 
-/// What a change costs the database: the rows that it writes, and how they are found.
+/// The cost of a change in the database: the rows that it writes, and the way that it finds rows.
 @Suite struct WriteCostTests {
-  /// Counts the rows that are written from here on, by table.
+  /// Counts the rows that are written from now on, by table.
   private func countRows(in app: TestApp) async throws {
     try await ScriptConnection.run(app.databaseURL) {
       try $0.script(
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `a change writes a row of its own, one for each user's stamps, and one for its notice`() async throws {
+  @Test func `a change writes its own rows, one row of stamps per user, and one row for its notice`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let guests = try await app.crowd(10, around: ana)
@@ -48,7 +48,7 @@ import Testing
       }
       var (id, request) = ("", "")
       let creating = try await rows { id = try await ana.createEvent(inviting: guests)["id"].string ?? "" }
-      // The event and its counts.
+      // Two writes: the event, then its counts.
       #expect(creating == ["events": 2, "invitations": 10, "user_stamps": 11, "notification_queue": 1])
       try await app.fanOut()
       let editing = try await rows { try await ana.edit(id, #"{"title": "Dinner"}"#) }
@@ -67,7 +67,8 @@ import Testing
     }
   }
 
-  /// What the server has counted, once every session that was open before has ended and said what it did.
+  /// The server's statistics. Waits until all other sessions have ended, because they report their statistics at the
+  /// end.
   private func counts(_ databaseURL: String) async throws -> (scans: [String: Int], spills: Int) {
     try await ScriptConnection.run(databaseURL) { connection in
       var others = 1
@@ -96,7 +97,7 @@ import Testing
     try await TestApp.withDatabase { databaseURL in
       let (host, event) = (User.ID.new(), Event.ID.new())
       let planting = try Database(Database.Configuration(url: databaseURL))
-      // So many other people and invitations that reading all of them would not pay.
+      // With enough other rows, the planner has no reason to read whole tables.
       try await planting.batch(
         """
         INSERT INTO users (id, username, display_name)
@@ -139,7 +140,7 @@ import Testing
         #expect(counted[index] != nil, "\(index) is not used: \(counted)")
       }
       for table in ["users", "user_stamps", "events", "invitations", "notification_queue", "notifications", "devices"] {
-        #expect(counted[table] == nil, "\(table) is read from end to end")
+        #expect(counted[table] == nil, "\(table) is read with a sequential scan")
       }
       #expect(after.spills == before.spills)
     }

@@ -9,7 +9,7 @@ import Testing
     try Phone(app, username, try await app.logIn(username, DemoSeed.password))
   }
 
-  @Test func `the demo has past, running and coming events, answers of every kind, and requests both ways`()
+  @Test func `the demo has past, running and upcoming events, answers of every kind, and requests in both directions`()
     async throws
   {
     try await TestApp.run { app in
@@ -30,7 +30,7 @@ import Testing
       #expect(Set(events.compactMap { $0["myStatus"].string }) == ["creator", "going", "invited", "maybe"])
       let states: Int? = try await app.value("SELECT count(DISTINCT status) FROM invitations")
       #expect(states == Invitation.Status.allCases.count)
-      // Every event's counts are what counting gives.
+      // Every event's stored counts are correct.
       let wrong: Int? = try await app.value(
         """
         SELECT count(*) FROM events AS e
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `planting again keeps what people did, and moves the dates to today`() async throws {
+  @Test func `planting again keeps the users' changes, and moves the dates to today`() async throws {
     try await TestApp.run { app in
       let monthAgo = Date().addingTimeInterval(-30 * 86_400)
       try await DemoSeed().plant(in: app.dependencies, now: monthAgo)
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `planting again brings back neither guests nor friends who have left, and fills no event too far`()
+  @Test func `planting again restores no guests or friends who have left, and overfills no event`()
     async throws
   {
     try await TestApp.run { app in
@@ -81,7 +81,7 @@ import Testing
       #expect(try await ana.get("events/\(climbing)")["counts"] == before)
       #expect(try await ben.send("GET", "events/\(climbing)").status == 404)
       #expect(try await ana.get("friends")["items"].array.count == 4)
-      // Who was deleted comes back with their friends and events.
+      // A deleted user comes back with their friends and events.
       #expect(try await cleo.send("DELETE", "users/me", #"{"password": "\#(DemoSeed.password)"}"#).status == 204)
       try await seed.plant(in: app.dependencies)
       #expect(try await login(app, "cleo").get("friends")["items"].array.isEmpty == false)
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func `demo users whose login is another by now are named, and the reset brings them back`() async throws {
+  @Test func `demo users whose login has changed are named, and a reset restores them`() async throws {
     try await TestApp.run { app in
       let seed = try DemoSeed()
       let first = try await seed.plant(in: app.dependencies)
@@ -104,7 +104,7 @@ import Testing
       #expect(second.changed.count == 2)
       #expect(second.changed.first?.contains("ana") == true && second.changed.last?.contains("benjamin") == true)
 
-      // Their addresses are others' by now.
+      // Another account takes the address of a demo user.
       #expect(try await ana.send("DELETE", "users/me", #"{"password": "another horse ana"}"#).status == 204)
       let registration = #"{"username": "anna", "email": "ana@demo.example", "password": "correct horse"}"#
       #expect(try await app.send("POST", "auth/register", body: registration).status == 201)
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func `a username of the cast that another account has is named`() async throws {
+  @Test func `a demo username that another account has is named`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("cleo")
       for resets in [false, true] {
@@ -144,7 +144,7 @@ import Testing
     try await LoadSeed(users: 300, seed: seed, now: noon).plant(in: configuration, isForced: isForced) { _, _ in }
   }
 
-  /// All of it that is not made anew each time, as one word.
+  /// A hash of all data that the seed determines.
   private func fingerprint(_ databaseURL: String) async throws -> String {
     try await ScriptConnection.run(databaseURL) { connection in
       var words: [String] = []
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  @Test func `one seed makes the same data, another seed other data`() async throws {
+  @Test func `the same seed makes the same data, and another seed makes different data`() async throws {
     var prints: [String] = []
     for seed in [1, 1, 2] as [UInt64] {
       try await TestApp.withDatabase { databaseURL in
@@ -174,7 +174,7 @@ import Testing
     #expect(prints[0] != prints[2])
   }
 
-  @Test func `it is lifelike, consistent, and leaves every key and index in place`() async throws {
+  @Test func `the data is realistic and consistent, and every key and index is in place`() async throws {
     let schema: SQL = """
       SELECT (SELECT string_agg(indexdef, ';' ORDER BY indexdef) FROM pg_indexes WHERE schemaname = 'public')
         || (SELECT string_agg(conname || pg_get_constraintdef(oid), ';' ORDER BY conname, conrelid::regclass::text)
@@ -219,14 +219,14 @@ import Testing
     }
   }
 
-  @Test func `people who are there already are not mixed with it by mistake`() async throws {
+  @Test func `synthetic users are not mixed with existing users by mistake`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let error = await #expect(throws: AppError.self) { try await plant(app.databaseURL) }
       #expect(error == .databaseNotEmpty)
       try await plant(app.databaseURL, isForced: true)
       #expect(try await app.value("SELECT count(*) FROM users") == 301)
-      // One of them logs in with the documented password.
+      // A synthetic user logs in with the documented password.
       let username: String = try #require(
         try await app.value("SELECT username FROM users WHERE username LIKE '%.7' LIMIT 1"))
       #expect(try await app.logIn(username, LoadSeed.password).status == 200)

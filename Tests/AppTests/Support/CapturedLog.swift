@@ -1,13 +1,13 @@
 import Logging
 import Synchronization
 
-/// Keeps all that is logged.
+/// Keeps all log lines.
 final class CapturedLog: Sendable {
   struct Line: Sendable, CustomStringConvertible {
     let level: Logger.Level
     let message: String
     let metadata: Logger.Metadata
-    /// Empty for none.
+    /// Empty if there is none.
     let error: String
 
     var description: String { "\(message) \(metadata) \(error)" }
@@ -39,10 +39,10 @@ final class CapturedLog: Sendable {
 
   var lines: [Line] { kept.withLock { $0 } }
 
-  /// All lines, as somebody who searches them sees them.
+  /// All lines, as in a log file.
   var text: String { lines.map(\.description).joined(separator: "\n") }
 
-  /// Its lines end up here.
+  /// A logger that writes to this log.
   func logger(_ level: Logger.Level = .info) -> Logger {
     var logger = Logger(label: "test") { _ in Handler(self) }
     logger.logLevel = level

@@ -5,9 +5,9 @@ import Testing
 @testable import App
 
 extension TestApp {
-  /// Friends of somebody, made by SQL: hundreds of people would take long to register.
+  /// Makes friends of a user with SQL, because registering hundreds of users takes long.
   ///
-  /// - Parameter prefix: of their usernames, which end in numbers from 1.
+  /// - Parameter prefix: the start of their usernames, which end in numbers from 1.
   func crowd(_ count: Int, around host: Phone, named prefix: String = "guest") async throws -> [Phone] {
     let ids = (0..<count).map { _ in User.ID.new() }
     try await database.batch(
@@ -62,7 +62,7 @@ extension Phone {
 
   /// All items of a list, page by page.
   ///
-  /// - Parameter meanwhile: what happens between the pages.
+  /// - Parameter meanwhile: an action to run between the pages.
   func pages(
     of path: String, limit: Int, meanwhile: (_ page: Int) async throws -> Void = { _ in }
   ) async throws -> [JSON] {

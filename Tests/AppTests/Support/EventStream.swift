@@ -9,7 +9,7 @@ import Testing
 
 @testable import App
 
-/// A reader of Server-Sent Events, by the rules of the HTML standard: it knows the last id that it was told.
+/// A reader of Server-Sent Events that follows the HTML standard and remembers the last event id.
 final class EventStream: Sendable {
   struct Event: Sendable, Equatable {
     let id: String
@@ -26,7 +26,7 @@ final class EventStream: Sendable {
     var comments: [String] = []
     var retry: Int?
     var lastID = ""
-    // Of what is coming in.
+    // The event that is being received.
     var line: [UInt8] = []
     var id: String?
     var name = ""
@@ -35,24 +35,24 @@ final class EventStream: Sendable {
 
   private let state = Mutex(State())
 
-  /// Its head, and nothing of its body unless it was refused.
+  /// The response without its body, or with it if the request was refused.
   var answer: Answer? { state.withLock { $0.answer } }
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
   var events: [Event] { state.withLock { $0.events } }
   var comments: [String] { state.withLock { $0.comments } }
   /// In milliseconds.
   var retry: Int? { state.withLock { $0.retry } }
-  /// What it would resume from.
+  /// The id to resume from.
   var lastID: String { state.withLock { $0.lastID } }
 
-  /// What has come so far, and what it would resume from then.
+  /// The events so far, with the id to resume from.
   var progress: (events: [Event], lastID: String) { state.withLock { ($0.events, $0.lastID) } }
 
-  /// Reads somebody's stream while `body` runs, from when it is open or was refused.
+  /// Reads a user's stream. Runs `body` when the stream is open or was refused.
   ///
   /// - Parameters:
-  ///   - app: where; else where the phone is.
-  ///   - lastID: to resume from.
+  ///   - app: the service to connect to. The phone's own if nil.
+  ///   - lastID: the id to resume from.
   static func follow<Value: Sendable>(
     _ phone: Phone, at app: TestApp? = nil, after lastID: String? = nil, token: String? = nil,
     _ body: (EventStream) async throws -> Value
@@ -96,7 +96,7 @@ final class EventStream: Sendable {
         state.withLock { state in for byte in bytes.readableBytesView { Self.take(byte, &state) } }
       }
     } catch {
-      // Hung up on, by either side.
+      // The connection was closed by one side.
     }
     state.withLock { $0.hasEnded = true }
   }
@@ -130,12 +130,12 @@ final class EventStream: Sendable {
     (state.name, state.data) = ("", [])
   }
 
-  /// The whole events in what a connection has taken in of a stream, cut anywhere.
+  /// The complete events in the bytes that a connection received of a stream.
   static func events(in text: String) -> [Event] {
     var state = State()
     let lines = text.components(separatedBy: "\r\n")
     guard let head = lines.firstIndex(of: "") else { return [] }
-    // The length of each chunk stands on a line before it.
+    // A line with the length of the chunk precedes each chunk.
     for (index, chunk) in lines[(head + 1)...].enumerated() where !index.isMultiple(of: 2) {
       for byte in chunk.utf8 { take(byte, &state) }
     }
@@ -144,7 +144,7 @@ final class EventStream: Sendable {
 }
 
 extension TestApp {
-  /// The numbers of somebody's notifications in the stream, and their ids, in the inbox's order.
+  /// The stream ids and the ids of a user's notifications, in the order of the inbox.
   func inbox(of phone: Phone) async throws -> [(number: String, id: String)] {
     let rows = try await database.rows(
       "SELECT filed_at, id FROM notifications WHERE recipient_id = \(phone.userID) ORDER BY filed_at")
@@ -154,7 +154,7 @@ extension TestApp {
     }
   }
 
-  /// Files notifications into an inbox in one go, as fan-out does, and of about 600 bytes each.
+  /// Files notifications into an inbox with one statement, as fan-out does. Each is about 600 bytes long.
   func fileNotifications(_ count: Int, for phone: Phone) async throws {
     try await database.execute(
       """

@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// A collection as a phone keeps it: the items as they came, byte for byte, and their stamp.
+/// A phone's copy of a collection: the items, byte for byte as received, and their stamp.
 struct HeldCopy: Equatable, Sendable {
   let stamp: String
   /// A JSON array.
@@ -15,7 +15,7 @@ struct HeldCopy: Equatable, Sendable {
     self.items = items
   }
 
-  /// - Parameter answer: of the collection's GET, all in one page.
+  /// - Parameter answer: the response to the collection's GET, with all items in one page.
   init(_ collection: App.Collection, _ answer: Answer) throws {
     let body = answer.body
     guard Phone.lists.contains(collection) else {
@@ -29,21 +29,21 @@ struct HeldCopy: Equatable, Sendable {
     stamp = String(body[end.upperBound...].dropLast(#""}"#.count))
   }
 
-  /// What a GET that echoes it sends.
+  /// The header with which a GET echoes the stamp.
   var ifNoneMatch: (String, String) {
     ("If-None-Match", "\"\(Timestamp(rfc3339: stamp)?.microseconds ?? 0)\"")
   }
 }
 
-/// What a validation says of one collection.
+/// The result of a validation for one collection.
 struct HeldVerdict: Sendable {
   let isFresh: Bool
   let stamp: String
-  /// As they came.
+  /// The bytes as received.
   let items: String?
 
   init(_ collection: App.Collection, in answer: Answer) throws {
-    // Quotation marks inside of items are escaped: this stands nowhere else.
+    // Items cannot contain this text, because quotation marks in them are escaped.
     let start = #""\#(collection.rawValue)":{"invalidate":"#
     let found = try #require(answer.body.range(of: start), "\(answer.body)")
     let rest = answer.body[found.upperBound...]
@@ -57,7 +57,7 @@ struct HeldVerdict: Sendable {
       ? Self.array(at: after.dropFirst(itemsStart.count).startIndex, in: answer.body) : nil
   }
 
-  /// The JSON array that begins there.
+  /// The JSON array that begins at `start`.
   private static func array(at start: String.Index, in body: String) -> String? {
     let bytes = body.utf8
     var (depth, place) = (0, start)
@@ -85,22 +85,22 @@ struct HeldVerdict: Sendable {
 
 extension Phone {
   static let everyCollection = Array(collections.keys)
-  /// Those that are lists; the others are one object.
+  /// The collections that are lists. The others are single objects.
   static let lists = Set(collections.keys).subtracting([.profile, .notificationPreferences])
 
-  /// A collection's GET with room for all of it.
+  /// The path of a collection's GET with all items in one page.
   static func wholePath(of collection: App.Collection) -> String {
     let path = collections[collection] ?? ""
     guard lists.contains(collection) else { return path }
     return path + (path.contains("?") ? "&" : "?") + "limit=100"
   }
 
-  /// What a phone would keep.
+  /// The copy that a phone would keep.
   func copy(of collection: App.Collection) async throws -> HeldCopy {
     try HeldCopy(collection, try await send("GET", Self.wholePath(of: collection)))
   }
 
-  /// Echoes stamps, or asks as if there were no copies.
+  /// Validates collections by their stamps, or without copies if there are no stamps.
   func validate(
     _ collections: [App.Collection] = Phone.everyCollection, echoing stamps: [App.Collection: String] = [:],
     query: String = ""

@@ -5,17 +5,17 @@ import Testing
 
 @testable import App
 
-/// What all phones together were told, and what of it breaks the promise of the cache.
+/// All that the phones received, and all violations of the cache's promise in it.
 final class History: Sendable {
   struct Tally: Sendable {
     /// Verdicts on one collection.
     var validations = 0
     var fresh = 0
-    /// Lists that a validation brought along.
+    /// Lists whose items came with a validation.
     var broughtAlong = 0
-    /// GETs that were answered 304.
+    /// GETs with the response 304.
     var unchanged = 0
-    /// How often each verb was done.
+    /// The number of times that each verb was done.
     var done: [RandomPerson.Verb: Int] = [:]
   }
 
@@ -26,7 +26,7 @@ final class History: Sendable {
   }
 
   private struct State {
-    /// The items that have come with a stamp, as a hash.
+    /// A hash of the items that came with a stamp.
     var seen: [Key: Int] = [:]
     var violations: [String] = []
     var tally = Tally()
@@ -37,7 +37,7 @@ final class History: Sendable {
   private let goal: Int
   private let endsAtViolation: Bool
 
-  /// - Parameter goal: after so many validations it is over.
+  /// - Parameter goal: the number of validations after which the history is over.
   init(goal: Int = .max, endsAtViolation: Bool = false) {
     self.goal = goal
     self.endsAtViolation = endsAtViolation
@@ -64,7 +64,7 @@ final class History: Sendable {
     state.withLock { if $0.violations.count < 20 { $0.violations.append(violation) } }
   }
 
-  /// The same stamp always comes with the same items, whoever reads them, and whether by GET or with a validation.
+  /// Checks that a stamp always comes with the same items, for every reader, and for GETs and validations alike.
   func note(_ copy: HeldCopy, of collection: App.Collection, of user: Phone) {
     let key = Key(user: user.id, collection: collection, stamp: copy.stamp)
     let hash = copy.items.hashValue
@@ -75,12 +75,12 @@ final class History: Sendable {
     }
     if isOther {
       report(
-        "\(collection) of \(user.username): \(copy.stamp) came with other items before: \(copy.items.prefix(2000))")
+        "\(collection) of \(user.username): \(copy.stamp) has come with other items: \(copy.items.prefix(2000))")
     }
   }
 }
 
-/// Where people find the service: at another port each time that its process is killed.
+/// The address of the service. It changes when the service's process is killed and started again.
 final class Place: Sendable {
   private let app: Mutex<TestApp>
 
@@ -92,19 +92,19 @@ final class Place: Sendable {
     app.withLock { $0 = next }
   }
 
-  /// Somebody's phone that sends its requests there.
+  /// A user's phone that sends its requests to the current address.
   func phone(of person: Phone) -> Phone {
     Phone(app.withLock { $0 }, person.username, id: person.userID, accessToken: person.accessToken)
   }
 }
 
-/// A phone that keeps copies of its owner's collections, asks which of them are out of date, and looks each time whether
-/// what is called fresh is what the service sends.
+/// A phone that keeps copies of its owner's collections and validates them. For each copy that is called fresh, it
+/// checks that the service would send the same.
 struct CachingPhone {
   private let owner: Phone
   private let place: Place
   private let history: History
-  /// Dates what it reads by an answer that comes later: a mistake that must be found out.
+  /// Takes the stamp from a later response than the items. This bug must be detected.
   private let datesLate: Bool
   private var random: SeededRandom
   private var copies: [App.Collection: HeldCopy] = [:]
@@ -117,9 +117,9 @@ struct CachingPhone {
     random = SeededRandom(seed: seed)
   }
 
-  /// Validates all copies, and looks at each.
+  /// Validates all copies, and checks each.
   ///
-  /// - Parameter isAtRest: nothing changes any more, and all copies are of now.
+  /// - Parameter isAtRest: whether nothing changes any more, so that all copies must be current.
   mutating func round(isAtRest: Bool = false) async throws {
     let includesItems = !datesLate && Int.random(in: 0..<5, using: &random) < 2
     let answer = try await validate(query: includesItems ? "?include=items" : "")
@@ -137,7 +137,7 @@ struct CachingPhone {
         }
         keep(now, collection)
       } else {
-        if isAtRest { history.report("\(name(collection)) does not come to rest: \(held?.stamp ?? "") is stale") }
+        if isAtRest { history.report("\(name(collection)): \(held?.stamp ?? "no copy") is stale although at rest") }
         if held?.stamp == verdict.stamp { history.report("\(name(collection)): \(verdict.stamp) is called stale") }
         let new = try await renew(collection, verdict)
         keep(new, collection)
@@ -153,7 +153,7 @@ struct CachingPhone {
     return try await insist { try await $0.validate(echoing: stamps, query: query) }
   }
 
-  /// GETs what was called fresh, sometimes only if it has changed.
+  /// Reads a copy that was called fresh again, sometimes with `If-None-Match`.
   private mutating func look(at collection: App.Collection, _ held: HeldCopy) async throws -> HeldCopy {
     history.count { $0.fresh += 1 }
     let path = Phone.wholePath(of: collection)
@@ -176,7 +176,7 @@ struct CachingPhone {
     return HeldCopy(stamp: try HeldVerdict(collection, in: try await validate()).stamp, items: copy.items)
   }
 
-  /// One phone asks one thing after the other: its stamps never go back.
+  /// Stores a copy. One phone sends its requests one after the other, so its stamps must never go back.
   private mutating func keep(_ copy: HeldCopy, _ collection: App.Collection) {
     if let held = copies[collection], copy.stamp < held.stamp {
       history.report("\(name(collection)): \(copy.stamp) comes after \(held.stamp)")
@@ -185,7 +185,7 @@ struct CachingPhone {
     copies[collection] = copy
   }
 
-  /// Asks again while there is no service, or none that could answer.
+  /// Repeats a request while there is no service, or only server errors.
   private func insist(_ ask: (Phone) async throws -> Answer) async throws -> Answer {
     let deadline = ContinuousClock.now + .seconds(30)
     while true {
@@ -193,13 +193,13 @@ struct CachingPhone {
         guard answer.status == 200 || answer.status == 304 else { throw Unexpected("\(answer.status): \(answer.body)") }
         return answer
       }
-      guard ContinuousClock.now < deadline else { throw Unexpected("nobody answers \(owner.username)") }
+      guard ContinuousClock.now < deadline else { throw Unexpected("no service responds to \(owner.username)") }
       try await Task.sleep(for: .milliseconds(5))
     }
   }
 }
 
-/// Some people, their phones, and all that they do to each other at once.
+/// A few users, their phones, and their concurrent actions.
 struct CrowdedWorld: Sendable {
   let app: TestApp
   let cast: [Phone]
@@ -220,12 +220,12 @@ struct CrowdedWorld: Sendable {
     self.cast = cast
   }
 
-  /// People do things, a worker fans out, and phones of each watch, until the history is over. Then nothing happens any
-  /// more, and all phones must end with what the service sends.
+  /// Users act, a worker fans out, and phones of each user watch, until the history is over. After that nothing
+  /// changes, and all phones must end with the state of the service.
   ///
   /// - Parameters:
-  ///   - phonesEach: of each person.
-  ///   - clockIsSet: back and forth, all the time.
+  ///   - phonesEach: the number of phones per user.
+  ///   - clockIsSet: whether the clock is set back and forth all the time.
   func run(phonesEach: Int = 2, datesLate: Bool = false, clockIsSet: Bool = false) async throws {
     var phones = try await app.withFanOut {
       try await app.withConnections(64) {
@@ -240,7 +240,7 @@ struct CrowdedWorld: Sendable {
     }
   }
 
-  /// - Returns: the phones, when the history is over.
+  /// - Returns: the phones, after the history is over.
   private func live(phonesEach: Int, datesLate: Bool, clockIsSet: Bool) async throws -> [CachingPhone] {
     let acts = SharedActs()
     return try await withThrowingTaskGroup(of: CachingPhone?.self) { group in

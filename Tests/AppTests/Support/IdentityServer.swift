@@ -15,19 +15,19 @@ import Testing
 
 @testable import App
 
-/// Apple and Google on a port of this machine, by HTTPS: makes tokens, publishes keys, and behaves as it is told to.
+/// An HTTPS server on this machine that acts as Apple and Google. It makes tokens, publishes keys, and fails on demand.
 final class IdentityServer: Sendable {
   struct Behaviour: Sendable {
-    /// Ids of the keys that are published.
+    /// The ids of the published keys.
     var published = ["first"]
     var status = 200
     var headers: HTTPFields = [.cacheControl: "public, max-age=3600"]
     var delay = Duration.zero
-    /// In place of the keys.
+    /// Sent instead of the keys.
     var body: String?
-    /// Of Apple's token and revocation.
+    /// The status of Apple's token and revocation endpoints.
     var grantStatus = 200
-    /// Whose authorization code it is; nil for whoever asks.
+    /// The user whom Apple's token names for an authorization code. If nil, the code itself names the user.
     var codeOf: String?
   }
 
@@ -38,7 +38,7 @@ final class IdentityServer: Sendable {
     var forms: [[String: String]] = []
   }
 
-  /// Made once for a run of the tests: it takes a while.
+  /// Made once per test run, because it takes a while.
   struct Material: Sendable {
     let certificate: String
     let certificateKey: String
@@ -46,13 +46,13 @@ final class IdentityServer: Sendable {
   }
 
   static let clientID = "com.example.muster"
-  /// Stands in the certificate, and in no name server.
+  /// A name in the certificate. No name server knows it.
   static let certifiedName = "hooks.example"
   static let appleKey = P256.Signing.PrivateKey()
 
   private let material: Material
   private let state = Mutex(State())
-  /// What a client must trust.
+  /// The certificate that a client must trust.
   let certificateFile: String
 
   private init(_ material: Material) throws {
@@ -83,7 +83,7 @@ final class IdentityServer: Sendable {
       certificateKey: try String(contentsOfFile: key, encoding: .utf8), keys: keys)
   }
 
-  /// Starts it, runs `body`, stops it.
+  /// Runs `body` while the server is running.
   static func run(_ body: @escaping @Sendable (IdentityServer) async throws -> Void) async throws {
     let material = try await prepared.value
     let identity = try IdentityServer(material)
@@ -118,14 +118,14 @@ final class IdentityServer: Sendable {
 
   var url: String { "https://localhost:\(state.withLock { $0.port })" }
 
-  /// How often the keys were asked for.
+  /// The number of requests for the keys.
   var fetches: Int { state.withLock { $0.fetches } }
 
   func behave(_ change: @Sendable (inout Behaviour) -> Void) {
     state.withLock { change(&$0.behaviour) }
   }
 
-  /// What was sent to Apple's token and revocation since the last time.
+  /// The forms that were sent to Apple's token and revocation endpoints since the last call.
   func takeForms() -> [[String: String]] {
     state.withLock { state in
       defer { state.forms = [] }
@@ -133,7 +133,7 @@ final class IdentityServer: Sendable {
     }
   }
 
-  /// The environment of a service that lets people sign in here.
+  /// The environment of a service that uses this server for logins.
   var environment: [String: String] {
     [
       "MUSTER_APPLE_CLIENT_IDS": "\(Self.clientID), \(Self.clientID).web", "MUSTER_APPLE_KEYS_URL": "\(url)/keys",
@@ -145,12 +145,12 @@ final class IdentityServer: Sendable {
     ]
   }
 
-  /// Claims of an address that the provider has verified, or has not.
+  /// The claims of an email address, verified or not.
   static func email(_ address: String, isVerified: Bool = true) -> [String: String] {
     ["email": "\"\(address)\"", "email_verified": "\(isVerified)"]
   }
 
-  /// A token as the provider makes it, but for the claims given: as JSON, an empty one is left out.
+  /// A token of the provider, with some of its claims replaced. Values are JSON, and an empty value removes the claim.
   func token(
     _ provider: IdentityProvider.Name = .google, _ subject: String, _ claims: [String: String] = [:],
     key: String = "first", header: String? = nil
@@ -177,7 +177,7 @@ final class IdentityServer: Sendable {
     try #require(material.keys[id]).publicKey
   }
 
-  // MARK: What it answers
+  // MARK: Responses
 
   private func keys(isElsewhere: Bool = false) async throws -> Response {
     let behaviour = state.withLock { state in
@@ -185,7 +185,7 @@ final class IdentityServer: Sendable {
       return state.behaviour
     }
     if behaviour.delay > .zero { try await Task.sleep(for: behaviour.delay) }
-    // One of a kind that nobody knows stands beside those that count.
+    // A key of an unknown type, which clients must ignore.
     var keys = [#"{"kty": "EC", "crv": "P-9000", "kid": "odd", "x": "AA", "y": "AA"}"#]
     for id in behaviour.published {
       let primitives = try publicKey(id).getKeyPrimitives()
@@ -222,7 +222,7 @@ final class IdentityServer: Sendable {
 
   private static func answer(_ status: Int, _ body: String, headers: HTTPFields = [:]) -> Response {
     var headers = headers
-    // A connection that stays open would have to be waited for at the end.
+    // Otherwise stopping the server would have to wait for idle connections.
     headers[.connection] = "close"
     return Response(
       status: HTTPResponse.Status(code: status), headers: headers,
@@ -243,7 +243,7 @@ extension TestApp {
     return "{\(members.joined(separator: ", "))}"
   }
 
-  /// The service and the providers that its people sign in with.
+  /// Runs the service together with the providers for its logins.
   static func runWithProviders(
     _ environment: [String: String] = [:], _ body: @escaping @Sendable (TestApp, IdentityServer) async throws -> Void
   ) async throws {

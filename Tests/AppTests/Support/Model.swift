@@ -1,8 +1,8 @@
-/// What the contract makes of people, their plans, and what they hear of it: arrays that are searched from end to end,
-/// and nothing kept that can be counted. It knows nothing of how the service does it, and is never asked for speed.
+/// A model of the contract: users, their plans, and their notifications. It searches plain arrays and derives
+/// everything that can be counted. It shares nothing with the service's implementation, and need not be fast.
 ///
-/// People, requests and events are known by their places in the arrays. Each verb returns the statuses that are right
-/// for it; several where the contract leaves it open whether what has no effect is refused.
+/// Users, requests and events are known by their indices in the arrays. Each verb returns the statuses that the
+/// contract allows: several if the contract does not say whether a verb without effect is refused.
 struct Model {
   struct Person {
     let id: String
@@ -17,7 +17,7 @@ struct Model {
     let id: String
     let sender: Int
     let receiver: Int
-    /// `ended` by a block or with an account: which of the others it then is, nobody says.
+    /// `ended` if a block or a deleted account closed the request. The contract does not define its status then.
     var status = "pending"
   }
 
@@ -43,7 +43,7 @@ struct Model {
     var location: String?
     var capacity: Int?
 
-    /// What an edit may change.
+    /// The fields that an edit may change.
     var words: [(field: String, value: String?)] {
       [
         ("title", title), ("note", note), ("startTime", start), ("endTime", end), ("location", location),
@@ -51,7 +51,7 @@ struct Model {
       ]
     }
 
-    /// The worlds of the tests have events that were over long ago and events that are years ahead.
+    /// Whether the event is over. Tests use events that were over long ago, and events that are years ahead.
     var isOver: Bool { start < "2025" }
   }
 
@@ -63,7 +63,7 @@ struct Model {
     var version = 1
     var isArchived = false
 
-    /// No longer changes.
+    /// Whether the event can no longer change.
     var isClosed: Bool { status == "cancelled" || isArchived }
   }
 
@@ -71,7 +71,7 @@ struct Model {
     let event: Int
     let guest: Int
     var status = "invited"
-    /// When it was answered last, on the model's clock.
+    /// The time of the last answer, on the model's clock.
     var answered = 0
   }
 
@@ -80,14 +80,14 @@ struct Model {
     let recipient: Int
     var event: Int?
     var user: Int?
-    /// What the event and the user were called then.
+    /// The event's title and the user's name at that time.
     var title: String?
     var actor: String?
     var others: [String] = []
     var isRead = false
   }
 
-  /// A type that somebody does not want to be told on their devices.
+  /// A type of notification that a user has turned off for devices.
   struct Muting: Equatable {
     let by: Int
     let type: String
@@ -105,7 +105,7 @@ struct Model {
   private(set) var events: [Event] = []
   private(set) var invitations: [Invitation] = []
   private(set) var queue: [Notice] = []
-  /// Everybody's, the oldest first. It follows the queue when that is delivered.
+  /// The inboxes of all users, oldest first. Notices move here from the queue when they are delivered.
   private(set) var inbox: [Notice] = []
   private(set) var mutings: [Muting] = []
   private var clock = 0
@@ -180,7 +180,7 @@ struct Model {
 
   // MARK: Friends
 
-  /// - Parameter id: of the request that was made, if one was.
+  /// - Parameter id: the id of the request, if one is created.
   mutating func send(_ id: String, from sender: Int, to receiver: Int) -> Set<Int> {
     if sender == receiver { return [422] }
     if people[receiver].isGone || isHidden(receiver, from: sender) { return [404] }
@@ -223,14 +223,14 @@ struct Model {
       return answer
     }
     requests[request].status = "cancelled"
-    // What is no more is not told, and whoever was told no longer sees it.
+    // The notice of a cancelled request is removed, whether it is delivered or not.
     let told = "requestId=\(requests[request].id)"
     queue.removeAll { $0.others == [told] }
     inbox.removeAll { $0.others == [told] }
     return Self.done
   }
 
-  /// What a verb gets that has no effect on a request; nil if it has one.
+  /// The statuses of a verb that has no effect on a request, or nil if it has one.
   private func answer(to request: Int, as status: String, by person: Int, of rightful: Int) -> Set<Int>? {
     let request = requests[request]
     if person != rightful || people[request.sender].isGone || people[request.receiver].isGone { return [404] }
@@ -250,8 +250,8 @@ struct Model {
     return Self.done
   }
 
-  /// - Parameter wasDone: whether the service did it. That is left open towards somebody who has blocked the person:
-  ///   they do not exist for the person, who may all the same want to be rid of them.
+  /// - Parameter wasDone: whether the service created the block. The contract leaves that open if the other user has
+  ///   blocked this person before: to this person, the other user does not exist.
   mutating func block(_ other: Int, by person: Int, wasDone: Bool) -> Set<Int> {
     if people[other].isGone { return Self.done }
     if blocks.contains(Block(by: person, of: other)) { return Self.done }
@@ -284,7 +284,7 @@ struct Model {
 
   // MARK: Events
 
-  /// - Parameter id: of the event that was made, if one was.
+  /// - Parameter id: the id of the event, if one is created.
   mutating func create(_ id: String, _ plan: Plan, by host: Int, inviting guests: [Int]) -> Set<Int> {
     if guests.contains(where: { !areFriends(host, $0) }) { return [422] }
     clock += 1
@@ -293,7 +293,7 @@ struct Model {
     return [201]
   }
 
-  /// - Parameter version: that the edit claims to be based on.
+  /// - Parameter version: the version in `If-Match`.
   mutating func edit(_ event: Int, by person: Int, to new: Plan, ifVersion version: Int?) -> Set<Int> {
     if let refusal = self.refusal(of: event, to: person) { return refusal }
     if let version, version != events[event].version { return [412] }
@@ -322,7 +322,7 @@ struct Model {
     return Self.done
   }
 
-  /// All events that were over a day ago.
+  /// Archives all events that are over.
   mutating func archive() {
     for event in events.indices where events[event].plan.isOver { events[event].isArchived = true }
   }
@@ -344,7 +344,7 @@ struct Model {
     guard let status else { return Self.doneOrMissing }
     clock += 1
     remove(guest, from: event, by: person)
-    // Whoever has declined is not concerned any more.
+    // A guest who has declined is not notified.
     if status != "declined" { tell(notice("invitation-withdrawn", to: guest, of: event), by: person) }
     return Self.done
   }
@@ -366,7 +366,7 @@ struct Model {
     return [200]
   }
 
-  /// What somebody gets who may not change an event; nil for whoever may.
+  /// The statuses for a user who may not change an event, or nil if the user may.
   private func refusal(of event: Int, to person: Int) -> Set<Int>? {
     if !canSee(event, person) { return [404] }
     if events[event].host != person { return events[event].isClosed ? [403, 409] : [403] }
@@ -386,12 +386,12 @@ struct Model {
     promote(to: event, by: actor)
   }
 
-  /// How many more may go; nil without a limit.
+  /// The number of free places, or nil without a limit.
   private func places(of event: Int) -> Int? {
     events[event].plan.capacity.map { $0 - invitations.filter { $0.event == event && $0.status == "going" }.count }
   }
 
-  /// - Parameter actor: whose doing it is.
+  /// - Parameter actor: the user whose change this is.
   private mutating func promote(to event: Int, by actor: Int) {
     if events[event].isClosed || events[event].plan.isOver { return }
     var promoted: [Int] = []
@@ -406,7 +406,7 @@ struct Model {
       invitations[first].answered = clock
       promoted.append(invitations[first].guest)
     }
-    // Who comes first is told of first, whatever the order of asking was.
+    // Notices are in the order of user ids, not in the order of the waiting list.
     for guest in promoted.sorted(by: { people[$0].id < people[$1].id }) {
       var own = notice("waitlist-promoted", to: guest, of: event, about: guest)
       own.actor = nil
@@ -416,7 +416,7 @@ struct Model {
     }
   }
 
-  // MARK: What is heard
+  // MARK: Notifications
 
   private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = []) {
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {
@@ -432,12 +432,12 @@ struct Model {
       actor: user.map { people[$0].displayName }, others: others)
   }
 
-  /// A pair with a block between them never hears of each other.
+  /// Two users with a block between them get no notices about each other.
   private mutating func tell(_ notice: Notice, by actor: Int) {
     if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { queue.append(notice) }
   }
 
-  /// The places in the inbox of what somebody sees there, the newest first.
+  /// The indices in the inbox of the notifications that a user sees, newest first.
   func shown(to person: Int) -> [Int] {
     inbox.indices.reversed().filter { place in
       let notice = inbox[place]
@@ -445,8 +445,8 @@ struct Model {
     }
   }
 
-  /// - Parameter rows: of what the person sees; nil for all of it.
-  /// - Returns: how many are unread after it.
+  /// - Parameter rows: positions in the list that the user sees, or nil for all of it.
+  /// - Returns: the number of unread notifications afterwards.
   mutating func markRead(_ rows: [Int]?, by person: Int) -> Int {
     let shown = shown(to: person)
     for row in rows ?? Array(shown.indices) { inbox[shown[row]].isRead = true }
@@ -461,7 +461,7 @@ struct Model {
     }
   }
 
-  /// All that waits reaches the inboxes. A guest's answer takes the place of an earlier one that is unread.
+  /// Delivers all queued notices to the inboxes. A guest's answer replaces an earlier answer that is unread.
   mutating func deliver() {
     for notice in queue where !people[notice.recipient].isGone {
       if notice.type == "invitation-answered" {

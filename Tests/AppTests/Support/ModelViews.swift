@@ -1,7 +1,7 @@
 @testable import App
 
-/// What each list shows to somebody, a line for each item, and all of what a client could do something about in it:
-/// ``Model`` says how they should be, ``Listing`` reads them from what the service answers.
+/// The lists that a user sees, with one line per item that contains everything that a client can use. ``Model``
+/// computes the expected lists, and ``Listing`` reads them from responses of the service.
 extension Model {
   func profile(of person: Int) -> [String] {
     let person = people[person]
@@ -22,12 +22,12 @@ extension Model {
 
   func blockList(of person: Int) -> [String] {
     blocks.enumerated().filter { index, block in
-      // Whoever had blocked before is as good as gone.
+      // A user who had blocked this person before is not shown.
       block.by == person && !blocks[..<index].contains(Block(by: block.of, of: person))
     }.map { name($0.element.of) }.sorted()
   }
 
-  /// The live ones by start, or the archive, latest first.
+  /// The live events by start, or the archived events by start, latest first.
   func eventList(of person: Int, archived: Bool) -> [String] {
     let shown = events.indices.filter { events[$0].isArchived == archived && canSee($0, person) }.sorted {
       (events[$0].plan.start, events[$0].id) < (events[$1].plan.start, events[$1].id)
@@ -35,14 +35,14 @@ extension Model {
     return (archived ? shown.reversed() : shown).map { line(of: $0, for: person) }
   }
 
-  /// Those to live events, newest first.
+  /// The invitations to live events, newest first.
   func invitationList(of person: Int) -> [String] {
     invitations.reversed().filter { $0.guest == person && !events[$0.event].isArchived }.map {
       line(line(of: $0.event, for: person), $0.status)
     }
   }
 
-  /// An event and its guests, by id. Nil for whoever may not see it.
+  /// An event and its guests, by id. Nil if the person may not see it.
   func view(of event: Int, for person: Int) -> [String]? {
     guestList(of: event, for: person).map { [line(of: event, for: person)] + $0 }
   }
@@ -54,12 +54,12 @@ extension Model {
     }.sorted()
   }
 
-  /// What waits, in no order.
+  /// The queued notices, without an order.
   var queueLines: [String] {
     queue.map { Listing.notice($0.type, for: people[$0.recipient].id, members(of: $0)) }.sorted()
   }
 
-  /// Newest first; as much of it as a page holds.
+  /// The first page of the inbox, newest first.
   func inboxList(of person: Int) -> [String] {
     shown(to: person).prefix(100).map { place in
       let notice = inbox[place]
@@ -85,7 +85,7 @@ extension Model {
     let plan = shown.plan
     let hostIsShown = !people[shown.host].isGone && !isHidden(shown.host, from: person)
     let mine = invitation(of: person, to: event).map { invitations[$0].status } ?? "creator"
-    // Everybody is counted, the hidden too.
+    // The counts include hidden guests.
     let counts = Listing.states.map { state in
       String(invitations.filter { $0.event == event && $0.status == state }.count)
     }
@@ -101,7 +101,7 @@ extension Model {
   private func line(_ parts: String?...) -> String { Listing.line(parts) }
 }
 
-/// What an answer is a list of.
+/// The kind of list in a response.
 enum Listing: Sendable {
   case profile, friends, requests, blocks, events, invitations, event, guests, inbox, preferences
 
@@ -115,7 +115,7 @@ enum Listing: Sendable {
     "\(type) for \(recipient): \(members.sorted().joined(separator: ", "))"
   }
 
-  /// What a notification says besides its type and message.
+  /// The members of a notification besides its type and message.
   static func members(of notification: JSON) -> [String] {
     guard case .object(let members) = notification else { return [] }
     let rest = members.filter { !["type", "message", "id", "createdAt", "readAt"].contains($0.key) }
@@ -162,7 +162,7 @@ enum Listing: Sendable {
 
   private static func guestLine(_ json: JSON) -> String { line([name(json["user"]), json["status"].word]) }
 
-  /// Nil for nobody.
+  /// Nil if there is no user.
   private static func name(_ json: JSON) -> String? {
     json == .null ? nil : line(["id", "username", "displayName"].map { json[$0].word })
   }
@@ -172,6 +172,6 @@ extension JSON {
   /// A string or a number, as text.
   fileprivate var word: String? { string ?? int.map { String($0) } }
 
-  /// The value of an event's field; a location is its name.
+  /// The value of an event's field. A location is given by its name.
   fileprivate var valueWord: String { word ?? self["name"].word ?? "-" }
 }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import App
 
-/// Five people who do anything that they may, and much that they may not, in an order that follows from the seed; and
-/// after each step everything that the service shows to anybody and has put into the queue, compared with ``Model``.
+/// Five users who do random things, allowed or not, in an order that follows from the seed. After each step, the world
+/// compares all lists of all users and the queue with ``Model``.
 struct ModelWorld {
   /// The service and the model differ.
   struct Violation: Error, CustomStringConvertible {
@@ -17,7 +17,7 @@ struct ModelWorld {
     case create, edit, cancelEvent, archive, invite, withdraw, answer
     case editProfile, deleteAccount, markRead, choose, deliver
 
-    /// How often it is chosen, compared with the others.
+    /// The relative frequency of the verb.
     fileprivate var weight: Int {
       switch self {
       case .answer: 22
@@ -27,28 +27,28 @@ struct ModelWorld {
       case .withdraw, .markRead: 5
       case .unblock, .editProfile: 4
       case .decline: 6
-      // So often that what waits about one subject fits into one step of fan-out.
+      // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver: 12
       case .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .choose: 3
       case .deleteAccount: 2
       }
     }
 
-    /// May change how any event looks to anybody.
+    /// Whether the verb may change the view of any event for any user.
     fileprivate var isFarReaching: Bool { [.block, .unblock, .editProfile, .deleteAccount, .archive].contains(self) }
   }
 
-  /// Something that somebody reads.
+  /// A GET of one user.
   private struct Reading: Sendable {
     let person: Int
     let path: String
     let listing: Listing
-    /// Nil if there is nothing for them.
+    /// Nil if the response must be 404.
     let expected: [String]?
     var isCollection = false
   }
 
-  /// What somebody read last.
+  /// The last response that a user got.
   private struct Copy {
     let body: String
     let lines: [String]
@@ -59,12 +59,12 @@ struct ModelWorld {
   private let seed: UInt64
   private var random: SeededRandom
   private var model = Model()
-  /// By the model's numbers, with those of accounts that are gone.
+  /// By the model's indices, including deleted accounts.
   private var phones: [Phone] = []
   private var copies: [String: Copy] = [:]
   private var trace: [String] = []
   private var names = 0
-  /// How often each verb was answered with success.
+  /// The number of successful calls of each verb.
   private(set) var done: [Verb: Int] = [:]
 
   init(_ app: TestApp, seed: UInt64) async throws {
@@ -72,7 +72,7 @@ struct ModelWorld {
     self.seed = seed
     random = SeededRandom(seed: seed)
     for _ in 0..<5 { try await signUp() }
-    // So that there is something to begin with.
+    // A few friendships to begin with.
     for (one, other) in [(0, 1), (0, 2), (1, 2), (3, 0), (4, 1)] {
       if other == 0 { try await deliver() }
       try await send(from: one, to: other)
@@ -81,7 +81,7 @@ struct ModelWorld {
     try await checkEverything()
   }
 
-  /// - Throws: ``Violation``, with all that led to it.
+  /// - Throws: ``Violation``, with all steps that led to it.
   mutating func run(steps: Int) async throws {
     let verbs = Verb.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
     for _ in 0..<steps {
@@ -96,9 +96,9 @@ struct ModelWorld {
     try await check(Array(model.events.indices))
   }
 
-  // MARK: What people do
+  // MARK: Verbs
 
-  /// - Returns: the event that it was about.
+  /// - Returns: the event that the verb was about.
   private mutating func perform(_ verb: Verb) async throws -> Int? {
     switch verb {
     case .send: try await send(from: somebody(), to: chance(0.8) ? somebody() : anybody())
@@ -119,7 +119,7 @@ struct ModelWorld {
     case .archive:
       _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 1000, in: $0) }
       model.archive()
-      note("all that is over is archived")
+      note("all events that are over are archived")
       done[.archive, default: 0] += 1
     case .deliver: try await deliver()
     }
@@ -129,7 +129,7 @@ struct ModelWorld {
   private mutating func deliver() async throws {
     try await app.takeNotifications()
     model.deliver()
-    note("all that waits is delivered")
+    note("all queued notices are delivered")
     done[.deliver, default: 0] += 1
   }
 
@@ -167,7 +167,7 @@ struct ModelWorld {
     try judge(answer, [200])
   }
 
-  /// Somebody else comes in their place.
+  /// Deletes an account, and registers a new one in its place.
   private mutating func deleteAccount() async throws {
     let me = somebody()
     let answer = try await call(
@@ -236,13 +236,13 @@ struct ModelWorld {
     try judge(answer, right)
   }
 
-  // MARK: What they heard
+  // MARK: Notifications
 
   private mutating func markRead() async throws {
     let me = somebody()
     let list = try await phones[me].get("notifications?limit=100")
     let ids = list["items"].array.compactMap { $0["id"].string }
-    // Some of them, or by its stamp all that was shown.
+    // By the ids of some of them, or by the stamp of the list.
     let rows: [Int]? = chance(0.6) ? ids.indices.filter { _ in chance(0.3) } : nil
     let body =
       rows.map { rows in "{\"ids\": [\(rows.map { Self.json(ids[$0]) }.joined(separator: ", "))]}" }
@@ -333,7 +333,7 @@ struct ModelWorld {
     let me = rightful(model.events[event].host)
     var guests = model.friends(of: me).filter { _ in chance(0.5) }
     let stranger = anybody()
-    // Whether a former friend may be invited twice, nobody says.
+    // The contract does not say whether a former friend may be invited twice.
     if chance(0.1), model.invitation(of: stranger, to: event) == nil { guests.append(stranger) }
     guard !guests.isEmpty else { return nil }
     let answer = try await call(
@@ -347,7 +347,7 @@ struct ModelWorld {
     guard let event = someEvent() else { return nil }
     let host = model.events[event].host
     let guest = chance(0.9) ? pick(model.guests(of: event)) : anybody()
-    // Whether a host may withdraw the invitation of somebody whom they cannot see, nobody says.
+    // The contract does not say whether a host may withdraw the invitation of a hidden guest.
     guard let guest, !model.isHidden(guest, from: host) else { return nil }
     let me = rightful(host)
     let (id, guestID) = (model.events[event].id, model.people[guest].id)
@@ -373,7 +373,7 @@ struct ModelWorld {
 
   // MARK: Comparing
 
-  /// - Parameter events: those that are looked at one by one, beside all lists.
+  /// - Parameter events: the events to check one by one, in addition to all lists.
   private mutating func check(_ events: [Int]) async throws {
     try await checkQueue()
     let everybodys = model.present.map { readings(of: $0, events) }
@@ -395,7 +395,7 @@ struct ModelWorld {
       list("notifications?limit=100", .inbox, model.inboxList(of: person)),
       list("notification-preferences", .preferences, model.preferences(of: person)),
     ]
-    // The archive is no collection.
+    // The archive is not a collection, and has no stamp.
     let archive = model.eventList(of: person, archived: true)
     readings.append(
       Reading(person: person, path: "events?when=past&limit=100", listing: .events, expected: archive))
@@ -409,7 +409,7 @@ struct ModelWorld {
     return readings
   }
 
-  /// Everybody at once.
+  /// Reads for all users at the same time.
   private func read(_ readings: [[Reading]]) async throws -> [(Reading, Answer)] {
     let phones = phones
     return try await withThrowingTaskGroup(of: [(Reading, Answer)].self) { group in
@@ -444,45 +444,45 @@ struct ModelWorld {
     guard lines == expected else {
       throw violation(
         """
-        \(what) is not as it should be. It is
+        \(what) differs from the model. It is
         \(lines.joined(separator: "\n"))
-        and should be
+        but should be
         \(expected.joined(separator: "\n"))
         """)
     }
     let stamp = json["timestamp"].string ?? ""
     if reading.isCollection {
       guard !stamp.isEmpty else { throw violation("\(what) has no stamp") }
-      // The body has the stamp in it: the same stamp in another body means that an item differs.
+      // The body contains the stamp, so a different body with the same stamp means that an item differs.
       if let copy, copy.body != answer.body, copy.stamp >= stamp {
         throw violation(
-          "\(what) has changed, and its stamp has not moved on. It was\n\(copy.body)\nand is\n\(answer.body)")
+          "\(what) has changed, but its stamp has not moved. It was\n\(copy.body)\nand is\n\(answer.body)")
       }
     }
     copies[key] = Copy(body: answer.body, lines: lines, stamp: stamp)
   }
 
   private func checkQueue() async throws {
-    // Fan-out leaves out recipients who are gone.
+    // Fan-out skips deleted recipients.
     let present = Set(model.present.map { model.people[$0].id })
     let lines = try await app.queuedNotices().filter { present.contains($0.recipient) }.map { queued in
       guard queued.payload["type"].string == queued.type, queued.payload["message"].string?.isEmpty == false else {
-        throw violation("\(queued.payload) is no payload of \(queued.type)")
+        throw violation("\(queued.payload) is not a payload of \(queued.type)")
       }
       return Listing.notice(queued.type, for: queued.recipient, Listing.members(of: queued.payload))
     }.sorted()
     guard lines == model.queueLines else {
       throw violation(
         """
-        The queue is not as it should be. It is
+        The queue differs from the model. It is
         \(lines.joined(separator: "\n"))
-        and should be
+        but should be
         \(model.queueLines.joined(separator: "\n"))
         """)
     }
   }
 
-  // MARK: Calling and telling
+  // MARK: Calls and the trace
 
   private mutating func call(
     _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil,
@@ -498,7 +498,7 @@ struct ModelWorld {
   private func judge(_ answer: Answer, _ right: Set<Int>) throws {
     let isServed = answer.problem != "route-not-found" && answer.problem != "method-not-allowed"
     guard right.contains(answer.status), isServed else {
-      throw violation("the last answer should be one of \(right.sorted()): \(answer.body)")
+      throw violation("the status of the last response must be one of \(right.sorted()): \(answer.body)")
     }
   }
 
@@ -530,9 +530,9 @@ struct ModelWorld {
     "[\(people.map { "\"\(model.people[$0].id)\"" }.joined(separator: ", "))]"
   }
 
-  // MARK: Choosing
+  // MARK: Random choices
 
-  /// Long ago or years ahead; some start at the same time.
+  /// Times long ago or years ahead. Some events start at the same time.
   private mutating func times(isOver: Bool) -> (start: String, end: String?) {
     let day = "\(isOver ? 2020 : 2035)-05-0\(roll(1..<8))"
     return ("\(day)T1\(roll(0..<3)):00:00Z", chance(0.5) ? nil : "\(day)T2\(roll(0..<3)):00:00Z")
@@ -543,7 +543,7 @@ struct ModelWorld {
     return pick(chance(0.85) ? open : Array(model.events.indices))
   }
 
-  /// Whoever may do something; sometimes it is somebody else who tries.
+  /// The user who may do something, or sometimes another user who tries.
   private mutating func rightful(_ person: Int) -> Int {
     chance(0.85) && !model.people[person].isGone ? person : somebody()
   }
@@ -552,7 +552,7 @@ struct ModelWorld {
     model.present[roll(0..<model.present.count)]
   }
 
-  /// Perhaps somebody who is gone.
+  /// Any user, including deleted ones.
   private mutating func anybody() -> Int {
     roll(0..<model.people.count)
   }

@@ -3,30 +3,30 @@ import Testing
 
 @testable import App
 
-/// Ana and everybody who has to do with her, each in one way only.
+/// Ana and all users who are related to her, each in one way only.
 struct Neighbours: Sendable {
   let app: TestApp
   let ana: Phone
-  /// Her friend, who hosts `bensEvent`.
+  /// Ana's friend, who hosts `bensEvent`.
   let ben: Phone
-  /// Was asked by her to be friends.
+  /// Has a pending request from Ana.
   let cleo: Phone
-  /// Has asked her.
+  /// Has sent Ana a request.
   let dev: Phone
-  /// Is invited to `anasEvent`, and no friend any more.
+  /// Is invited to `anasEvent`, but no longer a friend.
   let emre: Phone
-  /// Has asked her, and was declined.
+  /// Sent Ana a request that she declined.
   let finn: Phone
-  /// Is invited to `bensEvent`, as she is.
+  /// Is invited to `bensEvent`, like Ana.
   let gil: Phone
-  /// Was invited to her event that is in the archive.
+  /// Was invited to Ana's archived event.
   let hugo: Phone
   let anasEvent: String
   let bensEvent: String
 
   var others: [Phone] { [ben, cleo, dev, emre, finn, gil, hugo] }
 
-  /// - Parameter ana: her username; her display name begins with it.
+  /// - Parameter ana: Ana's username, and the beginning of her display name.
   static func gather(around ana: String = "ana", in app: TestApp) async throws -> Neighbours {
     let ana = try await app.signUp(ana, displayName: "\(ana) Quux")
     var phones: [Phone] = []
@@ -66,8 +66,8 @@ extension Phone {
       "DELETE", "users/me", #"{"password": "\#(password)"}"#, expecting: status, sourceLocation: sourceLocation)
   }
 
-  /// Reads a list again and again while `action` runs, and once afterwards: every copy that carries the stamp of the
-  /// last one must be what the last one is.
+  /// Reads a list repeatedly while `action` runs, and once more afterwards. Every copy with the stamp of the last read
+  /// must equal the last read.
   func expectNoStaleCopyCalledFresh(
     of path: String, during action: @escaping @Sendable () async throws -> Void,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -84,8 +84,8 @@ extension Phone {
 }
 
 extension TestApp {
-  /// What `action` makes stale, by username, once a worker has fanned out what it queues. Who is not in it has nothing
-  /// stale.
+  /// The collections that `action` makes stale, by username, after a worker has fanned out its notices. Users without
+  /// stale collections are left out.
   func stale(
     among phones: [Phone], after action: () async throws -> Void
   ) async throws -> [String: Set<App.Collection>] {
@@ -102,7 +102,8 @@ extension TestApp {
     return stale
   }
 
-  /// Every event's counts are what counting gives, and nobody waits beside a free place, unless it is over.
+  /// Expects that every event's counts are right, and that no guest waits while a place is free, unless the event is
+  /// over.
   func expectCounts(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let wrong: Int? = try await value(
       """
@@ -124,8 +125,9 @@ extension TestApp {
     #expect(unfair == 0, "free places", sourceLocation: sourceLocation)
   }
 
-  /// Counts are right, and no event has more guests than places where the capacity was never lowered. The queue names no
-  /// user who is gone. Once it is fanned out, no inbox and no delivery is for such a user, or names one.
+  /// Expects consistent data. Counts are right, and no event has more guests than places, which does not hold after a
+  /// capacity was lowered. The queue names no deleted user. After fan-out, no inbox and no delivery belongs to a
+  /// deleted user or names one.
   func expectConsistency(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await expectCounts(sourceLocation: sourceLocation)
     let crowded: Int? = try await value("SELECT count(*) FROM events WHERE going_count > capacity")
@@ -154,6 +156,6 @@ extension TestApp {
       SELECT count(*) FROM events
       WHERE creator_id IS NULL AND status = 'scheduled' AND live_until > now() + interval '24 hours'
       """)
-    #expect(hosted == 0, "coming events without a host", sourceLocation: sourceLocation)
+    #expect(hosted == 0, "future events without a host", sourceLocation: sourceLocation)
   }
 }

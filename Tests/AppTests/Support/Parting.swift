@@ -32,14 +32,14 @@ extension Phone {
     try await perform("DELETE", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
-  /// The usernames of whom this person has blocked, newest first.
+  /// The usernames of the users whom this user has blocked, newest first.
   func blocked() async throws -> [String] {
     try await get("blocks")["items"].array.compactMap { $0["user"]["username"].string }
   }
 }
 
 extension TestApp {
-  /// As if all friend requests had been sent and closed earlier.
+  /// Moves all friend requests into the past.
   func letFriendRequestsAge(by interval: String) async throws {
     try await database.execute(
       """
@@ -48,8 +48,8 @@ extension TestApp {
       """)
   }
 
-  /// Between two people one of whom has blocked the other there is no friendship, no pending request, no invitation to
-  /// a coming event, and nothing waits in the queue or for a device.
+  /// Expects that no block is crossed. Between two users with a block there is no friendship, no pending request, no
+  /// invitation to a future event, no queued notice, and no delivery.
   func expectNothingCrossesABlock(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let rows = try await database.rows(
       """

@@ -3,24 +3,24 @@ import Testing
 
 @testable import App
 
-/// Ana, Ben and Cleo, all friends of each other, and what they plan; nothing is left in the queue.
+/// Ana, Ben and Cleo, who are friends, and their events. The queue is empty.
 struct Party: Sendable {
   let ana: Phone
   let ben: Phone
   let cleo: Phone
-  /// Ana's, with both others invited.
+  /// Ana's event, with both others invited.
   let anas: String
-  /// Ben's, with one place, which Ana has, and for which Cleo waits.
+  /// Ben's event with one place. Ana has it, and Cleo waits for it.
   let bens: String
-  /// Cleo's, with both others invited.
+  /// Cleo's event, with both others invited.
   let cleos: String
-  /// Ben's, with Ana invited: one in the archive, and one that he cancelled.
+  /// Two events of Ben's with Ana invited: an archived one and a cancelled one.
   let past: String
   let cancelled: String
-  /// Ben's, with Ana invited.
+  /// Another event of Ben's with Ana invited.
   let another: String
 
-  /// - Parameter number: makes usernames that no other party has.
+  /// - Parameter number: a suffix that makes the usernames unique.
   static func gather(_ number: Int? = nil, in app: TestApp) async throws -> Party {
     let suffix = number.map(String.init) ?? ""
     let (ana, ben) = (try await app.signUp("ana\(suffix)"), try await app.signUp("ben\(suffix)"))

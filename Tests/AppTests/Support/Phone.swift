@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// A signed-in person's phone: does what people do.
+/// The phone of a user who is logged in. It makes the calls that an app makes.
 final class Phone: Sendable {
   let app: TestApp
   let username: String
@@ -19,7 +19,7 @@ final class Phone: Sendable {
       (try #require(answer.json["accessToken"].string), try #require(answer.json["refreshToken"].string)))
   }
 
-  /// Somebody whom SQL has made, and who has no refresh token.
+  /// The phone of a user whom SQL has created. It has no refresh token.
   init(_ app: TestApp, _ username: String, id: User.ID, accessToken: String) {
     self.app = app
     self.username = username
@@ -37,7 +37,7 @@ final class Phone: Sendable {
     try await app.send(method, path, body: body, headers: headers, token: accessToken)
   }
 
-  /// Sends what must be answered with a status.
+  /// Sends a request, and expects a status.
   @discardableResult
   func perform(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = [], expecting status: Int,
@@ -48,7 +48,7 @@ final class Phone: Sendable {
     return answer
   }
 
-  /// GETs something that must be there.
+  /// GETs something that must exist.
   func get(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> JSON {
     let answer = try await send("GET", path)
     #expect(answer.status == 200, "\(answer.body)", sourceLocation: sourceLocation)
@@ -57,19 +57,19 @@ final class Phone: Sendable {
 
   // MARK: Sessions
 
-  /// As it registered.
+  /// The password at registration.
   var password: String { "correct horse \(username)" }
 
   var session: Session.ID {
     get throws { try #require(RefreshToken(refreshToken, keys: app.dependencies.refreshTokenKeys)).session }
   }
 
-  /// The same person's next phone.
+  /// The same user's next phone.
   func signInAgain(device: String? = nil) async throws -> Phone {
     try Phone(app, username, try await app.logIn(username, password, device: device))
   }
 
-  /// Shows a refresh token and keeps what comes back, as a phone does.
+  /// Sends a refresh token and keeps the new tokens, as a phone does.
   @discardableResult
   func refresh(_ token: String? = nil) async throws -> Answer {
     let answer = try await app.send(
@@ -152,9 +152,9 @@ final class Phone: Sendable {
     .blocks: "blocks", .notifications: "notifications", .notificationPreferences: "notification-preferences",
   ]
 
-  /// Reads all lists.
+  /// Reads all collections.
   ///
-  /// - Returns: the stamp that came with each.
+  /// - Returns: their stamps.
   func refreshLists() async throws -> [Collection: String] {
     var stamps: [Collection: String] = [:]
     for (collection, path) in Self.collections {
@@ -164,9 +164,9 @@ final class Phone: Sendable {
     return stamps
   }
 
-  /// Echoes stamps.
+  /// Validates stamps.
   ///
-  /// - Returns: the collections called stale.
+  /// - Returns: the stale collections.
   func stale(_ stamps: [Collection: String]) async throws -> Set<Collection> {
     let body = stamps.map { "\"\($0.rawValue)\": \"\($1)\"" }.joined(separator: ",")
     let answer = try await send("POST", "cache/validate/\(id)", "{\(body)}")
@@ -175,7 +175,7 @@ final class Phone: Sendable {
     return Set(stamps.keys.filter { answer.json[$0.rawValue]["invalidate"].bool != false })
   }
 
-  /// Which collections `action` makes stale for this phone, once a worker has fanned out what it queues.
+  /// The collections that `action` makes stale for this phone, after a worker has fanned out its notices.
   func stale(after action: () async throws -> Void) async throws -> Set<Collection> {
     try await app.fanOut()
     let stamps = try await refreshLists()

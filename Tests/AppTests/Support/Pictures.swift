@@ -6,18 +6,18 @@ import Testing
 
 @testable import App
 
-/// Small files that are pictures, and some that are not.
+/// Small pictures, and small files that are no pictures.
 enum Sample {
   /// - Parameters:
-  ///   - number: makes another picture of the same size.
-  ///   - length: of the file, at least.
+  ///   - number: different numbers give different pictures of the same size.
+  ///   - length: the minimum length of the file.
   ///   - metadata: chunks between the header and the pixels.
   static func png(
     _ number: Int = 0, width: UInt32 = 1, height: UInt32 = 1, length: Int = 0, metadata: [UInt8] = []
   ) -> [UInt8] {
     let signature: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
     let start = join(signature, chunk("IHDR", join(big(width), big(height), [8, 6, 0, 0, 0])), metadata)
-    // Bytes that show which of them are missing.
+    // A pattern in which missing bytes show.
     let count = max(8, length - start.count - 24)
     var pixels = (0..<count).map { (place: Int) -> UInt8 in UInt8(truncatingIfNeeded: place &* 31 &+ (place >> 8)) }
     pixels.replaceSubrange(0..<4, with: big(UInt32(number)))
@@ -37,7 +37,7 @@ enum Sample {
     join([0xff, marker], big(UInt16(content.count + 2)), content)
   }
 
-  /// A TIFF file that turns a picture, if it is told so, and says who took it and where.
+  /// TIFF metadata that names the artist and the place, and optionally the orientation.
   static func tiff(orientation: UInt16?, isBig: Bool = true) -> [UInt8] {
     func number(_ number: some FixedWidthInteger) -> [UInt8] { isBig ? big(number) : big(number.byteSwapped) }
     let turn = orientation.map {
@@ -50,7 +50,7 @@ enum Sample {
     return join(start, [UInt8](repeating: 0, count: 100 - start.count), secret)
   }
 
-  /// What must not be told on.
+  /// Metadata that must not reach other users.
   static let secret = ascii("Ana, 52.5200 N 13.4050 E")
 
   /// Text that is a WebP file of one pixel.
@@ -61,7 +61,7 @@ enum Sample {
 
   static let extendedWebP = webp([riff("VP8L", losslessPixels)])
 
-  /// With a header that announces EXIF and XMP, and these chunks behind it.
+  /// A WebP file with these chunks, and with a header that announces EXIF and XMP.
   static func webp(_ chunks: [[UInt8]], width: Int = 64, height: Int = 64) -> [UInt8] {
     let sides = [width - 1, height - 1].flatMap { Array(big(UInt32($0).byteSwapped).prefix(3)) }
     let body = join(ascii("WEBP"), riff("VP8X", join([0x2c, 0, 0, 0], sides)), Array(chunks.joined()))
@@ -75,7 +75,7 @@ enum Sample {
 
   static let losslessPixels: [UInt8] = [0x2f, 0, 0, 0, 0]
 
-  /// A photo with one image, and with an EXIF item and an XMP item if there is something in them.
+  /// A photo with one image. It has an EXIF item and an XMP item unless they are empty.
   static func heic(
     width: UInt32 = 4032, height: UInt32 = 3024, brands: [String] = ["heic", "mif1", "heic"], exif: [UInt8] = [],
     xmp: [UInt8] = [], rest: [UInt8] = []
@@ -121,7 +121,7 @@ enum Sample {
 
   static func join(_ parts: [UInt8]...) -> [UInt8] { Array(parts.joined()) }
 
-  /// Its checksum is none: nobody here decodes it.
+  /// A chunk without a valid checksum, because no test decodes it.
   static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
     join(big(UInt32(content.count)), ascii(name), content, [0, 0, 0, 0])
   }
@@ -131,7 +131,7 @@ enum Sample {
   }
 }
 
-/// What the service answered, in bytes.
+/// A response of the service, in bytes.
 struct BinaryAnswer: Sendable {
   let status: Int
   let headers: HTTPHeaders
@@ -141,7 +141,7 @@ struct BinaryAnswer: Sendable {
 }
 
 extension TestApp {
-  /// GETs a URL as an image view does: as it stands, without a token.
+  /// GETs a URL as an image view does: unchanged, and without a token.
   func fetch(_ url: String, method: String = "GET", headers: [(String, String)] = []) async throws -> BinaryAnswer {
     var request = HTTPClientRequest(url: url)
     request.method = .RAW(value: method)
@@ -154,7 +154,7 @@ extension TestApp {
 }
 
 extension Phone {
-  /// - Parameter type: what the phone takes it for.
+  /// - Parameter type: the `Content-Type` that the phone sends.
   @discardableResult
   func putPicture(
     _ bytes: [UInt8], type: String = "application/octet-stream", expecting status: Int = 200,
@@ -173,7 +173,7 @@ extension Phone {
     return answer
   }
 
-  /// Puts a picture.
+  /// Uploads a picture.
   ///
   /// - Returns: its URL.
   func show(_ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {

@@ -12,14 +12,14 @@ import Testing
 
 @testable import App
 
-/// Apple's and Google's push services on a port of this machine: speaks HTTP/2 by TLS and nothing else, keeps what it is
-/// sent, and answers as it is told to.
+/// Apple's and Google's push services on a port of this machine. Speaks only HTTP/2 over TLS, keeps all requests, and
+/// sends configurable replies.
 final class PushServer: Sendable {
   struct Received: Sendable {
     let path: String
     let headers: HTTPHeaders
     let body: String
-    /// Of the connection that it came by, from 0.
+    /// The number of the connection, from 0.
     let connection: Int
 
     var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
@@ -30,7 +30,7 @@ final class PushServer: Sendable {
   enum Reply: Sendable {
     case answer(Int, String = "", HTTPHeaders = [:])
     case silence
-    /// GOAWAY: after this request, or before it, whose answer then never comes.
+    /// Sends GOAWAY. Without `afterAnswering`, this request gets no response.
     case goAway(afterAnswering: Bool)
   }
 
@@ -42,7 +42,7 @@ final class PushServer: Sendable {
 
   private let state = Mutex(State())
   private let reply: @Sendable (_ request: Received, _ number: Int) -> Reply
-  /// What a client must trust.
+  /// The certificate that a client must trust.
   private let certificateFile: String
 
   private init(certificateFile: String, reply: @escaping @Sendable (_ request: Received, _ number: Int) -> Reply) {
@@ -50,9 +50,9 @@ final class PushServer: Sendable {
     self.reply = reply
   }
 
-  /// Listens while `body` runs, which is given a client that trusts it.
+  /// Runs the server while `body` runs. `body` gets a client that trusts the server.
   ///
-  /// - Parameter reply: to the request of this number among those to the same path, from 1.
+  /// - Parameter reply: the reply to a request. `number` counts the requests to the same path, from 1.
   static func run(
     answering reply: @escaping @Sendable (_ request: Received, _ number: Int) -> Reply = { _, _ in .answer(200) },
     _ body: (PushServer, Outgoing) async throws -> Void
@@ -87,7 +87,7 @@ final class PushServer: Sendable {
 
   var port: Int { state.withLock { $0.port } }
   var url: String { "https://localhost:\(port)" }
-  /// The environment of a worker that pushes here, with Apple's key of ``IdentityServer``.
+  /// The environment of a worker that sends to this server, with Apple's key of ``IdentityServer``.
   func environment() async throws -> [String: String] {
     [
       "MUSTER_APNS_TEAM_ID": "TEAM", "MUSTER_APNS_KEY_ID": "KEY", "MUSTER_APNS_TOPIC": "com.example.muster",
@@ -98,7 +98,7 @@ final class PushServer: Sendable {
     ]
   }
 
-  /// A service account's key as Google hands it out, with its tokens to be had here.
+  /// A service account's key in Google's format. Its token URL is on this server.
   func serviceAccount() async throws -> String {
     let key = try #require(try await IdentityServer.prepared.value.keys["first"])
     let pem = key.pkcs8PEMRepresentation.replacing("\n", with: "\\n")
@@ -108,14 +108,14 @@ final class PushServer: Sendable {
       """
   }
 
-  /// How many there were.
+  /// The number of connections so far.
   var connections: Int { state.withLock { $0.connections } }
   var received: [Received] { state.withLock { $0.received } }
 
-  /// What was sent to paths that end so.
+  /// The requests to paths with this suffix.
   func received(at path: String) -> [Received] { received.filter { $0.path.hasSuffix(path) } }
 
-  // MARK: What it does
+  // MARK: Serving
 
   private func serve(_ channel: any Channel, _ context: NIOSSLContext) -> EventLoopFuture<Void> {
     let connection = state.withLock { state -> Int in
@@ -146,7 +146,7 @@ final class PushServer: Sendable {
   }
 }
 
-/// One request and its answer, on a stream of its own.
+/// One request and its response on one stream.
 private final class Exchange: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart
@@ -191,10 +191,10 @@ private final class Exchange: ChannelInboundHandler {
   }
 }
 
-// MARK: What is sent there
+// MARK: Test data
 
 extension Push {
-  /// One that some event has changed.
+  /// A push about the edit of an event.
   static func ofEdit(
     _ title: String = "Picnic",
     changes: [Notice.FieldChange] = [
@@ -231,14 +231,14 @@ extension Device {
   }
 }
 
-/// The failure of a delivery that must fail.
+/// The failure that a delivery must end with.
 func failure(
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
 ) async throws -> DeliveryFailure {
   try await #require(throws: DeliveryFailure.self, sourceLocation: sourceLocation) { try await body() }
 }
 
-/// A clock that stands still until it is told to go on.
+/// A clock that stands still until a test advances it.
 final class StandingClock: Sendable {
   private let time = Mutex(ContinuousClock.now)
 
@@ -249,7 +249,7 @@ final class StandingClock: Sendable {
   }
 }
 
-/// The parts of a signed token, verified by nobody yet.
+/// The parts of a signed token, not verified yet.
 struct TokenParts {
   let header: JSON
   let claims: JSON

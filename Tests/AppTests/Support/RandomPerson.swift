@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import App
 
-/// What there is to do something about, known to all who do.
+/// The requests and events that users can act on, shared by all users.
 final class SharedActs: Sendable {
   struct Request: Sendable {
     let id: String
@@ -19,14 +19,14 @@ final class SharedActs: Sendable {
 
   private let state = Mutex<(requests: [Request], plans: [Plan])>(([], []))
 
-  /// The newest ones: those before are mostly closed.
+  /// Only the newest ones, because older ones are mostly closed.
   var requests: [Request] { state.withLock { Array($0.requests.suffix(12)) } }
   var plans: [Plan] { state.withLock { Array($0.plans.suffix(12)) } }
 
   func add(_ request: Request) { state.withLock { $0.requests.append(request) } }
   func add(_ plan: Plan) { state.withLock { $0.plans.append(plan) } }
 
-  /// - Returns: how many plans there were.
+  /// - Returns: the number of plans.
   func forgetPlans() -> Int {
     state.withLock { state in
       defer { state.plans = [] }
@@ -37,7 +37,7 @@ final class SharedActs: Sendable {
   var planCount: Int { state.withLock { $0.plans.count } }
 }
 
-/// Does anything, as any of the cast; what cannot be done, because somebody was faster, is refused, and that is all.
+/// Performs random verbs as random users. Refusals are expected, because another user may have been faster.
 struct RandomPerson {
   enum Verb: String, CaseIterable, Sendable {
     case rename, writeBio, putPicture, removePicture
@@ -45,7 +45,7 @@ struct RandomPerson {
     case create, edit, invite, withdraw, answer, cancelEvent, archive
     case markRead, choose, purge
 
-    /// How often it is chosen, compared with the others.
+    /// The relative frequency of the verb.
     fileprivate var weight: Int {
       switch self {
       case .answer: 12
@@ -63,7 +63,7 @@ struct RandomPerson {
   }
 
   private static let verbs = Verb.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
-  /// More than a page would hold are archived.
+  /// The number of events at which they are archived, so that they fit on a page.
   private static let maximumPlans = 60
 
   private let cast: [Phone]
@@ -82,7 +82,7 @@ struct RandomPerson {
     random = SeededRandom(seed: seed)
   }
 
-  /// Does something, then nothing for a moment, so that some copies stay fresh.
+  /// Performs one verb, then pauses, so that some copies stay fresh.
   mutating func act() async throws {
     var verb = Self.verbs[roll(Self.verbs.count)]
     if acts.planCount >= Self.maximumPlans { verb = .archive }
@@ -105,8 +105,8 @@ struct RandomPerson {
       let now = Timestamp.now().rfc3339()
       _ = await call(verb, by: me, "POST", "notifications/read", #"{"before": "\#(now)"}"#)
     case .purge:
-      // Of what is a second old, or of all where the clock was set back and what is filed lies ahead: a page holds what
-      // is left.
+      // Purges what is a second old. Sometimes purges everything, because entries can lie in the future when the clock
+      // was set back. The rest fits on a page.
       let age = roll(3) == 0 ? -3600 : 1
       let purged = try? await app.database.change { try await Notice.purge(olderThan: age, atMost: 1000, in: $0) }
       if let purged, purged > 0 { history.count { $0.done[.purge, default: 0] += 1 } }
@@ -137,7 +137,7 @@ struct RandomPerson {
     }
   }
 
-  /// Some are over, and go with the next archiving; some have few places.
+  /// Creates an event. Some events are over and are archived next time, and some have one place only.
   private mutating func create(by me: Int) async {
     let (word, year, capacity) = (roll(1000), 2030 - 10 * roll(2), roll(2) == 0 ? "null" : "1")
     let body = """
@@ -165,7 +165,7 @@ struct RandomPerson {
     }
   }
 
-  /// What is over; and all, once there are so many that they would not fit on a page.
+  /// Archives the events that are over, or all events if they would soon not fit on a page.
   private func archive() async {
     let isFull = acts.planCount >= Self.maximumPlans
     let now = isFull ? Timestamp.now().adding(seconds: 20 * 365 * 86_400) : .now()
@@ -176,14 +176,13 @@ struct RandomPerson {
     if let archived, archived > 0 { history.count { $0.done[.archive, default: 0] += 1 } }
   }
 
-  /// - Returns: nil if nobody answered.
+  /// - Returns: nil if there was no response.
   private func call(
     _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil
   ) async -> Answer? {
     guard let answer = try? await place.phone(of: cast[person]).send(method, path, body) else { return nil }
     if answer.status < 300 { history.count { $0.done[verb, default: 0] += 1 } }
-    // Nothing here is malformed, and nobody is signed out.
-    // Several phones of one person may send a picture at once.
+    // No request is malformed, and no user is logged out, but several phones of one user may upload a picture at once.
     if [400, 401, 405, 413, 415, 429].contains(answer.status), answer.problem != "upload-in-progress" {
       history.report("\(verb): \(answer.body)")
     }

@@ -4,7 +4,7 @@ import Synchronization
 
 @testable import App
 
-/// A TCP connection to the service that sends what it is told, byte for byte. It blocks, on threads of its own.
+/// A TCP connection to the service that sends exactly the given bytes. Its blocking calls run on its own threads.
 final class RawConnection: Sendable {
   enum Failure: Error { case connect(Int32), send(Int32), closed(String), timedOut(String) }
 
@@ -13,7 +13,8 @@ final class RawConnection: Sendable {
   private let sending = DispatchQueue(label: "raw connection: sending")
   private let receiving = DispatchQueue(label: "raw connection: receiving")
 
-  /// - Parameter receiveBuffer: how many bytes the system takes in for a client that does not read, about.
+  /// - Parameter receiveBuffer: the approximate number of bytes that the system buffers for a client that does not
+  ///   read.
   init(to app: TestApp, receiveBuffer: Int32? = nil) async throws {
     let port = UInt16(URL(string: app.url)?.port ?? 0)
     socket = try await Self.run(on: receiving) { try Self.connect(port, receiveBuffer) }
@@ -61,9 +62,9 @@ final class RawConnection: Sendable {
   // MARK: Sending
 
   /// - Parameters:
-  ///   - times: how often, or until the server has closed the connection.
-  ///   - pause: in seconds, after each.
-  /// - Returns: how often it was sent.
+  ///   - times: the number of repetitions. Ends earlier if the server closes the connection.
+  ///   - pause: seconds to wait after each.
+  /// - Returns: the number of times that the bytes were sent.
   @discardableResult
   func send(_ bytes: [UInt8], times: Int = 1, pause: Double = 0) async throws -> Int {
     try await Self.run(on: sending) { [self] in
@@ -94,16 +95,16 @@ final class RawConnection: Sendable {
     }
   }
 
-  /// Tells the server that nothing more will come.
+  /// Closes the sending side of the connection.
   func finishSending() async throws {
     try await Self.run(on: sending) { [socket] in _ = shutdown(socket, Int32(SHUT_WR)) }
   }
 
   // MARK: Receiving
 
-  /// The next response, whole.
+  /// The next complete response.
   ///
-  /// - Parameter method: of its request: responses to HEAD have no body.
+  /// - Parameter method: the method of the request. Responses to HEAD have no body.
   func answer(to method: String = "GET", within seconds: Double = 10) async throws -> Answer {
     try await Self.run(on: receiving) { [self] in
       let deadline = Date().addingTimeInterval(seconds)
@@ -114,11 +115,11 @@ final class RawConnection: Sendable {
     }
   }
 
-  /// What comes until the server closes the connection.
+  /// All bytes until the server closes the connection.
   ///
   /// - Parameters:
-  ///   - pause: in seconds, after every 4 KiB.
-  /// - Throws: `timedOut` if it does not.
+  ///   - pause: seconds to wait after every 4 KiB.
+  /// - Throws: `timedOut` if the server does not close it.
   func rest(within seconds: Double = 10, pause: Double = 0) async throws -> String {
     try await Self.run(on: receiving) { [self] in
       let deadline = Date().addingTimeInterval(seconds)
@@ -128,7 +129,7 @@ final class RawConnection: Sendable {
     }
   }
 
-  /// Waits until something has come, and takes in next to nothing of it.
+  /// Waits for the first bytes, and reads only one of them.
   func waitForSome(within seconds: Double = 10) async throws {
     try await Self.run(on: receiving) { [self] in
       guard try receive(upTo: 1, before: Date().addingTimeInterval(seconds)) else { throw Failure.closed(buffered) }
@@ -137,14 +138,14 @@ final class RawConnection: Sendable {
 
   private var buffered: String { received.withLock { String(decoding: $0, as: UTF8.self) } }
 
-  /// - Returns: whether something came before the connection was closed.
+  /// - Returns: false if the connection was closed first.
   private func receive(upTo limit: Int, before deadline: Date) throws -> Bool {
     var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
     let milliseconds = max(0, deadline.timeIntervalSinceNow * 1000)
     guard poll(&descriptor, 1, Int32(milliseconds)) > 0 else { throw Failure.timedOut(buffered) }
     var bytes = [UInt8](repeating: 0, count: limit)
     let count = recv(socket, &bytes, limit, 0)
-    // A reset is a close too.
+    // A reset also counts as closed.
     guard count > 0 else { return false }
     received.withLock { $0 += bytes[..<count] }
     return true
@@ -160,7 +161,7 @@ final class RawConnection: Sendable {
     let status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
     let head = Answer(status: status, headers: headers, body: "")
     let hasBody = method != "HEAD" && status >= 200 && status != 204 && status != 304
-    // One without an end is answered by its head.
+    // The body of a stream does not end, so the head alone is the response.
     if hasBody, head.header("Content-Type") == "text/event-stream" {
       bytes.removeFirst(end.upperBound)
       return head
@@ -178,7 +179,7 @@ final class RawConnection: Sendable {
     return Answer(status: status, headers: headers, body: body)
   }
 
-  /// What chunks hold, without extensions and trailers; nil if they are not all there.
+  /// The content of chunks, without extensions and trailers. Nil if the body is not complete.
   private static func takeChunks(from bytes: [UInt8], at place: inout Int) -> [UInt8]? {
     let lineEnd = Array("\r\n".utf8)
     var body: [UInt8] = []
@@ -195,9 +196,9 @@ final class RawConnection: Sendable {
 }
 
 extension TestApp {
-  /// Sends one request as it stands, on a connection of its own: no client checks or mends it first.
+  /// Sends a request unchanged on its own connection, so that no HTTP client validates or corrects it.
   ///
-  /// - Parameter target: as in the request's line.
+  /// - Parameter target: the request target, as in the request line.
   func sendRaw(
     _ method: String, _ target: String, body: [UInt8]? = nil, headers: [(String, String)] = [], token: String? = nil
   ) async throws -> Answer {
@@ -206,7 +207,7 @@ extension TestApp {
     if let token { head += "Authorization: Bearer \(token)\r\n" }
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
     if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n" }
-    // The server may answer and close before it has all.
+    // The server may respond and close the connection before it has received everything.
     _ = try? await connection.send(Array((head + "\r\n").utf8) + (body ?? []))
     return try await connection.answer(to: method)
   }

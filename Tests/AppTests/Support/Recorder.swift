@@ -6,11 +6,11 @@ import Testing
 
 @testable import App
 
-/// Keeps what devices were told; answers as it is told to.
+/// Records all pushes to devices, with a configurable result.
 final class Recorder: PushSender {
   struct Told: Sendable {
     let push: Push
-    /// The device's.
+    /// The device's token.
     let token: String
 
     var payload: JSON { (try? JSON(parsing: push.payload.utf8)) ?? .null }
@@ -21,7 +21,7 @@ final class Recorder: PushSender {
   private let isHolding = Mutex(false)
   private let answer: @Sendable (Push, Device) async throws -> Void
 
-  /// - Parameter answer: throws for a failure.
+  /// - Parameter answer: throws if the delivery must fail.
   init(_ answer: @escaping @Sendable (Push, Device) async throws -> Void = { _, _ in }) {
     self.answer = answer
   }
@@ -36,12 +36,12 @@ final class Recorder: PushSender {
   var told: [Told] { kept.withLock { $0 } }
   var begun: Int { beginnings.withLock { $0 } }
 
-  /// What one device was told, by the member `round` of what ``TestApp/enqueue(rounds:to:)`` makes.
+  /// The values of `round` in the pushes to one device. ``TestApp/enqueue(rounds:to:)`` sets `round`.
   func rounds(_ token: String) -> [Int?] {
     told.filter { $0.token == token }.map { $0.payload["round"].int }
   }
 
-  /// What is begun waits until it is let go.
+  /// Holds all pushes that begin from now on, until ``letGo()``.
   func hold() { isHolding.withLock { $0 = true } }
   func letGo() { isHolding.withLock { $0 = false } }
 }
@@ -53,7 +53,7 @@ extension DeliveryFailure {
 }
 
 extension Phone {
-  /// Registers a device by SQL, for this phone's session.
+  /// Registers a device with SQL, for this phone's session.
   func addDevice(_ token: String) async throws {
     let (id, session): (Device.ID, Session.ID) = (.new(), try self.session)
     try await app.database.execute(
@@ -69,7 +69,8 @@ extension TestApp {
     NotificationWorker(dependencies, sender: sender, mailer: NoMailer(), concurrency: concurrency)
   }
 
-  /// Makes people, numbered from 1, each with so many devices: the first one's are `1-1`, `1-2` and so on.
+  /// Creates users, numbered from 1, each with this number of devices. The devices of the first are `1-1`, `1-2` and so
+  /// on.
   func gatherReaders(_ count: Int, devices: Int = 1) async throws {
     try await database.batch(
       """
@@ -87,8 +88,8 @@ extension TestApp {
       """)
   }
 
-  /// Puts deliveries to all of the readers' devices into the queue: for each reader one notification of each round, in
-  /// order, about a subject of the reader's own.
+  /// Queues deliveries to all devices of the readers: one notification per reader and round, in the order of the
+  /// rounds. Each reader has one subject.
   func enqueue(rounds: Range<Int>, to readers: Int) async throws {
     for round in rounds {
       try await database.execute(
@@ -104,7 +105,7 @@ extension TestApp {
     }
   }
 
-  /// The same for one reader, about a subject of its own each.
+  /// Queues deliveries to the devices of one reader, each about another subject.
   func enqueue(subjects: Int, to reader: Int, round: Int = 0) async throws {
     try await database.execute(
       """
@@ -116,7 +117,7 @@ extension TestApp {
       """)
   }
 
-  /// Lets what waits for a later attempt be due now.
+  /// Makes all deliveries due that wait for their next attempt.
   func hurry() async throws {
     try await database.execute("UPDATE deliveries SET due_at = now() WHERE due_at > now() AND died_at IS NULL")
   }

@@ -3,15 +3,15 @@ import Synchronization
 
 @testable import App
 
-/// Sessions and their refresh tokens, by whatever rules.
+/// Sessions and their refresh tokens, with correct or flawed rules.
 protocol RefreshMachine: Sendable {
   func logIn(at now: Timestamp, keys: SigningKeys) async throws -> RefreshToken
   func show(_ token: RefreshToken, at now: Timestamp, keys: SigningKeys) async throws -> RefreshOutcome
-  /// The database is restored to when this was handed out.
+  /// Restores the database to the time when this token was issued.
   func restore(_ handout: RefreshModel.Handout) async throws
 }
 
-/// The real one: one user's sessions in the database.
+/// The real implementation: one user's sessions in the database.
 struct StoredSessions: RefreshMachine {
   let database: Database
   let user: User.ID
@@ -24,7 +24,7 @@ struct StoredSessions: RefreshMachine {
     let rotation = try await database.change { try await Session.rotate(token, keys: keys, now: now, in: $0) }
     switch rotation {
     case .rotated(let next) where next.user == user: return .given(next.token)
-    case .rotated(let next): throw RefreshViolation(kind: .unlikeTheModel, description: "is \(next.user)'s")
+    case .rotated(let next): throw RefreshViolation(kind: .unlikeTheModel, description: "belongs to \(next.user)")
     case .theft: return .theft
     case .ended: return .ended
     }
@@ -42,7 +42,7 @@ struct StoredSessions: RefreshMachine {
   }
 }
 
-/// One in memory that breaks a rule, to see that it is found out.
+/// An implementation in memory that breaks one rule, which the tests must detect.
 final class FlawedSessions: RefreshMachine {
   enum Flaw: String, CaseIterable, Sendable {
     case acceptsSuperseded, acceptsGrandparent, acceptsEverything
@@ -66,7 +66,7 @@ final class FlawedSessions: RefreshMachine {
   private let flaw: Flaw?
   private let rows = Mutex<[Session.ID: Row]>([:])
 
-  /// - Parameter flaw: nil for none.
+  /// - Parameter flaw: the broken rule, or nil for none.
   init(_ flaw: Flaw?) {
     self.flaw = flaw
   }

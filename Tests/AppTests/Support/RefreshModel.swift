@@ -2,7 +2,7 @@ import Postgres
 
 @testable import App
 
-/// What came of showing a refresh token, as whoever showed it sees it.
+/// The result of presenting a refresh token, as the client sees it.
 enum RefreshOutcome: Equatable, Sendable {
   case given(RefreshToken), theft, ended
 
@@ -12,10 +12,10 @@ enum RefreshOutcome: Equatable, Sendable {
   }
 }
 
-/// What the contract makes of each refresh token that is shown, told from what was handed out before: the history of one
-/// session, where the service keeps a row of numbers.
+/// The results that the contract requires for each presented refresh token. It derives them from the tokens that were
+/// issued before. It keeps the history of one session, where the service keeps a row of numbers.
 struct RefreshModel: Sendable {
-  /// A token, and the one that was shown for it: none for the first.
+  /// An issued token, and the token that was presented for it. The first one has no parent.
   struct Handout: Sendable {
     let token: RefreshToken
     let parent: RefreshToken?
@@ -23,13 +23,14 @@ struct RefreshModel: Sendable {
   }
 
   enum Verdict: String, CaseIterable, Sendable {
-    /// It was the current one; or ahead of it, which is as good.
+    /// The token is the current one, or newer, which is treated alike.
     case accepted
-    /// It was the current one's parent: a lost answer. The same again, or after a while another in its place.
+    /// The token is the parent of the current one, after a lost response. Within the window the current one is returned
+    /// again. After the window a new one takes its place.
     case again, branched
-    /// It was superseded, or older.
+    /// The token is older than the parent of the current one, or superseded.
     case theft
-    /// Its session was over.
+    /// The session has ended.
     case ended
   }
 
@@ -38,7 +39,7 @@ struct RefreshModel: Sendable {
   static let age: Int64 = 365 * 86_400_000_000
 
   let start: Timestamp
-  /// The latest ones, oldest first. The last is the current one: using it would have handed out another.
+  /// The latest tokens, oldest first. The last one is the current one, which has not been used yet.
   private(set) var handouts: [Handout]
   private var hasEnded = false
 
@@ -49,15 +50,15 @@ struct RefreshModel: Sendable {
 
   var current: Handout { handouts[handouts.count - 1] }
 
-  /// When the current one is no longer given again for its parent.
+  /// The time from which the parent no longer gets the current token again.
   var convergenceEnd: Timestamp { current.time.adding(microseconds: Self.convergence) }
 
-  /// Idle for too long, or too old.
+  /// Whether the session has been idle for too long, or is too old.
   func isExpired(at now: Timestamp) -> Bool {
     now >= current.time.adding(microseconds: Self.idle) || now >= start.adding(microseconds: Self.age)
   }
 
-  /// - Parameter kid: of the key that signs at present.
+  /// - Parameter kid: the id of the current signing key.
   mutating func show(
     _ token: RefreshToken, at now: Timestamp, signing kid: String
   ) -> (verdict: Verdict, outcome: RefreshOutcome) {
@@ -79,19 +80,19 @@ struct RefreshModel: Sendable {
 
   private mutating func handOut(_ token: RefreshToken, for parent: RefreshToken, at now: Timestamp) -> RefreshOutcome {
     handouts.append(Handout(token: token, parent: parent, time: now))
-    // As far back as a backup may lie.
+    // A backup is at most this old.
     if handouts.count > 8 { handouts.removeFirst() }
     return .given(token)
   }
 
-  /// The database was restored: what was handed out since is not known to it.
+  /// Forgets the latest tokens, as a restored database does.
   mutating func forget(_ count: Int) {
     handouts.removeLast(min(count, handouts.count - 1))
   }
 }
 
 extension RefreshToken {
-  /// Whatever key signed it.
+  /// Whether both have the same position, regardless of the key.
   func isPlaced(as other: RefreshToken) -> Bool {
     (counter, branch) == (other.counter, other.branch)
   }

@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import App
 
-/// What must never happen.
+/// A violation of the contract.
 struct RefreshViolation: Error, CustomStringConvertible {
   enum Kind: Sendable { case falseLogout, unseenTheft, unlikeTheModel }
 
@@ -11,11 +11,11 @@ struct RefreshViolation: Error, CustomStringConvertible {
   let description: String
 }
 
-/// What happened in one world, or in several.
+/// The events in one world, or in several.
 struct RefreshReport: Sendable {
   var presentations = 0
   var verdicts: [RefreshModel.Verdict: Int] = [:]
-  /// The sessions that ended by theft, each as often as it was said.
+  /// The sessions that ended by theft, once for each report of it.
   var revoked: [Session.ID] = []
 
   mutating func add(_ other: RefreshReport) {
@@ -25,21 +25,22 @@ struct RefreshReport: Sendable {
   }
 }
 
-/// Two devices of one user; a network that loses and repeats; a thief; a clock that moves; keys that are exchanged; a
-/// database that is restored. What happens follows from the seed, but for the order of what happens at the same time.
+/// Two devices of one user, with a network that loses and repeats requests, a thief, a moving clock, changing keys, and
+/// a database that is restored. The seed determines all events, except the order of concurrent ones.
 ///
-/// Phones are honest: they keep the newest token that reached them, and show it again when an answer is lost. Nobody may
-/// log them out unless a thief has acted, or the network has repeated a request so late that it looks like one.
+/// Phones are honest: they keep the newest token that they received, and present it again after a lost response. They
+/// must never be logged out, unless a thief has acted, or the network has repeated a request so late that it looks like
+/// theft.
 struct RefreshWorld<Machine: RefreshMachine> {
   private struct Device {
     var model: RefreshModel
-    /// What the phone shows next.
+    /// The token that the phone presents next.
     var held: RefreshToken
-    /// What it has shown lately, and the network may repeat.
+    /// The latest tokens that the phone has presented. The network may repeat them.
     var sent: [RefreshToken] = []
-    /// What a thief shows next.
+    /// The token that a thief presents next.
     var loot: RefreshToken?
-    /// A thief has acted, or what looks like one.
+    /// Whether a thief has acted, or something that looks like theft has happened.
     var isForfeit = false
     var hasEnded = false
 
@@ -69,7 +70,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
   private let machine: Machine
   private let seed: UInt64
   private let hasThieves: Bool
-  /// Else only what phones and thieves come to feel is judged.
+  /// Whether results are compared with the model. If false, only false logouts and unseen thefts are violations.
   private let isCompared: Bool
   private var random: SeededRandom
   private var devices: [Device] = []
@@ -82,7 +83,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     ["a", "b", "c"].map { "\($0):" + String(repeating: $0, count: 42) + "A=" }
   }
 
-  /// - Parameter seed: an even one has neither thieves nor a network that repeats what looks like them.
+  /// - Parameter seed: with an even seed, there are no thieves and no repetitions that look like theft.
   init(_ machine: Machine, seed: UInt64, isCompared: Bool = true) throws {
     self.machine = machine
     self.seed = seed
@@ -92,7 +93,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     keys = try SigningKeys(Self.keyTexts.joined(separator: ","))
   }
 
-  /// - Throws: ``RefreshViolation``, with all that led to it.
+  /// - Throws: ``RefreshViolation``, with all events that led to it.
   mutating func run(steps: Int) async throws {
     for _ in 0..<2 { devices.append(try await logIn()) }
     for _ in 0..<steps { try await step() }
@@ -120,13 +121,14 @@ struct RefreshWorld<Machine: RefreshMachine> {
     }
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   private func logIn() async throws -> Device {
     Device(try await machine.logIn(at: clock, keys: keys), at: clock)
   }
 
-  /// The phone shows what it holds, so many times at once. Each answer arrives with some probability.
+  /// The phone presents its token, several times at once if `times` is greater than 1. Each response arrives with a
+  /// probability.
   private mutating func refresh(_ device: Int, times: Int = 1, arriving: Double = 1) async throws {
     let shown = Array(repeating: shownByPhone(device), count: times)
     for outcome in try await show(shown) {
@@ -140,7 +142,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     return Presentation(device: device, token: devices[device].held, party: .phone)
   }
 
-  /// The network delivers again what the phone sent before. The answer reaches nobody.
+  /// The network repeats an earlier request of the phone. The response is lost.
   private mutating func repeatLate(_ device: Int) async throws {
     let sent = devices[device].sent
     guard let token = chance(0.8) ? sent.last : sent.randomElement(using: &random) else {
@@ -150,7 +152,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     let isHarmful =
       switch model.show(token, at: clock, signing: keys.signing.kid).verdict {
       case .theft: true
-      // What the phone holds is superseded.
+      // The phone's token is superseded.
       case .branched: token != devices[device].held
       case .accepted, .again, .ended: false
       }
@@ -161,7 +163,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     _ = try await show([Presentation(device: device, token: token, party: .network)])
   }
 
-  /// A thief copies a token, or shows what it has and mostly gets the answer.
+  /// A thief copies a token, or presents a stolen one and mostly gets the response.
   private mutating func steal(_ device: Int) async throws {
     guard hasThieves else { return try await refresh(device) }
     guard let loot = devices[device].loot, chance(0.7) else {
@@ -178,7 +180,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     if chance(arriving), let token = outcomes[0].token { devices[device].loot = token }
   }
 
-  /// Both phones at once, and with one of them a thief or a late repetition.
+  /// Both phones present their tokens at once. A thief or a late repetition competes with one of them.
   private mutating func crowd() async throws {
     var shown: [Presentation] = []
     for device in devices.indices where !devices[device].hasEnded { shown.append(shownByPhone(device)) }
@@ -198,7 +200,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     }
   }
 
-  /// By anything from a microsecond to months, to the edges of the rules, and sometimes back.
+  /// Moves the clock by anything from a microsecond to months, often to a limit of the rules, and sometimes back.
   private mutating func moveClock(_ device: Int) async throws {
     let (second, hour, day): (Int64, Int64, Int64) = (1_000_000, 3_600_000_000, 86_400_000_000)
     let edge = Int64(roll(-1..<2))
@@ -217,20 +219,20 @@ struct RefreshWorld<Machine: RefreshMachine> {
     note("the clock moves by \(clock.microseconds - before.microseconds) us")
   }
 
-  /// The phone refreshes just often enough not to be idle for too long, until a year is over.
+  /// The phone refreshes just before the idle limit, until a year has passed.
   private mutating func growOld(_ device: Int, until end: Timestamp) async throws {
-    // Eight times are enough, and bound what a flawed machine may do.
+    // Eight times are enough, and limit the steps with a flawed machine.
     for _ in 0..<8 where clock < end && !devices[device].hasEnded {
       let awake = devices[device].model.current.time.adding(microseconds: RefreshModel.idle - 1)
       clock = max(clock, min(end, awake))
-      note("the clock moves almost as far as it may")
+      note("the clock moves to just before the idle limit")
       try await refresh(device)
     }
   }
 
   private mutating func exchangeKeys() throws {
     keys = try SigningKeys(Self.keyTexts.shuffled(using: &random).joined(separator: ","))
-    note("\(keys.signing.kid) signs")
+    note("\(keys.signing.kid) is the new signing key")
   }
 
   private mutating func restoreBackup(_ device: Int) async throws {
@@ -238,10 +240,11 @@ struct RefreshWorld<Machine: RefreshMachine> {
     devices[device].model.forget(lost)
     let handout = devices[device].model.current
     try await machine.restore(handout)
-    note("the database is as of \(Self.words(handout.token))")
+    note("the database is restored to \(Self.words(handout.token))")
   }
 
-  /// Whoever still has a token goes on, in turns. A thief that is in it is seen; a phone that is left alone stays in.
+  /// Phones and thieves take turns while they have tokens. A thief must be detected, and a phone without one must stay
+  /// logged in.
   private mutating func settle() async throws {
     for device in devices.indices {
       let limit = clock.adding(microseconds: 100_000_000)
@@ -254,14 +257,14 @@ struct RefreshWorld<Machine: RefreshMachine> {
         try await showLoot(loot, of: device)
       }
       if devices[device].loot != nil, !devices[device].hasEnded {
-        throw violation(.unseenTheft, "two go on with one session")
+        throw violation(.unseenTheft, "a phone and a thief share a session")
       }
     }
   }
 
-  // MARK: Judging
+  // MARK: Checks
 
-  /// Shows tokens, several at the same time, and judges what comes of it.
+  /// Presents tokens, several at the same time, and checks the results.
   private mutating func show(_ shown: [Presentation]) async throws -> [RefreshOutcome] {
     let outcomes = try await outcomes(of: shown.map(\.token))
     report.presentations += shown.count
@@ -292,19 +295,19 @@ struct RefreshWorld<Machine: RefreshMachine> {
     }
   }
 
-  /// What came of one session's tokens, shown at the same time: as if they had been shown in some order.
+  /// Checks the results of one session's concurrent requests: some serial order must explain them.
   private mutating func judge(_ device: Int, _ seen: [Exchange]) throws {
     let wasRefused = seen.contains { $0.outcome.token == nil }
     let isEntitled =
       !devices[device].hasEnded && !devices[device].isForfeit && !devices[device].model.isExpired(at: clock)
     if isEntitled, seen.contains(where: { $0.shown.party == .phone && $0.outcome.token == nil }) {
-      throw violation(.falseLogout, "device \(device) did nothing wrong")
+      throw violation(.falseLogout, "device \(device) is logged out without a reason")
     }
     if let (model, verdicts) = explanation(of: seen, by: devices[device].model) {
       devices[device].model = model
       for verdict in verdicts { report.verdicts[verdict, default: 0] += 1 }
     } else if isCompared {
-      throw violation(.unlikeTheModel, "device \(device): no order of what was shown explains the answers")
+      throw violation(.unlikeTheModel, "device \(device): no order of the requests explains the results")
     }
     if wasRefused { devices[device].hasEnded = true }
   }
@@ -330,7 +333,7 @@ struct RefreshWorld<Machine: RefreshMachine> {
     return items.flatMap { first in orders(items.filter { $0 != first }).map { [first] + $0 } }
   }
 
-  // MARK: Telling
+  // MARK: The trace
 
   private mutating func note(_ event: String) {
     trace.append(event)

@@ -4,22 +4,22 @@ import Testing
 
 @testable import App
 
-/// A `muster serve` in a process of its own, on the database of a test whose own service may go on beside it.
+/// A `muster serve` in its own process, on a test's database. The test's own service may run at the same time.
 struct ServiceProcess: Sendable {
   let program: Program
-  /// The test's database behind this process.
+  /// The test's database, served by this process.
   let app: TestApp
 
   /// - Parameters:
-  ///   - environment: beside what the test's service has by default.
-  ///   - databaseURL: how it reaches the database, if not directly.
+  ///   - environment: variables in addition to those of the test's service.
+  ///   - databaseURL: the URL of the database, if it is not the test's own.
   init(of app: TestApp, _ environment: [String: String] = [:], databaseURL: String? = nil) async throws {
     let settings = TestApp.environment(databaseURL ?? app.databaseURL).merging(environment) { $1 }
     program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
     self.app = try await app.served(by: program)
   }
 
-  /// Runs one, and stops it in order.
+  /// Runs a process while `body` runs, then stops it gracefully.
   static func run(
     of app: TestApp, _ environment: [String: String] = [:], _ body: (TestApp) async throws -> Void
   ) async throws {
@@ -30,7 +30,7 @@ struct ServiceProcess: Sendable {
     #expect(try await process.program.exitStatus() == 0)
   }
 
-  /// As if the power went.
+  /// Kills the process, as a power failure would.
   func kill() async throws {
     program.signal(SIGKILL)
     #expect(try await program.exitStatus() == -SIGKILL)
@@ -42,7 +42,7 @@ struct ServiceProcess: Sendable {
 }
 
 extension TestApp {
-  /// The test's database behind a `muster serve`, once that listens.
+  /// The test's database, served by a `muster serve`. Waits until it listens.
   func served(by program: Program) async throws -> TestApp {
     try await program.waitForOutput("listening")
     let pattern = /"address":"(http:\/\/127\.0\.0\.1:\d+)","level":"info","message":"listening"/
@@ -52,7 +52,7 @@ extension TestApp {
 }
 
 extension Program {
-  /// What it has logged.
+  /// The lines of its log.
   func logLines() throws -> [JSON] {
     try standardError.split(separator: "\n").map { try JSON(parsing: $0.utf8) }
   }

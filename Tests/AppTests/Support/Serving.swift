@@ -5,11 +5,11 @@ import Testing
 
 @testable import App
 
-/// Runs a service while `body` runs, and stops it in order.
+/// Runs a service while `body` runs, then stops it gracefully.
 ///
 /// - Parameters:
-///   - service: makes it. It tells the port that it has got as soon as it answers there.
-///   - body: is given that port.
+///   - service: creates the service. The service reports its port when it listens.
+///   - body: receives that port.
 func serving(
   logger: Logger,
   service: (_ onListening: @escaping @Sendable (_ port: Int) async -> Void) throws -> any Service,
@@ -37,7 +37,7 @@ func serving(
 }
 
 extension TestApp {
-  /// What the router knows: `GET /api/v1/users/me` and the like.
+  /// The routes of the router, such as `GET /api/v1/users/me`.
   var routes: Set<String> {
     Set(
       makeRouter(dependencies).routes.map { route in

@@ -14,13 +14,13 @@ final class StatementLog: Sendable {
   }
 
   fileprivate func add(_ statement: String) {
-    // The ended sessions and the migrations are read all the time, and hints are sent some time later.
+    // Background work: polling of ended sessions and of migrations, and hints, which are sent a little later.
     let background = ["pg_current_snapshot()", "ended_xid", "pg_notify(", "FROM schema_migrations WHERE breaking"]
     if background.contains(where: statement.contains) { return }
     kept.withLock { $0.append(statement) }
   }
 
-  /// Those since it was last asked.
+  /// The statements since the last call.
   @discardableResult
   func take() -> [String] {
     kept.withLock { kept in
@@ -30,7 +30,7 @@ final class StatementLog: Sendable {
     }
   }
 
-  /// Those sent while `action` runs.
+  /// The statements that are sent while `action` runs.
   func statements(during action: () async throws -> Void) async rethrows -> [String] {
     take()
     try await action()

@@ -7,13 +7,13 @@ import Testing
 
 @testable import App
 
-/// Notifications to webhooks, by real workers that are killed and stopped at any moment, from a database that is
-/// restarted and crashes. What arrived is then held against what was filed in the inboxes.
+/// Real workers deliver notifications to webhooks. They are killed and stopped at any moment, and the database is
+/// restarted and crashes. Afterwards, the arrivals are compared with the inboxes.
 final class Storm: Sendable {
-  /// Somebody with one or two webhooks.
+  /// A user with one or two webhooks.
   struct Reader: Sendable {
     let phone: Phone
-    /// Their paths, and what each is signed with.
+    /// The paths of the webhooks, with the secrets of their signatures.
     let secrets: [(device: String, secret: String)]
   }
 
@@ -45,7 +45,7 @@ final class Storm: Sendable {
   private var changes: Int { tally.withLock { $0.changes } }
   private var isOver: Bool { tally.withLock { $0.isOver } }
 
-  /// Starts a database, a service and a sink, and has people register at the one for the other.
+  /// Starts a database, a service and a sink, and registers users with webhooks at the sink.
   static func gather(_ count: Int, seed: UInt64, _ body: @escaping @Sendable (Storm) async throws -> Void) async throws
   {
     try await OwnCluster.run { cluster in
@@ -77,7 +77,7 @@ final class Storm: Sendable {
     }
   }
 
-  /// Every third with two webhooks.
+  /// Every third reader has two webhooks.
   private static func register(_ number: Int, _ app: TestApp, _ sink: StormySink) async throws -> Reader {
     let phone = try await app.signUp("reader\(number)")
     var secrets: [(device: String, secret: String)] = []
@@ -91,7 +91,7 @@ final class Storm: Sendable {
     return Reader(phone: phone, secrets: secrets)
   }
 
-  /// A row for each lease that ran out, and for each attempt that failed.
+  /// Tables with one row per expired lease that was taken over, and one row per failed attempt.
   private static let logbook: [SQL] = [
     "CREATE TABLE takeovers (notification_id uuid NOT NULL)",
     "CREATE TABLE failures (notification_id uuid NOT NULL, device_id uuid NOT NULL)",
@@ -123,13 +123,13 @@ final class Storm: Sendable {
     """,
   ]
 
-  // MARK: What happens
+  // MARK: Disturbances
 
-  /// All of it at once, until so many notifications are filed.
+  /// Runs all disturbances at once, until this number of notifications is filed.
   ///
   /// - Parameters:
-  ///   - pause: in milliseconds, between the bursts of each who changes something.
-  ///   - restarts: of the database: in order and by a crash, in turns.
+  ///   - pause: milliseconds between the bursts of each writer.
+  ///   - restarts: the number of restarts of the database, graceful and by a crash in turns.
   func rage(notifications: Int, pause: ClosedRange<Int>, restarts: Int) async throws {
     let (writers, perWriter) = (4, notifications / Self.audience / 4)
     sink.weather = .foul
@@ -140,7 +140,7 @@ final class Storm: Sendable {
       group.addTask { try await self.restartDatabase(restarts, whileChanging: writers * perWriter) }
       group.addTask { try await self.stallSink() }
       for slot in 0..<3 { group.addTask { try await self.keepKilling(slot) } }
-      // The first to end by itself are the writers and the restarts; then the others may.
+      // Wait for the writers and the restarts. Then the other tasks may end.
       for _ in 0..<(writers + 1) { _ = try await group.next() }
       tally.withLock { $0.isOver = true }
       for try await _ in group {}
@@ -150,7 +150,7 @@ final class Storm: Sendable {
 
   private static let audience = 5
 
-  /// Makes changes of which five people hear, of events of its own: what is about one subject is in one order.
+  /// Makes changes with five recipients each. Each writer has its own events, so that each subject has one order.
   func write(_ count: Int, as writer: Int, pausing pause: ClosedRange<Int>) async throws {
     var random = SeededRandom(seed: seed &+ UInt64(writer) &* 7919)
     let lines = (0..<10).map { line in
@@ -168,7 +168,8 @@ final class Storm: Sendable {
     }
   }
 
-  /// Files until it is filed. What was committed without a word is filed twice, and arrives twice.
+  /// Files a notice, and retries after errors. If a commit succeeded without a response, the notice is filed and
+  /// delivered twice.
   private func tell(_ people: [User.ID], _ notice: Notice) async throws {
     while true {
       do {
@@ -209,8 +210,8 @@ final class Storm: Sendable {
     try await Program(Program.path("muster"), ["worker"], environment: environment)
   }
 
-  /// Keeps a worker running for a while, and kills it. Now and then it stands still first, for longer than its claims
-  /// hold.
+  /// Repeatedly starts a worker, lets it run for a while, and kills it. Now and then it is first stopped for longer
+  /// than its leases last.
   private func keepKilling(_ slot: Int) async throws {
     var random = SeededRandom(seed: seed &+ UInt64(slot) &* 15_485_863)
     while !isOver {
@@ -219,7 +220,7 @@ final class Storm: Sendable {
       do {
         try await worker.waitForOutput("working", within: .seconds(30))
       } catch {
-        // It cannot start while there is no database.
+        // A worker cannot start while the database is down.
         worker.signal(SIGKILL)
         _ = try await worker.exitStatus()
         continue
@@ -250,7 +251,7 @@ final class Storm: Sendable {
 }
 
 extension ServiceProcess {
-  /// Runs one for people to register at, and stops it in order.
+  /// Runs a service for registering users, then stops it gracefully.
   static func running<Value: Sendable>(
     of app: TestApp, _ environment: [String: String], _ body: (TestApp) async throws -> Value
   ) async throws -> Value {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// What arrived, held against what was filed.
+/// Compares the arrivals with the notifications that were filed.
 extension Storm {
   private struct Filed: Sendable {
     let id: String
@@ -20,11 +20,11 @@ extension Storm {
     let subject: String
   }
 
-  /// Why something may have been sent twice.
+  /// Valid reasons for sending a notification twice.
   struct Excuses: Sendable {
-    /// Notifications whose rows were claimed from a claim that had run out.
+    /// Notifications whose deliveries were taken over after their lease expired.
     let takenOver: Set<String>
-    /// Device and notification of attempts that a worker calls failed.
+    /// Device and notification of each attempt that a worker recorded as failed.
     let failed: Set<[String]>
   }
 
@@ -40,12 +40,12 @@ extension Storm {
         }))
   }
 
-  /// The fields that a payload says have changed.
+  /// The changed fields in a payload.
   private static func fields(in payload: JSON) -> Set<String> {
     Set(payload["changes"].array.compactMap { $0["field"].string })
   }
 
-  /// By recipient and subject, in order: the order of the inbox.
+  /// The filed notifications by recipient and subject, in the order of the inbox.
   private func filed() async throws -> [Line: [Filed]] {
     let rows = try await app.database.rows(
       "SELECT recipient_id, subject_id, id, type, payload FROM notifications ORDER BY recipient_id, filed_at")
@@ -61,9 +61,9 @@ extension Storm {
     return lines
   }
 
-  /// Everything that was filed arrived at each of the recipient's devices, signed for it, and said what was filed, the
-  /// first time in the order of its subject. It arrived again only where the time before was not accepted, as far as its
-  /// worker knew, or its row was taken over.
+  /// Expects that every filed notification arrived at each of the recipient's devices, with a valid signature and the
+  /// right content. First arrivals must be in the order of the subject. A repetition is valid only if the earlier
+  /// attempt failed as far as its worker knew, or if its delivery was taken over.
   func expectDelivery(of arrivals: [StormySink.Arrival], atLeast count: Int) async throws {
     let (lines, excuse) = (try await filed(), try await excuses())
     #expect(lines.values.map(\.count).reduce(0, +) >= count)
@@ -76,28 +76,28 @@ extension Storm {
         let here = byDevice[device] ?? []
         known += here.count
         let byID = Dictionary(grouping: here, by: \.id)
-        var found = here.filter { !$0.isSigned(with: secret) }.map { "the signature of \($0.id)" }
+        var found = here.filter { !$0.isSigned(with: secret) }.map { "\($0.id) has a wrong signature" }
         for (id, times) in byID where !excuse.takenOver.contains(id) && !excuse.failed.contains([device, id]) {
           if times.dropLast().contains(where: \.isAccepted) { found.append("\(id) was accepted before") }
         }
         let strangers = Set(byID.keys).subtracting(own.joined().map(\.id))
-        found += strangers.map { "\($0) is for nobody here" }
+        found += strangers.map { "\($0) is not for this user" }
         for line in own { found += Self.faults(of: line, byID, here, excuse.takenOver) }
         faults += found.map { "\(device): \($0)" }
       }
     }
-    if known != arrivals.count { faults.append("\(arrivals.count - known) arrived where nobody is") }
+    if known != arrivals.count { faults.append("\(arrivals.count - known) arrived at unknown devices") }
     #expect(faults.isEmpty, "seed \(seed), \(faults.count) faults: \(faults.prefix(20))")
   }
 
-  /// - Parameter here: all that arrived at the device, in order.
+  /// - Parameter here: all arrivals at the device, in order.
   private static func faults(
     of line: [Filed], _ arrivals: [String: [StormySink.Arrival]], _ here: [StormySink.Arrival], _ takenOver: Set<String>
   ) -> [String] {
     var faults: [String] = []
     let places = Dictionary(line.enumerated().map { ($1.id, $0) }) { first, _ in first }
 
-    /// Whether one edit was told in another's name, which came after it, with nothing else between the two.
+    /// Whether a later edit was delivered for an earlier one. All between the two must be edits.
     func tells(_ later: Int, of earlier: Int) -> Bool {
       line[earlier...later].allSatisfy(\.isEdit)
         && arrivals[line[later].id, default: []].contains { arrival in
@@ -113,7 +113,7 @@ extension Storm {
           ? told["eventId"] == one.payload["eventId"]
             && fields(in: told).isSuperset(of: one.changes)
           : told == one.payload
-        if arrival.json["type"].string != one.type || !isRight { faults.append("\(one.id) says something else") }
+        if arrival.json["type"].string != one.type || !isRight { faults.append("\(one.id) has the wrong content") }
       }
       guard arrivals[one.id] == nil else { continue }
       let next = (place..<line.count).first { arrivals[line[$0].id] != nil }
@@ -121,12 +121,12 @@ extension Storm {
     }
 
     var seen: [Int] = []
-    /// What has been told so far in the name of each.
+    /// The fields that have arrived so far under the id of each.
     var told: [Int: Set<String>] = [:]
     for arrival in here {
       guard let place = places[arrival.id] else { continue }
       if !seen.contains(place) {
-        // Sent once more by another worker, it may come alone that was told in a later one's name before.
+        // An edit that was delivered as part of a later one may be sent again by another worker, alone.
         let isRepeated =
           takenOver.contains(arrival.id)
           && seen.contains { later in

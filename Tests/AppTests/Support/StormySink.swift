@@ -8,7 +8,8 @@ import TestSupport
 
 @testable import App
 
-/// The receiver of many webhooks, each known by its path, in all weathers. Keeps all that arrives, in that order.
+/// A receiver for many webhooks, each with its own path. It works or fails as its weather says, and keeps all arrivals
+/// in order.
 final class StormySink: Sendable {
   struct Arrival: Sendable {
     /// The path that it was posted to.
@@ -17,20 +18,21 @@ final class StormySink: Sendable {
     let body: String
     let date = Date()
     private let time = ContinuousClock.now
-    /// When it was answered that all is well; nil if it was not.
+    /// The time of the response that accepted it. Nil if it was not accepted.
     fileprivate var accepted: ContinuousClock.Instant?
 
     var id: String { headers.first(name: "webhook-id") ?? "" }
     var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
 
-    /// Whether the sender must have heard so, if it lived: well before it gives up waiting.
+    /// Whether the sender must have received the acceptance, if it lived. It waits for longer than these 8 seconds.
     var isAccepted: Bool { accepted.map { $0 - time < .seconds(8) } ?? false }
 
     fileprivate init(device: String, headers: HTTPHeaders, body: String) {
       (self.device, self.headers, self.body) = (device, headers, body)
     }
 
-    /// Whether it is signed as Standard Webhooks 1.0 wants it, and was when it arrived, found out in its own words.
+    /// Whether the signature and its time are valid by Standard Webhooks 1.0. This code is independent of the
+    /// service's.
     func isSigned(with secret: String) -> Bool {
       guard let timestamp = headers.first(name: "webhook-timestamp"), let seconds = Double(timestamp),
         abs(seconds - date.timeIntervalSince1970) < 300, secret.hasPrefix("whsec_"),
@@ -44,11 +46,11 @@ final class StormySink: Sendable {
   }
 
   enum Weather: Sendable {
-    /// All is well at once.
+    /// Accepts everything immediately.
     case fair
-    /// Now and then it refuses, cuts the connection, says nothing at all, or takes its time.
+    /// Sometimes refuses, closes the connection, never responds, or responds late.
     case foul
-    /// Nothing is answered until ``release(_:)``.
+    /// Responds to nothing until ``release(_:)``.
     case still
   }
 
@@ -74,7 +76,7 @@ final class StormySink: Sendable {
     state = Mutex(State(random: SeededRandom(seed: seed)))
   }
 
-  /// Listens while `body` runs.
+  /// Runs the sink while `body` runs.
   static func run(seed: UInt64 = 1, _ body: (StormySink) async throws -> Void) async throws {
     let sink = StormySink(seed: seed)
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -103,7 +105,7 @@ final class StormySink: Sendable {
 
   var arrivals: [Arrival] { state.withLock { $0.arrivals } }
   var count: Int { state.withLock { $0.arrivals.count } }
-  /// Those that were refused, cut off, or never answered.
+  /// The number of arrivals that were refused, cut off, or left without a response.
   var refusals: Int { state.withLock { $0.refusals } }
 
   var weather: Weather {
@@ -111,12 +113,12 @@ final class StormySink: Sendable {
     set { state.withLock { $0.weather = newValue } }
   }
 
-  /// Takes what comes, and answers none of it for a while.
+  /// Delays all responses for a while.
   func stall(for time: Duration) {
     state.withLock { $0.stalledUntil = .now + time }
   }
 
-  /// Accepts those of the first arrivals, so many, that wait for it.
+  /// Accepts those of the first `count` arrivals that still wait for a response.
   func release(_ count: Int) {
     let waiting = state.withLock { state in
       let numbers = state.held.keys.filter { $0 < count }
@@ -126,7 +128,7 @@ final class StormySink: Sendable {
     for reply in waiting { reply.send(204) }
   }
 
-  // MARK: What it does
+  // MARK: Serving
 
   fileprivate func take(_ arrival: Arrival, _ reply: Reply) {
     let (number, fate) = state.withLock { state -> (Int, Fate) in
@@ -178,7 +180,7 @@ final class StormySink: Sendable {
   }
 }
 
-/// The way back to whoever has posted something.
+/// The response to a delivery.
 private struct Reply: Sendable {
   let context: NIOLoopBound<ChannelHandlerContext>
 
@@ -198,7 +200,7 @@ private struct Reply: Sendable {
   }
 }
 
-/// The requests of one connection, one after the other.
+/// Handles the requests of one connection, one after the other.
 private final class Posting: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart

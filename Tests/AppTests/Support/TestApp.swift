@@ -10,7 +10,7 @@ import Testing
 
 @testable import App
 
-/// The whole service on a port and a database of its own.
+/// The complete service, with its own port and database.
 struct TestApp: Sendable {
   let url: String
   let databaseURL: String
@@ -28,25 +28,26 @@ struct TestApp: Sendable {
   static let accessTokenKeys = SigningKeys.generate()
   static let refreshTokenKeys = SigningKeys.generate()
 
-  /// The environment of a test's service: hashing is cheap, all else as in production.
+  /// The environment of a test's service. Hashing is cheap, and everything else is as in production.
   static func environment(_ databaseURL: String) -> [String: String] {
     [
       "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
-      // Many processes at once.
+      // Many processes run at once, and would compete for the port.
       "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
-      // No test asks the real ones, whatever it configures.
+      // No test contacts the real providers, whatever it configures.
       "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
     ]
   }
 
-  /// Starts the service, runs `body`, stops it, and fails if notifications are left that nobody asserted.
+  /// Starts the service, runs `body`, and stops the service. Fails if notifications are left that the test did not
+  /// take.
   ///
   /// - Parameters:
-  ///   - queuesWrites: false lets writes meet in the database, as those of several processes do.
-  ///   - pastPooler: connects to PostgreSQL itself where the other tests go through a pooler, whose connections outlive
-  ///     the service's.
-  ///   - prepare: is given the database before the service connects to it.
+  ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
+  ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
+  ///     the service.
+  ///   - prepare: gets the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
     lockWait: Duration = .seconds(5), queuesWrites: Bool = true, pastPooler: Bool = false,
@@ -56,7 +57,7 @@ struct TestApp: Sendable {
   ) async throws {
     try await withDatabase { databaseURL in
       try await prepare(databaseURL)
-      // The URLs of pictures lead to its port, which is not known beforehand.
+      // Without a public URL, picture URLs use the port, which is not known before the service listens.
       var variables = Self.environment(databaseURL)
       variables["MUSTER_PUBLIC_URL"] = nil
       var configuration = try await MusterConfiguration.load(
@@ -80,7 +81,7 @@ struct TestApp: Sendable {
             url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)
           try await body(app)
           let left = try await app.takeNotifications()
-          #expect(left.isEmpty, "notifications that nobody asserted", sourceLocation: sourceLocation)
+          #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)
         }
       } catch {
         await dependencies.close()
@@ -98,12 +99,12 @@ struct TestApp: Sendable {
 
   // MARK: Requests
 
-  /// The one that sends requests: see ``withConnections(_:_:)``.
+  /// The client that sends requests. See ``withConnections(_:_:)``.
   @TaskLocal static var client: HTTPClient = HTTPClient.shared
 
-  /// Runs `body` with so many connections to the service: else there are 8.
+  /// Runs `body` with this number of connections to the service instead of 8.
   ///
-  /// - Parameter isPatient: waits a while for a service that does not listen, else that is an error at once.
+  /// - Parameter isPatient: whether to wait for a while if the service does not listen. If false, that is an error.
   func withConnections<Value: Sendable>(
     _ count: Int, isPatient: Bool = true, _ body: () async throws -> Value
   ) async throws -> Value {
@@ -121,7 +122,7 @@ struct TestApp: Sendable {
     }
   }
 
-  /// Sends a request as anybody.
+  /// Sends a request, with or without a token.
   func send(
     _ method: String, _ path: String, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
   ) async throws -> Answer {
@@ -134,7 +135,7 @@ struct TestApp: Sendable {
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
     let response = try await Self.client.execute(request, timeout: .seconds(180))
-    // A stream of events has no end: leaving it after its first bytes hangs up.
+    // An event stream does not end. Leaving the loop after the first bytes closes the connection.
     if response.headers.first(name: "Content-Type") == "text/event-stream" {
       var first = ByteBuffer()
       for try await bytes in response.body {
@@ -149,7 +150,7 @@ struct TestApp: Sendable {
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
   }
 
-  /// Registers somebody and signs in.
+  /// Registers a user, who is then logged in.
   func signUp(_ username: String, displayName: String? = nil) async throws -> Phone {
     let name = displayName ?? username.prefix(1).uppercased() + username.dropFirst()
     let answer = try await send(
@@ -162,26 +163,26 @@ struct TestApp: Sendable {
     return try Phone(self, username, answer)
   }
 
-  /// Two people who are friends, with nothing left in the queue.
+  /// Signs up two users and makes them friends. The queue is empty afterwards.
   func friends(_ first: String, _ second: String) async throws -> (Phone, Phone) {
     let (one, other) = (try await signUp(first), try await signUp(second))
     try await befriend(one, other)
     return (one, other)
   }
 
-  /// Makes two people friends and forgets the notifications of it.
+  /// Makes two users friends, and discards the notifications of it.
   func befriend(_ one: Phone, _ other: Phone) async throws {
     let request = try await one.sendFriendRequest(to: other)
     try await other.accept(request)
     try await takeNotifications()
   }
 
-  /// Logs in, whatever comes of it.
+  /// Logs in. The response may have any status.
   ///
   /// - Parameters:
-  ///   - login: a username or an address.
-  ///   - device: nil to say nothing of it.
-  ///   - forwarded: from where, as a proxy says; nil for no proxy.
+  ///   - login: a username or an email address.
+  ///   - device: the name of the device, or nil to omit it.
+  ///   - forwarded: the client's address in a proxy's header, or nil without a proxy.
   func logIn(
     _ login: String, _ password: String, device: String? = nil, from forwarded: String? = nil
   ) async throws -> Answer {
@@ -200,12 +201,12 @@ struct TestApp: Sendable {
       "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
   }
 
-  /// Proves an address by a token that was mailed there.
+  /// Verifies an email address with the token that was mailed to it.
   func verify(_ token: String) async throws -> Answer {
     try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
   }
 
-  /// How many of many requests at once got each status.
+  /// Sends requests concurrently, and counts the responses by status.
   func race(
     _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> Answer
   ) async throws -> [Int: Int] {
@@ -215,7 +216,7 @@ struct TestApp: Sendable {
     }
   }
 
-  // MARK: What it left behind
+  // MARK: Queues
 
   struct Queued: Equatable, CustomStringConvertible {
     let type: String
@@ -229,7 +230,7 @@ struct TestApp: Sendable {
     }
   }
 
-  /// Returns what waits in the queue, one for each recipient, oldest first.
+  /// The notices in the queue, one per recipient, oldest first.
   func queuedNotices() async throws -> [Queued] {
     let rows = try await database.rows(
       """
@@ -246,7 +247,7 @@ struct TestApp: Sendable {
     }
   }
 
-  /// What ``fanOut()`` has filed since ``takeNotifications()`` was last called.
+  /// The notices that ``fanOut()`` has filed since the last ``takeNotifications()``.
   final class Filed: Sendable {
     private let notices = Mutex<[Queued]>([])
 
@@ -262,7 +263,7 @@ struct TestApp: Sendable {
     }
   }
 
-  /// Empties the queue and returns what was in it since the last time: the notices reach the inboxes, and no device.
+  /// Empties the queue, and returns all notices since the last call. They reach the inboxes, but no device.
   @discardableResult
   func takeNotifications() async throws -> [Queued] {
     try await fanOut()
@@ -270,14 +271,14 @@ struct TestApp: Sendable {
     return filed.take()
   }
 
-  /// Files all that is queued in the inboxes, with the worker's own step. ``takeNotifications()`` still returns it.
+  /// Files all queued notices in the inboxes, as a worker does. ``takeNotifications()`` still returns them.
   func fanOut() async throws {
     filed.add(try await queuedNotices())
     while try await FanOut.step(in: database) { database.notify(NotificationQueue.channel) }
     #expect(try await value("SELECT count(*) FROM notification_queue") == 0)
   }
 
-  /// The same where others fan out at the same time: until nothing is queued for these people.
+  /// Files notices while other tasks do the same, until none is queued for these users.
   func fanOut(for people: Phone...) async throws {
     let ids = people.map(\.userID)
     try await eventually {
@@ -296,7 +297,7 @@ struct TestApp: Sendable {
             continue
           }
         } catch {
-          // Trouble is part of some tests. The next step tries again.
+          // Some tests cause errors on purpose. The next step tries again.
         }
         try? await Task.sleep(for: .milliseconds(5))
       }
@@ -309,14 +310,14 @@ struct TestApp: Sendable {
   }
 
   struct Mailed {
-    /// Such as `mail-verify-email`.
+    /// For example `mail-verify-email`.
     let type: String
     let to: String
-    /// What its reader would show.
+    /// The token that the recipient would send.
     let token: String?
   }
 
-  /// Empties the queue of mails and returns those that were in it, oldest first.
+  /// Empties the queue of mails, and returns the mails, oldest first.
   @discardableResult
   func takeMails() async throws -> [Mailed] {
     let rows = try await database.execute(
@@ -336,14 +337,14 @@ struct TestApp: Sendable {
     }
   }
 
-  /// Takes the mails and returns the token of the only one of a type.
+  /// Takes the mails, and returns the token of the only mail of a type.
   func takeToken(_ type: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
     let mails = try await takeMails().filter { $0.type == type }
     #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
     return try #require(mails.first?.token, sourceLocation: sourceLocation)
   }
 
-  /// Waits until so many statements of this database wait for a lock.
+  /// Waits until this number of statements in this database wait for a lock.
   func waitForLocks(_ count: Int) async throws {
     try await eventually {
       let waiting: Int? = try await value(
@@ -358,7 +359,7 @@ struct TestApp: Sendable {
   }
 }
 
-/// What the service answered.
+/// A response of the service.
 struct Answer: Sendable {
   let status: Int
   let headers: [(name: String, value: String)]
@@ -368,10 +369,10 @@ struct Answer: Sendable {
     headers.first { $0.name.lowercased() == name.lowercased() }?.value
   }
 
-  /// `.null` if the body is no JSON.
+  /// `.null` if the body is not JSON.
   var json: JSON { (try? JSON(parsing: body.utf8)) ?? .null }
 
-  /// The body without what differs between two answers that say the same.
+  /// The body without its request id, the only part that may differ between two equal responses.
   var withoutRequestID: String { body.replacing(json["requestId"].string ?? "", with: "") }
 
   /// The slug of a problem.

@@ -1,6 +1,6 @@
 @testable import App
 
-/// A tree, written.
+/// Writes a tree with the service's writer.
 func written(_ json: JSON) -> String {
   var writer = JSONWriter()
   Tree(json: json).write(to: &writer)

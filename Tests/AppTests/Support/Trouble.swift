@@ -2,12 +2,11 @@ import Postgres
 
 @testable import App
 
-/// What makes races of what is otherwise done in a moment: statements that take their time, commits that come late,
-/// transactions that are rolled back, and a clock that is set back and forth. All of it is in the test's database; the
-/// service is the one that everybody runs.
+/// Makes races likely: slow statements, late commits, rolled back transactions, and a clock that is set back and forth.
+/// All of it is in the test's database. The service runs unchanged.
 enum Trouble {
-  /// Lets the service read a clock that can be set: `clock_timestamp()` is looked up before PostgreSQL's own of that
-  /// name. Before the service connects, for the search path to count.
+  /// Gives the service a clock that can be set: a `clock_timestamp()` that comes before PostgreSQL's own in the search
+  /// path. Call it before the service connects, because the search path applies to new connections.
   static func prepareClock(_ databaseURL: String) async throws {
     try await ScriptConnection.run(databaseURL) {
       try $0.script(
@@ -27,13 +26,14 @@ enum Trouble {
     try await app.database.execute("UPDATE clock SET shift = make_interval(secs => \(Double(seconds)))")
   }
 
-  /// After any statement that writes, in some transactions: up to 20 ms, in which others overtake it; or its end, as by
-  /// a serialization failure, which is tried again, or by a failure that is none of ours, which is not. A change's last
-  /// such statement is the one that stamps, so that some COMMITs come late.
+  /// Disturbs statements that write, at random. A slow statement takes up to 20 ms longer, in which other transactions
+  /// overtake it. A failing one ends its transaction, either with a serialization failure, which is retried, or with an
+  /// unknown error, which is not. The last such statement of a change writes the stamps, so that some COMMITs come
+  /// late.
   ///
   /// - Parameters:
-  ///   - slow: how many statements of a hundred.
-  ///   - failing: the same.
+  ///   - slow: the percentage of slow statements.
+  ///   - failing: the percentage of failing statements.
   static func begin(slow: Int, failing: Int, in app: TestApp) async throws {
     let tables = ["users", "friendships", "friend_requests", "blocks", "events", "invitations", "user_stamps"]
     let triggers = tables.map {
@@ -64,7 +64,7 @@ enum Trouble {
     }
   }
 
-  /// Ends it. What died of it is to be fanned out again, as an operator would have it.
+  /// Ends the disturbances. Revives the notices that failed because of them, as an operator would do.
   static func end(in app: TestApp) async throws {
     try await app.database.execute("UPDATE trouble SET slow = 0, failing = 0")
     try await app.database.execute("UPDATE notification_queue SET failures = 0, died_at = NULL WHERE failures > 0")
@@ -72,14 +72,14 @@ enum Trouble {
 
   /// A way to break the promise.
   enum Mutation: String, CaseIterable, Sendable {
-    /// A stamp is the time at which its transaction began.
+    /// Stamps are the start times of their transactions.
     case stampsOfTheBeginning
-    /// A new name reaches everybody but the lists of friends.
+    /// A new name does not touch the lists of friends.
     case forgottenTouch
-    /// Phones get the stamp from a later answer than the items.
+    /// Phones take the stamp from a later response than the items.
     case itemsBeforeTheirStamp
 
-    /// What becomes of a user's stamps, but for that of the inbox.
+    /// The trigger code that changes a user's stamps. It leaves the stamp of the inbox as it is.
     fileprivate var stamping: String? {
       switch self {
       case .stampsOfTheBeginning:
@@ -113,14 +113,13 @@ enum Trouble {
   }
 }
 
-/// Holds the first change that comes to its end just before COMMIT, with all its locks; those behind it pass, or wait for
-/// what it has locked.
+/// Holds the next change just before its COMMIT, with all its locks. Later changes pass, or wait for its locks.
 final class Pause: Sendable {
   private let database: Database
   private let gate: AsyncStream<Void>.Continuation
   private let holding: Task<Void, any Error>
 
-  /// Begins it.
+  /// Begins the pause.
   init(in app: TestApp) async throws {
     try await ScriptConnection.run(app.databaseURL) {
       try $0.script(
@@ -141,7 +140,7 @@ final class Pause: Sendable {
     self.database = database
     self.gate = gate.continuation
     holding = Task {
-      // Also if it fails: whoever waits then is let go, and ``end()`` throws.
+      // Also after an error, so that `init` returns and ``end()`` throws.
       defer { begun.continuation.finish() }
       try await database.transaction { transaction in
         try await transaction.rows("SELECT pg_advisory_xact_lock(2)")

@@ -10,10 +10,10 @@ import Testing
 
 @testable import App
 
-/// Somebody else's webhook: keeps what it is sent, and answers as it is told to.
+/// A webhook of a third party. It keeps all deliveries, and its responses are configurable.
 final class WebhookSink: Sendable {
   struct Delivery: Sendable {
-    /// By their names in small letters.
+    /// With names in lower case.
     let headers: [String: String]
     let body: String
 
@@ -30,12 +30,12 @@ final class WebhookSink: Sendable {
     self.answer = answer
   }
 
-  /// Where it listens.
+  /// The host and port on which it listens.
   var address: String { "127.0.0.1:\(port.withLock { $0 })" }
 
   var deliveries: [Delivery] { kept.withLock { $0 } }
 
-  /// What makes Muster deliver here.
+  /// The environment that makes Muster deliver to this sink.
   var environment: [String: String] {
     [
       "MUSTER_MAIL_WEBHOOK": "http://\(address)/mails", "MUSTER_MAIL_WEBHOOK_SECRET": secret,
@@ -43,9 +43,9 @@ final class WebhookSink: Sendable {
     ]
   }
 
-  /// Whether a delivery is signed as Standard Webhooks 1.0 wants it, found out in its own words and not in ours.
+  /// Whether a delivery is signed by Standard Webhooks 1.0. This code is independent of the service's.
   ///
-  /// - Parameter other: a secret besides its own.
+  /// - Parameter other: a secret to check instead of the sink's own.
   func isGenuine(_ delivery: Delivery, with other: String? = nil) -> Bool {
     let secret = other ?? self.secret
     guard let id = delivery.id, let timestamp = delivery.headers["webhook-timestamp"],
@@ -57,9 +57,9 @@ final class WebhookSink: Sendable {
     return signatures.split(separator: " ").contains("v1,\(Data(mac).base64EncodedString())")
   }
 
-  /// Listens while `body` runs.
+  /// Runs the sink while `body` runs.
   ///
-  /// - Parameter answer: to the delivery of this number, from 1.
+  /// - Parameter answer: the status for a delivery. `number` counts the deliveries, from 1.
   static func run(
     answering answer: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status = { _ in .noContent },
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
@@ -67,7 +67,7 @@ final class WebhookSink: Sendable {
     try await run(responding: { number in Response(status: await answer(number)) }, body)
   }
 
-  /// The same, with answers of more than a status.
+  /// Runs the sink with complete responses instead of statuses.
   static func run(
     responding answer: @escaping @Sendable (_ number: Int) async -> Response,
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void

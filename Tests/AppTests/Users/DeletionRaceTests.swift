@@ -4,10 +4,10 @@ import Testing
 
 @testable import App
 
-/// Ana deletes her account while somebody does something with it, many times: whoever is first, nothing is left half
-/// done.
+/// Ana deletes her account while another request does something with it, many times. Whichever comes first, nothing is
+/// left half done.
 @Suite struct DeletionRaceTests {
-  /// - Parameter expected: what `action` may be answered.
+  /// - Parameter expected: the statuses that `action` may get.
   private func race(
     _ expected: Set<Int>, _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
   ) async throws {
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `being asked to be friends, and accepting`() async throws {
+  @Test func `getting a friend request, and accepting it`() async throws {
     try await race([200, 401, 404]) { app, party in
       let dev = try await app.signUp("dev\(party.ana.username.dropFirst(3))")
       let asked = try await dev.send("POST", "friend-requests", #"{"receiverId": "\#(party.ana.id)"}"#)
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func `an answer of their own`() async throws {
+  @Test func `their own answer`() async throws {
     try await race([200, 401, 404]) { _, party in
       try await party.ana.send("PUT", "events/\(party.bens)/invitations/me", #"{"status": "maybe"}"#).status
     }
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `a new name of their own`() async throws {
+  @Test func `their own new name`() async throws {
     try await race([200, 401]) { _, party in
       try await party.ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status
     }
@@ -128,9 +128,10 @@ import Testing
     try await race([200, 401]) { _, party in try await party.ana.refresh().status }
   }
 
-  // MARK: As far as they get before either ends
+  // MARK: As far as each gets before the other ends
 
-  /// How often deletions were begun: anew each time that PostgreSQL chose one as the victim of a deadlock.
+  /// The number of deletions that began, including those that began again after PostgreSQL chose them as the victim of
+  /// a deadlock.
   private final class Attempts: Sendable {
     private let begun = Mutex(0)
 
@@ -151,7 +152,7 @@ import Testing
     }
   }
 
-  /// While `body` runs, whoever changes anything waits at its end for the stamps, if for nothing before.
+  /// While `body` runs, every change waits for the stamps at its end, if for nothing before.
   private func holdingStamps<Value: Sendable>(
     in app: TestApp, _ body: () async throws -> Value
   ) async throws -> Value {
@@ -163,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `two who once asked each other, in vain, do not wait for each other crosswise`() async throws {
+  @Test func `two users with declined requests in both directions do not deadlock`() async throws {
     try await TestApp.run { app in
       let attempts = Attempts()
       var phones: [Phone] = []
@@ -185,7 +186,7 @@ import Testing
     }
   }
 
-  @Test func `a token of theirs that is being forgotten`() async throws {
+  @Test func `a token of theirs that is being purged`() async throws {
     try await TestApp.run { app in
       let attempts = Attempts()
       func expire() async throws -> Phone {
@@ -200,7 +201,7 @@ import Testing
       let first = try await holdingStamps(in: app) {
         let deletion = delete(ana, attempts)
         try await app.waitForLocks(1)
-        // It belongs to somebody who is being deleted, and is left to that.
+        // The token belongs to a user who is being deleted, and is left to that deletion.
         #expect(try await forget() == 0)
         return deletion
       }
@@ -220,7 +221,7 @@ import Testing
     }
   }
 
-  @Test func `a friend's new name, when only the COMMIT is left to do`() async throws {
+  @Test func `a friend's new name, when only the COMMIT is left`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await ScriptConnection.run(app.databaseURL) {
@@ -242,7 +243,7 @@ import Testing
         try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
         let deletion = delete(ben, Attempts())
         try await app.waitForLocks(1)
-        // His stamps are among those that her new name moves, and gone by the time that it comes to them.
+        // His stamps are among those that her new name moves, but are gone by the time it reaches them.
         let renaming = Task { try await ana.editProfile(#"{"displayName": "Anita"}"#) }
         try await app.waitForLocks(2)
         return (deletion, renaming)
@@ -257,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `a new password that is asked for`() async throws {
+  @Test func `a password reset request`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let (deletion, asking) = try await holdingStamps(in: app) {
@@ -278,7 +279,7 @@ import Testing
 
   // MARK: Many at once
 
-  @Test func `of two deletions, one does it`() async throws {
+  @Test func `of two deletions, one succeeds`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       for round in 0..<8 {
         let ana = try await app.signUp("ana\(round)")
@@ -290,7 +291,7 @@ import Testing
     }
   }
 
-  @Test func `all friends deleting theirs too`() async throws {
+  @Test func `all friends deleting their accounts, too`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       var phones: [Phone] = []
       for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }

@@ -5,7 +5,7 @@ import Testing
 @testable import App
 
 @Suite struct DeletionTests {
-  @Test func `deleting needs the password once more, and then nobody is signed in`() async throws {
+  @Test func `a deletion needs the password again, and ends all sessions`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       #expect(try await ana.send("DELETE", "users/me", "{}").badFields == ["password"])
@@ -27,17 +27,17 @@ import Testing
     }
   }
 
-  @Test func `everybody whose lists showed them hears of it, and nobody else`() async throws {
+  @Test func `a deletion touches every list that showed the user, and no other`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(in: app)
       let stale = try await app.stale(among: people.others) { try await people.ana.deleteAccount() }
       #expect(
         stale == [
-          // His event has a guest less, and so has its other guest's copy.
+          // His event has one guest fewer, and so has the other guest's copy of it.
           "ben": [.friends, .events, .notifications], "gil": [.events, .invitations],
           "cleo": [.friendRequests, .notifications], "dev": [.sentFriendRequests],
           "emre": [.events, .invitations, .notifications],
-          // He was invited by her.
+          // She had invited him.
           "hugo": [.notifications],
         ])
       let bensFriends = try await people.ben.get("friends")["items"].array
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `coming events are cancelled with notice, past ones stay, and none has a creator`() async throws {
+  @Test func `coming events are cancelled with a notice, past ones stay, and none has a creator`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = [try await app.signUp("ben"), try await app.signUp("cleo"), try await app.signUp("dev")]
@@ -93,7 +93,7 @@ import Testing
         #expect(try await guest.answer("maybe", to: coming, expecting: 409).problem == "event-cancelled")
         #expect(try await guest.edit(coming, #"{"title": "Mine"}"#, expecting: 403).problem == "not-the-creator")
       }
-      // There is nobody to tell.
+      // There is no creator to notify.
       try await guests[0].answer("going", to: over)
       #expect(try await app.takeNotifications().isEmpty)
       try await app.database.execute("UPDATE events SET live_until = now() WHERE archived_at IS NULL")
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `events that nobody else sees go with the account, and of the others note and place`() async throws {
+  @Test func `events that no one else sees are deleted, and others lose their note and place`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let hers = try await ana.createEvent("Hers")["id"].string ?? ""
@@ -129,13 +129,13 @@ import Testing
         for member in ["note", "location", "creator"] { #expect(seen[member] == .null, "\(member)") }
       }
       try await app.expectConsistency()
-      // Nobody sees them any more once the last guest has gone, too.
+      // Once the last guest has gone, too, no one sees them any more.
       try await ben.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM events") == 0)
     }
   }
 
-  @Test func `a place becomes free for whoever has waited longest`() async throws {
+  @Test func `a freed place goes to the guest who has waited longest`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       var guests: [Phone] = []
@@ -160,7 +160,7 @@ import Testing
       #expect(told.map(\.type) == ["waitlist-promoted", "waitlist-promoted"])
       #expect(told.map(\.recipient) == [guests[1].id, ana.id])
       #expect(told.map { $0.payload["userId"].string } == [guests[1].id, guests[1].id])
-      // Whoever waited, or had not answered, frees no place.
+      // A guest on the waitlist, or without an answer, frees no place.
       try await guests[2].deleteAccount()
       try await guests[3].deleteAccount()
       #expect(try await app.takeNotifications().isEmpty)
@@ -168,8 +168,8 @@ import Testing
     }
   }
 
-  /// Lists show counts up to 200 invitations: with one guest fewer they appear in everybody's.
-  @Test func `the guest who goes may bring the counts back into the lists`() async throws {
+  /// Lists show counts up to 200 invitations: with one guest fewer, they appear in everyone's lists.
+  @Test func `a guest who leaves may bring the counts back into the lists`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -196,7 +196,7 @@ import Testing
     }
   }
 
-  @Test func `nothing that is left names them`() async throws {
+  @Test func `nothing that remains names the user`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(around: "zerubabel", in: app)
       let ana = people.ana
@@ -207,7 +207,7 @@ import Testing
       try await people.ben.register(token: "bens")
       try await ana.createEvent("First", inviting: [people.ben])
       try await app.fanOut()
-      // Others that nobody has fanned out yet, of every kind that there is.
+      // Notices of every kind that are not fanned out yet.
       try await ana.sendFriendRequest(to: people.hugo)
       let fromDev = try await ana.get("friend-requests")["items"][0]["id"].string ?? ""
       try await ana.accept(fromDev)
@@ -228,7 +228,7 @@ import Testing
         ]))
       try await ana.deleteAccount()
       #expect(try await traces(of: ana, in: app) == [])
-      // What does not name them is still there.
+      // Rows that do not name them are still there.
       #expect(Set(try await app.queuedNotices().map(\.type)) == ["event-cancelled"])
       #expect(try await app.value("SELECT count(*) FROM apple_revocations") == 1)
       try await app.takeNotifications()
@@ -236,7 +236,7 @@ import Testing
     }
   }
 
-  /// The tables in which a row holds the person's id, or anything with their name in it.
+  /// The tables with a row that contains the person's id or name.
   private func traces(of person: Phone, in app: TestApp) async throws -> Set<String> {
     let tables = try await app.database.rows(
       "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")
@@ -253,7 +253,7 @@ import Testing
     return found
   }
 
-  @Test func `identities go, and the worker is asked to revoke what Apple granted`() async throws {
+  @Test func `identities are deleted, and the revocation of Apple's grant is queued`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let grant = try AppleGrant("refresh", clientID: "com.example.app", keys: app.dependencies.refreshTokenKeys)
@@ -269,7 +269,7 @@ import Testing
     }
   }
 
-  @Test func `a name stays free for 30 days, and then anybody may have it`() async throws {
+  @Test func `a name stays retired for 30 days, and then anyone may take it`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ana.deleteAccount()
@@ -287,7 +287,7 @@ import Testing
     }
   }
 
-  @Test func `who registers while the name is given up does not get it`() async throws {
+  @Test func `a registration during the deletion does not get the name`() async throws {
     try await TestApp.run { app in
       for round in 0..<8 {
         let ana = try await app.signUp("ana\(round)")

@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `it holds no secrets, and of others only their names`() async throws {
+  @Test func `the export contains no secrets, and only the names of other users`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await ben.editProfile(#"{"bio": "Ben's own business"}"#)
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `every table and every column is in it, or left out for a reason`() async throws {
+  @Test func `every table and every column is in the export, or left out for a reason`() async throws {
     try await TestApp.run { app in
       let rows = try await app.database.rows(
         """
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `long sections come in pages, whole and once`() async throws {
+  @Test func `long sections are read in pages, without gaps or duplicates`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for (phone, count) in [(ana, 500), (ben, 1203)] { try await plant(count, hostedBy: phone, in: app) }
@@ -116,11 +116,11 @@ import Testing
     }
   }
 
-  @Test func `clients that do not read hold up nobody`() async throws {
+  @Test func `clients that do not read delay no one`() async throws {
     try await TestApp.run { app in
       var phones: [Phone] = []
       var connections: [RawConnection] = []
-      // More than there are connections to the database.
+      // More clients than connections to the database.
       for number in 0..<20 {
         let phone = try await app.signUp("user\(number)")
         connections.append(try await beginExport(of: phone, in: app))
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `one person has one export at a time, and the next when it has ended in whatever way`() async throws {
+  @Test func `a user has one export at a time, and the next one after it has ended in any way`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       var connection: RawConnection? = try await beginExport(of: ana, in: app)
@@ -143,7 +143,7 @@ import Testing
         let whole = try await ben.send("GET", "users/me/export")
         #expect(whole.status == 200)
       }
-      // One of which nothing is sent ends, too.
+      // An export that sends no body ends, too.
       #expect(try await ben.send("HEAD", "users/me/export").status == 200)
       try await eventually { try await ben.send("GET", "users/me/export").status == 200 }
       #expect(connection != nil)
@@ -152,20 +152,20 @@ import Testing
     }
   }
 
-  @Test func `an export during which the account is deleted has no end`() async throws {
+  @Test func `an export during which the account is deleted stays incomplete`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let connection = try await beginExport(of: ana, in: app)
       try await ana.deleteAccount()
       let text = try await connection.rest(within: 30)
       #expect(text.contains(#""profile":"#))
-      // What ends a transfer of unknown length.
+      // The end of a chunked body.
       #expect(!text.hasSuffix("0\r\n\r\n"))
     }
   }
 
-  /// Asks for an export that all buffers between the two do not take in, reads nothing of it, and returns once it is on
-  /// its way.
+  /// Requests an export that is larger than all buffers between client and server, reads nothing of it, and returns
+  /// once it is on its way.
   private func beginExport(of phone: Phone, in app: TestApp) async throws -> RawConnection {
     try await plant(4000, hostedBy: phone, in: app)
     let connection = try await RawConnection(to: app, receiveBuffer: 4096)

@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct ProfileTests {
-  @Test func `an edit keeps what is absent, clears the bio by null, and answers with the profile`() async throws {
+  @Test func `an edit keeps absent fields, clears the bio with null, and returns the profile`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let edited = try await ana.editProfile(#"{"bio": " Climbs. ", "unknown": 1}"#)
@@ -13,7 +13,7 @@ import Testing
       #expect(edited.json["displayName"].string == "Ana")
       #expect(edited.json["emailVerified"].bool == false)
       #expect(edited.json["pendingEmail"] == .null)
-      // Its stamp is the one that the profile has from now on.
+      // From now on, this is the stamp of the profile.
       let read = try await ana.send("GET", "users/me")
       #expect(read.json == edited.json)
       #expect(read.header("ETag") == edited.header("ETag"))
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `a username can be changed to a free one, in any case, and keeps its sessions`() async throws {
+  @Test func `a username can be changed to a free one, in any case, and sessions continue`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       #expect(try await ben.editProfile(#"{"username": "ANA"}"#, expecting: 409).problem == "username-taken")
@@ -43,11 +43,11 @@ import Testing
     }
   }
 
-  @Test func `a username that was given up rests for 30 days, and its owner may take it back`() async throws {
+  @Test func `a username that was given up is retired for 30 days, but its owner may take it back`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let registration = #"{"username": "Ana", "email": "dev@example.com", "password": "correct horse dev"}"#
-      // Another spelling gives nothing up.
+      // Another spelling gives up no name.
       for name in ["ANA", "anita"] { try await ana.editProfile(#"{"username": "\#(name)"}"#) }
       #expect(try await ben.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")
       #expect(try await app.send("POST", "auth/register", body: registration).problem == "username-taken")
@@ -60,18 +60,18 @@ import Testing
       try await ana.editProfile(#"{"username": "anita"}"#)
       try await app.database.execute("UPDATE retired_usernames SET until = now() - interval '1 second'")
       try await ben.editProfile(#"{"username": "ana"}"#)
-      // Ben has it now: Ana's claim has gone.
+      // Ben has it now, so Ana's claim is gone.
       #expect(try await ana.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")
       try await ben.editProfile(#"{"username": "ben"}"#)
       #expect(try await ana.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")
-      // Nor does it outlive the account.
+      // Nor does a claim outlive the account.
       try await ana.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM retired_usernames WHERE user_id = \(ana.userID)") == 0)
       #expect(try await ben.editProfile(#"{"username": "anita"}"#, expecting: 409).problem == "username-taken")
     }
   }
 
-  @Test func `one user keeps only a few names from others`() async throws {
+  @Test func `one user can keep only a few names from others`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for number in 1...6 { try await ana.editProfile(#"{"username": "ana\#(number)"}"#) }
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `of registrations while a username is given up none gets it`() async throws {
+  @Test func `a registration while a username is given up does not get it`() async throws {
     try await TestApp.run { app in
       for round in 0..<5 {
         let ana = try await app.signUp("ana\(round)")
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `of many who take one name at once, one gets it`() async throws {
+  @Test func `of many users who take one name at once, one gets it`() async throws {
     try await TestApp.run { app in
       var phones: [Phone] = []
       for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
@@ -107,11 +107,11 @@ import Testing
     }
   }
 
-  @Test func `a new name reaches everybody whose lists show it, and nobody else`() async throws {
+  @Test func `a new name touches every list that shows it, and no other`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(in: app)
       let ana = people.ana
-      // Her own lists show her too: as one side of the requests, and as the host of her event.
+      // Her own lists show her, too: as one side of the requests, and as the host of her event.
       let everybody: [String: Set<App.Collection>] = [
         "ana": [.profile, .friendRequests, .sentFriendRequests, .events], "ben": [.friends],
         "cleo": [.friendRequests], "dev": [.sentFriendRequests], "emre": [.events, .invitations],
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func `whoever meets somebody in the middle of a new name hears of it`() async throws {
+  @Test func `a new name reaches friends and guests who are added at the same time`() async throws {
     try await TestApp.run { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<20 {
@@ -202,7 +202,7 @@ import Testing
       #expect(me["email"].string == "new@example.com")
       #expect(me["emailVerified"].bool == true)
       #expect(me["pendingEmail"] == .null)
-      // The old address hears of it, and what went there before opens nothing any more.
+      // The old address gets a mail, and a token that was sent there before no longer works.
       let told = try await app.takeMails()
       #expect(told.map(\.type) == ["mail-email-changed"])
       #expect(told.first?.to == "ana@example.com" && told.first?.token == nil)
@@ -211,7 +211,7 @@ import Testing
     }
   }
 
-  @Test func `asking for the present address calls the change off`() async throws {
+  @Test func `a request for the current address cancels the change`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let token = try await app.takeToken("mail-verify-email")
@@ -225,7 +225,7 @@ import Testing
     }
   }
 
-  @Test func `asking for the present address mails its link anew while it is unverified`() async throws {
+  @Test func `a request for the current address mails its link again while it is unverified`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await change(ana, to: "new@example.com")
@@ -239,7 +239,7 @@ import Testing
     }
   }
 
-  @Test func `another account's address is refused when asked for, and when it was faster`() async throws {
+  @Test func `another account's address is refused, both when requested and when verified`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       #expect(try await change(ana, to: "BEN@example.com", expecting: 409).problem == "email-taken")
@@ -249,14 +249,14 @@ import Testing
       try await app.database.execute("UPDATE users SET email = 'New@example.com' WHERE id = \(ben.userID)")
       #expect(try await app.verify(token).problem == "email-taken")
       #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
-      // That has not spent it.
+      // That has not spent the token.
       try await app.database.execute("UPDATE users SET email = 'ben@example.com' WHERE id = \(ben.userID)")
       #expect(try await app.verify(token).status == 204)
       #expect(try await ana.get("users/me")["email"].string == "new@example.com")
     }
   }
 
-  @Test func `wrong passwords are slowed down, and many mails too`() async throws {
+  @Test func `wrong passwords are slowed down, and so are many mails`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       var statuses: [Int] = []
@@ -268,7 +268,7 @@ import Testing
       }
       #expect(statuses.first == 403)
       #expect(statuses.contains(429))
-      // A throttled password stops no session.
+      // A throttled password ends no session.
       _ = try await ana.get("users/me")
 
       let ben = try await app.signUp("ben")
@@ -282,7 +282,7 @@ import Testing
     }
   }
 
-  @Test func `an address that nobody verified leaves the profile only together with a stamp`() async throws {
+  @Test func `an expired pending address leaves the profile only together with a new stamp`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await change(ana, to: "new@example.com")

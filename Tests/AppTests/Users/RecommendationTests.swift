@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `whoever has asked or was asked is not, until that is declined`() async throws {
+  @Test func `a user with a pending friend request is not recommended until it is declined`() async throws {
     try await TestApp.run { app in
       let phones = try await circle(app)
       let (ana, dev, emre) = (phones[0], phones[3], phones[4])
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `a limit or cursor that cannot be is refused`() async throws {
+  @Test func `an invalid limit or cursor is refused`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (query, fields) in [
@@ -73,18 +73,18 @@ import Testing
     }
   }
 
-  @Test func `more people mean no more statements`() async throws {
+  @Test func `more people cause no more statements`() async throws {
     let log = StatementLog()
     try await TestApp.run(logger: log.logger) { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await app.plantUsers(1, named: "Clara")
       let paths = ["users?query=clara", "users/recommended", "users/\(ben.id)"]
-      // Whatever happens once only, such as the opening of connections.
+      // Things that happen only once, such as the opening of connections.
       for path in paths { _ = try await ana.get(path) }
       var few: [[String]] = []
       for path in paths { few.append(try await log.statements { _ = try await ana.get(path) }) }
       try await app.plantFriends(200, of: ben)
-      // Of the search also BEGIN, COMMIT and a setting; of recommendations the first two.
+      // The search also needs BEGIN, COMMIT and a setting; the recommendations need the first two.
       #expect(few.map(\.count) == [4, 3, 1])
       for (path, statements) in zip(paths, few) {
         var count = 0
@@ -97,7 +97,7 @@ import Testing
 }
 
 @Suite struct PublicProfileTests {
-  @Test func `a profile shows what everybody may know, and how the two stand`() async throws {
+  @Test func `a profile shows the public fields, and the friendship with the reader`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.editProfile(#"{"bio": "Climbs."}"#)
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `mutual friends are counted, and oneself is nobody's friend`() async throws {
+  @Test func `mutual friends are counted, and a user is not their own friend`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for name in ["cleo", "dev"] {
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func `of nobody, and of whoever is gone, there is none`() async throws {
+  @Test func `an unknown or deleted user has no profile`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.deleteAccount()
@@ -164,7 +164,7 @@ import Testing
 }
 
 extension TestApp {
-  /// People who are somebody's friends.
+  /// Inserts friends of a user.
   fileprivate func plantFriends(_ count: Int, of friend: Phone) async throws {
     try await database.execute(
       """

@@ -5,7 +5,7 @@ import Testing
 @testable import App
 
 extension Phone {
-  /// - Returns: the usernames of whom a search finds, in order.
+  /// - Returns: the usernames that a search finds, in order.
   func search(
     _ query: String, limit: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> [String] {
@@ -16,8 +16,7 @@ extension Phone {
 }
 
 @Suite struct SearchTests {
-  @Test func `people are found by username and by each part of their name, as people in lists are shown`() async throws
-  {
+  @Test func `a search finds usernames and each part of names, and shows people as lists do`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await app.signUp("fzei", displayName: "Fatima Zahra El Idrissi")
@@ -58,7 +57,7 @@ extension Phone {
   }
 
   @Test(arguments: [
-    // At the start, in the middle, at the end; of each kind.
+    // Each kind of typo, at the start, in the middle and at the end.
     "xenjamin", "menjamin", "bemjamin", "benjamim", "benjami", "enjamin", "bejamin", "bennjamin", "ebnjamin",
     "benajmin",
     "benjamni", "benjaminn",
@@ -77,7 +76,7 @@ extension Phone {
   }
 
   @Test(arguments: ["klara", "clarx", "xlara", "clxra"])
-  func `one in a short name, too`(_ query: String) async throws {
+  func `a typo in a short name is forgiven, too`(_ query: String) async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await app.signUp("clara")
@@ -86,7 +85,7 @@ extension Phone {
     }
   }
 
-  @Test func `names of other scripts are found, with a typo too`() async throws {
+  @Test func `names in other scripts are found, also with a typo`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (username, name) in [
@@ -105,7 +104,7 @@ extension Phone {
     }
   }
 
-  @Test func `friends come first, then whoever is most like it; the caller never`() async throws {
+  @Test func `friends come first, then the best matches, and never the caller`() async throws {
     try await TestApp.run { app in
       let maria = try await app.signUp("maria", displayName: "Maria")
       let marianne = try await app.signUp("marianne", displayName: "Marianne")
@@ -123,19 +122,19 @@ extension Phone {
     }
   }
 
-  @Test func `a friend who is hardly like it does not stand before somebody who is`() async throws {
+  @Test func `a friend who hardly matches does not come before a good match`() async throws {
     try await TestApp.run { app in
       let (ana, alan) = try await app.friends("ana", "alan")
       _ = try await app.signUp("alfred", displayName: "Alfred")
       let found = try await ana.search("alfred")
       #expect(found == ["alfred"])
-      // Until there is nobody better.
+      // Unless there is no better match.
       let other = try await ana.search("ama")
       #expect(other.contains(alan.username))
     }
   }
 
-  @Test func `a new name is found at once, the old one not any more`() async throws {
+  @Test func `a new name is found at once, and the old one no longer`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.editProfile(#"{"username": "rupert", "displayName": "Rupert"}"#)
@@ -148,7 +147,7 @@ extension Phone {
     }
   }
 
-  @Test func `there is one page, of the best`() async throws {
+  @Test func `there is one page, with the best matches`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.plantUsers(300, named: "Clara")
@@ -161,7 +160,7 @@ extension Phone {
     }
   }
 
-  @Test func `a query that cannot be is refused, with every wrong parameter`() async throws {
+  @Test func `an invalid query is refused, and every wrong parameter is named`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let long = String(repeating: "a", count: 101)
@@ -178,14 +177,14 @@ extension Phone {
       }
       let friends = try await app.signUp("ben")
       for number in 0..<3 { try await app.befriend(friends, try await app.signUp("friend\(number)")) }
-      // A cursor of a list that has pages is none here.
+      // A cursor of a list with pages is not valid here.
       let cursor = try #require(try await friends.get("friends?limit=1")["nextCursor"].string)
       let foreign = try await friends.send("GET", "users?query=ana&cursor=\(cursor)")
       #expect(foreign.badFields == ["cursor"])
     }
   }
 
-  @Test func `whatever is typed gets an answer`() async throws {
+  @Test func `any text gets a response`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await app.signUp("ben", displayName: "😀🎉")
@@ -202,13 +201,13 @@ extension Phone {
     }
   }
 
-  @Test func `the index serves it, in the order of likeness`() async throws {
+  @Test func `the search uses the index, in the order of similarity`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.plantUsers(5000, named: "Somebody")
       try await app.database.execute("ANALYZE users")
       let answers = try await app.database.slow.send([
-        // Fewer than the planner expects to be like it: else there is no order to gain from.
+        // Fewer than the matches that the planner expects: otherwise the order saves nothing.
         Person.likenessSetting, "EXPLAIN \(Person.search("clara", for: ana.userID, atMost: 3))",
       ])
       let lines: [String] = try answers[1].map { try $0[0] }
@@ -219,7 +218,7 @@ extension Phone {
 }
 
 extension TestApp {
-  /// People nobody needs to sign in as.
+  /// Inserts users who need not log in.
   func plantUsers(_ count: Int, named name: String) async throws {
     try await database.execute(
       """

@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// A permission that was mailed: good for one use, by whoever reads what comes to the address. Its text is derived from
-/// a server key, as a refresh token's is: neither its row nor the queue holds anything secret.
+/// A mailed permission for one use, by the person who reads the address's mail. Its text is derived from a server key,
+/// as a refresh token's is. Neither its row nor the mail queue holds a secret.
 struct MailToken: Sendable {
   typealias ID = Identifier<MailToken>
 
@@ -20,22 +20,22 @@ struct MailToken: Sendable {
   }
 
   let user: User.ID
-  /// To which it was mailed.
+  /// The address that it was mailed to.
   let email: String
 
   // MARK: Issuing
 
-  /// Issues a token for an account and an address, which with `verifyEmail` becomes the account's once it is shown. It
-  /// takes the place of the account's older one of the same purpose.
+  /// Issues a token for an account and an address. With `verifyEmail`, the address becomes the account's when the token
+  /// is redeemed. The token replaces the account's older one for the same purpose.
   ///
-  /// - Returns: what to mail with ``Mail/token(_:)``.
+  /// - Returns: the id to mail with ``Mail/token(_:)``.
   static func issue(
     _ purpose: Purpose, email: String, for user: User.ID, keys: SigningKeys, in change: Change
   ) async throws -> ID {
     try await issue(purpose, email: "\(email)", where: "u.id = \(user)", keys: keys, in: change)
   }
 
-  /// Issues a token to the account with this address; without one, it does as much and issues none.
+  /// Issues a token to the account with this address. If there is none, it does the same work and issues nothing.
   static func issueReset(to email: String, keys: SigningKeys, in change: Change) async throws -> ID {
     try await issue(.resetPassword, email: "u.email", where: "lower(u.email) = lower(\(email))", keys: keys, in: change)
   }
@@ -44,8 +44,8 @@ struct MailToken: Sendable {
     _ purpose: Purpose, email: SQL, where account: SQL, keys: SigningKeys, in change: Change
   ) async throws -> ID {
     let id = ID.new()
-    // The account is locked first, and not for its key alone: one that is being deleted is waited for, and gets neither a
-    // token nor a mail.
+    // Locks the account first, and not only for its key: an account that is being deleted is waited for, and gets
+    // neither a token nor a mail.
     try await change.rows(
       """
       INSERT INTO mail_tokens (id, user_id, purpose, email, kid, expires_at)
@@ -64,7 +64,7 @@ struct MailToken: Sendable {
 
   private static let label = "mm1"
 
-  /// `mm1.kid.id.mac`: the purpose is in the MAC alone. Nil without a key of this id.
+  /// `mm1.kid.id.mac`. The purpose is only in the MAC. Nil if there is no key with this id.
   static func text(of id: ID, for purpose: Purpose, kid: String, keys: SigningKeys) -> String? {
     let content = withUnsafeBytes(of: id.rawValue.uuid) { Data($0) }
     return keys.token(label, content, for: purpose.rawValue, kid: kid)
@@ -75,8 +75,8 @@ struct MailToken: Sendable {
     return content.withUnsafeBytes { ID(rawValue: UUID(uuid: $0.loadUnaligned(as: uuid_t.self))) }
   }
 
-  /// What is still good, of `mail_tokens AS t` with `users AS u`: by the database's clock, and a reset only while the
-  /// address that it was mailed to is the account's.
+  /// The condition on `mail_tokens AS t` and `users AS u` for a valid token: it has not expired by the database's
+  /// clock, and for a reset, the address that it was mailed to is still the account's.
   private static func isGood(_ id: ID, _ purpose: Purpose) -> SQL {
     """
     t.id = \(id) AND t.purpose = \(purpose) AND t.expires_at > clock_timestamp() AND u.id = t.user_id
@@ -84,7 +84,7 @@ struct MailToken: Sendable {
     """
   }
 
-  /// The account that a token is for, without spending it; nil if it is not good.
+  /// The account that a token is for, without spending the token. Nil if the token is not valid.
   static func credentials(
     behind text: String, for purpose: Purpose, keys: SigningKeys, in database: some Querying
   ) async throws -> Credentials? {
@@ -94,10 +94,10 @@ struct MailToken: Sendable {
     ).map(Credentials.init(row:))
   }
 
-  /// Spends a token, and locks its account for a change. Of several requests with it at once, one succeeds.
+  /// Spends a token, and locks its account for a change. Of several concurrent requests with one token, one succeeds.
   ///
-  /// - Parameter user: the account that it was for a moment ago: see ``credentials(behind:for:keys:in:)``.
-  /// - Returns: nil if it is unknown, for another purpose or account, or was used, replaced or expired.
+  /// - Parameter user: the account that the token was for when it was read: see ``credentials(behind:for:keys:in:)``.
+  /// - Returns: nil if the token is unknown, is for another purpose or account, or was used, replaced or has expired.
   static func redeem(
     _ text: String, of user: User.ID, for purpose: Purpose, keys: SigningKeys, in change: Change
   ) async throws -> MailToken? {
@@ -116,14 +116,14 @@ struct MailToken: Sendable {
 
   // MARK: Forgetting
 
-  /// Takes back what was mailed and not used yet.
+  /// Revokes mailed tokens that were not used yet.
   static func revoke(_ purposes: [Purpose], of user: User.ID, in change: Change) async throws {
     try await change.rows("DELETE FROM mail_tokens WHERE user_id = \(user) AND purpose = ANY(\(purposes))")
   }
 
-  /// Takes back what was mailed to an address that is not the account's yet.
+  /// Revokes a token that was mailed to an address that is not the account's yet.
   ///
-  /// - Returns: whether there was something: the profile showed it.
+  /// - Returns: whether there was one. The profile showed it.
   static func revokePending(of user: User.ID, in change: Change) async throws -> Bool {
     try await change.rows(
       """
@@ -133,11 +133,11 @@ struct MailToken: Sendable {
     ).affected > 0
   }
 
-  /// Forgets some of those that have expired. An address that was to become somebody's no longer shows in their profile.
+  /// Deletes some expired tokens. A pending address then no longer shows in its user's profile.
   ///
-  /// - Returns: how many.
+  /// - Returns: how many tokens it deleted.
   static func purge(atMost limit: Int, in change: Change) async throws -> Int {
-    // Accounts are locked before tokens. Whoever is doing something with one is not waited for.
+    // Accounts are locked before tokens. Accounts that another change has locked are skipped.
     let users: [User.ID] = try await change.rows(
       """
       SELECT id FROM users
@@ -158,5 +158,5 @@ struct MailToken: Sendable {
 }
 
 extension AppError {
-  static let badMailToken = AppError.invalid("token", "must be one that was mailed, and neither used nor expired")
+  static let badMailToken = AppError.invalid("token", "must be a mailed token that is neither used nor expired")
 }

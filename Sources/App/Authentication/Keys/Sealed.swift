@@ -1,23 +1,23 @@
 import Crypto
 import Foundation
 
-/// A secret as the database holds it: in a box, to which the database does not have the key. That is derived from one of
-/// the refresh token keys. In front of the box stand, readable but not to be exchanged, the key's id and a note.
+/// A secret as the database stores it: encrypted in a box with a key that the database does not have, derived from one
+/// of the refresh token keys. In front of the box stand the key's id and a note, readable but authenticated.
 struct Sealed: Sendable {
-  /// What is stored.
+  /// The stored bytes.
   let bytes: Data
   let note: String
   private let kid: String
-  /// Where the box begins.
+  /// The index at which the box begins.
   private let start: Int
 
   /// - Parameters:
-  ///   - note: of 255 bytes at most.
-  ///   - label: names the use: what is sealed for one cannot be opened for another.
+  ///   - note: at most 255 bytes.
+  ///   - label: names the use. A secret sealed for one use cannot be opened for another.
   init(_ secret: String, note: String = "", label: String, keys: SigningKeys) throws {
     let kid = keys.signing.kid
     guard let key = keys.derived(kid: kid, label: label), let size = UInt8(exactly: note.utf8.count) else {
-      throw DeliveryFailure(description: "what stands beside a sealed secret is too long")
+      throw DeliveryFailure(description: "the note of a sealed secret is too long")
     }
     var head = Data([UInt8(kid.utf8.count)])
     head.append(contentsOf: kid.utf8)
@@ -30,7 +30,7 @@ struct Sealed: Sendable {
     self.kid = kid
   }
 
-  /// Nil unless it looks like one.
+  /// Nil unless the bytes have the form of a sealed secret.
   init?(bytes: Data) {
     var rest = Array(bytes)[...]
     func text() -> String? {
@@ -45,7 +45,7 @@ struct Sealed: Sendable {
     start = bytes.count - rest.count
   }
 
-  /// The secret.
+  /// Decrypts the secret.
   func opened(label: String, keys: SigningKeys) throws -> String {
     guard let key = keys.derived(kid: kid, label: label) else {
       throw DeliveryFailure(description: "it is sealed with the refresh token key \(kid), which is not configured")

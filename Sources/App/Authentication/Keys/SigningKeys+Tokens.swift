@@ -1,10 +1,10 @@
 import Crypto
 import Foundation
 
-/// Tokens that are recognised when they are shown, and stored nowhere: `label.kid.content.mac`, where the MAC is made
-/// with a server key over all that stands before it, and over a context that the token itself does not tell.
+/// Tokens that the server recognizes without storing them: `label.kid.content.mac`. The MAC is made with a server key
+/// over everything before it, and over a context that the token itself does not contain.
 extension SigningKeys {
-  /// Nil without a key of this id.
+  /// Nil if there is no key with this id.
   func token(_ label: String, _ content: Data, for context: String = "", kid: String) -> String? {
     guard let key = key(kid) else { return nil }
     let text = "\(label).\(kid).\(content.base64URL)"
@@ -12,7 +12,7 @@ extension SigningKeys {
     return "\(text).\(Data(mac).base64URL)"
   }
 
-  /// Nil unless one of the keys has made it, with this label and for this context.
+  /// Nil unless one of the keys signed it, with this label and for this context.
   func read(_ token: String, _ label: String, for context: String = "") -> (kid: String, content: Data)? {
     guard token.isASCII else { return nil }
     let parts = token.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
@@ -24,7 +24,7 @@ extension SigningKeys {
     return (parts[1], content)
   }
 
-  /// A text has two dots, neither less nor more: no context can make it look like another.
+  /// A text has exactly two dots, so no context can make it look like another text.
   private static func signed(_ text: String, _ context: String) -> Data {
     Data((context.isEmpty ? text : "\(text).\(context)").utf8)
   }

@@ -1,12 +1,12 @@
 import Crypto
 import Foundation
 
-/// Secret keys by their ids, as in `kid:base64,kid:base64`: the first signs, all verify, so that keys can be exchanged
-/// without signing anybody out.
+/// Secret keys by id, as in `kid:base64,kid:base64`. The first one signs and all verify, so keys can be rotated without
+/// logging anyone out.
 public struct SigningKeys: Sendable {
   let all: [(kid: String, key: SymmetricKey)]
 
-  /// - Throws: a sentence that says what is wrong, without any part of a key.
+  /// - Throws: a message that says what is wrong, without any part of a key.
   public init(_ text: String) throws(Malformed) {
     var keys: [(kid: String, key: SymmetricKey)] = []
     for part in text.split(separator: ",") {
@@ -17,7 +17,7 @@ public struct SigningKeys: Sendable {
       guard pieces[0].wholeMatch(of: /[A-Za-z0-9_-]{1,32}/) != nil else {
         throw Malformed(message: "key ids are 1 to 32 letters, digits, _ or -")
       }
-      guard data.count >= 32 else { throw Malformed(message: "the key \(pieces[0]) has less than 32 bytes") }
+      guard data.count >= 32 else { throw Malformed(message: "the key \(pieces[0]) has fewer than 32 bytes") }
       guard !keys.contains(where: { $0.kid == pieces[0] }) else {
         throw Malformed(message: "the key id \(pieces[0]) occurs twice")
       }
@@ -37,27 +37,27 @@ public struct SigningKeys: Sendable {
     all.first { $0.kid == kid }?.key
   }
 
-  /// A key for one other use, which tells nothing of the key that it is made from.
+  /// Derives a key for one other use. The derived key reveals nothing about the original one.
   ///
   /// - Parameter label: names the use.
   func derived(kid: String, label: String) -> SymmetricKey? {
     key(kid).map { HKDF<SHA256>.deriveKey(inputKeyMaterial: $0, info: Data(label.utf8), outputByteCount: 32) }
   }
 
-  /// The keys of `muster dev`, which everybody knows: good for a service that listens on one machine alone. Phones stay
-  /// signed in from run to run.
+  /// The published keys of `muster dev`. They are safe only for a service that listens on the local machine. With them,
+  /// phones stay logged in when it restarts.
   static let published = (
     access: "dev:bm90IGEgc2VjcmV0OiBmb3IgbXVzdGVyIGRldiBvbmx5",
     refresh: "dev:YWxzbyBub3QgYSBzZWNyZXQ6IG11c3RlciBkZXYgb25seQ=="
   )
 
-  /// Whether one of them is published, under whatever id.
+  /// Whether one of the keys is a published one, under any id.
   var arePublished: Bool {
     let published = [Self.published.access, Self.published.refresh].compactMap { try? SigningKeys($0) }.flatMap(\.all)
     return all.contains { own in published.contains { $0.key == own.key } }
   }
 
-  /// A fresh key with an id made up at random, as a configuration value.
+  /// A fresh key with a random id, as a configuration value.
   public static func generate() -> String {
     let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
     let kid = String(UInt32.random(in: .min ... .max), radix: 36)

@@ -1,23 +1,25 @@
 import Foundation
 import Synchronization
 
-/// A few threads that hash, apart from those that serve requests and behind them in line for the processors, with no
-/// more callers waiting than will be served while they still care.
+/// A few threads that hash passwords. They are separate from the threads that serve requests, and have a lower
+/// priority. Only as many callers may wait as can be served before they give up.
 final class HashingThreads: Sendable {
-  /// Seconds. Phones give up soon after; what is hashed for nobody would delay everybody behind it.
+  /// Seconds. Phones give up soon after, and hashing for a caller that is gone would delay everyone behind it.
   private static let longestWait = 2.0
   private static let fewestPlaces = 4.0
   private static let mostPlaces = 1024.0
-  /// One processor is left to the rest of the service. The limit is one of memory: 32 MiB each at the recommended cost.
+  /// One processor is left to the rest of the service. The limit bounds memory: 32 MiB per thread at the recommended
+  /// cost.
   static let maximumThreads = min(8, max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
 
   private struct State {
     var waiting: [Job] = []
     var threads = 0
-    /// What a hash has taken of late.
+    /// A moving average of how long a hash takes.
     var seconds: Double
 
-    /// How many may wait: machines differ, and what else runs on them, so it follows from what hashes have taken.
+    /// The number of waiting callers is limited. Machines and their load differ, so the limit follows from the average
+    /// duration of a hash.
     var isFull: Bool {
       let places = HashingThreads.longestWait / max(seconds, 1e-6) * Double(HashingThreads.maximumThreads)
       return Double(waiting.count) >= min(max(places, HashingThreads.fewestPlaces), HashingThreads.mostPlaces)
@@ -26,16 +28,17 @@ final class HashingThreads: Sendable {
 
   private let state: Mutex<State>
 
-  /// - Parameter seconds: what a hash is expected to take, until some have been made.
+  /// - Parameter seconds: the expected duration of a hash, until some have been made.
   init(expecting seconds: Double) {
     state = Mutex(State(seconds: seconds))
   }
 
   var isFull: Bool { state.withLock { $0.isFull } }
 
-  /// Waits for a thread and for its result. Cancelling the task ends the wait at once; what is not begun is not done.
+  /// Waits for a thread and for its result. Cancelling the task ends the wait at once; work that has not begun is
+  /// dropped.
   ///
-  /// - Throws: ``AppError/tooManyPasswords`` if too many wait already.
+  /// - Throws: ``AppError/busy`` if too many callers wait already.
   func run(_ work: @escaping @Sendable () throws -> [UInt8]) async throws -> [UInt8] {
     let job = Job(work)
     return try await withTaskCancellationHandler {
@@ -58,14 +61,15 @@ final class HashingThreads: Sendable {
       state.threads += 1
       return (true, true)
     }
-    // A thread lives as long as there is work: starting one costs nothing beside a hash.
+    // A thread lives as long as there is work. Starting one costs almost nothing compared to a hash.
     if isThreadWanted { Thread.detachNewThread { self.work() } }
     return isAdded
   }
 
   private func work() {
     #if os(Linux)
-      // Of this thread alone, on Linux. Logins must not starve on a busy machine: some tenth of a processor is left.
+      // On Linux, this applies to the current thread only. Logins must not starve on a busy machine, so about a tenth
+      // of a processor is left to them.
       _ = nice(10)
     #else
       Thread.current.qualityOfService = .utility
@@ -74,12 +78,12 @@ final class HashingThreads: Sendable {
       let start = ContinuousClock.now
       job.run()
       let seconds = (ContinuousClock.now - start) / .seconds(1)
-      // One that a machine slept through says nothing of the next.
+      // A duration that includes the machine's sleep says nothing about the next hash.
       state.withLock { $0.seconds += (min(seconds, Self.longestWait) - $0.seconds) / 5 }
     }
   }
 
-  /// The one that has waited longest; nil once nobody does.
+  /// The job that has waited longest. Nil if none is waiting, and then the thread ends.
   private func next() -> Job? {
     state.withLock { state in
       guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
@@ -89,7 +93,7 @@ final class HashingThreads: Sendable {
   }
 }
 
-/// One caller's wait: ends once, by a result or by giving up.
+/// One caller's wait. It ends once, with a result or because the caller gives up.
 private final class Job: Sendable {
   private enum State {
     case new, ended
@@ -103,7 +107,7 @@ private final class Job: Sendable {
     self.work = work
   }
 
-  /// False if the caller gave up before.
+  /// False if the caller has already given up.
   func begin(_ continuation: CheckedContinuation<[UInt8], any Error>) -> Bool {
     let isWanted = state.withLock { state in
       guard case .new = state else { return false }
@@ -114,7 +118,7 @@ private final class Job: Sendable {
     return isWanted
   }
 
-  /// Does the work, unless the caller is gone.
+  /// Does the work, unless the caller has given up.
   func run() {
     let isWanted = state.withLock { if case .waiting = $0 { true } else { false } }
     if isWanted { end(Result { try work() }) }
@@ -131,5 +135,5 @@ private final class Job: Sendable {
 }
 
 extension AppError {
-  static let busy = AppError(.unavailable, "busy", "Too many people are signing in just now.", retryAfter: 2)
+  static let busy = AppError(.unavailable, "busy", "Too many users are logging in. Try again later.", retryAfter: 2)
 }

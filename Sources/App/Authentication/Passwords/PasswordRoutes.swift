@@ -2,15 +2,15 @@ import Foundation
 import Hummingbird
 import Postgres
 
-/// Changing and resetting the password, and proving an address, by tokens that come by mail.
+/// Routes to change and reset the password, and to verify an address. The last two use mailed tokens.
 struct PasswordRoutes {
   private let dependencies: Dependencies
   private let database: Database
   private let passwords: Passwords
   private let keys: SigningKeys
 
-  /// Some milliseconds of work more tell whether there is an account: every answer to a request for a reset comes after
-  /// this time instead, or a multiple of it.
+  /// A few extra milliseconds of work would reveal whether an account exists. So every response to a reset request
+  /// takes this long, or a multiple of it.
   private static let resetAnswerTime = Duration.milliseconds(100)
 
   init(_ dependencies: Dependencies) {
@@ -32,14 +32,15 @@ struct PasswordRoutes {
     let (current, new) = try await request.read { fields in
       (fields.required("currentPassword", .anyPassword), fields.required("newPassword", .password))
     }
-    // Once more if the password is another by then, or hashed anew: of two changes at once, the second proves nothing.
+    // Tries again if the password was changed or hashed anew meanwhile. Of two concurrent changes, the second then
+    // fails, because its current password is outdated.
     while true {
       guard let account = try await Credentials.find(me, in: database) else { throw AppError.sessionEnded }
       try account.checkChoice(of: new)
       guard let proven = try await Reauthentication.password(current).check(context, in: dependencies) else {
         throw AppError.noPassword
       }
-      // Outside the transaction: it takes a while, and a connection must not wait for it.
+      // Outside the transaction: hashing takes a while, and must not occupy a connection.
       let hash = try await passwords.hash(new)
       let isChanged = try await dependencies.change(at: .user(me)) {
         try await User.changePassword(of: me, from: proven, to: hash, keeping: session, in: $0)
@@ -60,8 +61,8 @@ struct PasswordRoutes {
     return response
   }
 
-  /// Mails a token, if there is an account, unless many were mailed to this address just now: whoever asks does not
-  /// learn of that.
+  /// Mails a token if there is an account, unless many tokens were mailed to this address recently. The caller does not
+  /// learn which of these is the case.
   private func mailReset(to email: String) async throws {
     do {
       try await dependencies.throttle.count(.resets(to: email))
@@ -78,7 +79,7 @@ struct PasswordRoutes {
     let (token, new) = try await request.read { fields in
       (fields.required("token", .text(1...500)), fields.required("newPassword", .password))
     }
-    // A password that is refused must not cost the token.
+    // A rejected password must not cost the token.
     let account = try await MailToken.credentials(behind: token, for: .resetPassword, keys: keys, in: database)
     guard let account else { throw AppError.badMailToken }
     try account.checkChoice(of: new)
@@ -105,7 +106,7 @@ struct PasswordRoutes {
   }
 }
 
-/// What was asked for will happen, or not; this does not say.
+/// An empty response. It does not say whether a mail will be sent.
 private struct Accepted: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object { _ in }

@@ -1,13 +1,13 @@
 import Foundation
 
 extension Passwords {
-  /// What is wrong with a password that is long enough: it is one of the commonest, or one of the account's own names,
-  /// and so among the first to be guessed. Case and width of its characters make no difference.
+  /// Checks a password that is long enough. It must not be one of the most common ones, nor one of the account's own
+  /// names, because those are guessed first. Ignores case and character width.
   ///
-  /// - Returns: nil if nothing is.
+  /// - Returns: what is wrong with the password, or nil.
   static func objection(to password: String, username: String, displayName: String?, email: String?) -> String? {
     let choice = folded(password)
-    if common.contains(choice) { return "must not be one of the commonest passwords" }
+    if common.contains(choice) { return "must not be one of the most common passwords" }
     let names = [username, displayName, email, email.map { String($0.prefix { $0 != "@" }) }].compactMap { $0 }
     return names.contains { folded($0) == choice } ? "must not be one of the account's names or its address" : nil
   }

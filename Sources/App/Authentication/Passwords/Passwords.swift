@@ -2,24 +2,24 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// Hashes passwords with scrypt, on threads of its own: a few at once, and only so many waiting.
+/// Hashes passwords with scrypt on its own threads. Limits how many hashes run at once, and how many callers wait.
 public final class Passwords: Sendable {
-  /// scrypt's cost: 2^logN rounds of blocks of 128 r bytes, p times.
+  /// The cost of scrypt: 2^logN rounds over blocks of 128 r bytes, p times.
   public struct Cost: Equatable, Sendable {
     public var logN: Int
     public var r: Int
     public var p: Int
 
-    /// OWASP's recommendation: some 170 ms and 32 MiB.
+    /// OWASP's recommendation: about 170 ms and 32 MiB.
     public static let recommended = Cost(logN: 15, r: 8, p: 3)
 
-    /// As in `ln=15,r=8,p=3`; nil if malformed or beyond reason.
+    /// Parses a text such as `ln=15,r=8,p=3`. Nil if it is malformed or unreasonable.
     public init?(_ text: some StringProtocol) {
       let parts = text.split(separator: ",").map { $0.split(separator: "=") }
       guard parts.count == 3, parts.allSatisfy({ $0.count == 2 }), parts.map({ $0[0] }) == ["ln", "r", "p"],
         let logN = Int(parts[0][1]), let r = Int(parts[1][1]), let p = Int(parts[2][1]),
         (1...20).contains(logN), (1...32).contains(r), (1...16).contains(p),
-        // scrypt's own rule, and a limit to what one login may take: 256 MiB.
+        // scrypt's own rule, and a memory limit for one login: 256 MiB.
         logN < 16 * r, 128 * r << logN <= 256 << 20
       else { return nil }
       self.init(logN: logN, r: r, p: p)
@@ -33,16 +33,16 @@ public final class Passwords: Sendable {
 
     var text: String { "ln=\(logN),r=\(r),p=\(p)" }
 
-    /// What it costs, in blocks.
+    /// The cost in blocks.
     var work: Int { p * r << logN }
 
-    /// About what one hash takes: it goes with the number of blocks, some five million a second.
+    /// The approximate duration of one hash, at five million blocks a second.
     var seconds: Double { Double(work) / 5e6 }
   }
 
   private let cost: Cost
   private let threads: HashingThreads
-  /// Checked where there is nothing to check against, by the same steps.
+  /// A hash to check when there is no stored one, with the same steps.
   private let decoy: String
 
   public init(cost: Cost) {
@@ -51,15 +51,15 @@ public final class Passwords: Sendable {
     decoy = Self.text(cost, salt: Array(repeating: 0, count: 16), key: Array(repeating: 0, count: 32))
   }
 
-  /// Throws what ``hash(_:)`` and ``verify(_:against:)`` would if too many wait already: for whoever has other work to
-  /// do first, which would be in vain.
+  /// Throws the error of ``hash(_:)`` and ``verify(_:against:)`` if too many callers wait already. Call this before
+  /// other work that would then be in vain.
   func admit() throws {
     if threads.isFull { throw AppError.busy }
   }
 
   /// - Returns: a PHC-like string that holds the parameters and the salt: `$scrypt$ln=15,r=8,p=3$salt$hash`.
   func hash(_ password: String) async throws -> String {
-    // From the generator that keys are made by.
+    // The same generator makes keys.
     let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
     let key = try await derive(password, salt: salt, cost)
     return Self.text(cost, salt: salt, key: key)
@@ -75,8 +75,8 @@ public final class Passwords: Sendable {
     return parts.count != 4 || (Cost(parts[1])?.work ?? 0) < cost.work
   }
 
-  /// Refusing takes the same time whether there is something to compare with or not (`stored` is nil where there is no
-  /// account, or none with a password), as long as no stored hash has a higher cost than this process's.
+  /// A failed check takes the same time with or without a stored hash, unless the stored hash has a higher cost than
+  /// this process's. `stored` is nil if there is no account, or if the account has no password.
   func verify(_ password: String, against stored: String?) async throws -> Bool {
     let parts = (stored ?? decoy).split(separator: "$")
     guard parts.count == 4, parts[0] == "scrypt", let cost = Cost(parts[1]),
@@ -85,7 +85,7 @@ public final class Passwords: Sendable {
     let key = try await derive(password, salt: Array(salt), cost)
     // Compares in constant time.
     if SymmetricKey(data: key) == SymmetricKey(data: expected) { return stored != nil }
-    // What a hash from a cheaper time saved: a 2^n and all powers from it on make the next.
+    // Makes up for a cheaper stored hash: 2^n, plus all powers from 2^n to 2^(m-1), is 2^m.
     if cost.r == self.cost.r, cost.p == self.cost.p, cost.logN < self.cost.logN {
       for logN in cost.logN..<self.cost.logN {
         _ = try await derive(password, salt: Array(salt), Cost(logN: logN, r: cost.r, p: cost.p))
@@ -95,7 +95,7 @@ public final class Passwords: Sendable {
   }
 
   private func derive(_ password: String, salt: [UInt8], _ cost: Cost) async throws -> [UInt8] {
-    // The same text may be typed in several Unicode forms.
+    // Keyboards may produce the same text in different Unicode forms.
     let bytes = Array(password.precomposedStringWithCanonicalMapping.utf8)
     return try await threads.run {
       let key = try KDF.Scrypt.deriveKey(

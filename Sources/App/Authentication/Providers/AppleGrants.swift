@@ -5,7 +5,7 @@ import JWTKit
 import NIOCore
 import NIOHTTP1
 
-/// Gets grants from Apple, and has them revoked.
+/// Gets grants from Apple and revokes them.
 struct AppleGrants: Sendable {
   struct Settings: Sendable {
     let teamID: String
@@ -19,23 +19,23 @@ struct AppleGrants: Sendable {
   let client: HTTPClient
   let keys: SigningKeys
 
-  /// Exchanges the code that came with an identity token. Somebody's sign-in waits for it, so not for long.
+  /// Exchanges the code that came with an identity token. A sign-in waits for this, so the timeout is short.
   ///
-  /// - Throws: also if the code is another person's than the token.
+  /// - Throws: an error also if the code and the token belong to different people.
   func exchange(_ code: String, of identity: Identity) async throws -> AppleGrant {
     let answer = try await ask(
       settings.tokenURL, as: identity.clientID, within: .seconds(3), ["grant_type": "authorization_code", "code": code])
     guard case .object(let members) = answer.json, case .string(let refreshToken) = members["refresh_token"],
       case .string(let idToken) = members["id_token"]
-    else { throw DeliveryFailure(description: "Apple's answer lacks a token") }
-    // It comes straight from Apple, so its signature adds nothing.
+    else { throw DeliveryFailure(description: "Apple's response lacks a token") }
+    // The token comes straight from Apple, so there is no need to verify its signature.
     guard IdentityProvider.part(1, of: idToken)?["sub"] == .string(identity.subject) else {
-      throw DeliveryFailure(description: "the authorization code is another person's")
+      throw DeliveryFailure(description: "the authorization code belongs to another person")
     }
     return try AppleGrant(refreshToken, clientID: identity.clientID, keys: keys)
   }
 
-  /// Revokes a grant. Repeating it does no harm.
+  /// Revokes a grant. Idempotent.
   func revoke(_ sealed: Data) async throws {
     guard let grant = AppleGrant(sealed: sealed) else {
       throw DeliveryFailure(description: "the row holds no grant", remedy: .none)
@@ -63,13 +63,13 @@ struct AppleGrants: Sendable {
       {
         word = " " + error
       }
-      throw DeliveryFailure(description: "Apple answered \(answer.status)\(word)")
+      throw DeliveryFailure(description: "Apple responded with \(answer.status)\(word)")
     }
     return answer
   }
 
   private static func encoded(_ form: [String: String]) throws -> String {
-    // The encoder leaves a plus as it is, which whoever reads a form takes for a space.
+    // The encoder leaves a plus as it is, but form parsers read it as a space.
     try URLEncodedFormEncoder().encode(form).replacing("+", with: "%2B")
   }
 
@@ -83,7 +83,7 @@ struct AppleGrants: Sendable {
     func verify(using algorithm: some JWTAlgorithm) throws {}
   }
 
-  /// Apple's kind of client secret: a JWT that we sign with the key they gave us.
+  /// Apple's kind of client secret: a JWT signed with the key that Apple gave us.
   private func secret(of clientID: String) async throws -> String {
     // Whole seconds, as Apple expects them.
     let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))

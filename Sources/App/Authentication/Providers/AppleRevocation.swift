@@ -1,11 +1,11 @@
 import Foundation
 import Postgres
 
-/// A grant that Apple is to revoke: a row of `apple_revocations`.
+/// A grant that Apple must revoke: a row of `apple_revocations`.
 enum AppleRevocation {
   static let queue = LeaseQueue(table: "apple_revocations", order: [], columns: "q.sealed_grant")
 
-  /// Seconds after which a revocation that still fails is a dead letter: a week.
+  /// Seconds after which a revocation that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400
 
   /// - Parameter grants: nil if Apple's key is not configured.

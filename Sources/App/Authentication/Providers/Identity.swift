@@ -3,26 +3,26 @@ import Foundation
 import Logging
 import Postgres
 
-/// Who somebody is at Apple or Google, as a verified token tells.
+/// A person's identity at Apple or Google, from a verified token.
 struct Identity: Sendable {
   let provider: IdentityProvider.Name
-  /// The provider's own id for the person: it never changes and never passes to another, as an address may.
+  /// The provider's own id for the person. Unlike an address, it never changes and never passes to another person.
   let subject: String
-  /// Which of our clients the token was made for.
+  /// The one of our clients that the token was made for.
   let clientID: String
-  /// Only if the provider has verified it.
+  /// Nil unless the provider has verified it.
   let email: String?
   let name: String?
   let issuedAt: Date
 
-  /// How old a token may be that proves who is asking just now, in seconds.
+  /// The maximum age of a token for reauthentication, in seconds.
   private static let freshness = 600.0
 
-  /// Finds the account of an identity, or makes one, with a free username. Of several who sign in at once as the same
-  /// new person, one makes the account and the others find it.
+  /// Finds the account of an identity, or creates one with a free username. If the same new person signs in several
+  /// times at once, one sign-in creates the account and the others find it.
   ///
-  /// An address that somebody else has verified is not taken over. One that nobody has is: whoever wrote it into an
-  /// account without being able to read its mail loses it there.
+  /// An address that another account has verified is not taken over. An unverified address is: the account that holds
+  /// it loses it, because its user has not shown that they can read its mail.
   ///
   /// - Throws: ``AppError`` `email-belongs-to-account`.
   static func signIn(
@@ -31,34 +31,34 @@ struct Identity: Sendable {
     for _ in 1...8 {
       if let user = try await owner(of: identity, in: change) { return (user, false) }
       if let email = identity.email, try await !free(email, in: change) {
-        // It may be this very person who has verified it, a moment ago.
+        // The same person may have verified it a moment ago.
         guard let user = try await owner(of: identity, in: change) else { throw AppError.emailBelongsToAccount }
         return (user, false)
       }
-      // Not like the address, which nobody else is to know.
+      // Not made from the address, which no one else may learn.
       guard let username = try await Username.free(like: [displayName, identity.name], in: change) else { continue }
       let user = User.ID.new()
       if try await create(user, username, displayName ?? identity.name ?? username, identity, in: change) {
         return (user, true)
       }
-      // Somebody was faster with the identity, the address or the username, and has committed: look again.
+      // Another sign-in took the identity, the address or the username, and has committed: look again.
     }
     throw AppError.busy
   }
 
-  /// The account, which stays and keeps the identity until this change ends.
+  /// The account of an identity. Until this change ends, the account stays and keeps the identity.
   private static func owner(of identity: Identity, in change: Change) async throws -> User.ID? {
     let owner: SQL = """
       SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)
       """
     guard let user: User.ID = try await change.value(owner) else { return nil }
-    // Read once more when the account is locked: a reset that was waited for has taken the identity away.
+    // Reads again once the account is locked: a reset that held the lock may have removed the identity.
     try change.takeTurns(at: [user], for: .share)
     let answers = try await change.pipeline("SELECT 1 FROM users WHERE id = \(user) FOR SHARE", owner)
     return try answers[1].first.map { try $0[0] }
   }
 
-  /// Takes an address from an account that has not verified it, and its mails back.
+  /// Takes an address from an account that has not verified it, and deletes the account's tokens and mails for it.
   ///
   /// - Returns: false if an account has verified it.
   private static func free(_ email: String, in change: Change) async throws -> Bool {
@@ -88,7 +88,7 @@ struct Identity: Sendable {
     return true
   }
 
-  /// - Returns: whether the account and its identity were made: both or neither.
+  /// - Returns: whether the account and its identity were created: both or neither.
   private static func create(
     _ user: User.ID, _ username: String, _ displayName: String, _ identity: Identity, in change: Change
   ) async throws -> Bool {
@@ -110,10 +110,10 @@ struct Identity: Sendable {
     return false
   }
 
-  /// Adds an identity to an account, to sign in with it from now on. Its owner gets a mail. Repeating it changes nothing.
+  /// Links an identity to an account, so that it can be used to sign in. The owner gets a mail. Idempotent.
   ///
-  /// - Throws: ``AppError`` `identity-taken`: another account has it. `already-linked`: this one has another identity of
-  ///   the same provider.
+  /// - Throws: ``AppError`` `identity-taken` if another account has it; `already-linked` if this account has another
+  ///   identity of the same provider.
   static func link(
     _ identity: Identity, to user: User.ID, by session: Session.ID, in change: Change
   ) async throws {
@@ -135,10 +135,10 @@ struct Identity: Sendable {
     guard mine == identity.subject else { throw AppError.alreadyLinked }
   }
 
-  /// Whether a token proves that it is this user who asks, just now: of an identity that is linked to the account, and
-  /// made within the last ten minutes.
+  /// Whether a token proves that this user is acting now: its identity is linked to the account, and it was issued
+  /// within the last ten minutes.
   ///
-  /// - Throws: `provider-unavailable` while it cannot be verified.
+  /// - Throws: `provider-unavailable` if the token cannot be verified at the moment.
   static func proves(
     _ token: IdentityToken, is user: User.ID, providers: IdentityProviders, logger: Logger, in database: some Querying
   ) async throws -> Bool {
@@ -159,8 +159,8 @@ struct Identity: Sendable {
 
   // MARK: Apple's grant
 
-  /// Keeps what will revoke Apple's grant, in place of an older one. If the identity is gone by now, with its account or
-  /// by a reset, the grant is revoked instead.
+  /// Stores Apple's grant, to revoke it later, in place of an older one. If a deletion or a reset has removed the
+  /// identity by now, the grant is queued for revocation instead.
   static func keep(_ grant: AppleGrant, of identity: Identity, in change: Change) async throws {
     let kept = try await change.rows(
       """
@@ -170,10 +170,10 @@ struct Identity: Sendable {
     if kept.affected == 0 { change.revoke(grant) }
   }
 
-  /// Takes all identities off an account, and has the worker revoke what Apple granted with them. The account is locked
-  /// by the caller.
+  /// Removes all identities from an account, and queues Apple's grants for revocation. The caller has locked the
+  /// account.
   static func unlinkAll(from user: User.ID, in change: Change) async throws {
-    // In one statement: a grant that is being kept just now is waited for, and returned.
+    // One statement: if a grant is being stored concurrently, it waits and then returns that grant.
     let gone = try await change.rows("DELETE FROM identities WHERE user_id = \(user) RETURNING sealed_grant")
     for row in gone {
       let sealed: Data? = try row["sealed_grant"]
@@ -185,9 +185,9 @@ struct Identity: Sendable {
 extension AppError {
   static let emailBelongsToAccount = AppError(
     .conflict, "email-belongs-to-account",
-    "The provider's e-mail address belongs to an account here: sign in to that one, then link the provider to it.")
+    "This e-mail address belongs to an existing account. Log in to that account, then link the provider to it.")
   static let identityTaken = AppError(
     .conflict, "identity-taken", "This identity is linked to another account.")
   static let alreadyLinked = AppError(
-    .conflict, "already-linked", "Another identity of this provider is linked to the account.")
+    .conflict, "already-linked", "The account is already linked to another identity of this provider.")
 }

@@ -1,7 +1,7 @@
 import JWTKit
 
-/// What we read of an identity token. The library's own types for Apple and Google refuse a token at the second of its
-/// end, and for claims that do not matter here.
+/// The claims of an identity token that Muster reads. The library's own types for Apple and Google reject a token at
+/// the exact second of its expiry, and for claims that do not matter here.
 struct IdentityClaims: JWTPayload {
   struct Audience: Codable, Sendable {
     let clients: [String]
@@ -32,6 +32,6 @@ struct IdentityClaims: JWTPayload {
   let emailVerified: BoolClaim?
   let name: String?
 
-  /// All of it is judged by ``IdentityProvider``, which knows what is configured.
+  /// ``IdentityProvider`` checks all claims, because it knows the configuration.
   func verify(using algorithm: some JWTAlgorithm) throws {}
 }

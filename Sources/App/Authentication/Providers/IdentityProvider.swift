@@ -4,21 +4,21 @@ import Foundation
 import Logging
 import Postgres
 
-/// Somebody else who vouches for people: Apple or Google, with tokens signed by keys that they publish.
+/// A service that vouches for people: Apple or Google. Its tokens are signed with keys that it publishes.
 struct IdentityProvider: Sendable {
   enum Name: String, CaseIterable, Sendable, SQLValue {
     case apple, google
   }
 
   struct Settings: Sendable {
-    /// Whom tokens must be made for; without any, nobody signs in with this provider.
+    /// The clients that tokens may be made for. If there are none, no one can sign in with this provider.
     var clientIDs: [String]
     var keysURL: String
   }
 
-  /// Clocks may disagree by so many seconds about the end of a token.
+  /// How far clocks may differ at the end of a token, in seconds.
   private static let skew = 30.0
-  /// A token from further ahead is not of this time.
+  /// How far ahead a token may begin, in seconds.
   private static let farFuture = 300.0
 
   let name: Name
@@ -31,7 +31,7 @@ struct IdentityProvider: Sendable {
     self.keys = keys
   }
 
-  /// The forms that `iss` has.
+  /// The values that `iss` may have.
   static func issuers(of name: Name) -> [String] {
     switch name {
     case .apple: ["https://appleid.apple.com"]
@@ -39,10 +39,10 @@ struct IdentityProvider: Sendable {
     }
   }
 
-  /// Verifies an identity token: its signature by the provider's keys, for whom it was made and until when, and that it
-  /// belongs to the sign-in that the nonce was made up for.
+  /// Verifies an identity token: its signature by the provider's keys, its audience, its expiry, and that it belongs to
+  /// the sign-in that the nonce was created for.
   ///
-  /// - Throws: ``AppError`` `invalid-identity-token`, whatever is wrong: the log says what. `provider-unavailable` while
+  /// - Throws: ``AppError`` `invalid-identity-token` for any fault; the log names it. `provider-unavailable` while
   ///   there are no keys to verify with.
   func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
     do {
@@ -54,16 +54,16 @@ struct IdentityProvider: Sendable {
     }
   }
 
-  /// Why a token is refused, without any part of it.
+  /// Why a token is refused. Contains no part of the token.
   private struct Refusal: Error {
     let reason: StaticString
   }
 
   private func claims(of token: String) async throws -> IdentityClaims {
-    // The library takes any key of its own for a token whose header says nothing useful.
+    // Without a useful header, the library would accept any of its keys.
     guard let header = Self.part(0, of: token), header["alg"] == .string("RS256"), header["crit"] == nil,
       case .string(let id) = header["kid"], header.allSatisfy({ $0.key.isASCII && $0.value.isASCIIString })
-    else { throw Refusal(reason: "its header is not one of RS256 with a key's id") }
+    else { throw Refusal(reason: "its header does not name RS256 and a key id") }
     guard let known = try await keys.verifying(id) else { throw Refusal(reason: "the provider has no such key") }
     do {
       return try await known.verify(token)
@@ -74,16 +74,16 @@ struct IdentityProvider: Sendable {
 
   private func identity(of claims: IdentityClaims, nonce: String?, now: Date) throws -> Identity {
     guard Self.issuers(of: name).contains(claims.iss.value) else { throw Refusal(reason: "it has another issuer") }
-    // One that was made for others as well could be shown to us by them.
+    // A token that is also for another client could be replayed here by that client.
     guard let clientID = claims.aud.clients.first, claims.aud.clients.allSatisfy({ clientIDs.contains($0) }) else {
       throw Refusal(reason: "it was made for a client that is not configured")
     }
     guard claims.exp.value.addingTimeInterval(Self.skew) > now else { throw Refusal(reason: "it has expired") }
     let begin = max(claims.iat.value, claims.nbf?.value ?? claims.iat.value)
-    guard begin < now.addingTimeInterval(Self.farFuture) else { throw Refusal(reason: "it is of the future") }
-    guard Self.matches(claims.nonce, nonce) else { throw Refusal(reason: "its nonce is not the one given") }
+    guard begin < now.addingTimeInterval(Self.farFuture) else { throw Refusal(reason: "it begins in the future") }
+    guard Self.matches(claims.nonce, nonce) else { throw Refusal(reason: "its nonce differs from the given one") }
     guard (1...255).contains(claims.sub.value.utf8.count), !claims.sub.value.utf8.contains(0) else {
-      throw Refusal(reason: "its subject is no id")
+      throw Refusal(reason: "its subject is not a valid id")
     }
     return Identity(
       provider: name, subject: claims.sub.value, clientID: clientID,
@@ -91,22 +91,22 @@ struct IdentityProvider: Sendable {
       name: claims.name.flatMap(Self.displayName), issuedAt: claims.iat.value)
   }
 
-  /// A nonce is in both or in neither: a token of another sign-in must not pass by leaving it out. Apps give Apple its
-  /// digest and us the nonce itself.
+  /// Either both have a nonce or neither: a token of another sign-in must not pass because the nonce is left out. Apps
+  /// give Apple the nonce's digest, and give us the nonce itself.
   private static func matches(_ claim: String?, _ given: String?) -> Bool {
     guard let claim, let given else { return claim == nil && given == nil }
     let digest = SHA256.hash(data: Data(given.utf8)).map { String(format: "%02x", $0) }.joined()
     return claim.hasSameBytes(as: given) || claim.hasSameBytes(as: digest)
   }
 
-  // What we cannot keep is as good as absent.
+  // A value that cannot be stored counts as absent.
   private static func address(_ text: String) -> String? { try? Fields.Rule<String>.email.read(.string(text)) }
 
   private static func displayName(_ text: String) -> String? {
     try? Fields.Rule<String>.line(1...100).read(.string(text))
   }
 
-  /// A part of a token that nobody has verified yet.
+  /// A part of a token that is not verified yet.
   static func part(_ index: Int, of token: String) -> JSON.Object? {
     guard token.isASCII else { return nil }
     let parts = token.split(separator: ".", omittingEmptySubsequences: false)
@@ -126,7 +126,7 @@ extension JSON {
 
 extension AppError {
   static let invalidIdentityToken = AppError(
-    .unauthorized, "invalid-identity-token", "This identity token does not prove who somebody is: sign in anew.")
+    .unauthorized, "invalid-identity-token", "This identity token is invalid. Sign in with the provider again.")
   static let providerNotConfigured = AppError(
-    .notFound, "provider-not-configured", "Nobody signs in with this provider here.")
+    .notFound, "provider-not-configured", "This server does not support this provider.")
 }

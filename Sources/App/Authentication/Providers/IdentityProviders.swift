@@ -3,7 +3,7 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// The providers that are configured. As a service: keeps their keys fresh.
+/// The configured providers. As a service, this keeps their keys fresh.
 public struct IdentityProviders: Service {
   private let all: [IdentityProvider]
 
@@ -17,7 +17,7 @@ public struct IdentityProviders: Service {
     return provider
   }
 
-  /// Verifies a token of whichever provider says that it made it.
+  /// Verifies a token with the provider that the token names as its issuer.
   func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
     guard case .string(let issuer) = IdentityProvider.part(1, of: token.text)?["iss"],
       let provider = all.first(where: {
@@ -28,7 +28,7 @@ public struct IdentityProviders: Service {
   }
 
   public func run() async throws {
-    // A service that has nothing to do must not be the first to end.
+    // A service with nothing to do must not be the first to end.
     guard !all.isEmpty else {
       try? await gracefulShutdown()
       return

@@ -1,6 +1,6 @@
-/// What an app shows of a sign-in with a provider, unverified.
+/// The unverified token that an app sends after a sign-in with a provider.
 struct IdentityToken: Sendable {
   let text: String
-  /// What the app had made up for this sign-in, if it did.
+  /// The nonce that the app created for this sign-in, if any.
   let nonce: String?
 }

@@ -5,21 +5,21 @@ import NIOHTTP1
 import ServiceLifecycle
 import Synchronization
 
-/// A provider's public keys (a JWKS), fetched in the background and kept for as long as the provider says. While it is
-/// down, those that are known go on serving.
+/// A provider's public keys (a JWKS), fetched in the background and kept for as long as the provider says. While the
+/// provider is down, the known keys stay in use.
 final class ProviderKeys: Service {
   struct Timing: Sendable {
-    /// Bounds of what `Cache-Control` says.
+    /// Bounds for the maximum age in `Cache-Control`.
     var leastAge = Duration.seconds(300)
     var greatestAge = Duration.seconds(86_400)
-    /// Between fetches for keys that nobody has heard of: anybody can make up such a key's id.
+    /// The pause between fetches for unknown key ids, which anyone can make up.
     var unknownKeyPause = Duration.seconds(60)
-    /// For one fetch, and so for a request that waits for it.
+    /// The timeout of one fetch, and so of a request that waits for it.
     var patience = Duration.seconds(3)
     var now: @Sendable () -> ContinuousClock.Instant = { .now }
   }
 
-  /// All that the provider has, each for RS256 only, whatever a token's header says.
+  /// All keys of the provider, each for RS256 only, whatever a token's header says.
   private struct Known: Sendable {
     let collection: JWTKeyCollection
     let ids: Set<String>
@@ -27,7 +27,7 @@ final class ProviderKeys: Service {
 
   private struct State {
     var known: Known?
-    /// Failed fetches since the last that did not.
+    /// Failed fetches since the last success.
     var failures = 0
     var nextFetch: ContinuousClock.Instant?
     var nextFetchForUnknown: ContinuousClock.Instant?
@@ -61,15 +61,15 @@ final class ProviderKeys: Service {
         continue
       }
       let pause = next - now
-      // Ends early, without an error of ours, when the process is asked to stop.
+      // Ends early when the process is asked to stop.
       try? await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
     }
   }
 
-  /// The keys to verify a token with that names this one; nil if the provider has no such key. An unknown one is asked
-  /// for, but not often.
+  /// The keys to verify a token that names this key. Nil if the provider has no such key. An unknown key triggers a
+  /// fetch, but not often.
   ///
-  /// - Throws: ``AppError`` `provider-unavailable` while no key is known at all.
+  /// - Throws: ``AppError`` `provider-unavailable` while no key is known.
   func verifying(_ id: String) async throws -> JWTKeyCollection? {
     let now = timing.now()
     let fetch = state.withLock { state -> Task<Void, Never>? in
@@ -84,7 +84,7 @@ final class ProviderKeys: Service {
     return known.ids.contains(id) ? known.collection : nil
   }
 
-  /// Fetches the keys; whoever wants that while it is under way waits for the same answer.
+  /// Fetches the keys. Callers that ask while a fetch is running wait for the same result.
   func fetch() async {
     let fetch = state.withLock { state -> Task<Void, Never> in
       if let fetch = state.fetch { return fetch }
@@ -94,7 +94,7 @@ final class ProviderKeys: Service {
   }
 
   private func begin(_ state: inout State) -> Task<Void, Never> {
-    // Not a child of the request that happens to be first: the others must not lose by its end.
+    // Not a child of the first request: if that request ends, the others still need the fetch.
     let fetch = Task { await self.fetchOnce() }
     state.fetch = fetch
     return fetch
@@ -131,7 +131,7 @@ final class ProviderKeys: Service {
     request.headers.add(name: "Accept", value: "application/json")
     let answer = try await client.answer(to: request, within: timing.patience)
     guard answer.status == 200 else { throw Unusable(reason: "status \(answer.status)") }
-    // By a parser of our own: the library's gives up on the whole set for one key of a kind that it does not know.
+    // Parsed here, because the library rejects the whole set if it does not know the type of one key.
     guard case .object(let document) = answer.json, case .array(let keys) = document["keys"] else {
       throw Unusable(reason: "not a set of keys")
     }
@@ -150,7 +150,7 @@ final class ProviderKeys: Service {
     return (Known(collection: collection, ids: ids), age(answer.headers))
   }
 
-  /// How long an answer may be kept.
+  /// How long a response may be kept.
   func age(_ headers: HTTPHeaders) -> Duration {
     func number(_ text: Substring?) -> Int { max(0, min(text.flatMap { Int($0) } ?? 0, 1 << 30)) }
     let maximum = headers[canonicalForm: "Cache-Control"].first { $0.lowercased().hasPrefix("max-age=") }
@@ -162,7 +162,7 @@ final class ProviderKeys: Service {
 extension AppError {
   static var providerUnavailable: AppError {
     var error = AppError(
-      .unavailable, "provider-unavailable", "The provider's keys cannot be had just now: nobody can sign in with it.")
+      .unavailable, "provider-unavailable", "The provider's keys are temporarily unavailable.")
     error.retryAfter = 5
     return error
   }

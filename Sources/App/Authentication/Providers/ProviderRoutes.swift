@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import Postgres
 
-/// Signing in with Apple or Google, and linking them to an account.
+/// Routes to sign in with Apple or Google, and to link them to an account.
 struct ProviderRoutes {
   private let dependencies: Dependencies
   private let database: Database
@@ -21,7 +21,7 @@ struct ProviderRoutes {
     answer = SignedInResponse(dependencies)
   }
 
-  /// Open to everybody.
+  /// Open to everyone.
   func add(to routes: Routes) {
     routes.post("auth/apple") { try await signIn(.apple, $0, $1) }
     routes.post("auth/google") { try await signIn(.google, $0, $1) }
@@ -58,7 +58,7 @@ struct ProviderRoutes {
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let provider = try providers.named(name)
-    // Or an unlocked phone could be made to let somebody in for good.
+    // Without this, an unlocked phone is enough to give someone else lasting access.
     let (shown, proof) = try await request.read { fields in
       (
         Shown(&fields),
@@ -74,22 +74,22 @@ struct ProviderRoutes {
     return .done
   }
 
-  /// Exchanges Apple's code for what will revoke the grant. Best effort: whoever has signed in is signed in without it,
+  /// Exchanges Apple's code for a grant that can be revoked later. Best effort: the user is signed in without it, too,
   /// and their next sign-in brings another code.
   private func keepGrant(_ code: String?, _ identity: Identity, logger: Logger) async {
     guard let appleGrants, let code, identity.provider == .apple else { return }
-    // The answer waits for it, for three seconds at most. A task that nobody waits for would need a bound for how many there
-    // are and a place to end in at a shutdown, and would be lost with the process all the same.
+    // The response waits for this, for three seconds at most. A background task would need a limit on the number of
+    // such tasks and a place to end at shutdown, and would still be lost with the process.
     do {
       let grant = try await appleGrants.exchange(code, of: identity)
       try await database.change { try await Identity.keep(grant, of: identity, in: $0) }
     } catch {
-      logger.warning("Apple's grant could not be had", metadata: ["error": "\(error)"])
+      logger.warning("cannot get a grant from Apple", metadata: ["error": "\(error)"])
     }
   }
 }
 
-/// What an app shows of a provider's sign-in.
+/// The fields that an app sends after a sign-in with a provider.
 private struct Shown {
   let token: IdentityToken
   let authorizationCode: String?

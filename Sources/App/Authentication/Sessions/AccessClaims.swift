@@ -1,12 +1,12 @@
 import JWTKit
 
-/// What a signed access token says.
+/// The claims of an access token.
 struct AccessClaims: JWTPayload, Equatable {
   let iss: IssuerClaim
   let aud: AudienceClaim
   let sub: SubjectClaim
   let sid: String
-  /// In which the session started: see ``Session/endEveryones(in:)``.
+  /// The epoch in which the session started: see ``Session/endEveryones(in:)``.
   let epoch: Int
   let iat: IssuedAtClaim
   let exp: ExpirationClaim

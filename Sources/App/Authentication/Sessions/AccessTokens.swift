@@ -3,13 +3,13 @@ import JWTKit
 import Postgres
 import Synchronization
 
-/// Signs and verifies access tokens: JWTs of HMAC-SHA256 that name the user and the session.
+/// Signs and verifies access tokens: JWTs with HMAC-SHA256 that name the user and the session.
 public final class AccessTokens: Sendable {
   static let issuer = "muster"
   static let audience = "muster"
-  /// By how much a token's beginning may lie ahead, in seconds: processes' clocks disagree. Its end has no leeway.
+  /// How far ahead a token may begin, in seconds, because processes' clocks differ. Its end has no leeway.
   private static let skew = 30
-  /// A token is verified once and then known until it expires: verification costs more than the rest of a hot request.
+  /// A verified token is cached until it expires: verification costs more than the rest of a hot request.
   private static let maximumKnown = 50_000
 
   public struct Caller: Sendable, Equatable {
@@ -55,7 +55,7 @@ public final class AccessTokens: Sendable {
 
   /// - Throws: ``AppError`` with the slug `token-expired` (refresh) or `invalid-token`.
   func verify(_ token: String, now: Timestamp = .now()) async throws -> Caller {
-    // Else hashing it could take long, and all other requests wait for the lock.
+    // Other text could take long to hash, and all other requests would wait for the lock.
     guard token.isASCII else { throw AppError.invalidToken }
     if let caller = known.withLock({ $0[token] }) {
       guard caller.isValid(at: now) else {
@@ -74,9 +74,9 @@ public final class AccessTokens: Sendable {
   }
 
   private func verifySignature(_ token: String, now: Timestamp) async throws -> Caller {
-    // The library takes any key of its own for a token whose header says nothing useful.
+    // Without a useful header, the library would accept any of its keys.
     guard let head = Data(base64URL: String(token.prefix { $0 != "." })),
-      // Nor does it read a member that is not here.
+      // The library ignores all other members, so none are allowed.
       case .object(let header) = try? JSON(parsing: head), header.count == 3,
       header["alg"] == .string("HS256"), header["typ"] == .string("at+jwt"),
       case .string(let kid) = header["kid"], kid.isASCII, kids.contains(kid)
@@ -90,7 +90,7 @@ public final class AccessTokens: Sendable {
     guard let user = User.ID(claims.sub.value), let session = Session.ID(claims.sid),
       Timestamp(claims.iat.value) <= now.adding(seconds: Self.skew)
     else { throw AppError.invalidToken }
-    // One from a time of longer lives, too, is past when the ended sessions have forgotten its own.
+    // A token from a time of longer lifetimes must also expire before its ended session is forgotten.
     let expires = min(Timestamp(claims.exp.value), Timestamp(claims.iat.value).adding(seconds: lifetime))
     return Caller(user: user, session: session, epoch: claims.epoch, expires: expires)
   }

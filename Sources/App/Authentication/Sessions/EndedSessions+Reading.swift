@@ -3,35 +3,36 @@ import Postgres
 import Synchronization
 
 extension EndedSessions {
-  /// Up to where the copy has read: all that this snapshot shows.
+  /// How far the copy has read: everything that this snapshot shows.
   ///
-  /// Not up to a time: a transaction may commit long after its `ended_at`, and no overlap bounds that, since a COMMIT may
-  /// wait for a standby. A transaction that the snapshot does not show was open then, and is named in it, or had not
-  /// begun, and has a higher number. So the ends by these two kinds of transactions are exactly those that are new.
+  /// This is not a time: a transaction may commit long after its `ended_at`, and no overlap bounds that, since a COMMIT
+  /// may wait for a standby. A transaction that the snapshot does not show was either open then, and is named in it, or
+  /// had not begun, and has a higher number. So the sessions that these two kinds of transactions ended are exactly the
+  /// new ones.
   struct Position: Sendable {
     let snapshot: String
-    /// Another server, or the same after a crash, may give transactions numbers a second time.
+    /// Another server, or the same one after a crash, may reuse transaction numbers.
     let server: String
   }
 
   private struct Now {
     let position: Position
     let epoch: Int
-    /// The time after which a session must have been used or ended for its access tokens to be valid.
+    /// Only sessions that were used or ended after this time can have valid access tokens.
     let horizon: Timestamp
   }
 
   private static let leastID = Session.ID(rawValue: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
   private static let statementTimedOut = "57014"
-  /// A page would else cost a pass over the table while its statistics are from before most of the sessions ended.
+  /// Otherwise a page could scan the whole table while its statistics are from before most of the sessions ended.
   static let onlyByIndex: [SQL] = ["SET LOCAL enable_seqscan = off", "SET LOCAL enable_sort = off"]
 
   /// One caller at a time.
   func read() async throws {
     if try await readNews() { return }
     try await readAll()
-    // Reading all of them may have taken longer than a copy counts.
+    // Reading all of them may have taken longer than a copy stays valid.
     _ = try await readNews()
   }
 
@@ -44,7 +45,7 @@ extension EndedSessions {
       answers = try await database.pipeline(
         Self.position(seconds: seconds), Self.ended(since: position.snapshot, atMost: pageLength + 1))
     } catch let error as PostgresError where error.sqlState == Self.statementTimedOut {
-      // Too many sessions ended at once: even one page of them takes too long to find.
+      // Too many sessions ended at once: even finding one page of them takes too long.
       return false
     }
     let now = try Self.now(answers[0], isBehindPooler: isBehindPooler)
@@ -87,7 +88,7 @@ extension EndedSessions {
   private static func now(_ rows: Rows, isBehindPooler: Bool) throws -> Now {
     guard let row = rows.first else { throw AppError.databaseAway }
     let (server, process): (String, Int) = (try row["server"], try row["process"])
-    // A pooler changes connections all the time.
+    // Behind a pooler, connections change all the time.
     let position = Position(
       snapshot: try row["snapshot"], server: isBehindPooler ? server : "\(server) \(process)")
     return Now(position: position, epoch: try row["epoch"], horizon: try row["horizon"])
@@ -101,8 +102,9 @@ extension EndedSessions {
     """
   }
 
-  /// What an earlier snapshot did not show. Each span of transactions is an index range, whatever the planner believes of
-  /// the table; the upper end keeps out a restored backup's numbers, which are another server's.
+  /// The sessions that an earlier snapshot did not show as ended. Each span of transactions is an index range, whatever
+  /// the planner assumes about the table. The upper bound excludes numbers from a restored backup, which belong to
+  /// another server.
   static func ended(since snapshot: String, atMost limit: Int) -> SQL {
     """
     SELECT ended.id

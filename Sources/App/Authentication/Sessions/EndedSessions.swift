@@ -3,31 +3,31 @@ import Postgres
 import ServiceLifecycle
 import Synchronization
 
-/// The ended sessions whose access tokens may still be valid: a copy in each process. It reads what has ended since its
-/// last read several times a second on a connection of its own, so that a request asks no database and an ended session
-/// stops everywhere within a second.
+/// A copy, in each process, of the ended sessions whose access tokens may still be valid. Several times a second, it
+/// reads the sessions that have ended since its last read, on its own connection. So requests need no query, and an
+/// ended session stops everywhere within a second.
 final class EndedSessions: Service {
   struct Copy {
-    /// Two halves: an id leaves with its half, which takes at least as long as its access tokens live, and no search.
+    /// Two halves. An id leaves with its whole half, without a search, and never before its access tokens expire.
     var recent: Set<Session.ID> = []
     var earlier: Set<Session.ID> = []
     var turnedAt = ContinuousClock.now
     /// Sessions of earlier epochs have ended, too.
     var epoch = 0
     var position: Position?
-    /// When the last read began: it shows what was committed before.
+    /// When the last read began. The copy shows everything that was committed before.
     var readAt: ContinuousClock.Instant?
   }
 
   static let interval = Duration.milliseconds(250)
-  /// Seconds beside an access token's life: clocks that disagree by 30 in each direction, a refresh that converges with
-  /// one 10 before it, and a commit that takes its time.
+  /// Seconds in addition to an access token's lifetime: clocks that differ by 30 in each direction, a refresh that
+  /// converges with one 10 before it, and a slow commit.
   static let margin = 120
-  /// Between two lines about refused requests.
+  /// The minimum time between two log lines about refused requests.
   private static let logInterval = Duration.seconds(10)
 
   let database: Database
-  /// For how long an ended session must be known.
+  /// How long an ended session must be known.
   let seconds: Int
   let isBehindPooler: Bool
   /// Rows per statement. More are read in pages.
@@ -40,7 +40,7 @@ final class EndedSessions: Service {
 
   /// - Parameters:
   ///   - lifetime: of access tokens, in seconds.
-  ///   - maximumAge: of a copy that still counts.
+  ///   - maximumAge: a copy that is older is not used.
   init(
     _ configuration: Database.Configuration, lifetime: Int, maximumAge: Duration, pageLength: Int = 20_000,
     logger: Logger
@@ -58,13 +58,13 @@ final class EndedSessions: Service {
     self.logger = logger
   }
 
-  /// Reads all of them, if the database is available.
+  /// Reads all ended sessions, if the database is available.
   func prepare() async {
     var isFailing = false
     await attempt(&isFailing)
   }
 
-  /// Keeps the copy fresh until it is cancelled: requests that finish during a shutdown still need it.
+  /// Keeps the copy fresh until it is cancelled. Requests that finish during a shutdown still need it.
   func run() async {
     var isFailing = false
     while !Task.isCancelled {
@@ -92,7 +92,7 @@ final class EndedSessions: Service {
     database.close()
   }
 
-  /// - Throws: `session-ended`, or 503 while the copy is too old to tell.
+  /// - Throws: `session-ended`, or 503 while the copy is too old.
   func check(_ caller: AccessTokens.Caller) throws(AppError) {
     let (isEnded, readAt) = copy.withLock { copy in
       let isEnded =
@@ -108,17 +108,17 @@ final class EndedSessions: Service {
 
   var isFresh: Bool { isFresh(copy.withLock { $0.readAt }) }
 
-  /// How many are known.
+  /// The number of known ended sessions.
   var count: Int { copy.withLock { $0.recent.count + $0.earlier.count } }
 
-  /// Since the last read, or since the process started.
+  /// The time since the last read, or since the process started.
   var age: Duration { ContinuousClock.now - (copy.withLock { $0.readAt } ?? madeAt) }
 
   private func isFresh(_ readAt: ContinuousClock.Instant?) -> Bool {
     readAt.map { ContinuousClock.now - $0 <= maximumAge } ?? false
   }
 
-  /// Every request fails alike: one line in a while says how many did.
+  /// Every request fails alike, so one log line now and then gives their number.
   private func noteRefusal() {
     let now = ContinuousClock.now
     let count = refusals.withLock { refusals -> Int? in

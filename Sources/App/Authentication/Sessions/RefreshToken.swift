@@ -1,7 +1,8 @@
 import Foundation
 
-/// Proof that a session may get new tokens: the session's id, a counter and a branch with a MAC over them. Derived from
-/// a server key, so that nothing of it is stored and the same one can be given again when an answer was lost.
+/// Proof that a session may get new tokens: the session's id, a counter and a branch, with a MAC over them. It is
+/// derived from a server key, so nothing of it is stored, and the same token can be issued again if a response was
+/// lost.
 struct RefreshToken: Equatable, Sendable {
   let session: Session.ID
   let counter: Int
@@ -31,7 +32,7 @@ struct RefreshToken: Equatable, Sendable {
     self.kid = kid
   }
 
-  /// Beyond these nothing follows, and none was ever given out.
+  /// A token outside these ranges was never issued and has no successor.
   static let counters = 0..<Int.max
   static let branches = 0..<Int(Int32.max)
 

@@ -4,20 +4,20 @@ extension Session {
   /// Ends a session: it can no longer be refreshed, its access tokens stop within a second, and its devices are
   /// forgotten. See ``EndedSessions``.
   ///
-  /// - Returns: false if the user has no such session that could be refreshed.
+  /// - Returns: false if the user has no such open session.
   static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
     try await change.pipeline(
       """
       UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
       WHERE id = \(id) AND user_id = \(user) AND \(isOpen)
       """,
-      // After the session: whoever registers one holds it, and is waited for.
+      // After the session: a change that registers a device holds the session's row, and is waited for.
       Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
     )[0].affected == 1
   }
 
-  /// Keeps a session open until the change ends: its request may have been let in long before. The user's row must be
-  /// locked, as it is by every change that ends all of a user's sessions.
+  /// Keeps a session open until the change ends, because its request may have been admitted long before. The user's row
+  /// must be locked, as every change that ends all of a user's sessions locks it.
   ///
   /// - Throws: ``AppError/sessionEnded``.
   static func check(_ id: ID, in change: Change) async throws {
@@ -26,8 +26,8 @@ extension Session {
     guard isOpen else { throw AppError.sessionEnded }
   }
 
-  /// Ends all sessions of a user, or all but one, and forgets their devices. The user's row must be locked: no session
-  /// starts meanwhile.
+  /// Ends all sessions of a user, or all but one, and forgets their devices. The user's row must be locked, so that no
+  /// session starts meanwhile.
   ///
   /// - Returns: how many were open.
   @discardableResult
@@ -41,13 +41,13 @@ extension Session {
     )[0].affected
   }
 
-  /// Ends the sessions of everyone by one row, whose number every process reads with the ended sessions. A session
-  /// carries the number that it started under, and so do its access tokens: no clock decides which sessions are older,
-  /// and one that starts while this change commits either has the new number or ends.
+  /// Ends everyone's sessions with one row. Every process reads the row's number together with the ended sessions. A
+  /// session carries the number that it started under, and so do its access tokens. So no clock decides which sessions
+  /// are older, and a session that starts while this change commits either has the new number or ends.
   ///
-  /// The rows themselves follow: see ``endFormer(atMost:in:)``.
+  /// The rows of the sessions follow later: see ``endFormer(atMost:in:)``.
   static func endEveryones(in change: Change) async throws {
-    // The clock makes it higher than numbers that a restored backup has forgotten, and that tokens still carry.
+    // The clock makes the number higher than any that a restored backup has forgotten and that tokens still carry.
     try await change.rows(
       """
       UPDATE session_epoch
@@ -55,9 +55,9 @@ extension Session {
       """)
   }
 
-  /// Writes the end into rows of sessions that an epoch has ended, and forgets their devices.
+  /// Marks sessions of earlier epochs as ended in their rows, and forgets their devices.
   ///
-  /// - Returns: how many.
+  /// - Returns: how many sessions it marked.
   static func endFormer(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.change { change in
       let rows = try await change.rows(
@@ -78,8 +78,8 @@ extension Session {
     }
   }
 
-  /// Forgets sessions that ended long enough ago that none of their access tokens is valid, and those too old to be
-  /// refreshed; and ends those of earlier epochs.
+  /// Deletes sessions that ended so long ago that none of their access tokens is valid, and sessions that are too old
+  /// to be refreshed. Also ends sessions of earlier epochs.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     let rows = try await database.batch(
       """
@@ -88,7 +88,7 @@ extension Session {
         SELECT id FROM sessions WHERE ended_at < now() - interval '2 days' ORDER BY ended_at LIMIT \(limit)
       )
       """,
-      // The ids tell their age, so that the oldest are found by the primary key.
+      // The ids contain their time, so the primary key finds the oldest ones.
       """
       DELETE FROM sessions
       WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))
@@ -112,7 +112,7 @@ extension Session {
     }
   }
 
-  /// For operators: ends the sessions of everyone. They have ended when `onEnd` is called; their rows and devices follow.
+  /// For operators: ends everyone's sessions. They have ended when `onEnd` is called; their rows and devices follow.
   ///
   /// - Returns: how many were open.
   public static func endEveryones(in database: Database, onEnd: () -> Void) async throws -> Int {

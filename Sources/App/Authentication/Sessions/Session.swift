@@ -1,6 +1,6 @@
 import Postgres
 
-/// A signed-in device. One row for its whole life, rotated at each refresh.
+/// A signed-in device. One row for its whole lifetime, rotated at each refresh.
 public struct Session: Sendable {
   public typealias ID = Identifier<Session>
 
@@ -9,31 +9,31 @@ public struct Session: Sendable {
   let createdAt: Timestamp
   let lastUsedAt: Timestamp
 
-  /// A duplicate of a refresh that comes within this many seconds gets the same answer: parallel requests converge.
+  /// A duplicate of a refresh within this many seconds gets the same result, so parallel requests converge.
   private static let convergence = 10
   private static let maximumIdle = 60 * 86_400
   static let maximumAge = 365 * 86_400
-  /// Of one user.
+  /// Per user.
   static let maximumCount = 50
 
-  /// What a client gets: the refresh token, and what its access tokens say besides.
+  /// The refresh token of a client, and the contents of its access tokens.
   struct Pass: Sendable {
     let user: User.ID
     let token: RefreshToken
-    /// In which the session started: see ``Session/endEveryones(in:)``.
+    /// The epoch in which the session started: see ``Session/endEveryones(in:)``.
     let epoch: Int
   }
 
-  /// Sessions that go on, as a condition on `sessions`.
+  /// The condition on `sessions` for an open session.
   static let isOpen: SQL = isOpen("sessions")
 
-  /// The same of a row under an alias.
+  /// The same condition for a row under an alias.
   static func isOpen(_ alias: String) -> SQL {
     "\(unescaped: alias).ended_at IS NULL AND \(unescaped: alias).epoch >= (SELECT number FROM session_epoch)"
   }
 
-  /// Starts a session for a user, who is locked for share. If it is one too many, the session that has been idle for
-  /// longest ends.
+  /// Starts a session for a user, whom the caller has locked for share. If the user then has too many sessions, the one
+  /// that has been idle for longest ends.
   static func start(
     for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Pass {
@@ -66,22 +66,22 @@ public struct Session: Sendable {
 
   enum Rotation: Sendable {
     case rotated(Pass)
-    /// Refused, and the session has ended: recorded even though the caller gets an error.
+    /// Refused, and the session has ended. This is recorded even though the caller gets an error.
     case theft
     case ended
   }
 
   /// Exchanges a refresh token for its successor.
   ///
-  /// - The current token makes the next: counter + 1, branch 0.
-  /// - The current token's parent means that the answer with the current one was lost. Within some seconds the same
-  ///   token is given again; later a new branch, which supersedes the one that was never used.
-  /// - Anything older, or on a superseded branch, was copied: the session ends.
-  /// - One that is ahead of the row is genuine too: the database was restored from a backup.
+  /// - The current token leads to the next one: counter + 1, branch 0.
+  /// - The current token's parent means that the response with the current token was lost. Within some seconds, the
+  ///   same token is issued again. After that, a new branch supersedes the token that was never used.
+  /// - An older token, or one on a superseded branch, was copied: the session ends.
+  /// - A token ahead of the row is genuine, too: the database was restored from a backup.
   static func rotate(
     _ shown: RefreshToken, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Rotation {
-    // The database's clock: processes' clocks may disagree by more than the seconds that count.
+    // The database's clock: processes' clocks may differ by more than the few seconds that matter here.
     let row = try await change.first(
       """
       SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, epoch, \(isOpen) AS is_open,
@@ -90,7 +90,7 @@ public struct Session: Sendable {
       FOR NO KEY UPDATE
       """)
     guard let row else { return .ended }
-    // A session outlives its account, as an ended one.
+    // The sessions of a deleted account remain, as ended ones.
     let owner: User.ID? = try row["user_id"]
     let rotatedAt: Timestamp = try row["rotated_at"]
     let createdAt: Timestamp = try row["created_at"]
@@ -102,7 +102,7 @@ public struct Session: Sendable {
 
     let current = RefreshToken(
       session: shown.session, counter: try row["counter"], branch: try row["branch"], kid: try row["kid"])
-    // A row that was damaged has no token to give out.
+    // A damaged row has no token to issue.
     guard RefreshToken.counters.contains(current.counter), RefreshToken.branches.contains(current.branch) else {
       return .ended
     }
@@ -134,7 +134,7 @@ public struct Session: Sendable {
     return .rotated(Pass(user: user, token: next, epoch: epoch))
   }
 
-  /// The sessions that can still be refreshed, the newest first.
+  /// The sessions that can still be refreshed, newest first.
   static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Session> {
     try await List<Session>.read(
       page: page,

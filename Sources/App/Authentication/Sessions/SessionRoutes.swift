@@ -2,7 +2,7 @@ import Foundation
 import Hummingbird
 import Postgres
 
-/// Registering, logging in and refreshing, which are open to everybody, and what people do with their sessions.
+/// Routes to register, log in and refresh, which are open to everyone, and to manage sessions.
 struct SessionRoutes {
   private let dependencies: Dependencies
   private let database: Database
@@ -47,7 +47,7 @@ struct SessionRoutes {
     }
     try passwords.admit()
     try await throttle.count(.registrations(from: context.address), .registrations(with: email))
-    // Outside the transaction: it takes a while, and a connection must not wait for it.
+    // Outside the transaction: hashing takes a while, and must not occupy a connection.
     let hash = try await passwords.hash(password)
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
@@ -69,7 +69,7 @@ struct SessionRoutes {
       )
     }
     try passwords.admit()
-    // Once more if the password is another by the time that the session starts, or is hashed anew.
+    // Tries again if the password was changed or hashed anew before the session starts.
     while true {
       let proven = try await throttle.attempt(
         .login(login), .logins(from: context.address), .sessions(by: login)
@@ -80,7 +80,7 @@ struct SessionRoutes {
         return (account.user, hash)
       }
       guard let (id, hash) = proven else { throw AppError.wrongCredentials }
-      // If there is no room to hash it now, it is upgraded another time.
+      // If there is no capacity to hash it now, a later login upgrades it.
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
       let started = try await dependencies.change(at: .user(id)) { change -> (User?, Session.Pass)? in
         guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
@@ -159,11 +159,11 @@ extension Fields.Rule where Value == String {
     }
   }
 
-  /// Not trimmed: spaces are as good as any character.
+  /// Not trimmed: spaces count like other characters.
   static var anyPassword: Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
-      // Of four bytes each, or of two scalars.
+      // Enough for characters of four bytes, or of two scalars.
       guard text.utf8.count <= 2048 else { throw Fields.Broken("must have at most 256 characters") }
       guard !text.hasLongRunOfMarks else { throw Fields.Broken(String.markRule) }
       return text

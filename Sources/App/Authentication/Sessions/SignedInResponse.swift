@@ -1,6 +1,6 @@
 import Hummingbird
 
-/// What a user gets who has proven who they are: the account and both tokens.
+/// The response to a user who has just logged in: the account and both tokens.
 struct SignedInResponse: Sendable {
   private let accessTokens: AccessTokens
   private let keys: SigningKeys
@@ -10,9 +10,9 @@ struct SignedInResponse: Sendable {
     keys = dependencies.refreshTokenKeys
   }
 
-  /// What was changed is read in the same transaction: an error afterwards would say that nothing was.
+  /// `user` is read in the transaction of the change: an error after the commit would say that nothing was changed.
   ///
-  /// - Parameter isNew: whether the account was made just now, where the client cannot know.
+  /// - Parameter isNew: whether this request created the account; nil if the client knows.
   func callAsFunction(
     _ user: User?, _ pass: Session.Pass, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
   ) async throws -> Response {

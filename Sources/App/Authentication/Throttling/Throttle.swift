@@ -1,59 +1,59 @@
 import Postgres
 
-/// Slows down whoever fails again and again to prove something, such as a password: beyond a few, each failure doubles
-/// the wait until the next attempt. Counted in the database, by its clock, so that all processes count together. What
-/// has been proven, an open session for one, is never asked for here. What is for the asking, such as mails, is counted
-/// alike.
+/// Slows down callers that repeatedly fail to prove something, such as a password. After a few failures, each further
+/// one doubles the wait until the next attempt. Failures are counted in the database, by its clock, so all processes
+/// count together. A proof that was already given, such as an open session, is not throttled. Actions that need no
+/// proof, such as requests for mails, are counted in the same way.
 struct Throttle: Sendable {
-  /// What is counted by. Each kind has a label of its own: nobody is shut out of one thing by what others do to another.
+  /// The subject of a count. Each kind has its own label, so that failures of one kind never block another.
   struct Key: Sendable {
     fileprivate let label: String
     fileprivate let subject: String
     /// How many cost no wait.
     fileprivate let free: Int
-    /// Seconds to wait after the first beyond those.
+    /// Seconds to wait after the first one beyond that.
     fileprivate let firstWait: Double
-    /// Whether a success has the failures before it forgotten; otherwise it was just no failure.
+    /// Whether a success clears the failures before it. Otherwise a success just does not count.
     fileprivate var isClearedBySuccess = false
-    /// Whether attempts that succeed are counted, and not those that fail.
+    /// Whether successful attempts are counted instead of failed ones.
     fileprivate var countsSuccesses = false
-    /// Seconds in which a count falls to half.
+    /// Seconds in which a count halves.
     fileprivate var halfLife = Double.infinity
 
-    /// What was given as a login. By its text and not by the account: unknown ones must be slowed down alike, and
-    /// whether a name and an address belong to one account is nobody's business.
+    /// The text that was given as a login. Not the account: unknown logins must be slowed down alike, and the throttle
+    /// must not reveal whether a name and an address belong to one account.
     static func login(_ login: String) -> Key {
       Key(label: "login", subject: login, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
-    /// Where failed logins come from. A success clears nothing: whoever guesses has an account of their own to log in to
-    /// between two guesses.
+    /// The address that failed logins come from. A success clears nothing, because an attacker can log in to their own
+    /// account between two guesses.
     static func logins(from address: String) -> Key { from(address, "logins") }
 
-    /// Where accounts are made.
+    /// The address that accounts are created from.
     static func registrations(from address: String) -> Key { from(address, "registrations", free: 50) }
 
-    /// Where new passwords are asked for.
+    /// The address that password resets are requested from.
     static func resets(from address: String) -> Key { from(address, "resets from") }
 
-    /// An IPv6 address stands for all of its /64, which one subscriber has for the asking. Behind one of IPv4 there may
-    /// be a whole town: what it counts fades.
+    /// An IPv6 address counts as its whole /64, which any subscriber can get. A whole town may share one IPv4 address,
+    /// so its count fades.
     private static func from(_ address: String, _ label: String, free: Int = 20) -> Key {
       Key(label: label, subject: IPAddress(address)?.network ?? address, free: free, firstWait: 1, halfLife: 3600)
     }
 
-    /// Whoever is signed in and proves the password once more. By session: a stolen access token must not keep the owner
-    /// from acting.
+    /// Reauthentication by a signed-in user. Counted by session, so that a stolen access token cannot lock out the
+    /// owner.
     static func proof(_ session: Session.ID) -> Key {
       Key(label: "proof", subject: session.description, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
-    /// Sessions that start with a provider's token, which is good more than once.
+    /// Sessions that start with a provider's token, which is valid more than once.
     static func sessions(of identity: Identity) -> Key {
       sessions("sessions", of: "\(identity.provider.rawValue):\(identity.subject)")
     }
 
-    /// Sessions that start with a password, by what was given as a login: each costs a hash and a row.
+    /// Sessions that start with a password, by the text that was given as a login. Each costs a hash and a row.
     static func sessions(by login: String) -> Key {
       var key = sessions("sessions by", of: login)
       key.countsSuccesses = true
@@ -64,13 +64,13 @@ struct Throttle: Sendable {
       Key(label: label, subject: subject, free: 20, firstWait: 1, halfLife: 3600)
     }
 
-    /// To which tokens for a new password are mailed, for anybody's asking.
+    /// The address that reset tokens are mailed to, at anyone's request.
     static func resets(to address: String) -> Key { mails("resets to", address) }
 
-    /// Accounts that are made with an address, which gets a mail each time.
+    /// Accounts that are created with an address. Each of them sends a mail to it.
     static func registrations(with address: String) -> Key { mails("registrations with", address) }
 
-    /// Mails that somebody has sent to addresses that they would like to have.
+    /// Mails that users send to a new address that they want to use.
     static func changes(to address: String) -> Key { mails("changes to", address) }
     static func changes(by user: User.ID) -> Key { mails("changes by", user.description) }
 
@@ -83,22 +83,22 @@ struct Throttle: Sendable {
   private static let longestWait = 900.0
 
   let database: Database
-  /// False for load tests, which log in more often than people do.
+  /// False for load tests, which log in more often than users do.
   let isOn: Bool
 
-  /// Counts something that is for the asking, but only so often.
+  /// Counts an action that needs no proof but is limited.
   ///
-  /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait; it is then not counted.
+  /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait. The action is then not counted.
   func count(_ keys: Key...) async throws {
     if isOn { _ = try await begin(keys) }
   }
 
-  /// Lets an attempt happen unless one of its keys is blocked. It counts for each key from before it begins, so that of
-  /// many at once only as many pass as one after the other would. One that is refused does not count.
+  /// Runs an attempt unless one of its keys is blocked. The attempt counts for each key before it begins, so no more
+  /// concurrent attempts pass than sequential ones would. A refused attempt does not count.
   ///
-  /// A value from `body` is a success, and nil a failure. Each key counts one of the two: see
-  /// ``Key/countsSuccesses``. An error is neither and does not count, but a caller that hangs up halfway has had the
-  /// attempt, as has a process that dies.
+  /// A value from `body` is a success, and nil a failure. Each key counts one of the two: see ``Key/countsSuccesses``.
+  /// An error is neither and does not count. But if the caller disconnects halfway, or the process dies, the attempt
+  /// counts.
   ///
   /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait, or the body's error.
   func attempt<Value: Sendable>(_ keys: Key..., body: () async throws -> Value?) async throws -> Value? {
@@ -108,7 +108,7 @@ struct Throttle: Sendable {
     do {
       value = try await body()
     } catch {
-      // What cannot be taken back is forgotten in a day; the body's error says more than this one would.
+      // An attempt that cannot be taken back expires in a day. The body's error says more than this one would.
       do { try await settle(keys, blocks, isSuccess: false) } catch {}
       throw error
     }
@@ -121,19 +121,19 @@ struct Throttle: Sendable {
 
   /// Counts a failure for each key, unless one of them is blocked.
   ///
-  /// - Returns: until when each key is blocked by it.
+  /// - Returns: until when this blocks each key.
   private func begin(_ keys: [Key]) async throws -> [Timestamp] {
     let wait: SQL = """
       SELECT coalesce(extract(epoch FROM max(t.blocked_until) - clock_timestamp()), 0)::float8
       FROM throttles AS t
       WHERE t.key IN (SELECT key FROM (\(Self.rows(keys))) AS keys)
       """
-    // Asked before any lock is taken: a flood of refused attempts costs no more than its reads.
+    // This reads before any lock is taken, so a flood of refused attempts costs only its reads.
     let seconds: Double = try await database.value(wait) ?? 0
     guard seconds <= 0 else { throw AppError.tooManyAttempts.waiting(seconds) }
 
-    // All rows are locked in one order, so that no two attempts wait for each other crosswise, and judged by a statement
-    // that sees what was counted while this one waited. A condition that is never true still locks.
+    // All rows are locked in one order, so that two attempts never deadlock. The next statement judges them, and sees
+    // what was counted while this one waited. A condition that is never true still locks.
     let answers = try await database.batch(
       """
       INSERT INTO throttles (key, failures, blocked_until, expires_at)
@@ -173,7 +173,7 @@ struct Throttle: Sendable {
     return blocks.sorted { $0.place < $1.place }.map(\.until)
   }
 
-  /// Takes an attempt back, and the block that it brought: after a success, or because it came to nothing.
+  /// Takes back an attempt and the block that it caused, after a success or an error.
   private func settle(_ keys: [Key], _ blocks: [Timestamp], isSuccess: Bool) async throws {
     let isForgotten = keys.map { isSuccess && $0.isClearedBySuccess }
     try await database.batch(
@@ -205,9 +205,9 @@ struct Throttle: Sendable {
       """)
   }
 
-  /// The keys as they are stored: digests, so that nobody reads names in passing. Kept a day; they hide nothing from
-  /// somebody with a list of names. Their letters are made small by the database, as they are when it looks for an
-  /// account: by any other rule some logins could be spelt in ways that count apart.
+  /// The keys as they are stored: digests, so that no one reads names by accident. They are kept for a day, and do not
+  /// protect against someone who has a list of names. The database lowercases the text, as it does when it looks for an
+  /// account: by any other rule, some spellings of a login would count separately.
   private static func rows(_ keys: [Key]) -> SQL {
     """
     SELECT sha256(convert_to(label || ':' || lower(subject), 'UTF8')) AS key, free, first_wait, half_life, place
@@ -218,9 +218,9 @@ struct Throttle: Sendable {
     """
   }
 
-  /// Deletes counts that are forgotten.
+  /// Deletes expired counts.
   ///
-  /// - Returns: how many.
+  /// - Returns: how many counts it deleted.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.batch(
       """

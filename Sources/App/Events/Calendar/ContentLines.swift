@@ -1,32 +1,32 @@
 import Foundation
 
-/// The lines of an iCalendar object, folded as they must be.
+/// The lines of an iCalendar object, folded as RFC 5545 requires.
 struct ContentLines {
-  /// Octets of a line, its end not counted.
+  /// The maximum length of a line in octets, without its CRLF.
   private static let width = 75
 
   private(set) var bytes: [UInt8] = []
 
-  /// - Parameter line: without a line's end in it.
+  /// - Parameter line: a line without line breaks.
   mutating func add(_ line: String) {
     var rest = Array(line.utf8)[...]
     var room = Self.width
     while rest.count > room {
       var end = rest.startIndex + room
-      // Not within the octets of one character.
+      // Do not split a character.
       while rest[end] & 0b1100_0000 == 0b1000_0000 { end -= 1 }
       bytes += rest[..<end]
       bytes += "\r\n ".utf8
       rest = rest[end...]
-      // The space counts.
+      // The leading space of a continuation line counts.
       room = Self.width - 1
     }
     bytes += rest
     bytes += "\r\n".utf8
   }
 
-  /// A property of type TEXT; none for an empty one. Whatever ends a line, in the eyes of any reader, is written as
-  /// `\n`, so that no text can pass for a property; other control characters have no place in it.
+  /// Adds a property of type TEXT, unless the text is empty. Every character that some reader takes for a line break is
+  /// written as `\n`, so that no text can inject a property. Other control characters are removed.
   mutating func add(text: String, as name: String) {
     guard !text.isEmpty else { return }
     var escaped = "\(name):".unicodeScalars
@@ -43,7 +43,7 @@ struct ContentLines {
     add(String(escaped))
   }
 
-  /// Text for a quoted parameter. There is no escaping that all readers know: what cannot stand in it is replaced.
+  /// The text for a quoted parameter. No escape sequence works in all readers, so unsafe characters are replaced.
   static func parameter(_ text: String) -> String {
     var plain = "".unicodeScalars
     for scalar in text.unicodeScalars {

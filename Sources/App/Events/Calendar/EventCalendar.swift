@@ -4,16 +4,16 @@ import Hummingbird
 import NIOCore
 import Postgres
 
-/// An event as calendars take it in: an iCalendar object (RFC 5545) with one VEVENT, published (RFC 5546) and not sent
-/// as a request, since guests answer here. Taken in again it changes the copy that is there: its UID stays, and
+/// An event for calendar apps: an iCalendar object (RFC 5545) with one VEVENT. The method is PUBLISH (RFC 5546) and not
+/// REQUEST, since guests answer in Muster. A calendar that imports it again updates its copy: the UID stays, and
 /// SEQUENCE counts the edits.
 ///
-/// - STATUS is the event's own, whatever the reader has answered; TRANSP tells whether it takes up the reader's time.
-/// - Without an end it has none here either, which RFC 5545 allows: an end that nobody named would block hours.
-/// - The organizer is known by name and id. An address must not leak, and RFC 5546 wants an organizer.
+/// - STATUS is the event's own, whatever the reader has answered. TRANSP says whether it takes up the reader's time.
+/// - Without an end there is no DTEND, which RFC 5545 allows. An invented end would block hours.
+/// - The organizer is a name and an id. RFC 5546 requires an organizer, but an email address must not leak.
 struct EventCalendar {
   let event: Event
-  /// When this object is made: of two copies with the same SEQUENCE, calendars keep the one made later.
+  /// The DTSTAMP of this object. Of two copies with the same SEQUENCE, calendars keep the one with the later DTSTAMP.
   let now: Timestamp
 
   var bytes: [UInt8] {
@@ -49,7 +49,7 @@ struct EventCalendar {
     return lines.bytes
   }
 
-  /// Nobody, as the nil UUID, once the account is gone.
+  /// The creator, or the nil UUID if the account is deleted.
   private var organizer: String {
     guard let creator = event.creator else { return "ORGANIZER:urn:uuid:00000000-0000-0000-0000-000000000000" }
     return "ORGANIZER;CN=\"\(ContentLines.parameter(creator.displayName))\":urn:uuid:\(creator.id)"

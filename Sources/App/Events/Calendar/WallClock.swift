@@ -1,10 +1,10 @@
 import Foundation
 import Postgres
 
-/// A zone's clock in the years around an event: times are given as it shows them, so that calendars put them where their
-/// owner expects them when the zone is looked at.
+/// The clock of a time zone in the years around an event. Times are given in local time, so that a calendar that shows
+/// the zone shows them as expected.
 struct WallClock {
-  /// From when on the clock keeps a distance from UTC, in seconds, and the one before.
+  /// A period with one offset from UTC, in seconds.
   private struct Observance {
     let onset: Timestamp
     let before: Int
@@ -13,19 +13,19 @@ struct WallClock {
   }
 
   private static let year = 366 * 86_400
-  /// 2100-01-01: Foundation looks for a zone's changes only until a year later.
+  /// 2100-01-01. Foundation lists the transitions of a zone only up to the year after.
   private static let horizon = Timestamp(microseconds: 4_102_444_800_000_000)
 
-  /// An IANA name: no character in it needs a quote.
+  /// An IANA name. Its characters never need quotes.
   let zone: String
-  /// Never empty; the first begins a year before the event.
+  /// Never empty. The first begins a year before the event.
   private let observances: [Observance]
 
-  /// Nil where only UTC will do:
+  /// Nil if the times must be given in UTC:
   ///
-  /// - In UTC itself, and in zones that are a distance from it and no place.
-  /// - For an event of more than a year, whose zone would take any number of lines, or too far away.
-  /// - Where the clock shows a time for the second time, because it was set back: iCalendar cannot name it.
+  /// - The zone is UTC, or a fixed offset from it instead of a place.
+  /// - The event is longer than a year, which would take any number of lines, or too far in the future.
+  /// - A time falls into the repeated hour after the clock is set back. iCalendar cannot name it.
   init?(of plan: Event.Plan) {
     let (start, end) = (plan.startTime, plan.endTime ?? plan.startTime)
     guard !["UTC", "GMT"].contains(plan.timeZone), !plan.timeZone.hasPrefix("Etc/"),
@@ -38,7 +38,7 @@ struct WallClock {
     if isRepeated(at: start) || isRepeated(at: end) { return nil }
   }
 
-  /// The one that holds at first, and those that follow.
+  /// The observance at the first time, and those that follow.
   private static func observances(of zone: TimeZone, from first: Timestamp, to last: Timestamp) -> [Observance] {
     var date = first.date
     var offset = zone.secondsFromGMT(for: date)
@@ -50,7 +50,7 @@ struct WallClock {
       let before = offset
       date = next
       offset = zone.secondsFromGMT(for: date)
-      // Else only its name changes.
+      // With the same offset, only the name of the zone changes.
       if offset != before {
         found.append(
           Observance(
@@ -69,13 +69,13 @@ struct WallClock {
     return time < current.onset.adding(seconds: current.before - current.offset)
   }
 
-  /// What the clock shows: the wall's date and time.
+  /// The local date and time.
   func reading(at time: Timestamp) -> String {
     Self.reading(time, observance(at: time).offset)
   }
 
   private static func reading(_ time: Timestamp, _ offset: Int) -> String {
-    // As if it were UTC, without the letter that says so.
+    // Formats the local time as if it were UTC, then removes the "Z".
     String(time.adding(seconds: offset).iCalendarText.dropLast())
   }
 
@@ -85,7 +85,7 @@ struct WallClock {
     for observance in observances {
       let kind = observance.isDaylight ? "DAYLIGHT" : "STANDARD"
       lines.add("BEGIN:\(kind)")
-      // The time that the clock showed when it was changed.
+      // The local time of the change, by the clock before it.
       lines.add("DTSTART:\(Self.reading(observance.onset, observance.before))")
       lines.add("TZOFFSETFROM:\(Self.text(ofOffset: observance.before))")
       lines.add("TZOFFSETTO:\(Self.text(ofOffset: observance.offset))")
@@ -94,7 +94,7 @@ struct WallClock {
     lines.add("END:VTIMEZONE")
   }
 
-  /// `+0200`; with seconds only where there are any.
+  /// `+0200`, with seconds only if there are any.
   private static func text(ofOffset offset: Int) -> String {
     let size = abs(offset)
     let text = (offset < 0 ? "-" : "+") + String(format: "%02d%02d", size / 3600, size / 60 % 60)
@@ -103,6 +103,6 @@ struct WallClock {
 }
 
 extension Timestamp {
-  /// In UTC, as iCalendar writes it: `20260501T180000Z`.
+  /// UTC in the iCalendar format: `20260501T180000Z`.
   var iCalendarText: String { rfc3339().filter { $0 != "-" && $0 != ":" } }
 }

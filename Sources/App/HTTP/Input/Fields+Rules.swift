@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 
 extension Fields.Rule {
-  /// A rule on top of another.
+  /// Adds a condition to this rule.
   func and(_ message: String, _ isValid: @escaping (Value) -> Bool) -> Fields.Rule<Value> {
     Fields.Rule(placeholder: placeholder) { json throws(Fields.Broken) in
       let value = try read(json)
@@ -22,7 +22,7 @@ extension Fields.Rule where Value == Bool {
 }
 
 extension Fields.Rule {
-  /// In digits. Longer ones cost more to read than they are worth.
+  /// In characters. Longer numbers are refused, because they are expensive to parse.
   fileprivate static var longestNumber: Int { 64 }
 }
 
@@ -51,7 +51,7 @@ extension Fields.Rule where Value == Double {
 }
 
 extension Fields.Rule where Value == Timestamp {
-  /// RFC 3339 with any offset, kept to the whole second.
+  /// RFC 3339 with any offset, cut to whole seconds.
   static var time: Self {
     Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
@@ -66,7 +66,7 @@ extension Fields.Rule where Value == Timestamp {
 }
 
 extension Fields.Rule where Value == Timestamp {
-  /// RFC 3339 with any offset, to the microsecond. One that is coarser stands for the last moment that it may be.
+  /// RFC 3339 with any offset, to the microsecond. A coarser time stands for the last microsecond that it covers.
   static var moment: Self {
     Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// The rules of text. Each bounds a text in bytes, and its runs of combining marks, before anything normalizes, compares
-/// or hashes it: Swift and Foundation take quadratic time for a long run.
+/// Rules for text. They limit a text's bytes and its runs of combining marks before anything normalizes, compares or
+/// hashes it, because Swift and Foundation take quadratic time for a long run.
 extension Fields.Rule where Value == String {
-  /// Text of some characters (Unicode scalars) in NFC, without the white space around it.
+  /// Text with `length` characters (Unicode scalars), in NFC and trimmed of white space.
   static func text(_ length: ClosedRange<Int>) -> Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let raw) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
@@ -18,19 +18,19 @@ extension Fields.Rule where Value == String {
     }
   }
 
-  /// Text in one line that shows something: a name or a title, which mails and notifications quote.
+  /// A single line of visible text: a name or a title, which mails and notifications quote.
   static func line(_ length: ClosedRange<Int>) -> Self {
     let isSingle = text(length).and("must be a single line, without control characters") {
       $0.unicodeScalars.allSatisfy {
         ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
       }
     }
-    return isSingle.and("must be visible, without invisible characters and without controls of writing direction") {
+    return isSingle.and("must be visible, without invisible characters or controls of writing direction") {
       $0.isPlainlyVisible
     }
   }
 
-  /// Text whose every byte counts: neither trimmed nor normalized.
+  /// Text that is kept byte for byte, neither trimmed nor normalized.
   static func opaque(_ length: ClosedRange<Int>) -> Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
@@ -43,7 +43,7 @@ extension Fields.Rule where Value == String {
 }
 
 extension StringProtocol {
-  /// Without the white space around it.
+  /// The text without white space around it.
   fileprivate var trimmedScalars: SubSequence {
     var scalars = unicodeScalars[...]
     while let first = scalars.first, first.properties.isWhitespace { scalars.removeFirst() }
@@ -51,11 +51,12 @@ extension StringProtocol {
     return self[scalars.startIndex..<scalars.endIndex]
   }
 
-  /// Whether more than 30 combining marks follow one another, which no script does: UAX #15's stream-safe format.
+  /// Whether the text has more than 30 combining marks in a row, which no script needs. UAX #15's stream-safe text
+  /// format has the same limit.
   var hasLongRunOfMarks: Bool {
     var run = 0
     for scalar in unicodeScalars {
-      // No character before U+0300 is one.
+      // There are no combining marks below U+0300.
       let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
       run = isMark ? run + 1 : 0
       if run > 30 { return true }
@@ -67,6 +68,6 @@ extension StringProtocol {
 extension String {
   static let markRule = "must not have more than 30 combining marks in a row"
 
-  /// What one character of NFC may have had before: up to four scalars of up to four bytes each.
+  /// The most bytes that NFC composes into one character: up to four scalars of up to four bytes each.
   fileprivate static let mostBytesOfComposed = 16
 }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Reads the members of a JSON object and notes every one that breaks its rule, so that a client hears of all of them
-/// at once:
+/// Reads the members of a JSON object and records every one that breaks its rule, so that a client sees all errors at
+/// once:
 ///
 ///     let draft = try Fields.read(body) { fields in
 ///       Draft(title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)))
@@ -16,10 +16,10 @@ struct Fields {
     self.prefix = prefix
   }
 
-  /// - Throws: ``AppError`` listing all bad fields. What `body` built of placeholders is then thrown away.
+  /// - Throws: ``AppError`` with all invalid fields. The value that `body` has built from placeholders is discarded.
   static func read<Value>(_ json: JSON, _ body: (inout Fields) throws -> Value) throws -> Value {
     guard case .object(let members) = json else {
-      throw AppError(.malformed, "malformed-body", "The body must be a JSON object, and is \(json.kind).")
+      throw AppError(.malformed, "malformed-body", "The body must be a JSON object, not \(json.kind).")
     }
     var fields = Fields(members)
     let value = try body(&fields)
@@ -53,7 +53,7 @@ struct Fields {
     return .set(json == .null ? nil : read(name, json, rule))
   }
 
-  /// Notes every member that is none of these.
+  /// Records an error for every member that is not one of `names`.
   mutating func allow(only names: [String], _ message: String) {
     for (name, _) in members where !names.contains(where: { $0.hasSameBytes(as: name) }) { note(name, message) }
   }
@@ -75,7 +75,7 @@ struct Fields {
     }
   }
 
-  /// What a JSON value must be to become a Swift value.
+  /// A rule that turns a JSON value into a Swift value.
   struct Rule<Value> {
     /// Stands in for a value that broke the rule, until the errors are thrown.
     let placeholder: Value
@@ -83,7 +83,7 @@ struct Fields {
   }
 
   struct Broken: Error {
-    /// Fields relative to the value: empty for itself, `.latitude` or `[3]` for a part of it.
+    /// Fields relative to the value: empty for the value itself, `.latitude` or `[3]` for a part of it.
     let errors: [FieldError]
 
     init(_ message: String) {

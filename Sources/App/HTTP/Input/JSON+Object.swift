@@ -1,19 +1,19 @@
 extension JSON {
-  /// An object's members in the order of the document. A name is found by its UTF-8 bytes: a dictionary keyed by `String`
-  /// normalizes each name it hashes or compares, which takes seconds for tens of thousands of combining marks.
+  /// An object's members in document order. Names are compared by their UTF-8 bytes: a dictionary keyed by `String`
+  /// normalizes each name that it hashes or compares, which takes seconds for tens of thousands of combining marks.
   struct Object: Sendable {
     private var members: [(key: String, value: JSON)] = []
-    /// The members' places by name, once they are more than ``fewest``.
+    /// The members' indexes by name, if there are more than ``fewest``.
     private var places: [Name: Int] = [:]
 
-    /// Up to this many names are compared in turn, which is faster than hashing them.
+    /// Up to this many names are searched one by one, which is faster than hashing.
     private static let fewest = 8
 
     var keys: [String] { members.map(\.key) }
 
     subscript(name: String) -> JSON? { place(of: name).map { members[$0].value } }
 
-    /// - Returns: false, and nothing changes, if the object has a member of this name.
+    /// - Returns: false, without a change, if the object already has a member of this name.
     mutating func insert(_ value: JSON, forKey name: String) -> Bool {
       guard place(of: name) == nil else { return false }
       members.append((name, value))
@@ -70,7 +70,7 @@ extension JSON.Object: Equatable {
 extension JSON.Object: ExpressibleByDictionaryLiteral {
   init(dictionaryLiteral elements: (String, JSON)...) {
     for (name, value) in elements {
-      precondition(insert(value, forKey: name), "A name occurs twice.")
+      precondition(insert(value, forKey: name), "duplicate name")
     }
   }
 }
@@ -90,11 +90,11 @@ extension JSON: Equatable {
 }
 
 extension String {
-  /// Unlike `==`, which normalizes both texts: in quadratic time where combining marks follow one another.
+  /// Compares the bytes. `==` normalizes both texts, which takes quadratic time for a run of combining marks.
   func hasSameBytes(as other: String) -> Bool {
     utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
   }
 
-  /// Whether it may be hashed and compared at a cost that its length tells.
+  /// Whether hashing and comparing the text takes linear time.
   var isASCII: Bool { utf8.allSatisfy { $0 < 0x80 } }
 }

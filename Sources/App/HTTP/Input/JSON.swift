@@ -1,8 +1,8 @@
 /// A JSON document as a tree.
 ///
-/// Read by a parser of our own, because the general decoders do not refuse what must be refused: nesting deeper than 32
-/// (Foundation's dies of a full stack at some 160), keys that occur twice (readers disagree which one counts), and
-/// U+0000 (PostgreSQL's text cannot hold it).
+/// Muster has its own parser, because general decoders accept what must be refused: nesting deeper than 32 levels
+/// (Foundation's overflows the stack at about 160), duplicate keys (readers disagree which one counts), and U+0000
+/// (PostgreSQL cannot store it in text).
 enum JSON: Sendable {
   case null
   case bool(Bool)
@@ -23,7 +23,7 @@ enum JSON: Sendable {
     let message: String
   }
 
-  /// What it is, for an error message.
+  /// The kind of value, for an error message.
   var kind: String {
     switch self {
     case .null: "null"

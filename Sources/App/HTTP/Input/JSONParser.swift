@@ -9,12 +9,12 @@ struct JSONParser {
   mutating func document() throws(JSON.Malformed) -> JSON {
     let value = try value(depth: 0)
     skipSpace()
-    guard position == bytes.count else { throw malformed("something follows the document's end") }
+    guard position == bytes.count else { throw malformed("unexpected text after the document") }
     return value
   }
 
   private func malformed(_ what: String) -> JSON.Malformed {
-    JSON.Malformed(message: "Invalid JSON: \(what), at byte \(position).")
+    JSON.Malformed(message: "Invalid JSON: \(what) at byte \(position).")
   }
 
   private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
@@ -32,7 +32,7 @@ struct JSONParser {
   private mutating func value(depth: Int) throws(JSON.Malformed) -> JSON {
     skipSpace()
     if next == UInt8(ascii: "{") || next == UInt8(ascii: "["), depth == JSON.maximumDepth {
-      throw malformed("nested deeper than \(JSON.maximumDepth) levels")
+      throw malformed("more than \(JSON.maximumDepth) levels of nesting")
     }
     switch next {
     case UInt8(ascii: "{"): return .object(try object(depth: depth + 1))
@@ -41,9 +41,9 @@ struct JSONParser {
     case UInt8(ascii: "t"): return try word("true", .bool(true))
     case UInt8(ascii: "f"): return try word("false", .bool(false))
     case UInt8(ascii: "n"): return try word("null", .null)
-    case nil: throw malformed("it ends too early")
+    case nil: throw malformed("unexpected end")
     case let byte? where byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte): return .number(try number())
-    default: throw malformed("a value is missing")
+    default: throw malformed("missing value")
     }
   }
 
@@ -52,7 +52,7 @@ struct JSONParser {
     let isHere =
       bytes.count - position >= length
       && word.withUTF8Buffer { $0.elementsEqual(bytes[position..<position + length]) }
-    guard isHere else { throw malformed("a value is missing") }
+    guard isHere else { throw malformed("missing value") }
     position += length
     return value
   }
@@ -64,15 +64,15 @@ struct JSONParser {
     if take("}") { return members }
     repeat {
       skipSpace()
-      guard next == UInt8(ascii: "\"") else { throw malformed("a key is missing") }
+      guard next == UInt8(ascii: "\"") else { throw malformed("missing key") }
       let key = try string()
       skipSpace()
-      guard take(":") else { throw malformed("a colon is missing") }
+      guard take(":") else { throw malformed("missing colon") }
       let value = try value(depth: depth)
-      guard members.insert(value, forKey: key) else { throw malformed("a key occurs twice in one object") }
+      guard members.insert(value, forKey: key) else { throw malformed("duplicate key") }
       skipSpace()
     } while take(",")
-    guard take("}") else { throw malformed("a closing brace is missing") }
+    guard take("}") else { throw malformed("missing comma or closing brace") }
     return members
   }
 
@@ -85,7 +85,7 @@ struct JSONParser {
       elements.append(try value(depth: depth))
       skipSpace()
     } while take(",")
-    guard take("]") else { throw malformed("a closing bracket is missing") }
+    guard take("]") else { throw malformed("missing comma or closing bracket") }
     return elements
   }
 
@@ -99,13 +99,13 @@ struct JSONParser {
     _ = take("-")
     let hasLeadingZero = next == 0x30
     let count = digits(&self)
-    guard count > 0, !(hasLeadingZero && count > 1) else { throw malformed("a number is malformed") }
+    guard count > 0, !(hasLeadingZero && count > 1) else { throw malformed("malformed number") }
     if take(".") {
-      guard digits(&self) > 0 else { throw malformed("a number is malformed") }
+      guard digits(&self) > 0 else { throw malformed("malformed number") }
     }
     if take("e") || take("E") {
       if !take("-") { _ = take("+") }
-      guard digits(&self) > 0 else { throw malformed("a number is malformed") }
+      guard digits(&self) > 0 else { throw malformed("malformed number") }
     }
     return String(decoding: bytes[start..<position], as: UTF8.self)
   }
@@ -125,15 +125,15 @@ struct JSONParser {
       case UInt8(ascii: "\""): return try text(unescaped[...])
       case UInt8(ascii: "\\"):
         unescaped.append(contentsOf: UTF8.encode(try escape()) ?? UTF8.encodedReplacementCharacter)
-      case 0..<0x20: throw malformed("a control character stands in a string")
+      case 0..<0x20: throw malformed("unescaped control character in a string")
       default: unescaped.append(byte)
       }
     }
-    throw malformed("a string has no end")
+    throw malformed("unterminated string")
   }
 
   private func text(_ utf8: ArraySlice<UInt8>) throws(JSON.Malformed) -> String {
-    guard let text = String(validating: utf8, as: UTF8.self) else { throw malformed("a string is not UTF-8") }
+    guard let text = String(validating: utf8, as: UTF8.self) else { throw malformed("invalid UTF-8 in a string") }
     return text
   }
 
@@ -150,32 +150,32 @@ struct JSONParser {
     case UInt8(ascii: "r"): return "\r"
     case UInt8(ascii: "t"): return "\t"
     case UInt8(ascii: "u"): return try unicodeEscape()
-    default: throw malformed("an escape is unknown")
+    default: throw malformed("unknown escape")
     }
   }
 
   private mutating func unicodeEscape() throws(JSON.Malformed) -> Unicode.Scalar {
     var code = UInt32(try hexadecimal())
-    guard code != 0 else { throw malformed("a string contains U+0000") }
+    guard code != 0 else { throw malformed("U+0000 in a string") }
     if (0xd800...0xdbff).contains(code) {
-      guard take("\\"), take("u") else { throw malformed("half a surrogate pair") }
+      guard take("\\"), take("u") else { throw malformed("unpaired surrogate") }
       let low = UInt32(try hexadecimal())
-      guard (0xdc00...0xdfff).contains(low) else { throw malformed("half a surrogate pair") }
+      guard (0xdc00...0xdfff).contains(low) else { throw malformed("unpaired surrogate") }
       code = 0x10000 + (code - 0xd800) << 10 + (low - 0xdc00)
     }
-    guard let scalar = Unicode.Scalar(code) else { throw malformed("half a surrogate pair") }
+    guard let scalar = Unicode.Scalar(code) else { throw malformed("unpaired surrogate") }
     return scalar
   }
 
   private mutating func hexadecimal() throws(JSON.Malformed) -> UInt16 {
-    guard bytes.count - position >= 4 else { throw malformed("an escape is malformed") }
+    guard bytes.count - position >= 4 else { throw malformed("malformed escape") }
     var code: UInt16 = 0
     for byte in bytes[position..<position + 4] {
       switch byte {
       case 0x30...0x39: code = code << 4 | UInt16(byte - 0x30)
       case 0x41...0x46: code = code << 4 | UInt16(byte - 0x37)
       case 0x61...0x66: code = code << 4 | UInt16(byte - 0x57)
-      default: throw malformed("an escape is malformed")
+      default: throw malformed("malformed escape")
       }
     }
     position += 4

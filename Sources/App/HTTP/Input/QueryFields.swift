@@ -2,7 +2,7 @@ import Foundation
 import Hummingbird
 import HummingbirdCore
 
-/// Reads a query's parameters and notes every one that breaks its rule, as ``Fields`` does with a body's.
+/// Reads query parameters and records every one that breaks its rule, as ``Fields`` does for a body.
 struct QueryFields {
   private let parameters: FlatDictionary<Substring, Substring>
   var errors: [FieldError] = []
@@ -35,7 +35,7 @@ struct QueryFields {
     return asked.limit
   }
 
-  /// Text by the rule that fields of a body have: see ``Fields/Rule/text(_:)``.
+  /// Text that follows the same rule as in a body: see ``Fields/Rule/text(_:)``.
   mutating func text(_ name: String, _ length: ClosedRange<Int>) -> String {
     guard let value = parameters[Substring(name)] else {
       errors.append(FieldError(field: name, message: "is required"))
@@ -51,7 +51,9 @@ struct QueryFields {
     return ""
   }
 
-  /// Something with a form of its own; nil if it is absent or empty.
+  /// A value in a special format; nil if it is absent or empty.
+  ///
+  /// - Parameter form: the error message for a value that cannot be parsed.
   mutating func parsed<Value>(_ name: String, _ form: String, _ parse: (String) -> Value?) -> Value? {
     guard let text = parameters[Substring(name)], !text.isEmpty else { return nil }
     let value = parse(String(text))
@@ -72,5 +74,5 @@ struct QueryFields {
 }
 
 extension FieldError {
-  static let foreignCursor = FieldError(field: "cursor", message: "must be the nextCursor of this list's earlier page")
+  static let foreignCursor = FieldError(field: "cursor", message: "must be the nextCursor of a page of this list")
 }

@@ -11,7 +11,7 @@ extension Request {
     headers.value(of: .contentLength).map { $0 != "0" } ?? (headers.value(of: .transferEncoding) != nil)
   }
 
-  /// By its bytes: a token's hundreds of characters cost more to tell apart than the request's work.
+  /// Splits bytes, because finding the characters of a long token costs more than the rest of the request.
   var bearerToken: String? {
     guard let header = headers.value(of: .authorization) else { return nil }
     let parts = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1).map(Substring.init)
@@ -19,8 +19,7 @@ extension Request {
     return String(parts[1])
   }
 
-  /// The body as JSON. Refused when it is declared as something else, and before any decoding when it is not JSON as we
-  /// take it. Nil without a body.
+  /// The body as JSON; nil without a body. Throws if the content type is not JSON, or if ``JSON`` refuses the body.
   func json() async throws -> JSON? {
     let buffer = try await bytes(upTo: Self.maximumBody, else: .bodyTooLarge)
     guard buffer.readableBytes > 0 else { return nil }
@@ -32,7 +31,8 @@ extension Request {
     }
   }
 
-  /// The body as it is. Refused unread when it says that it is too large, and otherwise once it turns out to be.
+  /// The raw body. A body whose `Content-Length` is too large is refused unread, any other as soon as it exceeds the
+  /// limit.
   func bytes(upTo limit: Int, else refusal: AppError) async throws -> ByteBuffer {
     if let length = headers.value(of: .contentLength).flatMap({ Int($0) }), length > limit { throw refusal }
     do {
@@ -51,7 +51,7 @@ extension Request {
   /// The fields of the body, which must be a JSON object. See ``Fields``.
   func read<Value>(_ body: (inout Fields) throws -> Value) async throws -> Value {
     guard let json = try await json() else {
-      throw AppError(.malformed, "malformed-body", "This needs a body: a JSON object.")
+      throw AppError(.malformed, "malformed-body", "The request must have a JSON object as its body.")
     }
     return try Fields.read(json, body)
   }
@@ -66,7 +66,7 @@ extension Request {
 }
 
 extension HTTPFields {
-  /// What the subscript gives, at a fraction of its cost where there is one such field, or none.
+  /// The same as the subscript, at a fraction of its cost if there is at most one such field.
   func value(of name: HTTPField.Name) -> String? {
     var value: String?
     for field in self where field.name == name {

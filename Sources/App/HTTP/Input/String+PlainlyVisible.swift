@@ -1,14 +1,15 @@
 extension String {
-  /// Whether it shows something, and nothing in it is hidden or turns what stands around it: the controls of writing
-  /// direction and format, and the characters that Unicode has displays ignore, with which one name can be made to look
-  /// like another.
+  /// Whether the text has a visible character and no hidden ones. Hidden are the controls of writing direction and
+  /// format, and the characters that Unicode tells displays to ignore: with them, one name can be made to look like
+  /// another.
   ///
-  /// Joiners and variation selectors pass where scripts and emoji need them: behind a character that is not ASCII, or
-  /// that has a form as an emoji.
+  /// Joiners and variation selectors are allowed where scripts and emoji need them: after a character that is not ASCII
+  /// or that has an emoji form.
   var isPlainlyVisible: Bool {
     var isVisible = false
     var previous: Unicode.Scalar?
-    // The flags of England, Scotland and Wales are a black flag, a word in tags, and the tag that ends it.
+    // The flags of England, Scotland and Wales consist of a black flag, a word in tag characters, and a tag that ends
+    // it.
     var tags = 0
     for scalar in unicodeScalars {
       if scalar.isTag {
@@ -28,20 +29,20 @@ extension String {
       }
       previous = scalar
     }
-    // A joiner that joins nothing is hidden, and so is a word in tags without an end.
+    // A joiner that joins nothing is hidden. So is a word in tags without an end.
     return isVisible && tags == 0 && previous?.isJoiner != true
   }
 }
 
 extension Unicode.Scalar {
-  /// In a word: a country's two letters, and up to four of a part of it.
+  /// The longest word in tags: two letters for a country, and up to four for a part of it.
   fileprivate static let mostTags = 6
 
   fileprivate var isHidden: Bool {
     properties.generalCategory == .format || properties.isDefaultIgnorableCodePoint || properties.isBidiControl
   }
 
-  /// White space, and what looks like it: U+2800 is a Braille cell without dots.
+  /// White space, or U+2800, a Braille cell without dots.
   fileprivate var isBlank: Bool { properties.isWhitespace || value == 0x2800 }
 
   fileprivate var isJoiner: Bool { value == 0x200c || value == 0x200d }
@@ -50,7 +51,7 @@ extension Unicode.Scalar {
 
   fileprivate var isTag: Bool { (0xe0020...0xe007f).contains(value) }
 
-  /// Whether this character, which shows nothing itself, belongs to the one before it.
+  /// Whether this invisible character belongs to the one before it.
   fileprivate func isJoining(behind before: Unicode.Scalar) -> Bool {
     if isJoiner { return !before.isASCII && !before.isBlank && (!before.isHidden || before.isVariationSelector) }
     guard isVariationSelector, !before.isHidden, !before.isBlank else { return false }

@@ -3,7 +3,7 @@ import Postgres
 extension Timestamp {
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-  /// Reads a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  /// Parses a date in HTTP's format: `Sun, 06 Nov 1994 08:49:37 GMT`.
   init?(httpDate text: String) {
     guard let match = text.wholeMatch(of: /[A-Za-z]{3}, (\d\d) ([A-Za-z]{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT/),
       let index = Self.months.firstIndex(of: String(match.output.2))

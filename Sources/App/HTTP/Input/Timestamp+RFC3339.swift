@@ -1,8 +1,8 @@
 import Postgres
 
 extension Timestamp {
-  /// In UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, six digits more. RFC 3339 has no form for
-  /// a time before the year 0, which becomes the beginning of that year.
+  /// Formats the time in UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, it has six more
+  /// digits. RFC 3339 cannot express a time before the year 0, which becomes the beginning of that year.
   func rfc3339(microseconds showsMicroseconds: Bool = false) -> String {
     let microseconds = max(microseconds, Self.year0)
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
@@ -35,9 +35,9 @@ extension Timestamp {
     }
   }
 
-  /// Reads RFC 3339 with any offset and a fraction of any length; what lies below the microsecond is cut off.
+  /// Parses RFC 3339 with any offset and a fraction of any length. Digits below the microsecond are cut off.
   ///
-  /// - Parameter fractionDigits: how many digits the fraction had, 0 without one.
+  /// - Parameter fractionDigits: set to the number of digits in the fraction, 0 without one.
   init?(rfc3339 text: String, fractionDigits: inout Int) {
     let bytes = Array(text.utf8)
     var position = 0
@@ -81,12 +81,12 @@ extension Timestamp {
     }
     guard position == bytes.count else { return nil }
     let days = Self.days(fromCivil: year, month, day)
-    // A leap second is the second after it: PostgreSQL and phones have no other place for it.
+    // A leap second becomes the second after it, because PostgreSQL and phones cannot represent it.
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset
     self.init(microseconds: seconds * 1_000_000 + fraction)
   }
 
-  /// The microseconds that RFC 3339 has words for; PostgreSQL has room for them, too.
+  /// The years 1 to 9999 in microseconds. Both RFC 3339 and PostgreSQL can represent them.
   static let years1To9999: ClosedRange<Int64> = -62_135_596_800_000_000...253_402_300_799_999_999
 
   private static let year0: Int64 = -62_167_219_200_000_000

@@ -1,7 +1,7 @@
 import Foundation
 import Hummingbird
 
-/// Which methods each path takes, for `Allow`.
+/// The methods that each path allows, for the `Allow` header.
 struct AllowedMethods: Sendable {
   private let routes: [(segments: [String], method: String)]
 
@@ -16,7 +16,7 @@ struct AllowedMethods: Sendable {
       route.segments.count == segments.count
         && zip(route.segments, segments).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
     }
-    // A word wins over a parameter, as it does in the router: `me` is not somebody's id.
+    // A literal segment wins over a parameter, as in the router: `me` is not an id.
     func parameters(_ segments: [String]) -> Int { segments.count { $0.hasPrefix("{") } }
     guard let fewest = matching.map({ parameters($0.segments) }).min() else { return nil }
     var names = Set(matching.filter { parameters($0.segments) == fewest }.map(\.method))

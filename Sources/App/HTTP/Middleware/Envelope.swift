@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// The outermost middleware: gives each request its id, makes a problem of every error, and logs.
+/// The outermost middleware: gives each request its id, turns every error into a problem, and logs.
 struct Envelope: RouterMiddleware {
   let log: RequestLog
   let allowedMethods: AllowedMethods
@@ -30,16 +30,16 @@ struct Envelope: RouterMiddleware {
     do {
       response = try await PublicURL.$base.withValue(publicURL.text) { try await next(request, context) }
     } catch let error where error is HTTPParserError || error is IOError {
-      // The client broke off or sent what is not HTTP: the connection deals with it.
+      // The client disconnected, or did not send HTTP. The connection handles that.
       throw error
     } catch {
       let refusal = self.problem(error, request)
       response = .problem(refusal, requestID: context.requestID)
       problem = refusal
-      // What a refusal says, the client knows.
+      // The response already contains an `AppError`. Log any other failure of the server as the cause.
       if !(error is AppError), refusal.kind.status.code >= 500 { cause = error }
     }
-    // The answer to a HEAD has no body, whatever went wrong: one would be taken for the next answer.
+    // A response to HEAD has no body, not even for an error: the client would take it for the next response.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
     let duration = ContinuousClock.now - start
@@ -52,7 +52,7 @@ struct Envelope: RouterMiddleware {
     switch error {
     case let error as AppError:
       return error
-    // Cut off because the process stops: nothing else cancels a request.
+    // Nothing cancels a request except the end of the process.
     case _ where Task.isCancelled || error is CancellationError:
       return .stopping
     case let error as PostgresError where error.isLockTimeout:
@@ -63,7 +63,7 @@ struct Envelope: RouterMiddleware {
       guard let methods = allowedMethods.of(path: request.uri.path) else {
         return AppError(.notFound, "route-not-found", "There is nothing at this path.")
       }
-      var refusal = AppError(.methodNotAllowed, "method-not-allowed", "This path takes \(methods).")
+      var refusal = AppError(.methodNotAllowed, "method-not-allowed", "This path allows \(methods).")
       refusal.allow = methods
       return refusal
     case let error as HTTPError where error.status.code < 500:
@@ -81,7 +81,7 @@ extension HTTPField.Name {
 extension AppError {
   static var databaseAway: AppError {
     var error = AppError(
-      .unavailable, "database-unavailable", "The database is away for a moment. Nothing was changed.")
+      .unavailable, "database-unavailable", "The database is temporarily unavailable. Nothing was changed.")
     error.retryAfter = 1
     return error
   }
@@ -89,7 +89,7 @@ extension AppError {
   static var unknownOutcome: AppError {
     var error = AppError(
       .unavailable, "unknown-outcome",
-      "The database went away while this was being saved: it may or may not have happened. Repeat the request.")
+      "The database became unavailable during the change, which may or may not be saved. Repeat the request.")
     error.retryAfter = 1
     return error
   }

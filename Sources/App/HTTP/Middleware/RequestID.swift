@@ -4,9 +4,9 @@ import Logging
 import NIOHTTP1
 import Synchronization
 
-/// The word by which an answer, its problem and its log line are known to be of one request.
+/// The id that connects a request's response, problem and log line.
 enum RequestID {
-  /// The client's own, when it is one word of reasonable length; else a fresh one.
+  /// The client's own id if it is one word of at most 128 bytes, or else a new one.
   static func of(_ request: Request) -> String {
     guard let given = request.headers.value(of: .xRequestID), (1...128).contains(given.utf8.count),
       given.utf8.allSatisfy(isAllowed)
@@ -14,7 +14,7 @@ enum RequestID {
     return given
   }
 
-  /// Unlike any other of this process, and hardly like another process's.
+  /// Unique within this process, and almost certainly unique across processes.
   static func fresh() -> String {
     String(first &+ count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9e37_79b9_7f4a_7c15, radix: 16)
   }

@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import Synchronization
 
-/// Which requests are logged, and what of them: never a name, a path, a query or a body.
+/// Logs requests. A line never contains a name, a path, a query or a body.
 final class RequestLog: Sendable {
   private let logsAll: Bool
   private let logsAddresses: Bool
@@ -16,8 +16,8 @@ final class RequestLog: Sendable {
   }
 
   /// - Parameters:
-  ///   - problem: what the client was told, if it was refused.
-  ///   - cause: what it was not told.
+  ///   - problem: the refusal that the client gets, if any.
+  ///   - cause: the error behind it, which the client does not see.
   func answered(
     _ method: HTTPRequest.Method, _ status: Int, _ problem: AppError?, cause: (any Error)?, after duration: Duration,
     in context: Context
@@ -62,12 +62,12 @@ final class RequestLog: Sendable {
 }
 
 extension Context {
-  /// Whether a success tells that the process can do its work: it is known who is signed in, or it was asked.
+  /// Whether a success shows that the process works: the caller is known, or the request is a readiness check.
   fileprivate var showsHealth: Bool { caller != nil || endpointPath == "/health/ready" }
 }
 
 extension Duration {
-  /// With three digits of fraction.
+  /// Milliseconds, cut to three decimal places.
   fileprivate var roundedMilliseconds: Double {
     let (seconds, attoseconds) = components
     return Double(seconds) * 1000 + Double(attoseconds / 1_000_000_000_000) / 1000

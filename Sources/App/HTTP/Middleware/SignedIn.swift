@@ -3,11 +3,11 @@ import Hummingbird
 import HummingbirdCore
 import NIOCore
 
-/// Lets only requests pass with a valid access token of a session that has not ended.
+/// Admits only requests with a valid access token whose session has not ended.
 struct SignedIn: RouterMiddleware {
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
-  /// Where a PUT brings a picture.
+  /// Set for routes where a PUT uploads a picture.
   var uploads: Uploads?
 
   func handle(
@@ -27,14 +27,14 @@ struct SignedIn: RouterMiddleware {
     }
   }
 
-  /// The request once its body is there, if the session still goes on by then.
+  /// Returns the request with its complete body. Throws if the session ends before the body is complete.
   private func whole(
     _ request: Request, of caller: AccessTokens.Caller, upTo limit: Int, else refusal: AppError
   ) async throws -> Request {
     guard request.hasBody else { return request }
     var request = request
-    // It may trickle in for minutes: a session that ends meanwhile does nothing more, nor does a token that expires,
-    // whose session's end may be forgotten.
+    // A body can take minutes to arrive, so check the session again. Check the token too: after it expires, the end of
+    // its session may be forgotten.
     request.body = RequestBody(buffer: try await request.bytes(upTo: limit, else: refusal))
     guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
     try endedSessions.check(caller)

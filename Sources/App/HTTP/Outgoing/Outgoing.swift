@@ -3,26 +3,27 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// The process's client for what it asks of others. It follows no redirects: whoever is asked is configured, and nobody
-/// else is to hear of it.
+/// The HTTP client for outgoing requests. It follows no redirects, because requests must reach only the configured
+/// hosts.
 final class Outgoing: Sendable {
   let client: HTTPClient
   private let configuration: HTTPClient.Configuration
 
-  /// - Parameter file: certificates in PEM, trusted besides the system's.
+  /// - Parameter file: certificates in PEM, trusted in addition to the system's.
   init(trusting file: String?) throws {
     var tls = TLSConfiguration.makeClientConfiguration()
     if let file {
       guard let certificates = try? NIOSSLCertificate.fromPEMFile(file), !certificates.isEmpty else {
         let name = Variable.trustedCertificates.name
-        throw MusterConfiguration.Problem("\(name) must be a file of certificates in PEM, and \"\(file)\" is not")
+        throw MusterConfiguration.Problem("\(name) must be a PEM file of certificates, but \"\(file)\" is not")
       }
       tls.additionalTrustRoots = [.certificates(certificates)]
     }
     var configuration = HTTPClient.Configuration()
     configuration.tlsConfiguration = tls
     configuration.redirectConfiguration = .disallow
-    // More than all channels together may send to one host: a send that waits for a connection is no failed attempt.
+    // More than all channels together may send to one host. Otherwise a delivery could fail because it waits for a
+    // connection.
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4 * Capacity.perHost
     configuration.timeout = HTTPClient.Configuration.Timeout(connect: .seconds(5), read: .seconds(30))
     configuration.http2ConnectionDebugInitializer = { $0.givingUpOnSilence() }
@@ -30,8 +31,8 @@ final class Outgoing: Sendable {
     client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
   }
 
-  /// Connects to one address for one host, whatever the name may lead to by then. The host is who must prove itself by a
-  /// certificate still.
+  /// Connects to a fixed address for a host, even if its name resolves to another address by then. The certificate must
+  /// still match the host.
   init(like other: Outgoing, connecting host: String, to address: String) {
     configuration = other.configuration
     var pinned = other.configuration
@@ -40,22 +41,22 @@ final class Outgoing: Sendable {
   }
 
   func close() async {
-    // Its only error is that it was shut down before.
+    // Fails only if the client is already shut down.
     try? await client.shutdown()
   }
 
-  /// A client that is forgotten without being shut down ends a debug build.
+  /// In a debug build, a client that is released before it is shut down crashes the process.
   deinit {
     client.shutdown { _ in }
   }
 }
 
 extension Channel {
-  /// Many requests share one HTTP/2 connection, and nothing else ends it when the other side is gone without a word: it
-  /// is closed when sent bytes are not acknowledged in time.
+  /// Closes the connection if sent bytes are not acknowledged in time. Many requests share one HTTP/2 connection, and
+  /// nothing else ends it if the other side disappears silently.
   fileprivate func givingUpOnSilence() -> EventLoopFuture<Void> {
     #if os(Linux)
-      // TCP_USER_TIMEOUT, in milliseconds. A connection does as well without it.
+      // TCP_USER_TIMEOUT, in milliseconds. The connection also works without it.
       let option = ChannelOptions.Types.SocketOption(level: .tcp, name: NIOBSDSocket.Option(rawValue: 18))
       return setOption(option, value: 15_000).recover { _ in }
     #else

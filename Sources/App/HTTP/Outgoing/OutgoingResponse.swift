@@ -4,28 +4,28 @@ import NIOCore
 import NIOHTTP1
 
 extension OutgoingResponse {
-  /// A word of a provider's, for the log; nil for anything that looks like more than that.
+  /// A provider's error code, for the log; nil for anything but a single word.
   static func word(_ value: JSON?) -> String? {
     guard case .string(let text) = value, text.wholeMatch(of: /[A-Za-z_]{1,60}/) != nil else { return nil }
     return text
   }
 }
 
-/// What another service answered, whole.
+/// The complete response of another service.
 struct OutgoingResponse: Sendable {
   let status: Int
   let headers: HTTPHeaders
   let body: ByteBuffer
 
-  /// Nil if the body is no JSON, or JSON of a kind that we would refuse.
+  /// Nil if the body is not JSON, or is JSON that ``JSON`` refuses.
   var json: JSON? { try? JSON(parsing: body.readableBytesView) }
 }
 
 extension HTTPClient {
-  /// Sends a request and takes in the whole answer.
+  /// Sends a request and reads the complete response.
   ///
-  /// - Parameter limit: for all of it, from connecting to the last byte: the client's own deadline ends at the headers.
-  /// - Throws: also when the answer is longer than `bytes`.
+  /// - Parameter limit: the time from connecting to the last byte. The client's own deadline ends at the headers.
+  /// - Throws: also if the body is longer than `bytes`.
   func answer(
     to request: HTTPClientRequest, within limit: Duration, atMost bytes: Int = 64 << 10
   ) async throws -> OutgoingResponse {

@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// Something that every answer can hold.
+/// A value that can be part of a response.
 protocol JSONWritable {
   func write(to json: inout JSONWriter)
 }
@@ -19,7 +19,7 @@ extension Int: JSONWritable {
 }
 
 extension Double: JSONWritable {
-  /// JSON has no infinities; rules on input keep them out.
+  /// JSON has no infinity. The rules on input keep it out.
   func write(to json: inout JSONWriter) { json.raw(isFinite ? "\(self)" : "null") }
 }
 

@@ -1,10 +1,10 @@
 import Foundation
 import NIOCore
 
-/// Writes JSON straight into the bytes that are sent. All answers go through it: on a list of events it is five times as
-/// fast as a general encoder, and what a client sees is spelled out beside each type.
+/// Writes JSON directly into the bytes of a response. All responses use it: for a list of events, it is five times as
+/// fast as a general encoder, and each type spells out its own JSON.
 struct JSONWriter {
-  // An array takes a few bytes at a time much faster than a ByteBuffer does.
+  // Appending a few bytes at a time is much faster with an array than with a ByteBuffer.
   private(set) var bytes: [UInt8] = []
   private var needsComma = false
 
@@ -29,7 +29,7 @@ struct JSONWriter {
     }
   }
 
-  /// - Parameter name: needs no escaping.
+  /// - Parameter name: must not need escaping.
   mutating func member(_ name: StaticString, _ value: any JSONWritable) {
     member(name) { value.write(to: &$0) }
   }
@@ -48,7 +48,7 @@ struct JSONWriter {
     needsComma = true
   }
 
-  /// A member whose name comes from outside.
+  /// A member whose name comes from a client and may need escaping.
   mutating func member(name: String, _ write: (inout JSONWriter) -> Void) {
     separate()
     string(name)

@@ -11,10 +11,10 @@ extension Response {
       body: ResponseBody(byteBuffer: json.buffer))
   }
 
-  /// There is nothing more to say, and nothing to keep.
+  /// 204 No Content, which must not be cached.
   static var done: Response { Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
 
-  /// A problem as in RFC 9457.
+  /// A problem in the format of RFC 9457.
   static func problem(_ error: AppError, requestID: String) -> Response {
     let status = error.kind.status
     var json = JSONWriter()
@@ -30,7 +30,7 @@ extension Response {
     if let seconds = error.retryAfter { headers[.retryAfter] = String(seconds) }
     if let methods = error.allow { headers[.allow] = methods }
     if error.kind == .unauthorized {
-      // RFC 6750: no error code unless a bearer token was shown.
+      // RFC 6750: an error code only if the request has a bearer token.
       let isAboutToken = [AppError.invalidToken, .tokenExpired, .sessionEnded].map(\.slug).contains(error.slug)
       headers[.wwwAuthenticate] =
         isAboutToken ? #"Bearer error="invalid_token", error_description="\#(error.slug)""# : "Bearer"
@@ -38,7 +38,7 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }
 
-  /// A list in its envelope. `collection` items carry the ETag that ``unchanged(_:of:in:)`` looks for.
+  /// A list in its envelope. The first page of a collection carries the ETag that ``unchanged(_:of:in:)`` compares.
   static func list<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) -> Response {
     var json = JSONWriter()
     json.object {
@@ -49,7 +49,7 @@ extension Response {
     var response = Response(
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
       body: ResponseBody(byteBuffer: json.buffer))
-    // Of a later page the stamp says when the first one was read, and not what is on it.
+    // A later page carries the stamp of the first page, which does not describe its own items.
     if let stamp = list.stamp, !list.isContinued { response.headers[.eTag] = Stamp(stamp).eTag }
     return response
   }

@@ -1,21 +1,21 @@
 import Foundation
 
-/// A set of addresses, made of blocks.
+/// A set of addresses, given as CIDR blocks.
 struct AddressBlocks: Sendable {
   private struct Block: Sendable {
     let address: IPAddress
-    /// Leading bits that count, of 128.
+    /// The number of leading bits to compare, out of 128.
     let length: Int
   }
 
   private let blocks: [Block]
 
-  /// None.
+  /// The empty set.
   init() {
     blocks = []
   }
 
-  /// Addresses and CIDR blocks with commas between; nil if one of them is neither.
+  /// Comma-separated addresses and CIDR blocks; nil if one of them is neither.
   init?(_ text: String) {
     var blocks: [Block] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {

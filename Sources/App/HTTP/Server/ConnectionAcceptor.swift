@@ -2,9 +2,9 @@ import Foundation
 import Logging
 import NIOCore
 
-/// Stands first in a listener's pipeline: closes connections that the gate refuses before anything is set up for them,
-/// and pauses when the system has no more to give. Without it the first failure to accept would end the listener, and
-/// the next would be tried at once, for ever.
+/// The first handler in a listener's pipeline. It closes connections that the gate refuses, before anything is set up
+/// for them, and it pauses if the system has no more file descriptors. Without it, the first failure to accept would
+/// end the listener. Without the pause, the listener would retry in a busy loop.
 final class ConnectionAcceptor: ChannelDuplexHandler {
   typealias InboundIn = any Channel
   typealias InboundOut = any Channel
@@ -42,17 +42,17 @@ final class ConnectionAcceptor: ChannelDuplexHandler {
     if !isPaused { context.read() }
   }
 
-  /// Most often the process, or the machine, has as many open files as it may. The listener itself is fine, or the
-  /// channel closes it after this.
+  /// Usually the process or the machine has reached its limit of open files. The listener itself is intact, or the
+  /// channel closes it after this call.
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A client that was gone before its turn is no reason to pause.
+    // A client that disconnected before it was accepted is no reason to pause.
     if (error as? IOError)?.errnoCode == ECONNABORTED { return }
     gate.failures.increment(by: 1)
     if !isFailing { logger.error("connections cannot be accepted", metadata: ["error": "\(error)"]) }
     isFailing = true
     guard !isPaused else { return }
     isPaused = true
-    // It throws for a channel that is closed, and then there is nothing to pause.
+    // Throws if the channel is closed, and then there is nothing to pause.
     try? context.channel.syncOptions?.setOption(.autoRead, value: false)
     let channel = context.channel
     context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) { [self] in

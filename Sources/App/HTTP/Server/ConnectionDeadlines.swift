@@ -1,12 +1,12 @@
 import NIOCore
 import NIOHTTP1
 
-/// Closes an HTTP/1 connection whose client is too slow, either way, or doesn't go away.
+/// Closes an HTTP/1 connection whose client sends or receives too slowly, or does not close in time.
 ///
-/// It stands right behind the HTTP decoder, because deadlines are about messages; bytes that don't make up a head yet
-/// show as a `channelReadComplete` without a part. The client's clock runs only while a read is outstanding: time the
-/// application takes, or leaves a body unread, isn't the client's. No request sets or cancels a timer: one per
-/// connection fires every few seconds and looks at what stands.
+/// The handler comes directly after the HTTP decoder, because deadlines apply to messages. Bytes that are not a
+/// complete head yet show up as a `channelReadComplete` without a part. The client's clock runs only while a read is
+/// outstanding: it does not count time in which the application works or leaves a body unread. Requests do not set or
+/// cancel timers. Each connection has one timer, which fires every few seconds and checks all deadlines.
 final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
@@ -20,7 +20,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var timer: NIOScheduledCallback?
   private var closeBy = NIODeadline.distantFuture
 
-  /// What the client is in the middle of sending, and how far behind it is.
+  /// The part of a request that the client is sending, and how far behind it is.
   private var sending = Sending.head
   private var upload: Lag
   private var bodyDeadline = NIODeadline.distantFuture
@@ -30,13 +30,14 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var hasParsed = false
   private var parserError: HTTPParserError?
 
-  /// Requests whose response hasn't ended, and whether the connection ends with them.
+  /// Requests whose response is not complete, and whether the connection closes after them.
   private var unanswered = 0
   private var isLast = false
   private var isUpgrade = false
   private var idleSince = NIODeadline.now()
 
-  /// Bytes written since the timer last fired, bytes in the channel's buffer then, and how far behind their reader is.
+  /// Bytes written since the timer last fired, bytes in the channel's buffer at that time, and how far behind the
+  /// client is in reading.
   private var written = 0
   private var buffered = 0
   private var download: Lag
@@ -59,7 +60,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     self.context = nil
   }
 
-  // MARK: What the client sends
+  // MARK: Inbound
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     hasParsed = true
@@ -71,7 +72,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       request = head
       received = 0
       unanswered += 1
-      // We don't upgrade, but the decoder stops at a request to: nothing can follow it.
+      // The server never upgrades, but the decoder stops at an upgrade request, so nothing can follow it.
       isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
       if isUpgrade || !head.isKeepAlive { isLast = true }
     case .body(let bytes):
@@ -95,13 +96,13 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   }
 
   func read(context: ChannelHandlerContext) {
-    // What follows an upgrade would pile up in the decoder.
+    // Bytes after an upgrade request would pile up in the decoder.
     if isUpgrade, sending == .nothing || sending == .head { return }
     if sending == .head || sending == .body { upload.run(at: .now()) }
     context.read()
   }
 
-  /// Answers `Expect: 100-continue`, which Hummingbird doesn't, unless for a body that no route takes.
+  /// Responds to `Expect: 100-continue`, which Hummingbird does not do, unless the body is too large for every route.
   private func greet(_ context: ChannelHandlerContext) {
     guard received == 0, unanswered == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
       missingBytes.map({ $0 <= limits.largestBody }) ?? true
@@ -110,7 +111,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
   }
 
-  /// What is still to come of the request's body; nil if it doesn't say.
+  /// Bytes of the request's body that have not arrived yet; nil without a `Content-Length`.
   private var missingBytes: Int? {
     request?.headers.first(name: "content-length").flatMap { Int($0) }.map { $0 - received }
   }
@@ -132,7 +133,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     context.fireErrorCaught(error)
   }
 
-  // MARK: What we send
+  // MARK: Outbound
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     var data = data
@@ -140,12 +141,12 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     case .head(var head):
       written += 256
       if let parserError, head.status == .badRequest, head.headers.first(name: "content-length") == "0" {
-        // Hummingbird's own answer to what can't be parsed.
+        // Hummingbird's own response to a request that it cannot parse.
         let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
         context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
         data = wrapOutboundOut(.body(.byteBuffer(refusal.body)))
       } else if unanswered == 1 {
-        // A body that is refused before it came in is read to its end only if that is near.
+        // If the response comes before the whole body, the connection stays open only if little of the body is missing.
         if sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
         guard isLast else { break }
         head.headers.replaceOrAdd(name: "connection", value: "close")
@@ -171,7 +172,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     }
   }
 
-  /// On graceful shutdown Hummingbird closes right after a response: that must leave the buffer first.
+  /// On graceful shutdown, Hummingbird closes right after a response. The response must leave the buffer first.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     context.close(mode: mode == .all && bytesInBuffer(context) > 0 ? .output : mode, promise: promise)
   }
@@ -182,14 +183,14 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
   // MARK: The timer
 
-  /// Short enough that no deadline begins and passes between two looks.
+  /// Short enough that no deadline begins and passes between two ticks.
   private var tick: TimeAmount {
     .init(seconds: min(limits.headSeconds, limits.bodyGrace, limits.uploadSeconds, limits.idleSeconds))
   }
 
   private func arm(_ context: ChannelHandlerContext, at deadline: NIODeadline) {
     timer?.cancel()
-    // Throws only while the event loop shuts down, and the connection with it.
+    // Throws only while the event loop shuts down, which also closes the connection.
     timer = try? context.eventLoop.assumeIsolated().scheduleCallback(at: deadline, handler: self)
   }
 
@@ -225,7 +226,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       due = min(due, now + .init(seconds: limit - upload.seconds))
     }
     if buffered > 0 {
-      // A reader's progress shows in steps of a TCP window, so it gets as long as an idle connection.
+      // A reader's progress is visible only in steps of a TCP window, so it gets as much time as an idle connection.
       due = min(due, now + .init(seconds: limits.idleSeconds - download.seconds))
     } else if unanswered == 0, sending == .nothing || sending == .closed {
       due = min(due, idleSince + .init(seconds: limits.idleSeconds))

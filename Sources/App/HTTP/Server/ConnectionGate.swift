@@ -1,8 +1,8 @@
 import NIOCore
 import Synchronization
 
-/// Decides which new connections stay, so that neither one client nor all of them together take what the process needs
-/// for its database and files.
+/// Limits open connections, so that clients, alone or together, cannot use up what the process needs for its database
+/// and files.
 final class ConnectionGate: Sendable {
   enum Refusal: String, CaseIterable {
     case total, address
@@ -15,13 +15,13 @@ final class ConnectionGate: Sendable {
 
   private let limit: Int
   private let limitPerAddress: Int
-  /// They bring many clients' requests.
+  /// Trusted proxies carry the requests of many clients.
   private let exempt: TrustedProxies
   private let state = Mutex(State())
   private let refusals: [Refusal: CounterCell]
   let failures: CounterCell
 
-  /// - Parameter limitPerAddress: 0 for none.
+  /// - Parameter limitPerAddress: 0 for no limit.
   init(limit: Int, limitPerAddress: Int, exempt: TrustedProxies = TrustedProxies(), metrics: MetricsRegistry) {
     self.limit = limit
     self.limitPerAddress = limitPerAddress
@@ -32,14 +32,14 @@ final class ConnectionGate: Sendable {
         return ($0, metrics.cell("muster_connections_refused_total", labels, of: CounterCell.self))
       })
     failures = metrics.cell("muster_accept_failures_total", of: CounterCell.self)
-    metrics.watch("muster_connections", "Connections of clients that are open.") { [weak self] in
+    metrics.watch("muster_connections", "Open client connections.") { [weak self] in
       Double(self?.open ?? 0)
     }
   }
 
   var open: Int { state.withLock { $0.total } }
 
-  /// Counts a connection until ``leave(_:)``, unless it is one too many.
+  /// Counts a connection until ``leave(_:)``, or returns the limit that refuses it.
   func enter(_ address: IPAddress?) -> Refusal? {
     let network = counted(address)
     let refusal = state.withLock { state -> Refusal? in
@@ -55,7 +55,7 @@ final class ConnectionGate: Sendable {
     return refusal
   }
 
-  /// - Parameter address: the same as when it entered.
+  /// - Parameter address: the address that was passed to ``enter(_:)``.
   func leave(_ address: IPAddress?) {
     let network = counted(address)
     state.withLock { state in
@@ -79,13 +79,14 @@ extension ConnectionGate {
       exempt: dependencies.trustedProxies, metrics: dependencies.metrics)
   }
 
-  /// What the process needs besides its clients' connections: standard streams, event loops, listeners, files, and
-  /// connections to webhooks and providers.
+  /// File descriptors that the process needs besides its clients' connections: standard streams, event loops,
+  /// listeners, files, and connections to webhooks and providers.
   private static let filesOfItsOwn = 96
 
-  /// How many clients' connections the limit of open files leaves room for.
+  /// The number of client connections for which the limit of open files leaves room.
   ///
-  /// - Parameter pool: connections for transactions; there are others beside them.
+  /// - Parameter pool: the number of database connections for transactions. Twice as many are reserved, because the
+  ///   process opens others too.
   static func limit(files: Int, pool: Int) -> Int {
     max(files / 4, files - filesOfItsOwn - 2 * pool)
   }

@@ -1,31 +1,31 @@
 import NIOHTTP1
 
-/// What a client may take, in time and bytes. The defaults are contract 2's.
+/// How much time and how many bytes a client may use.
 public struct ConnectionLimits: Sendable {
-  /// For a request's line and headers, from the connection's opening or the first byte of a later request.
+  /// Seconds for a request's line and headers, from the opening of the connection or the first byte of a later request.
   public var headSeconds = 10.0
-  /// For a request's line and headers.
+  /// The largest request line and headers.
   public var headBytes = 16 << 10
-  /// How far a client may fall behind `bytesPerSecond`.
+  /// Seconds that a client may fall behind `bytesPerSecond`.
   public var bodyGrace = 10.0
-  /// The least speed of a request's body, and of a client taking in responses.
+  /// The minimum speed at which a client must send a body and receive responses.
   public var bytesPerSecond = 1024.0
-  /// For a whole body, however fast it comes: the largest takes 23 KiB/s.
+  /// Seconds for a whole body, however fast it arrives. The largest body needs 23 KiB/s.
   public var uploadSeconds = 90.0
-  /// For a kept-alive connection between requests.
+  /// Seconds that a kept-alive connection may stay idle between requests.
   public var idleSeconds = 75.0
-  /// For requests still running when the server is told to stop.
+  /// Seconds for requests that are still running when the server begins to stop.
   public var shutdownSeconds = 8.0
-  /// For a client to take in the last response, once our side is closed.
+  /// Seconds for a client to receive the last response after the server has closed its side.
   public var lingerSeconds = 2.0
-  /// The largest body of any route: a client that awaits `100 Continue` before a larger one doesn't get it.
+  /// The largest body of any route. A client that expects `100 Continue` for a larger one does not get it.
   public var largestBody = 2 << 20
-  /// What is still read of a body that was refused unread, to keep its connection.
+  /// Bytes of a refused body that the server still reads to keep the connection open.
   public var unwantedBody = 64 << 10
-  /// Streams of notifications that a user has open, and those of all users.
+  /// Open notification streams per user, and of all users together.
   public var streamsPerUser = 5
   public var streams = 10_000
-  /// After which a stream on which nothing happens gives a sign of life.
+  /// Seconds after which an idle stream sends a heartbeat.
   public var streamHeartbeat = 15.0
 
   public init() {}

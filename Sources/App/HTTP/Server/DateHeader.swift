@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The time of day as RFC 9110 wants it, made anew once a second.
+/// The current time in the format that RFC 9110 requires, formatted once per second.
 final class DateHeader: Sendable {
   private let current = Mutex((second: time_t(0), text: ""))
 

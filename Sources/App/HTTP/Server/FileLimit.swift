@@ -2,7 +2,7 @@ import Foundation
 
 /// How many files and sockets this process may have open.
 public enum FileLimit {
-  /// More than any service needs; some libraries walk through all that could be open.
+  /// More than any service needs. A limit, because some libraries iterate over every possible file descriptor.
   private static let highest: rlim_t = 1 << 20
 
   #if canImport(Darwin)
@@ -17,7 +17,7 @@ public enum FileLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Raises the soft limit, which is often 1024, to the hard one. If the system refuses, it stays as it is.
+  /// Raises the soft limit, which is often 1024, to the hard limit. If the system refuses, the limit does not change.
   public static func raise() {
     var limit = rlimit()
     guard getrlimit(resource, &limit) == 0 else { return }

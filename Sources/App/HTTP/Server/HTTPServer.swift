@@ -8,13 +8,13 @@ import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
 
-/// The HTTP server as a service: `run()` listens until graceful shutdown, then finishes what it has begun.
+/// The HTTP server as a service: `run()` listens until graceful shutdown, then finishes the requests in progress.
 ///
-/// Idle connections close at once on shutdown, others after their response, stuck ones after `shutdownSeconds`.
-/// A handler that never returns is the service group's to cancel (`maximumGracefulShutdownDuration`).
-/// `onServerRunning` gets the port bound, which `port: 0` leaves to the system; requests wait until it returns.
+/// On shutdown, idle connections close at once, others after their response, and stuck ones after `shutdownSeconds`.
+/// The service group cancels a handler that never returns (`maximumGracefulShutdownDuration`). `onServerRunning` gets
+/// the bound port, which the system chooses for `port: 0`. Requests wait until it returns.
 ///
-/// - Parameter gate: decides which connections stay.
+/// - Parameter gate: limits the open connections.
 func makeServer<Responder: HTTPResponder>(
   responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(), gate: ConnectionGate,
   logger: Logger,
@@ -25,7 +25,7 @@ func makeServer<Responder: HTTPResponder>(
     onServerRunning: onServerRunning)
 }
 
-/// In place of Hummingbird's `Application`, which makes a logger for each request, whether or not it says anything.
+/// Replaces Hummingbird's `Application`, which makes a logger for every request, even if the request logs nothing.
 private struct HTTPServer<Responder: HTTPResponder>: Service
 where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
   let responder: Responder
@@ -38,7 +38,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
   private let date = DateHeader()
 
   func run() async throws {
-    // Its own lines at a start say nothing that ours do not.
+    // Hummingbird's own lines at startup repeat ours.
     var quiet = logger
     quiet.logLevel = max(quiet.logLevel, .notice)
     let server = try HTTPServerBuilder { [limits] in LimitedHTTP1Channel(responder: $0, limits: limits) }.buildServer(
@@ -46,8 +46,8 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
       responder: { request, writer, channel in try await answer(request, on: channel, to: writer) },
       onServerRunning: { [port, gate, logger, onServerRunning] listener in
-        // There is no hook for handlers of the listener before it is bound: a connection that is faster than this is
-        // not counted. It fails only for a listener that is closed, which ends `run()`.
+        // Hummingbird has no hook for the listener's handlers before it is bound, so a connection that arrives before
+        // this call is not counted. It fails only if the listener is closed, which ends `run()`.
         try? await listener.eventLoop.submit {
           let acceptor = ConnectionAcceptor(gate: gate, logger: logger)
           try listener.pipeline.syncOperations.addHandler(acceptor, position: .first)
@@ -56,9 +56,9 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
       })
     do {
       try await server.run()
-      // It ends without an error, too, when it can accept no more.
+      // The server also ends without an error if it can no longer accept connections.
       guard Task.isShuttingDownGracefully || Task.isCancelled else {
-        throw ListenError(description: "port \(port) is not listened on any more")
+        throw ListenError(description: "the server stopped listening on port \(port)")
       }
     } catch let error as IOError {
       switch error.errnoCode {
@@ -79,7 +79,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     do {
       try await writer.write(response: response.head, body: response.body)
     } catch is HTTPParserError {
-      // The channel would write another response because of it.
+      // Otherwise the channel would write a second response.
       throw ChannelError.inputClosed
     }
   }

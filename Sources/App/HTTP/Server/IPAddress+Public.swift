@@ -2,19 +2,19 @@ import Dispatch
 import Foundation
 
 extension IPAddress {
-  /// IPv4's addresses that are not the public Internet's: IANA's registry of special purposes, and multicast.
+  /// IPv4 addresses outside the public Internet: IANA's special-purpose registry, and multicast.
   private static let special = AddressBlocks(
     """
     0.0.0.0/8,10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,169.254.0.0/16,172.16.0.0/12,192.0.0.0/24,192.0.2.0/24,\
     192.88.99.0/24,192.168.0.0/16,198.18.0.0/15,198.51.100.0/24,203.0.113.0/24,224.0.0.0/4,240.0.0.0/4
     """)
-  /// Of IPv6 all that is not global unicast, and within that the blocks of protocols (with Teredo) and of examples.
+  /// IPv6 global unicast. ``specialGlobal`` has the blocks in it for protocols, such as Teredo, and for documentation.
   private static let global = AddressBlocks("2000::/3")
   private static let specialGlobal = AddressBlocks("2001::/23,2001:db8::/32,3fff::/20")
   private static let nat64 = AddressBlocks("64:ff9b::/96")
   private static let sixToFour = AddressBlocks("2002::/16")
 
-  /// Whether it belongs to the public Internet. An address of IPv4 in one of IPv6 counts as what it is.
+  /// Whether the address belongs to the public Internet. An IPv4 address inside an IPv6 address is judged as IPv4.
   var isPublic: Bool {
     guard let special = Self.special, let global = Self.global, let specialGlobal = Self.specialGlobal,
       let nat64 = Self.nat64, let sixToFour = Self.sixToFour
@@ -25,18 +25,19 @@ extension IPAddress {
     return global.contains(self) && !specialGlobal.contains(self)
   }
 
-  /// The last 32 of these bits.
+  /// The IPv4 address in the last 32 bits.
   private init(ipv4 bits: UInt128) {
     self.init(bits: 0xffff << 32 | bits & 0xffff_ffff)
   }
 
-  /// All addresses of a host, in the order in which the system would try them. Whoever registers a webhook chooses who
-  /// answers for its name: nobody waits longer than this for that.
+  /// All addresses of a host, in the order in which the system would try them. The user who registers a webhook chooses
+  /// the name server that responds, so the lookup has a time limit.
   ///
   /// - Throws: ``DeliveryFailure``.
   static func resolving(_ host: String, within limit: Duration = .seconds(5)) async throws -> [IPAddress] {
     let (answers, answer) = AsyncStream.makeStream(of: Result<[IPAddress], any Error>.self)
-    // The resolver blocks: neither an event loop nor a thread of tasks must wait for it, nor this one longer than it may.
+    // The resolver blocks, so it must not run on an event loop or on a task's thread, and this task stops waiting for
+    // it at the limit.
     DispatchQueue.global().async { answer.yield(Result { try addresses(of: host) }) }
     let alarm = Task {
       try await Task.sleep(for: limit)
@@ -61,7 +62,7 @@ extension IPAddress {
         getnameinfo(entry.ai_addr, entry.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0,
         let address = IPAddress(String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
       else { throw DeliveryFailure(description: "the webhook's host has an address that is not public") }
-      // Once for each kind of socket.
+      // The list repeats each address for each kind of socket.
       if !addresses.contains(address) { addresses.append(address) }
       next = entry.ai_next
     }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// An IPv4 or IPv6 address. The former are held as the latter, in ::ffff:0:0/96, where sockets that serve both put them.
+/// An IPv4 or IPv6 address. IPv4 addresses are stored as IPv6 addresses in ::ffff:0:0/96, as dual-stack sockets report
+/// them.
 struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   let bits: UInt128
 
@@ -8,7 +9,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     self.bits = bits
   }
 
-  /// Nil for anything but an address: no port, zone or white space.
+  /// Nil if the text is not an address. A port, a zone or white space is not allowed.
   init?(_ text: some StringProtocol) {
     guard text.utf8.count <= 45, text.utf8.allSatisfy({ Self.digits.contains($0) }) else { return nil }
     let text = String(text)
@@ -24,7 +25,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
   private static let digits = Set("0123456789abcdefABCDEF:.".utf8)
 
-  /// As proxies write it: some add the port, and then put brackets around an IPv6 address.
+  /// Parses an address as proxies write it. Some add the port, and then put brackets around an IPv6 address.
   init?(forwarded text: some StringProtocol) {
     var address = text.trimmingCharacters(in: .whitespaces)[...]
     var port = Substring()
@@ -51,7 +52,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
       .joined(separator: ":")
   }
 
-  /// What one subscriber has of the Internet: an IPv4 address, or all of an IPv6 /64.
+  /// The network that one Internet subscriber usually has: an IPv4 address, or a whole IPv6 /64.
   var network: String {
     isIPv4 ? description : IPAddress(bits: (bits >> 64) << 64).description + "/64"
   }

@@ -1,11 +1,11 @@
 import NIOCore
 
-/// How many seconds a peer is behind the least speed, by a clock that can be stopped.
+/// How many seconds a peer is behind the minimum speed. Its clock can be stopped.
 struct Lag {
   let bytesPerSecond: Double
-  /// Seconds a peer that has been faster may be ahead, at most.
+  /// The most seconds that a fast peer may be ahead.
   let credit: Double
-  /// Bytes not yet set off against time.
+  /// Bytes that are not yet counted in `seconds`.
   var bytes = 0
   private(set) var seconds = 0.0
   private var since: NIODeadline?

@@ -5,7 +5,8 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// Hummingbird's HTTP/1 channel with `ConnectionDeadlines` behind its decoder, where there is no hook for handlers.
+/// Hummingbird's HTTP/1 channel with `RequestHeads` and `ConnectionDeadlines` after its decoder, for which Hummingbird
+/// has no hook.
 struct LimitedHTTP1Channel: ServerChildChannel {
   private let http1: HTTP1Channel
   private let limits: ConnectionLimits
@@ -22,7 +23,8 @@ struct LimitedHTTP1Channel: ServerChildChannel {
       let pipeline = channel.pipeline.syncOperations
       let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
       try pipeline.addHandlers([RequestHeads(), ConnectionDeadlines(limits: limits)], position: .after(decoder))
-      // What a slow reader leaves must wait in our buffer, where its pace is seen, not in megabytes of the kernel's.
+      // Bytes that a slow client has not read must wait in the channel's buffer, where its speed is visible, and not in
+      // megabytes of kernel buffers.
       try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
       return value
     }

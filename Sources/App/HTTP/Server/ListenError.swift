@@ -1,4 +1,4 @@
-/// Why the server could not start, in a line for whoever started it.
+/// The reason why the server cannot listen, as one line for the operator.
 struct ListenError: Error, CustomStringConvertible {
   let description: String
 }

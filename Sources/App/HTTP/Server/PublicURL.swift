@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Where clients find this service: what `MUSTER_PUBLIC_URL` says, or else where it listens. The database has paths that
-/// are relative to it, so that a service can move.
+/// The base URL of this service for clients: `MUSTER_PUBLIC_URL`, or else the address on which it listens. The database
+/// stores paths relative to it, so that the URL can change.
 final class PublicURL: Sendable {
-  /// While a request is answered, its service's. What is written into answers, such as a person in a list, has no other
-  /// way to it.
+  /// The base URL during a request. Values that write themselves into responses, such as a user in a list, have no
+  /// other access to it.
   @TaskLocal static var base: String = ""
 
   private let known: Mutex<String>
@@ -18,7 +18,7 @@ final class PublicURL: Sendable {
 
   var text: String { known.withLock { $0 } }
 
-  /// The address that is listened on serves until a better one is configured.
+  /// Uses the listening address if no URL is configured.
   func listens(on host: String, port: Int) {
     guard !isConfigured else { return }
     let isEverywhere = host == "0.0.0.0" || host == "::"
@@ -26,14 +26,14 @@ final class PublicURL: Sendable {
     known.withLock { $0 = "http://\(name):\(port)" }
   }
 
-  /// A URL as clients need it, of a path of ours or a URL of elsewhere.
+  /// Makes a path of this service an absolute URL. URLs of other services stay as they are.
   static func absolute(_ url: String?) -> String? {
     url.map { $0.hasPrefix("/") ? base + $0 : $0 }
   }
 
-  /// Without a slash at its end.
+  /// Removes slashes at the end.
   ///
-  /// - Returns: nil if the text is no http or https URL that a path can be appended to.
+  /// - Returns: nil if the text is not an http or https URL to which a path can be appended.
   static func normalized(_ text: String) -> String? {
     guard let url = URL(string: text), url.scheme == "https" || url.scheme == "http", url.host()?.isEmpty == false,
       url.query() == nil, url.fragment() == nil, url.user() == nil, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) })

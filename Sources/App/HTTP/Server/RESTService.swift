@@ -3,9 +3,9 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// The REST service, to be run until it is asked to stop.
+/// Builds the REST service, which runs until graceful shutdown.
 ///
-/// - Parameter onListening: called with the port once requests are answered.
+/// - Parameter onListening: called with the port when the server is listening.
 public func makeService(
   _ dependencies: Dependencies, host: String, port: Int, limits: ConnectionLimits = ConnectionLimits(),
   onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
@@ -18,7 +18,7 @@ public func makeService(
   dependencies.metrics.watch("muster_ended_sessions_age_seconds", "Seconds since the ended sessions were read.") {
     endedSessions.age / .seconds(1)
   }
-  dependencies.metrics.watch("muster_streams", "Streams of notifications that are open.") { Double(streams.count) }
+  dependencies.metrics.watch("muster_streams", "Open notification streams.") { Double(streams.count) }
   let server = makeServer(
     responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
     gate: ConnectionGate(dependencies), logger: dependencies.logger
@@ -34,7 +34,7 @@ public func makeService(
     identityProviders: dependencies.identityProviders, streams: streams)
 }
 
-/// The server and what must run as long as it answers.
+/// The server and the services that must run as long as it does.
 struct RESTService<Server: Service>: Service {
   let server: Server
   let draining: Draining
@@ -44,7 +44,7 @@ struct RESTService<Server: Service>: Service {
   let streams: NotificationStreams
 
   func run() async throws {
-    // The first request needs them. If the database is unavailable, requests say so.
+    // The first request needs them. If the database is unavailable, requests get 503.
     await endedSessions.prepare()
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await endedSessions.run() }
@@ -52,7 +52,7 @@ struct RESTService<Server: Service>: Service {
       group.addTask { try await identityProviders.run() }
       group.addTask { await streams.run() }
       defer { group.cancelAll() }
-      // Their own lines say nothing that ours do not.
+      // The service group's own lines repeat ours.
       var quiet = draining.logger
       quiet.logLevel = .critical
       try await ServiceGroup(services: [server, draining], logger: quiet).run()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether load balancers may send requests here.
+/// Whether load balancers may send requests to this process.
 final class Readiness: Sendable {
   private let stopping = Atomic(false)
 

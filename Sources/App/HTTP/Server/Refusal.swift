@@ -4,7 +4,7 @@ import HummingbirdCore
 import NIOCore
 import NIOHTTP1
 
-/// What the server says before any route could.
+/// A problem that the server sends before a request reaches a route.
 struct Refusal {
   let head: HTTPResponseHead
   let body: ByteBuffer
@@ -19,7 +19,7 @@ struct Refusal {
 
   static var headersTooLarge: Self {
     Self(
-      .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request's line or headers are too large.")
+      .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request line or the headers are too large.")
   }
 
   private init(_ status: HTTPResponseStatus, type: String, detail: String) {

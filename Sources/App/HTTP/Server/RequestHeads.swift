@@ -1,10 +1,10 @@
 import NIOCore
 import NIOHTTP1
 
-/// Refuses a request whose head is ambiguous, and makes the rest of it plain ASCII before anything reads it.
+/// Refuses requests with an ambiguous head, and masks header values that are not ASCII before anything reads them.
 ///
-/// The router compares a path with each route, and middleware compares headers with words, as Swift strings: for text
-/// that is not ASCII each comparison normalizes, in quadratic time where combining marks follow one another.
+/// The router and the middleware compare paths and headers as Swift strings. For text that is not ASCII, each
+/// comparison normalizes, which takes quadratic time for a run of combining marks.
 final class RequestHeads: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
@@ -12,12 +12,12 @@ final class RequestHeads: ChannelInboundHandler {
   private var isRefused = false
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // Nothing follows a refusal on the connection.
+    // After a refusal, the connection takes no more requests.
     guard !isRefused else { return }
     guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
     if let objection = Self.objection(to: head) {
       isRefused = true
-      // As the decoder reports what it cannot parse: it gets its response after those to the requests before it.
+      // Reported like a parse error of the decoder, so that the responses to earlier requests are sent first.
       return context.fireErrorCaught(objection)
     }
     guard head.headers.contains(where: { !$0.value.isASCII }) else { return context.fireChannelRead(data) }
@@ -27,13 +27,13 @@ final class RequestHeads: ChannelInboundHandler {
 
   private static func objection(to head: HTTPRequestHead) -> HTTPParserError? {
     guard head.uri.isASCII else { return .invalidURL }
-    // Two readers of the same request, such as a proxy and this service, could take it for different hosts' otherwise.
+    // Otherwise two readers of the request, such as a proxy and this service, could see different hosts.
     let hosts = head.headers.count { $0.name.utf8.count == 4 && $0.name.lowercased() == "host" }
     guard hosts == 1 || hosts == 0 && head.version == .http1_0 else { return .invalidHeaderToken }
     return nil
   }
 
-  /// With a control character, which no rule of a header's value takes, for each byte that is not ASCII.
+  /// Replaces each byte that is not ASCII with a control character, which no rule for a header's value accepts.
   private static func masked(_ value: String) -> String {
     String(decoding: value.utf8.map { $0 < 0x80 ? $0 : 0x7f }, as: UTF8.self)
   }

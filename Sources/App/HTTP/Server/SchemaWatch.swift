@@ -3,8 +3,8 @@ import Postgres
 import ServiceLifecycle
 import Synchronization
 
-/// Knows whether a newer release has applied a breaking migration: this process must not go on for long then. A start
-/// checks it once, and a process that runs already asks every second.
+/// Detects that a newer release has applied a breaking migration, after which this process must stop soon. A process
+/// checks this once when it starts, and this service checks it every second.
 public final class SchemaWatch: Service {
   private static let interval = Duration.seconds(1)
 
@@ -18,20 +18,20 @@ public final class SchemaWatch: Service {
     self.logger = logger
   }
 
-  /// The breaking migrations of the database that this release does not know.
+  /// Breaking migrations in the database that this release does not know.
   var breaking: [String] { unknown.withLock { $0 } }
 
-  /// Reads again and again until it is cancelled or shut down. While the database is away, the last answer stands.
+  /// Polls until it is cancelled or shut down. While the database is unavailable, the last result stays valid.
   public func run() async {
     await cancelWhenGracefulShutdown { [self] in
       while !Task.isCancelled {
         do {
           try await read()
         } catch {
-          // Readiness asks the database by itself.
+          // The readiness check queries the database itself.
           logger.debug("the migrations cannot be read", metadata: ["error": "\(error)"])
         }
-        // Ends early only by cancellation, which ends the loop.
+        // Throws only on cancellation, which ends the loop.
         try? await Task.sleep(for: Self.interval)
       }
     }

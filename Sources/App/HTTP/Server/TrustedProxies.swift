@@ -1,16 +1,16 @@
 import NIOCore
 import HTTPTypes
 
-/// Who is believed when they say for whom they forward a request: `MUSTER_TRUSTED_PROXIES`.
+/// The proxies whose `X-Forwarded-For` is trusted: `MUSTER_TRUSTED_PROXIES`.
 public struct TrustedProxies: Sendable {
   private let blocks: AddressBlocks
 
-  /// Nobody.
+  /// No proxies.
   init() {
     blocks = AddressBlocks()
   }
 
-  /// Addresses and CIDR blocks with commas between; nil if one of them is neither.
+  /// Comma-separated addresses and CIDR blocks; nil if one of them is neither.
   init?(_ text: String) {
     guard let blocks = AddressBlocks(text) else { return nil }
     self.blocks = blocks
@@ -20,11 +20,14 @@ public struct TrustedProxies: Sendable {
 
   func contains(_ address: IPAddress) -> Bool { blocks.contains(address) }
 
-  /// Whose request a peer has sent on. Each proxy adds at the right who came to it: what the right-most one adds is true
-  /// if it is trusted, what the next one adds is true if that one is trusted too, and so on. What stands left of the
-  /// first one that is not, or of anything that is no address, is hearsay.
+  /// The client whose request a peer has forwarded.
   ///
-  /// - Parameter forwardedFor: the lines of `X-Forwarded-For`, which are one list.
+  /// Each proxy appends the address that connected to it. The last entry is true if the peer is a trusted proxy, the
+  /// entry before it is true if the last one is a trusted proxy too, and so on. The first address from the right that
+  /// is not a trusted proxy is the client. Everything to the left of it, or of an entry that is not an address, is
+  /// ignored.
+  ///
+  /// - Parameter forwardedFor: the lines of `X-Forwarded-For`, which form one list.
   func client(behind peer: IPAddress, forwardedFor lines: [String]) -> IPAddress {
     var client = peer
     for text in lines.joined(separator: ",").split(separator: ",").reversed() {
@@ -36,9 +39,9 @@ public struct TrustedProxies: Sendable {
 }
 
 extension Context {
-  /// The client's address: the connection's, or what trusted proxies say of it.
+  /// The client's address: the peer of the connection, or the address that trusted proxies report.
   var address: String {
-    // Gone once the connection is closed.
+    // A closed connection has no address.
     guard let peer = channel.remoteAddress?.ipAddress, let address = IPAddress(peer) else { return "unknown" }
     return trustedProxies.client(behind: address, forwardedFor: forwardedFor).description
   }

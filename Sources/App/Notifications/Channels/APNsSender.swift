@@ -5,19 +5,19 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// Apple's push service, by HTTP/2 and with a provider token.
+/// Apple's push service, over HTTP/2 and with a provider token.
 struct APNsSender: PushSender {
   struct Settings: Sendable {
     let teamID: String
     let keyID: String
     let key: ES256PrivateKey
-    /// Of devices that name none.
+    /// For devices that name no topic.
     let topic: String?
     let url: String
     let sandboxURL: String
   }
 
-  /// Apple wants another token after 20 minutes at the earliest, and after an hour at the latest.
+  /// Apple allows a new token every 20 minutes at most, and requires one every hour.
   private static let tokenLifetime = Duration.seconds(40 * 60)
   private static let tokenPause = Duration.seconds(20 * 60)
   private static let tokenReasons: Set<String> = ["ExpiredProviderToken", "InvalidProviderToken"]
@@ -52,16 +52,16 @@ struct APNsSender: PushSender {
   }
 
   private func request(_ push: Push, to device: Device) throws -> HTTPClientRequest {
-    // It becomes a part of the path.
+    // The token becomes a part of the path.
     guard device.token.wholeMatch(of: /[0-9A-Fa-f]{2,400}/) != nil else {
-      throw DeliveryFailure(description: "the device's token is none of Apple's", remedy: .forgettingTheDevice)
+      throw DeliveryFailure(description: "the device's token is not an APNs token", remedy: .forgettingTheDevice)
     }
     guard let topic = device.topic ?? settings.topic else {
-      throw DeliveryFailure(description: "MUSTER_APNS_TOPIC is not set, and the device names no topic")
+      throw DeliveryFailure(description: "MUSTER_APNS_TOPIC is not set, and the device has no topic")
     }
-    // It becomes a header.
+    // The topic becomes a header.
     guard topic.wholeMatch(of: /[A-Za-z0-9.\-]{1,255}/) != nil else {
-      throw DeliveryFailure(description: "the device's topic is no app's id", remedy: .none)
+      throw DeliveryFailure(description: "the device's topic is not an app's id", remedy: .none)
     }
     let base = device.environment == .sandbox ? settings.sandboxURL : settings.url
     var request = HTTPClientRequest(url: "\(base)/3/device/\(device.token)")
@@ -110,14 +110,14 @@ struct APNsSender: PushSender {
     let remedy: DeliveryFailure.Remedy =
       switch (answer.status, reason) {
       case (410, _), (400, "BadDeviceToken"?): .forgettingTheDevice
-      // Of all devices, where MUSTER_APNS_TOPIC is mistyped: who runs this can mend it.
+      // If MUSTER_APNS_TOPIC is wrong, all devices fail like this, and an operator can fix it.
       case (400, "DeviceTokenNotForTopic"?): .later(answer.headers)
       case (400, _), (404, _), (405, _), (413, _): .none
-      // A key that is refused may be mended by who runs this; all else is Apple's to mend.
+      // An operator can fix a key that is refused; Apple fixes everything else.
       default: .later(answer.headers)
       }
     return DeliveryFailure(
-      description: "APNs answered \(answer.status)" + (reason.map { " \($0)" } ?? ""), remedy: remedy)
+      description: "APNs returned \(answer.status)" + (reason.map { " \($0)" } ?? ""), remedy: remedy)
   }
 }
 
@@ -129,7 +129,7 @@ extension APNsSender.Settings {
     func verify(using algorithm: some JWTAlgorithm) throws {}
   }
 
-  /// A token that Apple takes from now on, for an hour.
+  /// A token that Apple accepts from now on, for an hour.
   fileprivate func providerToken() async throws -> String {
     // Whole seconds, as Apple expects them.
     let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))

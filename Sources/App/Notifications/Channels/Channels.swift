@@ -3,15 +3,15 @@ import Logging
 import NIOHTTP1
 import Postgres
 
-/// The ways to devices: each notification goes by that of the device's platform.
+/// Sends each notification through the channel of the device's platform.
 public struct Channels: PushSender {
   private let apns: APNsSender?
   private let fcm: FCMSender?
   private let webhooks: WebhookSender
   private let log: LogSender
 
-  /// - Parameter printsPayloads: whether the log tells what devices of the platform `log` are told, which is for
-  ///   development alone.
+  /// - Parameter printsPayloads: whether notifications to devices of the platform `log` are logged with their payloads.
+  ///   For development only.
   public init(_ dependencies: Dependencies, printsPayloads: Bool = false) {
     apns = dependencies.apns.map { APNsSender($0, client: dependencies.httpClient) }
     fcm = dependencies.fcm.map { FCMSender($0, client: dependencies.httpClient) }
@@ -21,11 +21,11 @@ public struct Channels: PushSender {
     log = LogSender(logger: dependencies.logger, printsPayloads: printsPayloads)
   }
 
-  /// A sentence for each platform whose devices cannot be told anything as things are configured.
+  /// A sentence for each platform whose devices cannot be reached with this configuration.
   public var gaps: [String] {
     var gaps: [String] = []
-    if apns == nil { gaps.append("\(Self.noAPNs): what is for iOS devices waits in the queue until it is given up") }
-    if fcm == nil { gaps.append("\(Self.noFCM): what is for Android devices waits in the queue until it is given up") }
+    if apns == nil { gaps.append("\(Self.noAPNs): iOS deliveries wait in the queue until they are given up") }
+    if fcm == nil { gaps.append("\(Self.noFCM): Android deliveries wait in the queue until they are given up") }
     return gaps
   }
 

@@ -13,7 +13,7 @@ struct FCMSender: PushSender {
     let email: String
     let keyID: String
     let key: JWTKit.Insecure.RSA.PrivateKey
-    /// Where access tokens are had.
+    /// Where access tokens are issued.
     let tokenURL: String
     let url: String
   }
@@ -68,7 +68,7 @@ struct FCMSender: PushSender {
                 $0.member("ttl", "\(left)s")
                 if let collapseID = push.collapseID {
                   $0.member("collapse_key", collapseID)
-                  // The key counts until the phone has it; the tag replaces what it shows.
+                  // The key replaces a push that still waits for the phone; the tag replaces one that the phone shows.
                   $0.member("notification") { $0.object { $0.member("tag", collapseID) } }
                 }
               }
@@ -80,7 +80,7 @@ struct FCMSender: PushSender {
     }
   }
 
-  /// Google takes nothing but strings: lists and objects are sent as JSON.
+  /// Google accepts only strings: lists and objects are sent as JSON.
   private static func text(of value: JSON) -> String {
     switch value {
     case .null: return ""
@@ -104,7 +104,7 @@ struct FCMSender: PushSender {
     var isAboutToken = false
     if case .object(let document) = answer.json, case .object(let error) = document["error"] {
       code = OutgoingResponse.word(error["status"])
-      // Of this the only sign is a sentence, or else a violation of the field.
+      // Only this message, or a violation of the field, shows that the token is invalid.
       if case .string(let sentence) = error["message"] {
         isAboutToken = sentence.lowercased().contains("registration token")
       }
@@ -122,16 +122,16 @@ struct FCMSender: PushSender {
       switch (answer.status, code) {
       case (404, "UNREGISTERED"?): .forgettingTheDevice
       case (400, "INVALID_ARGUMENT"?) where isAboutToken: .forgettingTheDevice
-      // Without a permission, or for another project's devices: who runs this can mend it.
+      // 403 means a missing permission or a device of another project, which an operator can fix.
       case (401, _), (403, _), (429, _), (500..., _): .later(answer.headers)
       default: .none
       }
-    return DeliveryFailure(description: "FCM answered \(answer.status)" + (code.map { " \($0)" } ?? ""), remedy: remedy)
+    return DeliveryFailure(description: "FCM returned \(answer.status)" + (code.map { " \($0)" } ?? ""), remedy: remedy)
   }
 }
 
 extension FCMSender.Settings {
-  /// Nil unless it is a service account's key, as Google hands it out: JSON.
+  /// Nil unless the text is a service account's key in JSON, as Google issues it.
   init?(serviceAccount text: String, url: String) {
     guard case .object(let members) = try? JSON(parsing: text.utf8) else { return nil }
     func string(_ name: String) -> String? {
@@ -156,7 +156,7 @@ extension FCMSender.Settings {
     func verify(using algorithm: some JWTAlgorithm) throws {}
   }
 
-  /// Gets an access token for a statement that the account's key has signed.
+  /// Exchanges an assertion, signed with the account's key, for an access token.
   fileprivate func accessToken(_ client: HTTPClient) async throws -> ProviderToken.Made {
     let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
     let kid = JWKIdentifier(string: keyID)
@@ -178,12 +178,12 @@ extension FCMSender.Settings {
     guard answer.status == 200 else {
       let word = OutgoingResponse.word(members["error"]).map { " \($0)" } ?? ""
       throw DeliveryFailure(
-        description: "Google's token service answered \(answer.status)\(word)", remedy: .later(answer.headers))
+        description: "Google's token service returned \(answer.status)\(word)", remedy: .later(answer.headers))
     }
     guard case .string(let text) = members["access_token"], case .number(let number) = members["expires_in"],
       let seconds = Int(number), seconds > 0
-    else { throw DeliveryFailure(description: "Google's token service answered without a token") }
-    // Not to the last moment: Google's clock decides.
+    else { throw DeliveryFailure(description: "Google's token service returned no token") }
+    // Replaced before it expires, because Google's clock decides when that is.
     return ProviderToken.Made(text: text, lifetime: .seconds(max(seconds - 300, seconds / 2)))
   }
 }

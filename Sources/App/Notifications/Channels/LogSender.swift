@@ -1,11 +1,11 @@
 import Logging
 
-/// Writes notifications to the log: the channel for development.
+/// Writes notifications to the log, for development.
 public struct LogSender: PushSender {
   private let logger: Logger
   private let printsPayloads: Bool
 
-  /// - Parameter printsPayloads: `false` where the log is not the developer's alone: payloads are not logged there.
+  /// - Parameter printsPayloads: `false` if others can read the log: payloads are then left out.
   public init(logger: Logger, printsPayloads: Bool = true) {
     self.logger = logger
     self.printsPayloads = printsPayloads

@@ -1,18 +1,18 @@
 import Synchronization
 
-/// A token by which a provider knows us. It is made when it is needed, one at a time whoever asks, and serves everybody
-/// until it is old or refused.
+/// A token that authenticates us to a provider. It is made when it is needed, by one task at a time, and all callers
+/// share it until it expires or is refused.
 final class ProviderToken: Sendable {
   struct Made: Sendable {
     let text: String
-    /// For so long it is used.
+    /// How long the token is used.
     let lifetime: Duration
   }
 
   private struct State {
     var current: (text: String, end: ContinuousClock.Instant)?
     var making: Task<String, any Error>?
-    /// Before this moment no other one is made for a refused one.
+    /// Until then, no refused token is replaced.
     var nextReplacement: ContinuousClock.Instant?
   }
 
@@ -26,8 +26,8 @@ final class ProviderToken: Sendable {
   private let make: @Sendable () async throws -> Made
   private let state = Mutex(State())
 
-  /// - Parameter replacementPause: between two that are made because the one before was refused: a wrong key is not
-  ///   mended by more tokens, and providers turn away who makes too many.
+  /// - Parameter replacementPause: the minimum time between two tokens that replace refused ones. New tokens do not fix
+  ///   a wrong key, and providers reject clients that make too many.
   init(
     replacementPause: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     make: @escaping @Sendable () async throws -> Made
@@ -46,7 +46,7 @@ final class ProviderToken: Sendable {
     return try await text(step)
   }
 
-  /// Another one than that which was refused; nil if it is too soon to make one.
+  /// A token other than the refused one; nil if it is too soon to make another.
   func text(insteadOf refused: String) async throws -> String? {
     let now = self.now()
     let step = state.withLock { state -> Step? in
@@ -70,7 +70,7 @@ final class ProviderToken: Sendable {
 
   private func begin(_ state: inout State) -> Task<String, any Error> {
     if let making = state.making { return making }
-    // Not a child of whoever happens to be first: the others must not lose by its end.
+    // Not a child task of the first caller: if that caller is cancelled, the others must still get the token.
     let making = Task { try await self.makeOne() }
     state.making = making
     return making

@@ -6,7 +6,7 @@ public struct Push: Sendable {
   /// The same at every attempt, in the inbox and in the stream.
   public let id: String
   public let type: String
-  /// What it is about: what is shown of the same subject before may be replaced.
+  /// What the push is about. A phone may show it in place of earlier pushes with the same subject.
   public let subject: String
   public let recipient: String
   /// JSON: `type`, `message` and ids.
@@ -16,12 +16,12 @@ public struct Push: Sendable {
 }
 
 extension Push {
-  /// When nobody needs it any more. A reminder tells of what is an hour ahead.
+  /// When the push is no longer useful. A reminder expires after an hour, when its event starts.
   var expiry: Timestamp {
     createdAt.adding(seconds: type == Notice.Kind.eventReminder.rawValue ? Event.reminderLead : 86_400)
   }
 
-  /// Of the pushes with the same one, a phone shows the latest only. At most 64 bytes.
+  /// A phone shows only the latest of the pushes with the same id. At most 64 bytes.
   var collapseID: String? { type == Notice.Kind.eventUpdated.rawValue ? "\(type):\(subject)" : nil }
 
   typealias Member = (name: String, value: JSON)
@@ -34,15 +34,16 @@ extension Push {
     return (message, members.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
   }
 
-  /// The most that Apple and Google take in one push, in bytes.
+  /// The largest push that Apple and Google accept, in bytes.
   private static let limit = 4096
-  /// What the message is made of. Of a push that is too large it goes first: an app reads the event anyway.
+  /// The members that the message is made from. A push that is too large loses them first: an app reads the event
+  /// anyway.
   private static let ingredients: Set<String> = ["title", "actor", "start", "changes"]
 
-  /// Writes a push with as much as the providers take. One that is too large loses what its message is made of, and then
-  /// the end of the message, between two characters.
+  /// Writes a push that fits the providers' limit. A push that is too large loses the members that the message is made
+  /// from, and then the end of the message. The cut is between two characters.
   ///
-  /// - Parameter write: makes the whole document.
+  /// - Parameter write: writes the whole document.
   static func fitting(
     _ message: String, _ members: [Member], _ write: (_ message: String, _ members: [Member]) -> JSONWriter
   ) throws -> JSONWriter {

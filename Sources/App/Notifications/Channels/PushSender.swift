@@ -1,5 +1,5 @@
-/// The way out of the process: brings one notification to one device.
+/// Sends a notification to a device.
 public protocol PushSender: Sendable {
-  /// - Throws: ``DeliveryFailure``, which says what to do about it. After any other error the push is tried again later.
+  /// - Throws: ``DeliveryFailure``, which says how to handle it. After any other error the push is retried later.
   func send(_ push: Push, to device: Device) async throws
 }

@@ -3,10 +3,10 @@ import NIOHTTP1
 import Postgres
 
 extension DeliveryFailure.Remedy {
-  /// Nobody makes a notification wait for longer than this, in seconds.
+  /// No receiver can delay a notification for longer than this, in seconds.
   private static let longestPause = 3600
 
-  /// Another attempt, not before the other side wants it by its `Retry-After`: so many seconds, or a date.
+  /// Another attempt, no earlier than the `Retry-After` header asks for, in seconds or as a date.
   static func later(_ headers: HTTPHeaders, now: Timestamp = .now()) -> DeliveryFailure.Remedy {
     guard let text = headers.first(name: "Retry-After")?.trimmingCharacters(in: .whitespaces) else {
       return .later(seconds: nil)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A webhook's URL, as far as it can be checked without a name server. Nothing else is handed to the HTTP client, which
-/// traps on some URLs.
+/// A webhook's URL, checked as far as possible without DNS. Only URLs that pass are handed to the HTTP client, which
+/// traps on some others.
 struct WebhookAddress: Sendable {
   static let maximumLength = 1024
 
@@ -26,7 +26,7 @@ struct WebhookAddress: Sendable {
     (self.host, self.port) = (host, port)
   }
 
-  /// Two readers might take any other host for two different ones.
+  /// Nil for any other host, which two URL parsers might read differently.
   private static func plain(_ host: String) -> String? {
     if host.wholeMatch(of: /[A-Za-z0-9._-]{1,253}/) != nil { return host }
     guard let match = host.wholeMatch(of: /\[?([0-9A-Fa-f:.]{2,45})\]?/), IPAddress(match.output.1) != nil else {
@@ -35,31 +35,31 @@ struct WebhookAddress: Sendable {
     return String(match.output.1)
   }
 
-  /// Host and port, as one name.
+  /// The host and port, as one string.
   static func authority(of text: String) -> String? {
     WebhookAddress(text).map { "\($0.host.lowercased()):\($0.port)" }
   }
 
-  /// What speaks against a URL; nil if nothing does. Names that lead to private addresses are found out when something is
-  /// sent there.
+  /// Why a URL cannot be registered; nil if it can. A name that resolves to a private address is only detected when
+  /// something is sent to it.
   ///
-  /// - Parameter allowsPrivate: takes plain http and private addresses, too.
+  /// - Parameter allowsPrivate: also accepts plain http and private addresses.
   static func objection(to text: String, allowsPrivate: Bool) -> String? {
     guard let address = WebhookAddress(text), address.isSecure || allowsPrivate else {
       return """
         must be \(allowsPrivate ? "an https or http URL" : "an https URL") with a host, without user, password and \
-        fragment, and with a port from 1 to 65535 if it names one
+        fragment; a port must be from 1 to 65535
         """
     }
-    return allowsPrivate || !isPrivate(address.host) ? nil : "must not lead to a private address"
+    return allowsPrivate || !isPrivate(address.host) ? nil : "must not point to a private address"
   }
 
-  /// Whether a host looks like one of this machine or its network.
+  /// Whether a host looks like this machine or one in its network.
   private static func isPrivate(_ host: String) -> Bool {
     let name = host.lowercased().trimmingCharacters(in: CharacterSet(charactersIn: "."))
     if let address = IPAddress(name) { return !address.isPublic }
     let last = name.split(separator: ".").last ?? ""
-    // Systems read 127.1, 2130706433 and 0x7f000001 as addresses, too. No name of the Internet ends so.
+    // Systems also read 127.1, 2130706433 and 0x7f000001 as addresses. No public name ends like this.
     return name == "localhost" || last == "localhost" || last.allSatisfy(\.isNumber) || last.hasPrefix("0x")
       || name.contains(":")
   }

@@ -2,16 +2,16 @@ import Foundation
 import Postgres
 import Synchronization
 
-/// The clients that deliver to webhooks. A user who registers one chooses where this process connects to. That must not be
-/// a place that only this process can reach. So a name is resolved first, and the connection goes to the address that was
-/// found to be public, wherever the name leads a moment later.
+/// The clients that deliver to webhooks. A user who registers a webhook chooses where this process connects to, which
+/// must not be a place that only this process can reach. So the name is resolved first, and the connection goes to the
+/// address that was found to be public, even if the name resolves to another one a moment later.
 final class WebhookClients: Sendable {
   private struct Pinned {
     let outgoing: Outgoing
     var lastUse: ContinuousClock.Instant
   }
 
-  /// So many are kept, with their open connections.
+  /// Clients that are kept, with their open connections.
   private static let limit = 64
 
   private let outgoing: Outgoing
@@ -21,8 +21,8 @@ final class WebhookClients: Sendable {
   private let pinned = Mutex<[String: Pinned]>([:])
 
   /// - Parameters:
-  ///   - allowsPrivate: lifts all of it, and lets webhooks be plain http.
-  ///   - resolve: finds all addresses of a host, the one to try first in front.
+  ///   - allowsPrivate: skips these checks, and allows plain http.
+  ///   - resolve: finds all addresses of a host, the preferred one first.
   init(
     _ outgoing: Outgoing, allowsPrivate: Bool,
     resolve: @escaping @Sendable (_ host: String) async throws -> [IPAddress] = { try await IPAddress.resolving($0) },
@@ -34,13 +34,13 @@ final class WebhookClients: Sendable {
     self.isAllowed = isAllowed
   }
 
-  /// The client to post to this URL with.
+  /// The client for posts to this URL.
   ///
-  /// - Throws: ``DeliveryFailure`` if the URL is malformed, or if one of the host's addresses is not public: such a name
-  ///   is not an honest one.
+  /// - Throws: ``DeliveryFailure`` if the URL is malformed, if the host has no address, or if one of its addresses is
+  ///   not public. One is enough: such a name cannot be trusted.
   func outgoing(to url: String) async throws -> Outgoing {
     guard let webhook = WebhookAddress(url), webhook.isSecure || allowsPrivate else {
-      throw DeliveryFailure(description: "the webhook's URL is malformed, or not one of https", remedy: .none)
+      throw DeliveryFailure(description: "the webhook's URL is malformed or not https", remedy: .none)
     }
     if allowsPrivate { return outgoing }
     let addresses = try await resolve(webhook.host)

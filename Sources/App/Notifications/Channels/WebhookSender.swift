@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// Posts notifications to the webhooks that users have registered, signed after Standard Webhooks 1.0.
+/// Posts notifications to the webhooks that users have registered, signed according to Standard Webhooks 1.0.
 struct WebhookSender: PushSender {
   let keys: SigningKeys
   let clients: WebhookClients
@@ -12,7 +12,7 @@ struct WebhookSender: PushSender {
 
   func send(_ push: Push, to device: Device) async throws {
     let outgoing = try await clients.outgoing(to: device.token)
-    // It ends with its last user, who must not be gone before the response is here.
+    // The client closes when its last user releases it, so keep it until the response is here.
     defer { withExtendedLifetime(outgoing) {} }
     let secrets = try secrets(of: device)
     var json = JSONWriter()
@@ -32,9 +32,9 @@ struct WebhookSender: PushSender {
     await Self.drain(response.body)
     switch response.status.code {
     case 200..<300: return
-    case 410: throw DeliveryFailure(description: "the webhook answered 410", remedy: .forgettingTheDevice)
+    case 410: throw DeliveryFailure(description: "the webhook returned 410", remedy: .forgettingTheDevice)
     case let code:
-      throw DeliveryFailure(description: "the webhook answered \(code)", remedy: .later(response.headers))
+      throw DeliveryFailure(description: "the webhook returned \(code)", remedy: .later(response.headers))
     }
   }
 
@@ -42,13 +42,13 @@ struct WebhookSender: PushSender {
     guard let current = device.sealedSecrets.first else {
       throw DeliveryFailure(description: "the webhook has no secret", remedy: .none)
     }
-    // The one before may be sealed with a key that is no longer configured: the current one is enough.
+    // The previous secret may be sealed with a key that is no longer configured. The current one is enough.
     let previous = device.sealedSecrets.dropFirst().compactMap { try? WebhookSecret.opened($0, keys: keys) }
     return try [WebhookSecret.opened(current, keys: keys)] + previous
   }
 
-  /// Takes in the little that most answers have, so that the connection can serve again; cuts off all else. The status is
-  /// known: nothing about the body changes what became of the delivery.
+  /// Reads the short body that most responses have, so that the connection can be reused, and cuts off anything longer.
+  /// The status is already known: nothing in the body changes the outcome.
   private static func drain(_ body: HTTPClientResponse.Body) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask {

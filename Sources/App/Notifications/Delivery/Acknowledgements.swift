@@ -1,12 +1,12 @@
 import Foundation
 import Postgres
 
-/// What became of rows that a worker held, until it is written: all that has come together goes in one write. Each
-/// statement asks for the lease, so that nothing is said of rows that the worker no longer holds.
+/// The outcomes of a worker's rows, until they are written. One write takes all that have accumulated. Each statement
+/// checks the lease, so it changes no rows that the worker no longer holds.
 struct Acknowledgements: Sendable {
   typealias Held = LeasedRow.Held
 
-  /// Delivered, or of no use any more: deleted.
+  /// Delivered, or no longer useful: to be deleted.
   private(set) var done: [Held] = []
   private(set) var returned: [Returned] = []
 
@@ -31,7 +31,7 @@ struct Acknowledgements: Sendable {
     returned += rows.map { Returned(held: $0.held) }
   }
 
-  /// Gives back a row that could not be sent, for no fault of its own.
+  /// Gives back a row that could not be sent, through no fault of its own.
   mutating func postpone(_ row: LeasedRow, by delay: Double) {
     returned.append(Returned(held: row.held, delay: delay))
   }
@@ -41,7 +41,7 @@ struct Acknowledgements: Sendable {
       Returned(held: row.held, isAttempt: true, delay: delay, error: Self.printable(error)))
   }
 
-  /// Makes a dead letter of a row.
+  /// Makes a row a dead letter.
   mutating func bury(_ row: LeasedRow, because error: String) {
     returned.append(Returned(held: row.held, isAttempt: true, error: Self.printable(error), isDead: true))
   }
@@ -51,14 +51,14 @@ struct Acknowledgements: Sendable {
     returned += later.returned
   }
 
-  /// PostgreSQL's text holds no U+0000, and an operator reads no essay.
+  /// PostgreSQL's text cannot contain U+0000, and operators need only the start of a long error.
   private static func printable(_ error: String) -> String {
     String(String.UnicodeScalarView(error.unicodeScalars.filter { $0 != "\u{0}" }.prefix(500)))
   }
 
   // MARK: Writing
 
-  /// For one transaction. Repeating them does no harm.
+  /// The statements for one transaction. Repeating them does no harm.
   func statements(for queue: LeaseQueue) -> [SQL] {
     guard !isEmpty else { return [] }
     if returned.isEmpty { return [deleting(queue)] }
@@ -67,7 +67,7 @@ struct Acknowledgements: Sendable {
       + (isLate && !queue.order.isEmpty ? [postponing(queue)] : [])
   }
 
-  /// Rows that are still held, locked in the order of their ids, in which a deletion locks many of them.
+  /// The rows that are still held, locked in id order, as deletions lock them.
   private static func held(_ rows: [Held], _ queue: LeaseQueue) -> SQL {
     "held AS MATERIALIZED (SELECT q.id FROM \(queue.held(rows)) ORDER BY q.id FOR UPDATE OF q)"
   }
@@ -78,7 +78,7 @@ struct Acknowledgements: Sendable {
     "WITH \(Self.held(done, queue)) DELETE FROM \(queue.name) AS q USING held WHERE q.id = held.id"
   }
 
-  /// A worker that survived an attempt does not die of it: the count of deaths begins anew.
+  /// A worker that survives an attempt does not die of it, so the count of deaths starts again.
   private func returning(_ queue: LeaseQueue) -> SQL {
     """
     UPDATE \(queue.name) AS q
@@ -98,7 +98,8 @@ struct Acknowledgements: Sendable {
 
   private static let maximumPostponed = 1000
 
-  /// Rows behind one that waits are not due before it: claims would read thousands that cannot be taken again and again.
+  /// Makes rows behind a waiting row due no earlier than that row. Otherwise, claims would read thousands of rows again
+  /// and again that they cannot take.
   private func postponing(_ queue: LeaseQueue) -> SQL {
     let late = returned.filter { $0.delay != nil && !$0.isDead }.map(\.held.id)
     let isBehind = queue.order.map { "b.\($0) = q.\($0)" }.joined(separator: " AND ")

@@ -1,5 +1,5 @@
-/// How many sends may be in flight at once: by channel, by recipient and by host, so that none of them takes the slots of
-/// the others. Decides only; see ``Dispatcher``.
+/// Limits the sends in flight by channel, by recipient and by host, so that none of them takes the slots of the others.
+/// Decides only; see ``Dispatcher``.
 struct Capacity: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -9,17 +9,17 @@ struct Capacity: Sendable {
 
   enum Key: Hashable, Sendable {
     case channel(Channel)
-    /// Of one user on one channel: their webhooks do not take the slots of their phone.
+    /// One user on one channel: their webhooks do not take the slots of their phone.
     case recipient(User.ID, Channel)
     /// A webhook's host and port.
     case host(String)
   }
 
-  /// Sends in flight to the devices of one user.
+  /// Sends in flight to one user on one channel.
   static let perRecipient = 4
-  /// Sends in flight to one host. As many connections to it are open at most.
+  /// Sends in flight to one host, and therefore connections to it.
   static let perHost = 8
-  /// Rows that wait for their turn are due again after so many seconds at the latest.
+  /// Seconds after which a row that waits for a slot is due again at the latest.
   private static let longestWait = 60.0
 
   /// Sends in flight on one channel.
@@ -27,7 +27,7 @@ struct Capacity: Sendable {
   private var inFlight: [Key: Int] = [:]
   /// How long the last send took, in seconds.
   private var pace: [Key: Double] = [:]
-  /// When the next row that has to wait may expect its turn.
+  /// When the next row that waits can expect a slot.
   private var turn: [Key: Instant] = [:]
 
   init(perChannel: Int) {
@@ -55,7 +55,7 @@ struct Capacity: Sendable {
 
   /// Frees what ``take(_:)`` took.
   ///
-  /// - Parameter time: for how long the send was in flight; nil if it was not begun.
+  /// - Parameter time: how long the send was in flight; nil if it did not begin.
   mutating func free(_ keys: [Key], after time: Duration?) {
     for key in keys {
       let left = inFlight[key, default: 1] - 1
@@ -64,8 +64,8 @@ struct Capacity: Sendable {
     }
   }
 
-  /// How many seconds a row should wait that finds no room, by how long its predecessors take. Each is called once for
-  /// a row that is given back, and moves the turn of the next.
+  /// The seconds that a row without a slot should wait, based on the duration of earlier sends. Call it once for each
+  /// row that is given back: each call moves the turn of the next row.
   mutating func wait(for keys: [Key], now: Instant) -> Double {
     guard let full = keys.first(where: { isFull($0) }) else { return 0 }
     let interval = max(pace[full] ?? 1, 0.01) / Double(limit(full))
@@ -77,7 +77,7 @@ struct Capacity: Sendable {
     return seconds + interval
   }
 
-  /// Whether rows wait already for one of these keys: the next one need not try.
+  /// Whether rows already wait for one of these keys, so that the next one need not try.
   func isQueued(_ keys: [Key], now: Instant) -> Bool {
     keys.contains { isFull($0) && (turn[$0].map { $0 > now } ?? false) }
   }

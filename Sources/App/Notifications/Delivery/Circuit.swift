@@ -1,11 +1,11 @@
-/// Keeps sends from a host that does not answer. It opens after repeated time-outs; then one send at a time tries whether
-/// the host answers again. Decides only; see ``Dispatcher``.
+/// Keeps sends away from a host that does not respond. It opens after repeated timeouts; then one send at a time probes
+/// whether the host responds again. Decides only; see ``Dispatcher``.
 struct Circuit: Sendable {
   typealias Instant = ContinuousClock.Instant
 
-  /// Time-outs in a row that open it.
+  /// Consecutive timeouts that open it.
   static let maximumTimeouts = 5
-  /// It stays open for so long, and longer each time that the host still does not answer.
+  /// How long it stays open at first. The break doubles each time the host still does not respond.
   static let shortestBreak = Duration.seconds(15)
   static let longestBreak = Duration.seconds(300)
 
@@ -13,8 +13,7 @@ struct Circuit: Sendable {
   private var openUntil: Instant?
   private var isProbing = false
 
-  /// - Returns: until when the host is left alone; nil if a send may begin, which is then the only one while the circuit
-  ///   is half open.
+  /// - Returns: the end of the break; nil if a send may begin. While the circuit is half open, only that send may.
   mutating func admit(at now: Instant) -> Instant? {
     guard let openUntil else { return nil }
     if now < openUntil { return openUntil }
@@ -37,6 +36,6 @@ struct Circuit: Sendable {
     openUntil = now + min(Self.shortestBreak * (1 << doublings), Self.longestBreak)
   }
 
-  /// Whether there is nothing to remember.
+  /// Whether it has no state worth keeping.
   var isClosed: Bool { timeouts == 0 && !isProbing }
 }

@@ -1,23 +1,23 @@
 import Foundation
 import Postgres
 
-/// Rows that were given up: refused for good, or not delivered in time. They stay in their tables, with `died_at` set, and
-/// hold up nothing behind them, until an operator retries them or they are purged.
+/// Rows that were given up: permanently refused, or not delivered in time. They stay in their tables, with `died_at`
+/// set, until an operator retries them or they are purged. They do not hold up the rows behind them.
 public enum DeadLetters {
   private static let batch = 500
 
-  /// Makes dead letters due now, as if they were never tried.
+  /// Makes dead letters due now, as if they had never been tried.
   ///
-  /// A row keeps its id. A change that deletes it at the same moment finds it by that, whichever is first.
+  /// A row keeps its id, so a change that deletes it at the same moment finds it, whichever comes first.
   ///
   /// - Parameters:
-  ///   - rows: nil for all that there are now.
-  ///   - type: only of this one.
-  /// - Returns: how many.
+  ///   - rows: nil for all current dead letters.
+  ///   - type: only rows of this type.
+  /// - Returns: the number of retried rows.
   public static func retry(
     _ rows: [QueueRow.ID]? = nil, ofType type: String? = nil, in database: Database
   ) async throws -> Int {
-    // None of those that die again while this goes on.
+    // Excludes rows that die again while this runs.
     guard let now: Timestamp = try await database.value("SELECT clock_timestamp()") else { return 0 }
     var total = 0
     for queue in QueueTable.allCases {
@@ -50,9 +50,9 @@ public enum DeadLetters {
       """)[0].affected
   }
 
-  /// Deletes those that died so many days ago.
+  /// Deletes dead letters that died this many days ago or earlier.
   ///
-  /// - Returns: how many, at most as many of each table as asked for.
+  /// - Returns: the number of deleted rows, at most `limit` from each table.
   public static func purge(olderThan days: Int, atMost limit: Int = 1000, in database: Database) async throws -> Int {
     var total = 0
     for queue in QueueTable.allCases {

@@ -7,7 +7,7 @@ enum Delivery {
     table: "deliveries", order: ["device_id", "subject_id"],
     columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload")
 
-  /// Seconds after which a push that still fails is a dead letter: a day.
+  /// Seconds after which a push that still fails becomes a dead letter: a day.
   private static let patience = 86_400
 
   static func source(_ sender: any PushSender, in database: Database) -> Dispatcher.Source {
@@ -37,11 +37,11 @@ enum Delivery {
     }
   }
 
-  /// Reads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a deletion
-  /// or a logout that was acknowledged before.
+  /// Rereads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a
+  /// deletion or a logout that was confirmed before.
   ///
-  /// - Returns: by row, the device to send to; nil if the recipient is not to hear of it on the device any more. Rows
-  ///   that are no longer held are missing.
+  /// - Returns: the device to send to, by row; nil if the device must not get the notification anymore. Rows that are
+  ///   no longer held are missing.
   private static func recheck(
     _ rows: [LeasedRow], in database: Database
   ) async throws -> [Int64: Result<Device?, any Error>] {
@@ -71,7 +71,7 @@ enum Delivery {
 }
 
 extension Device {
-  /// - Parameter place: of the first of its columns.
+  /// - Parameter place: the index of its first column.
   fileprivate init(row: Row, from place: Int) throws {
     let secrets: [Data?] = [try row[place + 5], try row[place + 6]]
     self.init(

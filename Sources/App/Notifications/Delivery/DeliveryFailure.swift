@@ -1,12 +1,12 @@
 import AsyncHTTPClient
 
-/// Why something could not be delivered, for the log: without any token or address.
+/// Why a delivery failed, for the log: without tokens or addresses.
 public struct DeliveryFailure: Error, CustomStringConvertible {
-  /// What to do about it.
+  /// How to handle the failure.
   public enum Remedy: Sendable, Equatable {
-    /// Another attempt, not before this many seconds if the other side has said so.
+    /// Retry, no earlier than after this many seconds if the other side asks for a pause.
     case later(seconds: Int?)
-    /// Nothing: the other side will never take it.
+    /// Do not retry: the other side will never accept it.
     case none
     /// The device is gone: forget it.
     case forgettingTheDevice
@@ -14,9 +14,9 @@ public struct DeliveryFailure: Error, CustomStringConvertible {
 
   public let description: String
   public let remedy: Remedy
-  /// Whether the other side did not answer in time.
+  /// Whether the other side did not respond in time.
   let isTimeout: Bool
-  /// Whether the send waited for something in this process, and never began.
+  /// Whether the send waited for something in this process and never began.
   private(set) var isLocal = false
 
   public init(description: String, remedy: Remedy = .later(seconds: nil)) {
@@ -27,7 +27,7 @@ public struct DeliveryFailure: Error, CustomStringConvertible {
     (self.description, self.remedy, self.isTimeout) = (description, remedy, isTimeout)
   }
 
-  /// Any error of a send. The texts of other errors may name hosts and addresses.
+  /// Any error of a send. The texts of other errors may contain hosts and addresses, so only their types are kept.
   init(_ error: any Error) {
     switch error {
     case let failure as DeliveryFailure: self = failure

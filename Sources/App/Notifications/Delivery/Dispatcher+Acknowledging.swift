@@ -2,14 +2,14 @@ import Foundation
 import Logging
 import Postgres
 
-/// Writes down what became of rows.
+/// Writes acknowledgements.
 extension Dispatcher {
   struct Written: Sendable {
     let acknowledgements: [Acknowledgements]
     let gone: [Device]
   }
 
-  /// Writes all that has come together since the last time. Also when the task is cancelled: it would be sent again.
+  /// Writes everything since the last write, even if the task is cancelled: otherwise it would be sent again.
   func write(_ group: inout TaskGroup<Happening>) {
     isWriting = true
     let written = Written(acknowledgements: acknowledgements, gone: gone)
@@ -35,7 +35,7 @@ extension Dispatcher {
     }
     writeFailures += 1
     logger.warning("acknowledgements cannot be written", metadata: ["error": "\(failure)"])
-    // The worker that takes the rows over sends them again.
+    // The worker that takes over these rows sends them again.
     if isCutShort {
       acknowledgements = sources.map { _ in Acknowledgements() }
       gone = []
@@ -53,8 +53,8 @@ extension Dispatcher {
 
 extension Dispatcher.Written {
   fileprivate func write(_ queues: [LeaseQueue], in database: Database) async throws {
-    // With their devices, rows go that would be sent again once they are given back. A device that has another token by
-    // now is kept.
+    // Rows of forgotten devices are deleted with them; if they were given back, they would be sent again. A device that
+    // has another token by now is kept.
     if !gone.isEmpty {
       let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)))"
       try await database.batch(LeaseQueue.byIndex, Device.forgetting(where: "(id, token) IN (\(these))"))

@@ -2,11 +2,11 @@ import Foundation
 import Logging
 import Postgres
 
-/// Claims rows, and holds them.
+/// Claims rows and keeps their leases.
 extension Dispatcher {
   // MARK: Claiming
 
-  /// Whether rows that must be sent alone have their turn: nothing else begins.
+  /// Whether it is the turn of rows that must be sent alone. Nothing else begins then.
   var isSolo: Bool { !suspected.isEmpty }
 
   func claim(_ mode: Mode, _ now: Instant, _ group: inout TaskGroup<Happening>) {
@@ -28,7 +28,7 @@ extension Dispatcher {
     for source in sources.indices where !claiming.contains(source) {
       let held = runs.values.count { $0.source == source }
       if mode == .untilStopped {
-        // Of rows whose fate cannot be written there must not be ever more.
+        // Limits the rows whose acknowledgements cannot be written.
         let isFull = acknowledgements[source].count + unwritten[source].count > 4 * maximumRuns
         guard held <= maximumRuns / 2, !isFull, isTime(polling[source].next, now, &group) else { continue }
         let scope: LeaseQueue.Scope = polling[source].begin(at: now) ? .all : .recent
@@ -63,7 +63,7 @@ extension Dispatcher {
       if mode != .untilStopped || Task.isCancelled { return stop() }
       polling[source].fail(at: now)
       logger.warning(
-        "a queue cannot be worked off",
+        "rows cannot be claimed",
         metadata: ["table": "\(sources[source].queue.table)", "error": "\(error)"])
     case .success(let claim):
       let found = !claim.runs.isEmpty || claim.orphans > 0
@@ -96,9 +96,9 @@ extension Dispatcher {
     }
   }
 
-  // MARK: Holding
+  // MARK: Leases
 
-  /// Says that this worker lives, and renews all leases.
+  /// Writes this worker's heartbeat and renews all leases.
   func renew(_ now: Instant, _ group: inout TaskGroup<Happening>) {
     isRenewing = true
     renewAt = now + Self.renewalInterval

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Dispatcher {
-  /// What child tasks come back with.
+  /// The results of child tasks.
   enum Happening: Sendable {
     case claimed(Claimed)
     case prepared(Prepared)
@@ -29,7 +29,7 @@ extension Dispatcher {
 
   enum Outcome: Sendable {
     case delivered
-    /// Cut short, or kept waiting inside this process: it was no attempt.
+    /// Cut short, or kept waiting inside this process: it does not count as an attempt.
     case notTried
     case failed(DeliveryFailure)
   }
@@ -39,13 +39,13 @@ extension Dispatcher {
     let source: Int
     /// Sent with nothing else in flight.
     let isSuspect: Bool
-    /// The first is the next to be sent, or in flight.
+    /// The first row is in flight or the next to be sent.
     var rows: ArraySlice<LeasedRow>
     /// In flight, or about to be.
     var send: Send?
     var isSending = false
     var parkedAt: Instant?
-    /// Slots that are taken for it.
+    /// The slots that it occupies.
     var slots: [Capacity.Key] = []
   }
 }

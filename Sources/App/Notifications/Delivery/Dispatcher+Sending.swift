@@ -2,11 +2,12 @@ import Foundation
 import Logging
 import Postgres
 
-/// Sends rows, and decides what becomes of them.
+/// Sends rows and handles the outcomes.
 extension Dispatcher {
   // MARK: Before a send
 
-  /// Reads again what the next sends depend on. A send begins with this read: what was committed before it counts.
+  /// Rereads the data that the next sends depend on. A send begins with this read and respects all changes committed
+  /// before it.
   func prepare(_ group: inout TaskGroup<Happening>) {
     let numbers = ready
     ready.removeAll()
@@ -60,7 +61,7 @@ extension Dispatcher {
       case .withdrawn:
         acknowledgements[run.source].finish(row)
         advance(number)
-      // Another worker has it, or it was deleted: the rows behind it are not this worker's to send either.
+      // Another worker has the row, or it was deleted: the rows behind it are not this worker's to send, either.
       default: drop(number, from: 1)
       }
       return
@@ -74,7 +75,7 @@ extension Dispatcher {
       free(number, after: nil)
       return leaveAlone(number, row, until: until, now)
     }
-    // The device may have another address than before.
+    // The device may have a new address.
     if run.slots != send.keys {
       free(number, after: nil)
       guard capacity.hasRoom(for: send.keys) else {
@@ -92,7 +93,7 @@ extension Dispatcher {
         try await send.body()
         return .sent(run: number, after: .now - now, .delivered)
       } catch {
-        // It is unknown whether a send that is cut short arrived: it is sent again.
+        // It is unknown whether a send that was cut short arrived, so it is sent again.
         if Task.isCancelled { return .sent(run: number, after: .now - now, .notTried) }
         let failure = DeliveryFailure(error)
         return .sent(run: number, after: .now - now, failure.isLocal ? .notTried : .failed(failure))
@@ -137,13 +138,13 @@ extension Dispatcher {
     circuits[host] = circuit.isClosed ? nil : circuit
   }
 
-  /// Ends an attempt that failed.
+  /// Handles a failed attempt.
   func end(_ number: Int, _ row: LeasedRow, _ failure: DeliveryFailure) {
     guard let run = runs[number] else { return }
     let table = sources[run.source].queue.table
     logger.warning("not delivered", metadata: ["table": "\(table)", "row": "\(row.id)", "error": "\(failure)"])
     if failure.remedy == .forgettingTheDevice, let device = run.send?.device {
-      // The rows go with the device, unless it has another token by now.
+      // The rows are deleted with the device, unless it has another token by now.
       gone.append(device)
       return drop(number, from: 0)
     }
@@ -165,7 +166,7 @@ extension Dispatcher {
     return createdAt < Timestamp.now().adding(seconds: -sources[run.source].patience)
   }
 
-  /// Goes on with the next row of a run.
+  /// Continues with the next row of a run.
   private func advance(_ number: Int) {
     guard var run = runs[number] else { return }
     run.rows = run.rows.dropFirst()

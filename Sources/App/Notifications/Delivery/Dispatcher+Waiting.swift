@@ -1,8 +1,8 @@
 import Foundation
 
-/// Rows that find no slot.
+/// Handles rows that find no free slot.
 extension Dispatcher {
-  /// Keeps a run that finds no slot for a moment. If rows wait already for the same slots, it is given back at once.
+  /// Parks a run that finds no free slot. If rows already wait for the same slots, it is given back at once.
   func park(_ number: Int, _ send: Send, _ mode: Mode, _ now: Instant) {
     runs[number]?.send = send
     if mode == .untilStopped, capacity.isQueued(send.keys, now: now) { return giveBack(number, now) }
@@ -10,8 +10,8 @@ extension Dispatcher {
     parked.append(number)
   }
 
-  /// Gives parked runs the slots that are free by now, and gives back those that have waited for too long: they would keep
-  /// this worker from claiming rows that it can send.
+  /// Gives free slots to parked runs, and gives back the runs that have waited too long: they would keep this worker
+  /// from claiming rows that it can send.
   func serveParked(_ mode: Mode, _ now: Instant, _ group: inout TaskGroup<Happening>) {
     guard !parked.isEmpty else { return }
     let waiting = parked
@@ -36,18 +36,18 @@ extension Dispatcher {
     if mode == .untilStopped, let nextDeadline { _ = isTime(nextDeadline, now, &group) }
   }
 
-  /// Gives a run back that may expect its turn later.
+  /// Gives back a run until it can expect a slot.
   func giveBack(_ number: Int, _ now: Instant) {
     guard let run = runs[number], let row = run.rows.first, let send = run.send else { return }
     acknowledgements[run.source].postpone(row, by: capacity.wait(for: send.keys, now: now))
     drop(number, from: 1)
   }
 
-  /// Gives a run back whose host does not answer.
+  /// Gives back a run whose host does not respond.
   func leaveAlone(_ number: Int, _ row: LeasedRow, until: Instant, _ now: Instant) {
     guard let run = runs[number] else { return }
     if isOver(row, run) {
-      end(number, row, DeliveryFailure(description: "the webhook's host does not answer"))
+      end(number, row, DeliveryFailure(description: "the webhook's host does not respond"))
     } else {
       let wait = (until - now) / .seconds(1)
       acknowledgements[run.source].postpone(row, by: wait + Double.random(in: 0...max(1, wait / 4)))
@@ -55,7 +55,7 @@ extension Dispatcher {
     }
   }
 
-  /// Gives back all that is not in flight.
+  /// Gives back everything that is not in flight.
   func releaseIdle() {
     let waiting = ready + parked
     ready.removeAll()
@@ -71,7 +71,7 @@ extension Dispatcher {
     }
   }
 
-  /// Ends a run, and gives back its rows but for the first ones, whose fate is decided.
+  /// Ends a run. Gives back its rows except the first `count`, whose outcome is decided.
   func drop(_ number: Int, from count: Int) {
     guard let run = runs.removeValue(forKey: number) else { return }
     acknowledgements[run.source].release(run.rows.dropFirst(count))

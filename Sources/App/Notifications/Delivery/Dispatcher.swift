@@ -3,23 +3,24 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// Works off lease queues: claims rows, sends them, and acknowledges what became of them, all at the same time. One task
-/// decides. Whatever takes time is a child task of its own, and none waits for another.
+/// Processes lease queues: claims rows, sends them and acknowledges the outcomes, all at the same time. One task makes
+/// the decisions. Everything that takes time is a child task of its own, and none waits for another.
 actor Dispatcher {
   /// A queue, and how its rows are sent.
   struct Source: Sendable {
     let queue: LeaseQueue
-    /// Seconds after the change when a row that still fails becomes a dead letter.
+    /// Seconds after the change at which a row that still fails becomes a dead letter.
     let patience: Int
-    /// Without a wake-up, work is found within this time.
+    /// Without a wake-up, rows are found within this time.
     var longestPause = Duration.milliseconds(50)
-    /// Reads again, in one statement, what the sends of these rows depend on. A row without a verdict is no longer held.
+    /// Rereads, in one statement, the data that the sends of these rows depend on. A row without a verdict is no longer
+    /// held.
     let prepare: @Sendable ([LeasedRow]) async throws -> [Int64: Verdict]
   }
 
   enum Verdict: Sendable {
     case send(Send)
-    /// The row is of no use any more.
+    /// The row is no longer useful.
     case withdrawn
     /// No attempt can succeed: the row is malformed.
     case refused(DeliveryFailure)
@@ -47,15 +48,16 @@ actor Dispatcher {
 
   typealias Instant = ContinuousClock.Instant
 
-  /// So often that a lease outlives some failures to renew it.
+  /// Short enough that a lease outlives some failed renewals.
   static let renewalInterval = Duration.seconds(1)
-  /// What is in flight when the worker is asked to stop has so long to end. Then it is cut short and given back.
+  /// How long sends in flight may take to end after the worker is asked to stop. Then they are cut short and given
+  /// back.
   private static let grace = Duration.seconds(4)
-  /// So long a claimed row waits for a slot before it is given back.
+  /// How long a claimed row waits for a slot before it is given back.
   static let longestLocalWait = Duration.milliseconds(250)
-  /// So long suspects are sent, one after the other, before other rows have their turn again.
+  /// How long suspects are sent, one after the other, before other rows have their turn again.
   static let soloTime = Duration.seconds(1)
-  /// Hosts that did not answer are remembered up to so many.
+  /// How many hosts that did not respond are remembered.
   static let maximumCircuits = 10_000
 
   let id = UUID()
@@ -72,7 +74,7 @@ actor Dispatcher {
 
   var runs: [Int: Run] = [:]
   var nextRun = 0
-  /// Runs whose next row is to be looked at again before it is sent.
+  /// Runs whose next row must be checked again before it is sent.
   var ready: [Int] = []
   /// Runs whose next row waits for a slot.
   var parked: [Int] = []
@@ -85,9 +87,9 @@ actor Dispatcher {
   var isWriting = false
   var writeFailures = 0
   var writeAt = Instant.now
-  /// Devices that their providers do not know any more.
+  /// Devices that their providers no longer know.
   var gone: [Device] = []
-  /// Rows whose fate is being written.
+  /// Rows whose acknowledgements are being written.
   var unwritten: [[LeasedRow.Held]]
 
   var polling: [Polling]
@@ -109,7 +111,7 @@ actor Dispatcher {
   var isCutShort = false
   var failure: (any Error)?
 
-  /// - Parameter concurrency: sends in flight at once, for each channel.
+  /// - Parameter concurrency: the maximum number of sends in flight on each channel.
   init(_ sources: [Source], concurrency: Int, database: Database, logger: Logger) {
     self.sources = sources
     self.database = database
@@ -122,15 +124,15 @@ actor Dispatcher {
     (wakeUps, wakeUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Says that there may be something to do.
+  /// Signals that there may be work.
   nonisolated func wake() {
     wakeUp.yield()
   }
 
-  // MARK: The task that decides
+  // MARK: Deciding
 
-  /// - Returns: how many runs of rows were claimed.
-  /// - Throws: what kept it from working, unless it goes on until it is stopped.
+  /// - Returns: the number of claimed runs.
+  /// - Throws: the error that stopped the work, unless the mode is ``Mode/untilStopped``.
   @discardableResult
   func run(_ mode: Mode) async throws -> Int {
     await withTaskGroup(of: Happening.self) { group in
@@ -192,7 +194,7 @@ actor Dispatcher {
     }
   }
 
-  /// Begins whatever may begin now, and sees to it that it is called again in time for the rest.
+  /// Begins everything that can begin now, and makes sure that it is called again in time for the rest.
   private func schedule(_ mode: Mode, _ group: inout TaskGroup<Happening>) {
     let now = Instant.now
     if Task.isCancelled, !isCutShort {
@@ -217,7 +219,7 @@ actor Dispatcher {
     if isStopping { _ = isTime(stopBy, now, &group) }
   }
 
-  /// Whether it is so late already. If not, ``schedule(_:_:)`` is called again then.
+  /// Whether the time has come. If not, ``schedule(_:_:)`` is called again then.
   func isTime(_ time: Instant, _ now: Instant, _ group: inout TaskGroup<Happening>) -> Bool {
     if now >= time { return true }
     guard !alarms.contains(where: { $0 <= time }) else { return false }
@@ -235,7 +237,7 @@ actor Dispatcher {
     stopBy = .now + Self.grace
   }
 
-  /// Takes the worker off the list of those that live, so that nobody waits for it.
+  /// Removes this worker's heartbeat, so that no other worker waits for it.
   private func leave() async {
     guard failure == nil, writeFailures == 0 else { return }
     let (database, id) = (database, id)

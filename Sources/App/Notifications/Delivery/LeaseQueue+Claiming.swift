@@ -2,13 +2,13 @@ import Foundation
 import Postgres
 
 extension LeaseQueue {
-  /// Which rows a claim is for.
+  /// The rows that a claim is for.
   enum Scope: Sendable {
     /// All that are due.
     case all
-    /// Only those that became due in the last seconds. Rows that were deleted stay in the index while an older
-    /// transaction goes on, in front of those that are due. A claim that reads past them ten times a second does nothing
-    /// else. Rows that commit late, or that a dead worker held, are found by the next full claim.
+    /// Only those that became due in the last few seconds. While an older transaction is open, deleted rows stay in the
+    /// index, in front of those that are due. A claim that reads past them ten times a second does nothing else. Rows
+    /// that commit late, or that a dead worker held, are found by the next full claim.
     case recent
     /// One row that was in flight when a worker died.
     case suspect
@@ -19,18 +19,18 @@ extension LeaseQueue {
   struct Claim: Sendable {
     /// Rows that are sent one after the other.
     var runs: [[LeasedRow]] = []
-    /// Rows that were in flight when a worker died. They are not claimed: each is sent alone, later.
+    /// Rows that were in flight when a worker died. They are not claimed: each is sent alone later.
     var orphans = 0
-    /// Ids of those among them that are dead letters now.
+    /// Ids of those that are dead letters now.
     var dead: [Int64] = []
-    /// Whether a row is due that must be sent alone.
+    /// Whether a row that must be sent alone is due.
     var hasSuspects = false
   }
 
   /// Claims due rows for a worker.
   ///
   /// - Parameters:
-  ///   - limit: of oldest rows, and as many behind them.
+  ///   - limit: the maximum number of oldest rows, and of rows behind them.
   ///   - lease: the claim's fencing token.
   func claim(
     _ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID, in database: Database
@@ -44,7 +44,7 @@ extension LeaseQueue {
     var claim = Claim()
     if answers.count > 2, let found = answers[2].first { claim.hasSuspects = try found[0] }
     var places: [Int64: Int] = [:]
-    // In the order of their ids, so that each oldest row comes before those behind it.
+    // In id order, so that each oldest row comes before those behind it.
     let rows = try answers[1].map { row -> (id: Int64, row: Row) in (try row[1], row) }.sorted { $0.id < $1.id }
     for (id, row) in rows {
       let head: Int64 = try row[0]
@@ -65,7 +65,7 @@ extension LeaseQueue {
     return claim
   }
 
-  /// Columns of a claim that come before those of the queue.
+  /// The number of columns in a claim's result before those of the queue.
   static let ownColumns = 6
 
   func claiming(_ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID) -> SQL {
@@ -77,7 +77,7 @@ extension LeaseQueue {
       }
     let isAlone = if case .suspect = scope { true } else { order.isEmpty }
     let key: SQL = "\(unescaped: order.map { ", d.\($0)" }.joined())"
-    // OFFSET 0 keeps each search for an older row one into the index.
+    // OFFSET 0 keeps each search for an older row an index lookup.
     let isOldest: SQL =
       order.isEmpty
       ? ""
@@ -88,7 +88,7 @@ extension LeaseQueue {
         OFFSET 0
       )
       """
-    // One statement, and so one snapshot: in it, no row is between the oldest and those behind it that was not seen.
+    // One statement has one snapshot: it sees all rows between the oldest and those behind it.
     return """
       WITH due AS MATERIALIZED (
         SELECT d.id\(key), d.leased_until IS NOT NULL AND NOT \(Self.isAlive("d")) AS is_orphan
@@ -117,7 +117,8 @@ extension LeaseQueue {
       """
   }
 
-  /// The rows behind each oldest one, as far as no other worker has one of them: what it deletes, it may yet leave.
+  /// The rows behind each oldest one, up to the first that another worker has: that worker may be deleting the row, but
+  /// the delete may still fail.
   private func run(atMost limit: Int, for worker: UUID) -> SQL {
     """
     behind AS MATERIALIZED (
@@ -134,7 +135,7 @@ extension LeaseQueue {
       ) AS next
       LIMIT \(limit)
     ),
-    -- Each by its key: with IS NULL, the planner may read a whole partial index for each row of a table that was small.
+    -- One key at a time. With IS NULL, the planner may read a whole partial index for each row if the table was small.
     locked AS MATERIALIZED (
       SELECT behind.head, behind.is_orphan, behind.id, behind.nth
       FROM behind

@@ -4,23 +4,24 @@ import Postgres
 /// `worker_id`, `leased_until`, `lease` and `died_at` are the same for all such tables.
 struct LeaseQueue: Sendable {
   let table: String
-  /// Rows that agree in these columns are sent one after the other: only the oldest can be claimed, and with it a run of
-  /// those behind it. Empty: each row stands alone.
+  /// Rows that agree in these columns are sent one after the other: only the oldest can be claimed, together with a run
+  /// of those behind it. If empty, each row stands alone.
   let order: [String]
-  /// What a claim reads for the send, as `q.…`. See ``LeasedRow/fields``.
+  /// The columns that a claim reads for the send, as `q.…`. See ``LeasedRow/fields``.
   let columns: SQL
 
-  /// A claim holds for so long unless it is renewed.
+  /// Seconds until a claim expires, unless it is renewed.
   static let leaseSeconds = 4.0
-  /// A worker without a heartbeat for so long is dead. Less than the lease: when one expires, it is known why.
+  /// A worker without a heartbeat for this many seconds is dead. Less than the lease: when a lease expires, it is known
+  /// whether its worker died.
   static let heartbeatSeconds = 3.0
-  /// A row that was in flight at so many deaths of a worker becomes a dead letter.
+  /// A row that was in flight at this many worker deaths becomes a dead letter.
   static let maximumDeaths: Int32 = 3
   /// Rows behind the oldest one that are claimed with it.
   static let runLength = 50
 
-  /// Keeps the planner to the indexes. Its statistics may be a minute old, and a table of a few rows may have a hundred
-  /// thousand by then.
+  /// Keeps the planner to the indexes. Its statistics may be a minute old, and a table that had a few rows then may
+  /// have a hundred thousand now.
   static let byIndex: SQL =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
 
@@ -33,7 +34,7 @@ struct LeaseQueue: Sendable {
 }
 
 extension LeaseQueue {
-  /// The rows of a claim that it still holds, as `q`, for a FROM clause.
+  /// The rows of a claim that the worker still holds, as `q`, for a FROM clause.
   func held(_ rows: [LeasedRow.Held]) -> SQL {
     """
     unnest(\(rows.map(\.id)), \(rows.map(\.lease))) AS mine (id, lease)
@@ -41,8 +42,8 @@ extension LeaseQueue {
     """
   }
 
-  /// Holds on to what was claimed, unless another worker has it or a change is deleting it: a renewal waits for none of
-  /// them, or all leases would be lost for one row.
+  /// Renews the leases of claimed rows. Skips rows that another worker has or that a change is deleting: if a renewal
+  /// waited for one of them, all leases could expire.
   func renewing(_ rows: [LeasedRow.Held]) -> SQL {
     """
     WITH held AS MATERIALIZED (SELECT q.id FROM \(held(rows)) FOR UPDATE OF q SKIP LOCKED)

@@ -9,7 +9,7 @@ struct LeasedRow: Sendable {
   let attempts: Int
   /// Nil if it is out of range.
   let createdAt: Timestamp?
-  /// The columns of ``LeaseQueue/columns``, from place 0.
+  /// The columns of ``LeaseQueue/columns``, starting at index 0.
   let fields: Fields
 
   struct Fields: Sendable {

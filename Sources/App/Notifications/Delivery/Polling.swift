@@ -1,15 +1,14 @@
-/// When to look for work: at once after there was some or after a wake-up, and else after a pause that doubles. Decides
-/// only.
+/// When to poll: at once after work was found or after a wake-up, otherwise after a pause that doubles. Decides only.
 struct Polling: Sendable {
   typealias Instant = ContinuousClock.Instant
 
   static let shortestPause = Duration.milliseconds(2)
-  /// At least so often a look is full: it finds also what a look at recent rows misses. Together with the lease, this is
-  /// less than the five seconds within which another worker takes over.
+  /// The longest time between two full polls, which also find what polls of recent rows miss. Together with the lease,
+  /// this is less than the five seconds within which another worker takes over.
   static let fullInterval = Duration.milliseconds(800)
   private static let longestPauseAfterFailures = Duration.seconds(5)
 
-  /// Without any wake-up, work is found within this time.
+  /// Without a wake-up, work is found within this time.
   let longestPause: Duration
   private(set) var next: Instant
   private var pause = Polling.shortestPause
@@ -26,7 +25,7 @@ struct Polling: Sendable {
     (next, pause, wasWoken) = (min(next, now), Self.shortestPause, true)
   }
 
-  /// - Returns: whether the look that begins now is to be a full one.
+  /// - Returns: whether the poll that begins now must be a full one.
   mutating func begin(at now: Instant) -> Bool {
     wasWoken = false
     guard let nextFull, now < nextFull else {
@@ -36,12 +35,13 @@ struct Polling: Sendable {
     return false
   }
 
-  /// - Parameter mayHaveMore: whether it found as much as it may take at once. If it was full, the next one is, too.
+  /// - Parameter mayHaveMore: whether the poll took as much as it may at once. If it was full, the next one is full,
+  ///   too.
   mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool) {
     failures = 0
     pause = found ? Self.shortestPause : min(pause * 2, longestPause)
     if mayHaveMore, wasFull { nextFull = nil }
-    // A wake-up during the look may have come too late for it.
+    // A wake-up during the poll may have come too late for it.
     next = mayHaveMore || wasWoken ? now : now + pause
     if let nextFull { next = min(next, nextFull) }
   }

@@ -1,14 +1,14 @@
 import Foundation
 import Postgres
 
-/// A row of a queue, or a dead letter, as an operator sees it: without what it says, and without addresses.
+/// A queued row or a dead letter, as an operator sees it: without its content and without addresses.
 public struct QueueRow: Sendable, Encodable {
-  /// `deliveries/17`.
+  /// For example, `deliveries/17`.
   public struct ID: Sendable, Encodable, CustomStringConvertible {
     public let queue: QueueTable
     public let number: Int64
 
-    /// Nil unless it is a table's name, a slash and a number.
+    /// Nil unless the text is a table's name, a slash and a number.
     public init?(_ text: String) {
       let parts = text.split(separator: "/", omittingEmptySubsequences: false)
       guard parts.count == 2, let queue = QueueTable(rawValue: String(parts[0])), let number = Int64(parts[1]) else {
@@ -31,15 +31,15 @@ public struct QueueRow: Sendable, Encodable {
 
   public let id: ID
   public let type: String
-  /// Nil: for several, or for a user who is gone.
+  /// Nil if there are several recipients, or if the user is gone.
   public let recipient: String?
   public let device: String?
   public let attempts: Int
-  /// When it is, or was, to be sent; of a dead letter, when it died.
+  /// When the row is or was due; for a dead letter, when it died.
   public let time: String
   public let lastError: String?
 
-  /// What has been due the longest first; of dead letters, the latest first.
+  /// Lists queued rows, those due longest first, or dead letters, latest first.
   public static func list(
     dead: Bool, ofType type: String? = nil, atMost limit: Int, in database: Database
   ) async throws -> [QueueRow] {

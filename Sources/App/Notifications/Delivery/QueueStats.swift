@@ -1,26 +1,26 @@
 import Postgres
 
-/// What is in the queues at one moment, and what was given up.
+/// The number of rows in the queues at one moment, including dead letters.
 public struct QueueStats: Sendable, Encodable {
   public struct Counts: Sendable, Encodable {
     /// To be sent now.
     public var due = 0
-    /// For a later attempt, or behind a row that is.
+    /// Waiting for a later attempt, or behind a row that is.
     public var waiting = 0
-    /// Held by a worker.
+    /// Leased by a worker.
     public var inFlight = 0
-    /// Given up.
+    /// Dead letters.
     public var dead = 0
   }
 
-  /// A table with more rows is not counted: a sample of it stands for the whole.
+  /// Tables with more rows are estimated from a sample.
   static let countedRows = 10_000
-  /// Rows that are assumed on a page of a table that was never analyzed.
+  /// The assumed number of rows per page in a table that was never analyzed.
   private static let rowsPerPage = 20
 
   public private(set) var total = Counts()
   public private(set) var types: [String: Counts] = [:]
-  /// For how many seconds the row that has been due the longest has been; nil if none is.
+  /// The seconds since the oldest due row became due; nil if none is due.
   public private(set) var oldestDueSeconds: Double?
   /// Whether a table is so large that its counts are estimates.
   public private(set) var isEstimate = false
@@ -32,7 +32,7 @@ public struct QueueStats: Sendable, Encodable {
   }
 
   private mutating func add(_ queue: QueueTable, in database: Database) async throws {
-    // As the planner estimates it: rows per page when the table was analyzed, and its pages now.
+    // Like the planner's estimate: rows per page when the table was analyzed, times its pages now.
     let size = try await database.slow.first(
       """
       SELECT (SELECT count(*) FROM (SELECT FROM \(queue.table) LIMIT \(Self.countedRows + 1)) AS few) AS few,
@@ -64,7 +64,7 @@ public struct QueueStats: Sendable, Encodable {
       total.add(more)
       types[try row["type"], default: Counts()].add(more)
     }
-    // By an index, however many there are.
+    // Uses an index, however many rows there are.
     let oldest: Double? = try await database.slow.first(
       """
       SELECT extract(epoch FROM now() - \(queue.dueAt))::float8

@@ -1,6 +1,6 @@
 import Postgres
 
-/// A table of rows to be worked off, as an operator sees it.
+/// A table of rows that workers process, as an operator sees it.
 public enum QueueTable: String, CaseIterable, Sendable {
   /// Notices that wait for fan-out.
   case notices
@@ -20,7 +20,7 @@ public enum QueueTable: String, CaseIterable, Sendable {
     }
   }
 
-  /// Of a row, as `q`.
+  /// The type of the row `q`.
   var type: SQL { self == .revocations ? "'apple-revocation'" : "q.type" }
   var dueAt: SQL { self == .notices ? "q.created_at" : "q.due_at" }
   var attempts: SQL { self == .notices ? "q.failures" : "q.attempts" }
@@ -36,8 +36,8 @@ public enum QueueTable: String, CaseIterable, Sendable {
 
   var device: SQL { self == .deliveries ? "q.device_id" : "NULL::uuid" }
 
-  /// What a row is given when it is retried. A row that is sent is as if it were new: it would else be given up again for
-  /// its age, and providers would not keep it for a phone.
+  /// The assignments that reset a row for a retry. Except for notices, they also make the row new: otherwise it would
+  /// be given up again for its age, and providers would not keep it for a phone.
   var reset: SQL {
     self == .notices ? "failures = 0" : "created_at = now(), due_at = now(), attempts = 0, deaths = 0"
   }

@@ -1,10 +1,10 @@
 import Foundation
 import Postgres
 
-/// A worker's row in `workers`: its heartbeat tells a worker that died from one that is slow. Only the database's clock
-/// counts.
+/// A worker's row in `workers`. Its heartbeat distinguishes a worker that died from one that is slow. Only the
+/// database's clock counts.
 enum Worker {
-  /// - Returns: a statement that says that this worker lives.
+  /// - Returns: a statement that writes this worker's heartbeat.
   static func beating(_ id: UUID) -> SQL {
     """
     INSERT INTO workers AS w (id) VALUES (\(id))
@@ -13,8 +13,8 @@ enum Worker {
     """
   }
 
-  /// Whether this worker's heartbeats have come for a while without a gap, so that those of all workers that live have
-  /// come, too.
+  /// Whether this worker's heartbeats have arrived for a while without a gap. Then those of all living workers have
+  /// arrived, too.
   static func isSteady(_ id: UUID) -> SQL {
     """
     EXISTS (
@@ -25,12 +25,12 @@ enum Worker {
     """
   }
 
-  /// For a worker that has given back all that it held.
+  /// For a worker that has given back all its rows.
   static func leaving(_ id: UUID) -> SQL {
     "DELETE FROM workers WHERE id = \(id)"
   }
 
-  /// Forgets workers that died long ago.
+  /// Deletes workers that died more than a day ago.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.batch(
       """

@@ -1,16 +1,16 @@
 import Foundation
 import Postgres
 
-/// Devices as their owners register, see and remove them.
+/// Registering, listing and removing devices.
 extension Device {
-  /// What an app says of its device.
+  /// An app's description of its device.
   struct Registration: Sendable {
     let platform: Platform
     let token: String
     let environment: Environment?
     let topic: String?
     let name: String?
-    /// Of a webhook: exchanges the secret for a new one.
+    /// Replaces a webhook's secret with a new one.
     let rotatesSecret: Bool
   }
 
@@ -38,17 +38,17 @@ extension Device {
     }
   }
 
-  /// How many one user may have.
+  /// Devices that one user may have.
   static let maximum = 20
-  /// For how many seconds a webhook's deliveries are signed with the secret before, too, once it is exchanged.
+  /// Seconds for which a webhook's deliveries are also signed with the previous secret, after it was replaced.
   static let secretOverlap = 86_400
 
-  /// Those of sessions that go on.
+  /// Devices whose sessions are open.
   private static func live(of user: User.ID) -> SQL {
     "devices AS d JOIN sessions AS s ON s.id = d.session_id WHERE d.user_id = \(user) AND \(Session.isOpen("s"))"
   }
 
-  /// The newest first.
+  /// Newest first.
   static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<Registered> {
     try await List.read(
       page: page,
@@ -58,22 +58,22 @@ extension Device {
       in: database, item: Registered.init(row:))
   }
 
-  /// Registers a device for a user, whose session it ends with; or changes one of theirs. Repeating it changes nothing. A
-  /// phone's token that another user has registered passes to this one, under another id.
+  /// Registers a device for a user, or updates one of theirs. The device is removed when the session ends. Repeating
+  /// this changes nothing. A phone's token that another user has registered passes to this user, under another id.
   ///
-  /// - Returns: with the secret in clear if there is a new one, which is not shown again.
+  /// - Returns: with the secret in clear text if it is new. It is not shown again.
   /// - Throws: ``AppError/tooManyDevices``, or ``AppError/sessionEnded``.
   static func register(
     _ new: Registration, for user: User.ID, by session: Session.ID, keys: SigningKeys, in change: Change
   ) async throws -> (device: Registered, isNew: Bool, secret: String?) {
-    // Nobody ends the session before the device is there to be forgotten with it; and two that are registered at once are
-    // counted one after the other.
+    // The lock keeps the session open until the device exists and can be removed with it. It also makes two
+    // registrations at the same time count each other's devices.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     try await Session.check(session, in: change)
     let secret = new.platform == .webhook ? WebhookSecret.fresh() : nil
     let sealed = try secret.map { try WebhookSecret.sealed($0, keys: keys) }
     let rotates = new.rotatesSecret
-    // A phone's token passes from user to user. A webhook's URL may be registered by many.
+    // A phone's token passes from user to user. Many users may register the same webhook URL.
     let (conflict, others): (SQL, SQL) =
       new.platform == .webhook
       ? ("(user_id, token) WHERE platform = 'webhook'", "false")
@@ -84,7 +84,8 @@ extension Device {
     while true {
       let id = ID.new()
       let results = try await change.pipeline(
-        // Under its old id nothing more reaches it, neither from the queue nor from a send about to begin.
+        // Nothing more reaches the device under its old id, neither from the queue nor from a send that is about to
+        // begin.
         forgetting(where: others),
         """
         INSERT INTO devices AS d (
@@ -98,7 +99,7 @@ extension Device {
         SET session_id = excluded.session_id, environment = excluded.environment, topic = excluded.topic,
           name = excluded.name,
           sealed_secret = CASE WHEN \(rotates) THEN excluded.sealed_secret ELSE d.sealed_secret END,
-          -- Asked for again because the response was lost, it leaves the one that the receiver has.
+          -- A rotation that is repeated because the response was lost keeps the secret that the receiver has.
           sealed_previous_secret = CASE
             WHEN \(rotates) AND (d.previous_secret_until > now()) IS NOT TRUE THEN d.sealed_secret
             ELSE d.sealed_previous_secret
@@ -112,7 +113,7 @@ extension Device {
         RETURNING \(Registered.columns)
         """,
         "SELECT count(*) FROM \(live(of: user))")
-      // Another user has registered the token in between: take it from them.
+      // Another user registered the token in between: take it over in the next round.
       guard let row = results[1].first else { continue }
       let device = try Registered(row: row)
       let isNew = device.id == id
@@ -122,7 +123,7 @@ extension Device {
     }
   }
 
-  /// Removes one of a user's devices, and what waits for it.
+  /// Removes one of a user's devices and the deliveries that wait for it.
   ///
   /// - Throws: ``AppError/deviceNotFound``
   static func remove(_ id: ID, of user: User.ID, in change: Change) async throws {
@@ -131,12 +132,12 @@ extension Device {
     }
   }
 
-  /// Deletes devices and their deliveries. Its rows are those devices.
+  /// Deletes devices and their deliveries, and returns the ids of these devices.
   ///
-  /// - Parameter condition: on `devices`.
+  /// - Parameter condition: on the columns of `devices`.
   static func forgetting(where condition: SQL) -> SQL {
-    // Rows are locked in the order of their ids, in which workers acknowledge several at once. They are deleted by what
-    // they are for.
+    // Rows are locked in id order, as workers do when they acknowledge several at once. They are deleted by recipient
+    // and device.
     """
     WITH gone AS MATERIALIZED (
       DELETE FROM devices
@@ -159,7 +160,7 @@ extension Device {
     """
   }
 
-  /// Forgets devices whose session has ended: nothing is sent to them any more.
+  /// Deletes devices whose session has ended. Nothing is sent to them anymore.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     let left: SQL = """
       SELECT d.id
@@ -175,5 +176,5 @@ extension Device {
 extension AppError {
   static let deviceNotFound = AppError(.notFound, "device-not-found", "You have no such device.")
   static let tooManyDevices = AppError(
-    .conflict, "too-many-devices", "You have \(Device.maximum) devices: remove one first.")
+    .conflict, "too-many-devices", "You already have \(Device.maximum) devices. Remove one first.")
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// What a user has registered to be told on: a phone, or a webhook.
+/// A phone or a webhook that a user has registered for notifications.
 public struct Device: Sendable {
   public typealias ID = Identifier<Device>
 
@@ -16,11 +16,12 @@ public struct Device: Sendable {
 
   public let id: ID
   public let platform: Platform
-  /// What the provider knows it by; a webhook's URL.
+  /// The provider's name for the device; a webhook's URL.
   public let token: String
   public let environment: Environment?
-  /// The app's id, of an `ios` device.
+  /// The app's id, for an `ios` device.
   public let topic: String?
-  /// What a webhook's deliveries are signed with, sealed: the current one first, then the one before while it counts.
+  /// The secrets that sign a webhook's deliveries, sealed: the current one first, then the previous one while it is
+  /// valid.
   let sealedSecrets: [Data]
 }

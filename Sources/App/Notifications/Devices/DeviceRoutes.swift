@@ -61,7 +61,7 @@ struct DeviceRoutes {
     }
     return Device.Registration(
       platform: platform,
-      // Hexadecimal digits in either case are one token.
+      // Upper and lower case hexadecimal digits are the same token.
       token: platform == .ios ? token.lowercased() : token,
       environment: platform == .ios ? environment ?? .production : nil, topic: topic, name: name,
       rotatesSecret: rotatesSecret)
@@ -72,7 +72,7 @@ struct DeviceRoutes {
     case .ios:
       token.wholeMatch(of: /([0-9A-Fa-f]{2}){32,100}/) == nil ? "must be 32 to 100 bytes in hexadecimal digits" : nil
     case .android:
-      token.wholeMatch(of: /[A-Za-z0-9_:\-]+/) == nil ? "must be a registration token of FCM" : nil
+      token.wholeMatch(of: /[A-Za-z0-9_:\-]+/) == nil ? "must be an FCM registration token" : nil
     case .webhook: WebhookAddress.objection(to: token, allowsPrivate: allowsPrivateWebhooks)
     case .log: nil
     }
@@ -114,7 +114,7 @@ extension Fields.Rule where Value == String {
     }
   }
 
-  /// An app's id. It goes into a header.
+  /// An app's id. It becomes a header.
   fileprivate static var topic: Self {
     text(1...255).and("must be an app's id, like com.example.app") { $0.wholeMatch(of: /[A-Za-z0-9.\-]+/) != nil }
   }

@@ -1,13 +1,13 @@
 import Foundation
 import Postgres
 
-/// A notification in somebody's inbox, where it stays for 90 days, whatever becomes of its delivery.
+/// A notification in a user's inbox. It stays there for 90 days, whether it is delivered or not.
 struct InboxItem: Sendable {
   typealias ID = Identifier<InboxItem>
 
   /// The same in the queue, in the stream and on devices.
   let id: ID
-  /// Its place: no two of one inbox have the same, and they rise in the order of the commits.
+  /// Its place in the inbox. Places are unique there and rise in commit order.
   let filedAt: Timestamp
   /// When the change was made.
   let createdAt: Timestamp
@@ -15,16 +15,16 @@ struct InboxItem: Sendable {
   /// A JSON object: `type`, `message` and ids.
   let payload: JSONDocument
 
-  /// How many may be marked one by one at once.
+  /// The number of ids that one request may mark.
   static let maximumBatch = 500
-  /// Marked in one change, under the lock of the user's stamps.
+  /// Items marked in one change, under the lock of the user's stamps.
   private static let maximumMarked = 1000
 
-  /// Of ``source(of:)``.
+  /// The columns of ``source(of:)``.
   static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
 
-  /// What a user sees of their inbox, up to a WHERE clause that may be continued with AND: nothing that names somebody
-  /// who is hidden from them.
+  /// The items that a user sees in their inbox, up to a WHERE clause that may be continued with AND. Items that name a
+  /// user who is hidden from them are left out.
   static func source(of user: User.ID) -> SQL {
     "notifications AS n WHERE \(isShown(to: user))"
   }
@@ -50,19 +50,19 @@ struct InboxItem: Sendable {
       in: database, item: InboxItem.init(row:))
   }
 
-  /// What is marked as read.
+  /// The items to mark as read.
   enum Marked: Sendable {
     case these([ID])
-    /// All that had arrived at this time. The list's stamp is the time of its newest item, or later: echoed, it marks
-    /// what was in the list, and nothing that came since.
+    /// All items that had arrived at this time. The list's stamp is the time of its newest item, or later: sent back,
+    /// it marks the items in the list and none that came after.
     case arrived(by: Timestamp)
   }
 
-  /// Marks as read what the user sees and has not read yet, a batch of it at most. Ids that are not theirs are ignored.
+  /// Marks unread items that the user sees as read, at most one batch. Ignores ids that are not theirs.
   ///
-  /// The statements leave with COMMIT, so that the stamp's lock is not held across a round trip: fan-out would wait for
-  /// it, and with it everyone whom it tells in the same step. The stamp is locked first here. Items are filed, and deleted
-  /// with accounts, under it, so two marks at once do not wait for each other crosswise.
+  /// The statements are sent together with COMMIT, so that the stamp's lock is not held across a round trip: fan-out
+  /// would wait for it, and so would all recipients in the same step. The stamp is locked first here. Items are filed,
+  /// and deleted with accounts, under this lock, so two marks at once do not deadlock.
   static func markRead(_ marked: Marked, by user: User.ID, in change: Change) throws {
     try change.write("SELECT FROM user_stamps WHERE user_id = \(user) FOR NO KEY UPDATE")
     try change.write(
@@ -82,7 +82,8 @@ struct InboxItem: Sendable {
       """)
   }
 
-  /// A query of how many items a user has not read, and how many of these are still to be marked. No row without an account.
+  /// A query for the number of unread items, and how many of them are still to be marked. No row if the account is
+  /// gone.
   static func unread(of user: User.ID, left marked: Marked) -> SQL {
     """
     SELECT counted.unread, counted.rest
@@ -106,7 +107,7 @@ extension InboxItem.Marked {
 }
 
 extension InboxItem: JSONWritable {
-  /// The payload's members stand beside the item's own.
+  /// The payload's members are written beside the item's own.
   func write(to json: inout JSONWriter) {
     json.object {
       $0.member("id", id)

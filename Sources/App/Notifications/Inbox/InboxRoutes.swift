@@ -1,7 +1,7 @@
 import Hummingbird
 import Postgres
 
-/// What people were told, what of it they have read, and what their devices are to tell them.
+/// The inbox, its read marks, and the notification preferences.
 struct InboxRoutes {
   private let dependencies: Dependencies
   private let database: Database
@@ -30,7 +30,7 @@ struct InboxRoutes {
       let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
       let time = fields.optional("before", .moment)
       if (ids == nil) == (time == nil) {
-        for name in ["ids", "before"] { fields.note(name, "is required, if the other is absent, and only then") }
+        for name in ["ids", "before"] { fields.note(name, "exactly one of ids and before must be given") }
       }
       if let time { return .arrived(by: time) }
       return .these(ids ?? [])
@@ -55,9 +55,9 @@ struct InboxRoutes {
   @Sendable private func choose(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let choices = try await request.read { fields -> [Notice.Kind: Bool] in
-      // The answer of the GET may come back whole.
+      // Clients may send back the whole response of the GET.
       fields.allow(
-        only: Notice.Kind.optional.map(\.rawValue) + ["timestamp"], "is no type of notification that can be turned off")
+        only: Notice.Kind.optional.map(\.rawValue) + ["timestamp"], "is not a notification type that can be turned off")
       var choices: [Notice.Kind: Bool] = [:]
       for kind in Notice.Kind.optional {
         if case .set(let isOn) = fields.edit(kind.rawValue, .flag) { choices[kind] = isOn }

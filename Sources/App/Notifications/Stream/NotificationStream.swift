@@ -2,21 +2,20 @@ import NIOCore
 import Postgres
 import Synchronization
 
-/// Somebody who is sent what comes into their inbox, as it comes, in the form of Server-Sent Events.
+/// Sends a user's notifications to one client as they arrive, as Server-Sent Events.
 ///
-/// While it is live, a stream is given each notification by ``NotificationStreams``. One that is behind, because it begins
-/// some time ago or its reader takes in less than there is, reads the inbox by itself, at its reader's pace, until it has
-/// caught up.
+/// A live stream gets each notification from ``NotificationStreams``. A stream is behind if it starts in the past or if
+/// its client reads too slowly. It then reads the inbox itself, at the client's pace, until it has caught up.
 final class NotificationStream: Sendable {
-  /// What its writer does next.
+  /// The writer's next step.
   enum Step: Sendable {
     case send(ByteBuffer)
-    /// Reads the inbox from after this place on.
+    /// Read the inbox from after this place.
     case catchUp(Timestamp)
     case end
   }
 
-  /// A notification, ready to be sent.
+  /// A notification, ready to send.
   struct Event: Sendable {
     let place: Timestamp
     let bytes: ByteBuffer
@@ -24,7 +23,7 @@ final class NotificationStream: Sendable {
 
   private struct State: Sendable {
     var waiting: ByteBuffer
-    /// Where in the inbox it is.
+    /// Its place in the inbox.
     var place: Timestamp
     var isLive = false
     var hasEnded = false
@@ -42,15 +41,15 @@ final class NotificationStream: Sendable {
     }
   }
 
-  /// So many bytes may wait for a live stream's writer; then it is behind.
+  /// Bytes that may wait for a live stream's writer. With more, the stream is behind.
   private static let capacity = 64 << 10
 
   let user: User.ID
   let session: Session.ID
   private let state: Mutex<State>
 
-  /// - Parameter place: in the inbox, after which it begins. Its reader is told, so that whoever loses the connection
-  ///   before the first notification comes misses none.
+  /// - Parameter place: the place in the inbox after which the stream begins. The client gets it at once, so that it
+  ///   misses nothing if it loses the connection before the first notification.
   init(of user: User.ID, _ session: Session.ID, after place: Timestamp) {
     self.user = user
     self.session = session
@@ -58,7 +57,7 @@ final class NotificationStream: Sendable {
     state = Mutex(State(waiting: opening, place: place))
   }
 
-  /// Waits until there is something to do. Cancelling the task ends the stream.
+  /// Waits for the next step. Cancelling the task ends the stream.
   func next() async -> Step {
     await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: CheckedContinuation<Step, Never>) in
@@ -84,7 +83,7 @@ final class NotificationStream: Sendable {
     if let (writer, step) = woken { writer.resume(returning: step) }
   }
 
-  /// What has come into the inbox, in order, with nothing left out since the last time. Some of it may be known.
+  /// Offers new items of the inbox, in order and without a gap since the last call. Some may be known already.
   func offer(_ events: [Event]) {
     change { state in
       for event in events where state.isLive && !state.hasEnded && event.place > state.place {
@@ -99,26 +98,26 @@ final class NotificationStream: Sendable {
     }
   }
 
-  /// What was read while it was behind was sent.
+  /// Records that everything up to this place was sent while the stream was behind.
   func advance(to place: Timestamp) {
     change { $0.place = max($0.place, place) }
   }
 
-  /// Makes it live if it has caught up with this place, after which it will be offered everything.
+  /// Makes the stream live if it has caught up with this place. From then on it is offered everything that follows.
   func join(at place: Timestamp) {
     change { if $0.place >= place { $0.isLive = true } }
   }
 
-  /// Shows an idle reader, and whatever is between, that the connection lives.
+  /// Shows an idle client, and the proxies in between, that the connection is alive.
   func ping(idleSince time: ContinuousClock.Instant) {
     change { state in
       if state.writer != nil, state.lastSent <= time { state.waiting.writeString(": ping\n\n") }
     }
   }
 
-  /// Ends it. What waits to be sent is in the inbox, to be asked for again.
+  /// Ends the stream. Notifications that were not sent yet are in the inbox, where the client can ask for them again.
   ///
-  /// - Parameter last: is still said.
+  /// - Parameter last: sent before the end.
   func end(saying last: String = "") {
     change { state in
       guard !state.hasEnded else { return }

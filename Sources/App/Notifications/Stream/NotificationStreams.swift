@@ -5,18 +5,19 @@ import Postgres
 import ServiceLifecycle
 import Synchronization
 
-/// The streams of notifications that this process has open. For all of them together it looks which inboxes have changed,
-/// when it hears that some may have, and every while besides, and reads what is new there.
+/// The notification streams that this process has open. One reader serves them all: it checks which inboxes have
+/// changed, at regular intervals and when it hears that some may have, and reads the new items.
 ///
-/// A notification's number in the stream is its place in the inbox, taken under the lock of the inbox's stamp: whoever
-/// sees one sees all with a lower number, so that reading on after the last one skips none that was committed late.
+/// The number of a notification in the stream is its place in the inbox. It is assigned under the lock of the inbox's
+/// stamp, so a client that sees a notification can also see all those with lower numbers. Reading on after the last
+/// number therefore never skips one that committed late.
 final class NotificationStreams: Service {
   private struct Inbox: Sendable {
-    /// When it was last read to its end.
+    /// The inbox's stamp when it was last read to its end.
     var stamp: Timestamp
-    /// Up to which it was offered to the streams.
+    /// The streams have been offered everything up to here.
     var place: Timestamp
-    /// The oldest first.
+    /// Oldest first.
     var streams: [NotificationStream] = []
   }
 
@@ -27,11 +28,12 @@ final class NotificationStreams: Service {
     var hasStopped = false
   }
 
-  /// Notifications of one inbox that are read at once.
+  /// Notifications that one read takes from an inbox.
   private static let pageLength = 100
-  /// Inboxes that are looked at by one statement.
+  /// Inboxes that one statement checks.
   private static let batch = 1000
-  /// Whoever is closed to make room for another of the same user waits before it does the same to that one.
+  /// The last message of a stream that is closed to make room for another of the same user. It makes the client wait
+  /// before it reconnects, because that closes yet another stream.
   private static let makingRoom = ": too many streams\nretry: 60000\n\n"
 
   private let database: Database
@@ -40,7 +42,7 @@ final class NotificationStreams: Service {
   private let limits: ConnectionLimits
   private let logger: Logger
   private let state = Mutex(State())
-  /// Ends with the first stream.
+  /// Finishes when the first stream opens.
   private let beginning: (ends: AsyncStream<Void>, end: AsyncStream<Void>.Continuation)
   private let wakeUps: (all: AsyncStream<Void>, add: AsyncStream<Void>.Continuation)
 
@@ -56,8 +58,8 @@ final class NotificationStreams: Service {
     self.wakeUps = (wakeUps, add)
   }
 
-  /// Keeps the streams going until it is cancelled, and ends them all when the process is asked to stop. Does nothing
-  /// until there is one.
+  /// Serves the streams until it is cancelled. At a graceful shutdown, it ends them all. Does nothing until the first
+  /// stream opens.
   func run() async {
     await withGracefulShutdownHandler {
       for await _ in beginning.ends {}
@@ -74,7 +76,7 @@ final class NotificationStreams: Service {
 
   // MARK: Opening and closing
 
-  /// An open stream, which ends when this is forgotten.
+  /// An open stream. It ends when this object is released.
   final class Opened: Sendable {
     let stream: NotificationStream
     private let streams: NotificationStreams
@@ -86,7 +88,7 @@ final class NotificationStreams: Service {
 
     deinit { streams.close(stream) }
 
-    /// Sends what there is, as fast as the client takes it, until the stream ends.
+    /// Sends notifications as fast as the client reads them, until the stream ends.
     func write(to writer: inout any ResponseBodyWriter) async throws {
       defer { streams.close(stream) }
       while true {
@@ -105,7 +107,7 @@ final class NotificationStreams: Service {
       do {
         page = try await streams.page(of: stream.user, after: place)
       } catch let error as PostgresError where error.isUnavailable {
-        // A client that is hung up on would be refused, and many give up then.
+        // Do not hang up: during an outage the client's next attempt is refused, and many clients then give up.
         try await Task.sleep(for: .seconds(1))
         return
       }
@@ -121,15 +123,15 @@ final class NotificationStreams: Service {
     }
   }
 
-  /// Opens a stream of what comes into somebody's inbox. Their oldest is closed if they have too many.
+  /// Opens a stream of a user's notifications. If the user has too many streams, the oldest is closed.
   ///
-  /// - Parameter asked: the number of the last one that is known; nil to begin now.
-  /// - Throws: ``AppError/sessionEnded`` without an account, ``AppError/tooManyStreams``, ``AppError/stopping``.
+  /// - Parameter asked: the number of the last notification that the client has; nil to start from now.
+  /// - Throws: ``AppError/sessionEnded`` if the account is gone, ``AppError/tooManyStreams``, ``AppError/stopping``.
   func open(of user: User.ID, _ session: Session.ID, after asked: Timestamp?) async throws -> Opened {
     guard let stamp = try await Stamps.read(.notifications, of: user, in: database) else {
       throw AppError.sessionEnded
     }
-    // What is ahead of the inbox was given out before a backup was restored.
+    // A number ahead of the inbox was assigned before a backup was restored.
     let stream = NotificationStream(of: user, session, after: min(asked ?? stamp, stamp))
     try state.withLock { state in
       guard !state.hasStopped else { throw AppError.stopping }
@@ -174,12 +176,12 @@ final class NotificationStreams: Service {
     beginning.end.finish()
   }
 
-  /// How many are open.
+  /// The number of open streams.
   var count: Int { state.withLock { $0.count } }
 
   private var all: [NotificationStream] { state.withLock { $0.inboxes.values.flatMap(\.streams) } }
 
-  // MARK: Looking after them
+  // MARK: Background tasks
 
   private func listen() async {
     for await _ in database.notifications(on: NotificationQueue.channel) {
@@ -188,7 +190,7 @@ final class NotificationStreams: Service {
     }
   }
 
-  /// Sends signs of life, and has the inboxes looked at every while: nothing depends on what is heard.
+  /// Sends heartbeats, and has the inboxes checked regularly, so that nothing depends on wake-ups.
   private func tick() async {
     var nextLook = ContinuousClock.now
     while !Task.isCancelled {
@@ -201,13 +203,13 @@ final class NotificationStreams: Service {
         nextLook = now + pause
         wakeUps.add.yield()
       }
-      // Ends early only by cancellation, which ends the loop.
+      // Ends early only when the task is cancelled, which ends the loop, too.
       try? await Task.sleep(for: .milliseconds(100))
     }
   }
 
-  /// Ends the streams of sessions that have ended. ``EndedSessions`` does not know them all: a stream outlives its access
-  /// token, and may not have refreshed for long.
+  /// Ends the streams of sessions that have ended. ``EndedSessions`` does not know all of these sessions: a stream
+  /// outlives its access token, and its client may not have refreshed for a long time.
   private func watchSessions() async {
     var isFailing = false
     while !Task.isCancelled {
@@ -232,7 +234,7 @@ final class NotificationStreams: Service {
         var isMore = true
         while isMore, !Task.isCancelled { isMore = try await readNews() }
       }
-      // With very many streams, looking takes a quarter of the time at most.
+      // With very many streams, checking takes at most a quarter of the time.
       try? await Task.sleep(for: min(.milliseconds(500), (ContinuousClock.now - start) * 3))
     }
   }
@@ -243,7 +245,7 @@ final class NotificationStreams: Service {
       isFailing = false
     } catch {
       if !isFailing, !Task.isCancelled {
-        logger.warning("the streams of notifications cannot be read for", metadata: ["error": "\(error)"])
+        logger.warning("notification streams cannot read the database", metadata: ["error": "\(error)"])
       }
       isFailing = true
     }
@@ -251,7 +253,7 @@ final class NotificationStreams: Service {
 
   // MARK: Reading inboxes
 
-  /// Reads what is new in the inboxes that somebody follows, and offers it to them.
+  /// Reads new items from the inboxes that have streams, and offers them to these streams.
   ///
   /// - Returns: whether there is more.
   private func readNews() async throws -> Bool {
@@ -308,13 +310,13 @@ final class NotificationStreams: Service {
 
   private struct Page: Sendable {
     let events: [NotificationStream.Event]
-    /// Up to where it holds everything.
+    /// The page holds everything up to here.
     let end: Timestamp
   }
 
-  /// A part of an inbox; nil without an account.
+  /// A page of an inbox; nil if the account is gone.
   private func page(of user: User.ID, after place: Timestamp) async throws -> Page? {
-    // From one snapshot: there is nothing before the stamp that is not among the rows.
+    // One snapshot: the rows include everything up to the stamp.
     let rows = try await database.rows(
       """
       SELECT s.notifications AS stamp, item.*
@@ -357,6 +359,6 @@ final class NotificationStreams: Service {
 
 extension AppError {
   static let tooManyStreams = AppError(
-    .unavailable, "too-many-streams", "This process has as many streams open as it can: try again.", retryAfter: 10)
-  static let stopping = AppError(.unavailable, "stopping", "This process is being stopped: try again.", retryAfter: 1)
+    .unavailable, "too-many-streams", "This process has too many open streams. Try again later.", retryAfter: 10)
+  static let stopping = AppError(.unavailable, "stopping", "This process is shutting down. Try again.", retryAfter: 1)
 }

@@ -3,7 +3,7 @@ import Hummingbird
 import NIOCore
 import Postgres
 
-/// What comes into the inbox, while it comes.
+/// Streams notifications to clients as they arrive in the inbox.
 struct StreamRoutes {
   private static let form = "must be the id of an event of this stream, or absent"
   private let streams: NotificationStreams
@@ -19,7 +19,7 @@ struct StreamRoutes {
   @Sendable private func stream(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     var last = try request.query { $0.parsed("lastEventId", Self.form) { Timestamp(streamNumber: $0) } }
-    // A client that reconnects by itself repeats its URL as it was.
+    // A client that reconnects automatically repeats its original URL, so the header takes precedence.
     if let header = request.headers[.lastEventID], !header.isEmpty {
       guard let number = Timestamp(streamNumber: header) else {
         throw AppError.invalid("Last-Event-ID", Self.form)
@@ -30,7 +30,7 @@ struct StreamRoutes {
       status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no"])
     guard request.method != .head else { return response }
     let opened = try await streams.open(of: me, session, after: last)
-    // A connection is not always closed by what is sent.
+    // A write does not always notice that the connection has closed.
     context.channel.closeFuture.whenComplete { [weak stream = opened.stream] _ in stream?.end() }
     response.body = ResponseBody { writer in try await opened.write(to: &writer) }
     return response

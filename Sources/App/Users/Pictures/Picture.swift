@@ -3,31 +3,31 @@ import Foundation
 import NIOCore
 import Postgres
 
-/// Somebody's picture. Who it is of, its bytes and what they are live in one table behind these few verbs, so that they
-/// can move to an object store without anybody noticing.
+/// A user's picture. Its owner, bytes and type are in one table behind these few functions, so that they can move to an
+/// object store without a change elsewhere.
 struct Picture: Sendable {
   static let maximumLength = 2 << 20
 
   let format: PictureFormat
   private let bytes: Data
 
-  /// Keeps of a file what ``CleanPicture`` does.
+  /// Keeps the parts of a file that ``CleanPicture`` keeps.
   ///
-  /// - Throws: ``AppError/notAPicture`` unless the bytes are a whole picture of a kind that the service takes.
+  /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format.
   init(_ buffer: ByteBuffer) throws {
     guard let clean = CleanPicture(of: Array(buffer.readableBytesView)) else { throw AppError.notAPicture }
-    // What keeps the orientation may take a few bytes more than before.
+    // Keeping the orientation may add a few bytes.
     guard clean.bytes.count <= Self.maximumLength else { throw AppError.pictureTooLarge }
     format = clean.format
     bytes = Data(clean.bytes)
   }
 
-  /// Makes it somebody's picture in place of the one before, whose URL leads nowhere from then on. The picture that they
-  /// have already changes nothing.
+  /// Makes it the user's picture. It replaces the previous one, whose URL then stops working. The same picture again
+  /// changes nothing.
   ///
-  /// - Throws: ``AppError/sessionEnded`` without an account.
+  /// - Throws: ``AppError/sessionEnded`` if there is no account.
   func put(of user: User.ID, in change: Change) async throws {
-    // As for a new name: who befriends or invites this person at the moment waits, or is seen below.
+    // As for a new name: a change that befriends or invites this user waits, or is seen below.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     let digest = Data(SHA256.hash(data: bytes))
     let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
@@ -47,9 +47,9 @@ struct Picture: Sendable {
     change.touchWhoSees(user)
   }
 
-  /// Takes somebody's picture away. Without one this changes nothing.
+  /// Removes a user's picture. Does nothing if there is none.
   ///
-  /// - Throws: ``AppError/sessionEnded`` without an account.
+  /// - Throws: ``AppError/sessionEnded`` if there is no account.
   static func remove(of user: User.ID, in change: Change) async throws {
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     guard try await change.first("SELECT 1 FROM pictures WHERE user_id = \(user)") != nil else { return }
@@ -68,9 +68,9 @@ struct Picture: Sendable {
 }
 
 extension AppError {
-  static let pictureNotFound = AppError(.notFound, "picture-not-found", "There is no such picture, or not any more.")
-  static let pictureTooLarge = AppError(.tooLarge, "body-too-large", "A picture has at most 2 MiB.")
+  static let pictureNotFound = AppError(.notFound, "picture-not-found", "This picture does not exist, or was replaced.")
+  static let pictureTooLarge = AppError(.tooLarge, "body-too-large", "A picture may have at most 2 MiB.")
   static let notAPicture = AppError(
     .unsupportedMediaType, "unsupported-media-type",
-    "The body must be a whole picture: JPEG, PNG, WebP or HEIC, of at most \(CleanPicture.longestSide) pixels a side.")
+    "The body must be a complete JPEG, PNG, WebP or HEIC picture, at most \(CleanPicture.longestSide) pixels a side.")
 }

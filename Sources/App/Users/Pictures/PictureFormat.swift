@@ -1,6 +1,6 @@
 import Postgres
 
-/// The kinds of pictures that the service takes, each by the media type that it is served as.
+/// The supported picture formats, with the media types that they are served as.
 enum PictureFormat: String, SQLValue {
   case jpeg = "image/jpeg"
   case png = "image/png"

@@ -3,7 +3,7 @@ import Hummingbird
 import HummingbirdCore
 import Postgres
 
-/// Putting one's picture, and showing everybody's.
+/// Routes to set the user's own picture, and to show everyone's.
 struct PictureRoutes {
   private let dependencies: Dependencies
   private let database: Database
@@ -13,14 +13,14 @@ struct PictureRoutes {
     database = dependencies.database
   }
 
-  /// - Parameter root: pictures stand outside the API and its versions: their URLs are kept for ever.
+  /// - Parameter root: pictures are outside the API and its versions, because their URLs are permanent.
   func add(to routes: Routes, root: Routes) {
     routes.put("users/me/picture", use: put)
     routes.delete("users/me/picture", use: remove)
     root.get("pictures/{key}", use: show)
   }
 
-  /// The body is judged by what it is: names and `Content-Type` are what a client believes.
+  /// The bytes alone decide the format: file names and `Content-Type` may be wrong.
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let picture = try Picture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
@@ -38,17 +38,17 @@ struct PictureRoutes {
     return .done
   }
 
-  /// To whoever has its URL, without a token: what shows images sends none.
+  /// Serves a picture to anyone who has its URL. No token is needed, because image views send none.
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
     let key = context.parameters.get("key") ?? ""
-    // A key names one picture for ever.
+    // A key always names the same picture.
     let eTag = "\"\(key)\""
     let hasIt = request.alreadyHas(eTag)
     let picture = try await StoredPicture.find(key, isShown: !hasIt && request.method != .head, in: database)
     let headers: HTTPFields = [
       .contentType: picture.type, .cacheControl: "public, max-age=31536000, immutable",
       .eTag: eTag,
-      // Other things that the bytes may be, too, they are not to be taken for.
+      // Browsers must not treat the bytes as anything but a picture.
       .xContentTypeOptions: "nosniff", .contentSecurityPolicy: "default-src 'none'; sandbox",
     ]
     if hasIt { return Response(status: .notModified, headers: headers) }

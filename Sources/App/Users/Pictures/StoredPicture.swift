@@ -3,21 +3,21 @@ import HummingbirdCore
 import NIOCore
 import Postgres
 
-/// A stored picture, and its beginning.
+/// A stored picture with its first bytes.
 struct StoredPicture: Sendable {
   let key: String
   let type: String
   let length: Int
   let beginning: Data
 
-  /// A picture is read in parts of so many bytes, so that it neither holds up the reads of others nor waits in memory,
-  /// whole, for a slow client. Most are one part.
+  /// Bytes per part. A picture is read in parts, so that it neither delays other reads nor waits in memory, whole, for
+  /// a slow client. Most pictures are one part.
   private static let partLength = 128 << 10
 
-  /// - Parameter isShown: whether it will be sent. Otherwise nothing of its bytes is read.
-  /// - Throws: ``AppError/pictureNotFound``: there is none of this key, or not any more.
+  /// - Parameter isShown: whether the picture will be sent. Otherwise none of its bytes are read.
+  /// - Throws: ``AppError/pictureNotFound`` if there is no picture with this key, or no longer.
   static func find(_ key: String, isShown: Bool, in database: Database) async throws -> StoredPicture {
-    // Nothing else is a key, and not all else has a form in PostgreSQL.
+    // Nothing else is a key, and PostgreSQL cannot store every text.
     guard key.utf8.count == 24, Data(base64URL: key) != nil else { throw AppError.pictureNotFound }
     let part: SQL = isShown ? "substring(bytes FROM 1 FOR \(Int32(partLength)))" : "''::bytea"
     let row = try await database.first(
@@ -26,7 +26,7 @@ struct StoredPicture: Sendable {
     return StoredPicture(key: key, type: try row["type"], length: try row["length"], beginning: try row["part"])
   }
 
-  /// Sends all of it, as fast as the client takes it.
+  /// Sends the whole picture, as fast as the client takes it.
   ///
   /// - Throws: ``AppError/pictureNotFound`` if it was replaced meanwhile.
   func write(to writer: inout any ResponseBodyWriter, from database: Database) async throws {

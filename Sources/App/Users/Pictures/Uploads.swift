@@ -1,8 +1,8 @@
 import Postgres
 import Synchronization
 
-/// Bounds how many pictures are in memory on their way in: one of each user, and some in all. How long one may hold its
-/// place is up to ``ConnectionLimits/uploadSeconds``.
+/// Limits how many uploads are in memory: one per user, and some in total. ``ConnectionLimits/uploadSeconds`` limits
+/// how long an upload may keep its place.
 final class Uploads: Sendable {
   private static let maximum = 32
 
@@ -22,8 +22,8 @@ final class Uploads: Sendable {
 
 extension AppError {
   static let tooManyUploads = AppError(
-    .unavailable, "busy", "The service receives too many pictures at the moment: try again later.", retryAfter: 2)
+    .unavailable, "busy", "Too many pictures are being uploaded. Try again later.", retryAfter: 2)
   static let uploadInProgress = AppError(
-    .tooManyRequests, "upload-in-progress", "You are sending a picture already: wait until it has arrived.",
+    .tooManyRequests, "upload-in-progress", "You are already uploading a picture. Wait until it has arrived.",
     retryAfter: 2)
 }

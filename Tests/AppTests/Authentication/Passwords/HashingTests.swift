@@ -7,7 +7,7 @@ import Testing
 @testable import App
 
 @Suite struct HashingTests {
-  /// What is stored of ana's password.
+  /// The stored hash of ana's password.
   private func stored(_ app: TestApp) async throws -> String? {
     try await app.value("SELECT password_hash FROM users WHERE username = 'ana'")
   }
@@ -16,7 +16,7 @@ import Testing
     try await app.database.execute("UPDATE users SET password_hash = \(hash) WHERE username = 'ana'")
   }
 
-  @Test func `more passwords than can be hashed in time are turned away at once`() async throws {
+  @Test func `passwords that cannot be hashed in time are refused at once`() async throws {
     let passwords = Passwords(cost: .recommended)
     let refusal = await withTaskGroup(of: AppError?.self) { group -> AppError? in
       for _ in 0..<400 {
@@ -31,7 +31,7 @@ import Testing
       }
       for await error in group {
         guard let error else { continue }
-        // Those who wait give up, and make room.
+        // The waiting callers give up and make room.
         group.cancelAll()
         return error
       }
@@ -42,8 +42,8 @@ import Testing
     try passwords.admit()
   }
 
-  @Test func `a flood of logins is answered 503, counts for nobody, and holds up nothing else`() async throws {
-    // Some time for each, so that few are done before all are here.
+  @Test func `a flood of logins gets 503, counts as no failure, and delays nothing else`() async throws {
+    // Each hash takes some time, so that few are done before all logins have arrived.
     let environment = ["MUSTER_SCRYPT": "ln=15,r=8,p=2", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"]
     try await TestApp.run(environment) { app in
       let ana = try await app.signUp("ana")
@@ -52,7 +52,7 @@ import Testing
         try await withThrowingTaskGroup(of: (number: Int, answer: Answer).self) { group in
           for number in 0..<logins {
             group.addTask {
-              // Each of somebody else, from somewhere else: no two share a count of failures.
+              // Each login is for another user and from another address, so that no two share a count of failures.
               let answer = try await app.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
               finished.add()
               return (number, answer)
@@ -78,7 +78,7 @@ import Testing
             }
             let refreshed = try await ana.refresh()
             #expect(refreshed.status == 200)
-            // Some were still at it.
+            // Some logins were still running.
             #expect(finished.count < logins)
           }
           #expect((1..<logins).contains(refused))
@@ -87,8 +87,8 @@ import Testing
     }
   }
 
-  @Test func `whoever stops waiting for a thread waits no longer, and nothing is done for them`() async throws {
-    // So long that only the fewest may wait, and that it shows when they do.
+  @Test func `a cancelled caller stops waiting for a thread, and its work is not done`() async throws {
+    // The expected time is so long that only the minimum number of callers may wait, and that a wait is noticed.
     let threads = HashingThreads(expecting: 1000)
     let (latch, done) = (Latch(), Tally())
     defer { latch.open() }
@@ -101,7 +101,7 @@ import Testing
             return [1]
           }
         })
-      // One after the other: a few that wait for their threads are too many already.
+      // One after the other, because only a few may wait for a thread.
       try await eventually { latch.waiting == number }
     }
     var waiting: [Task<[UInt8], any Error>] = []
@@ -117,7 +117,7 @@ import Testing
     try await eventually { threads.isFull }
     await #expect(throws: AppError.busy) { _ = try await threads.run { [3] } }
 
-    // All threads are still blocked: nobody's wait ends by anything else.
+    // All threads are still blocked, so only the cancellation can end these waits.
     for task in waiting {
       task.cancel()
       await #expect(throws: CancellationError.self) { _ = try await task.value }
@@ -128,7 +128,7 @@ import Testing
       let result = try await task.value
       #expect(result == [1])
     }
-    // Who comes later is served later: those before it are through.
+    // This caller comes after the others, so their turns are over once it is served.
     let last = try await threads.run { [4] }
     #expect(last == [4])
     #expect(done.count == 0)
@@ -140,13 +140,11 @@ import Testing
       for _ in 0..<200 { group.addTask { try await passwords.hash("correct horse") } }
       return try await group.reduce(into: Set<String>()) { $0.insert($1) }
     }
-    // Each has a salt of its own.
+    // Each hash has its own salt.
     #expect(hashes.count == 200)
   }
 
-  @Test func `a password hashed at a lower cost is hashed anew when its owner logs in, at a higher one not`()
-    async throws
-  {
+  @Test func `a login upgrades a hash of lower cost, and keeps one of higher cost`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let higher = try await Passwords(cost: Passwords.Cost(logN: 5, r: 8, p: 1)).hash("correct horse ana")
@@ -174,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `a password that is changed meanwhile starts no session`() async throws {
+  @Test func `a login starts no session if the password changes meanwhile`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let verified = try #require(try await stored(app))
@@ -189,7 +187,7 @@ import Testing
     }
   }
 
-  @Test func `nobody logs in where there is no password, nor with none`() async throws {
+  @Test func `no one logs in with an empty password, or without a valid stored hash`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       #expect(try await app.logIn("ana", "").status == 401)
@@ -212,11 +210,11 @@ private final class Tally: Sendable {
   }
 }
 
-/// Blocks the threads that come to it until it is open.
+/// Blocks the threads that reach it until it is open.
 private final class Latch: Sendable {
   private let state = Mutex((waiting: 0, isOpen: false))
 
-  /// How many have come.
+  /// How many threads have reached it.
   var waiting: Int { state.withLock { $0.waiting } }
 
   func open() {

@@ -10,11 +10,11 @@ extension Phone {
   }
 }
 
-/// Somebody's password is "correct horse" and their name.
+/// Every user's password is "correct horse" and their name.
 @Suite struct PasswordTests {
-  // MARK: Changing it
+  // MARK: Changing the password
 
-  @Test func `a changed password is the only one, ends the other sessions, and is told by mail`() async throws {
+  @Test func `a new password replaces the old one, ends the other sessions, and sends a mail`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let other = try await ana.signInAgain()
@@ -32,7 +32,7 @@ extension Phone {
     }
   }
 
-  @Test func `whoever does not know the password cannot change it, nor guess on for long`() async throws {
+  @Test func `a password change needs the current password, and wrong guesses are throttled`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
@@ -43,7 +43,7 @@ extension Phone {
       #expect(answers.first?.problem == "wrong-password")
       #expect(answers.last?.status == 429)
       #expect(answers.last?.header("Retry-After") != nil)
-      // What is open stays so, and nothing has happened.
+      // The session continues, and nothing has changed.
       _ = try await ana.get("users/me")
       #expect(try await ana.refresh().status == 200)
       #expect(try await app.takeMails().isEmpty)
@@ -51,7 +51,7 @@ extension Phone {
     }
   }
 
-  @Test func `of two changes at once, one happens`() async throws {
+  @Test func `of two concurrent changes, one succeeds`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let statuses = try await app.race(2) {
@@ -61,7 +61,7 @@ extension Phone {
     }
   }
 
-  @Test func `an account without a password gets one by a reset`() async throws {
+  @Test func `a reset gives a password to an account without one`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.database.execute("UPDATE users SET password_hash = NULL")
@@ -73,10 +73,9 @@ extension Phone {
     }
   }
 
-  // MARK: Choosing it
+  // MARK: Choosing a password
 
-  @Test func `the commonest passwords and the account's own names are refused, however they are written`() async throws
-  {
+  @Test func `the most common passwords and the account's own names are refused, in any spelling`() async throws {
     try await TestApp.run { app in
       let username = "ana.duarte"
       for password in [
@@ -97,12 +96,12 @@ extension Phone {
         let reset = try await app.confirmReset(token, password)
         #expect(reset.badFields == ["newPassword"], "\(password): \(reset.body)")
       }
-      // The token is still good.
+      // The token is still valid.
       #expect(try await app.confirmReset(token, "another horse ana").status == 204)
     }
   }
 
-  @Test func `five thousand passwords are known for common`() {
+  @Test func `five thousand common passwords are refused`() {
     let listed = Resources.commonPasswords.split(separator: "\n").filter { !$0.hasPrefix("#") }
     #expect(listed.count == 5000)
     for password in listed {
@@ -117,9 +116,9 @@ extension Phone {
     }
   }
 
-  // MARK: Resetting it
+  // MARK: Resetting the password
 
-  @Test func `a reset sets the password, ends all sessions, and proves the address`() async throws {
+  @Test func `a reset sets the password, ends all sessions, and verifies the address`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       #expect(try await app.askForReset("ANA@example.com").status == 202)
@@ -135,14 +134,14 @@ extension Phone {
       let again = try Phone(app, "ana", try await app.logIn("ana", "another horse ana"))
       let profile = try await again.get("users/me")
       #expect(profile["emailVerified"].bool == true)
-      // The other token that was mailed is void, too.
+      // The other mailed token is void, too.
       let void = try await app.verify(try #require(mails.first?.token))
       #expect(void.badFields == ["token"])
       #expect(try await app.takeMails().map(\.type) == ["mail-password-changed"])
     }
   }
 
-  @Test func `asking for a reset tells nobody whether there is an account`() async throws {
+  @Test func `a reset request does not reveal whether there is an account`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await app.takeMails()
@@ -158,7 +157,7 @@ extension Phone {
     }
   }
 
-  @Test func `nobody's mailbox is flooded, and who asks does not learn of it`() async throws {
+  @Test func `a mailbox is not flooded with resets, and the caller does not learn of the limit`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await app.takeMails()
@@ -170,13 +169,13 @@ extension Phone {
       }
       let mails = try await app.takeMails()
       #expect((1..<9).contains(mails.count))
-      // Nor are many mailboxes from one place.
+      // Nor can one client flood many mailboxes.
       let statuses = try await app.race(60) { try await app.askForReset("nobody\($0)@example.com") }
       #expect(Set(statuses.keys) == [202, 429])
     }
   }
 
-  @Test func `only the newest token resets, once, and only before it expires`() async throws {
+  @Test func `only the newest token resets the password, once, and only before it expires`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       var tokens: [String] = []
@@ -196,7 +195,7 @@ extension Phone {
     }
   }
 
-  @Test func `of many who show one token at once, one resets the password`() async throws {
+  @Test func `of many concurrent requests with one token, one resets the password`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       _ = try await app.askForReset("ana@example.com")
@@ -207,7 +206,7 @@ extension Phone {
     }
   }
 
-  @Test func `a changed password voids the reset that was asked for before`() async throws {
+  @Test func `a new password voids an earlier reset token`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await app.askForReset("ana@example.com")
@@ -217,7 +216,7 @@ extension Phone {
     }
   }
 
-  @Test func `whatever somebody linked goes when the password is reset, and Apple's grant with it`() async throws {
+  @Test func `a password reset removes all linked identities, and revokes Apple's grant`() async throws {
     try await TestApp.run { app in
       let grant = try AppleGrant("refresh", clientID: "com.example.app", keys: app.dependencies.refreshTokenKeys)
       for name in ["ana", "ben"] {
@@ -239,9 +238,9 @@ extension Phone {
     }
   }
 
-  // MARK: Proving an address
+  // MARK: Verifying an address
 
-  @Test func `an address is proven once, and the profile says so`() async throws {
+  @Test func `an address is verified once, and the profile shows it`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let token = try await app.takeToken("mail-verify-email")
@@ -260,7 +259,7 @@ extension Phone {
     }
   }
 
-  @Test func `of many who show one token at once, one proves the address`() async throws {
+  @Test func `of many concurrent requests with one token, one verifies the address`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let token = try await app.takeToken("mail-verify-email")
@@ -271,7 +270,7 @@ extension Phone {
 
   // MARK: Tokens
 
-  @Test func `a token serves its purpose only, and none can be made up`() async throws {
+  @Test func `a token works only for its purpose, and cannot be forged`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let verifying = try await app.takeToken("mail-verify-email")
@@ -292,13 +291,13 @@ extension Phone {
       #expect(try await app.confirmReset(verifying, "another horse ana").badFields == ["token"])
       let refresh = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(verifying)"}"#)
       #expect(refresh.status == 401)
-      // None of that has spent anything.
+      // None of these attempts has spent a token.
       #expect(try await app.verify(verifying).status == 204)
       #expect(try await app.confirmReset(resetting, "another horse ana").status == 204)
     }
   }
 
-  @Test func `a mailed token outlives an exchange of keys`() async throws {
+  @Test func `a mailed token outlives a key rotation`() async throws {
     let (old, new) = (SigningKeys.generate(), SigningKeys.generate())
     let (id, kid) = (MailToken.ID.new(), try SigningKeys(old).signing.kid)
     let before = MailToken.text(of: id, for: .resetPassword, kid: kid, keys: try SigningKeys(old))

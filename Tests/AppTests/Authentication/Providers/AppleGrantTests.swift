@@ -6,9 +6,9 @@ import Testing
 
 @testable import App
 
-/// What Apple grants when somebody signs in, and wants back when the account goes.
+/// Apple's grant at a sign-in, and its revocation when the account is deleted.
 @Suite struct AppleGrantTests {
-  @Test func `Apple's grant is kept sealed, and revoked`() async throws {
+  @Test func `Apple's grant is stored sealed, and revoked with the account`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let answer = try await app.signIn(
         .apple, try identity.token(.apple, "ana"), ["authorizationCode": "code-of-ana"])
@@ -26,11 +26,11 @@ import Testing
       let worker = self.worker(app)
       // However slow Apple is, no notification waits for it.
       #expect(try await worker.step() == 0)
-      // A refusal is noted, without any secret, and tried again.
+      // A refusal is recorded, without any secret, and retried.
       identity.behave { $0.grantStatus = 400 }
       try await worker.step(AppleRevocation.queue)
       let error: String? = try await app.value("SELECT last_error FROM apple_revocations")
-      #expect(error == "Apple answered 400 invalid_client")
+      #expect(error == "Apple responded with 400 invalid_client")
       identity.behave { $0.grantStatus = 200 }
       try await app.database.execute("UPDATE apple_revocations SET due_at = now()")
       try await worker.runOnce()
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `a grant that comes when the account is gone is revoked`() async throws {
+  @Test func `a grant that arrives after the account is gone is revoked`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let proof = Identity(
         provider: .apple, subject: "ana", clientID: IdentityServer.clientID, email: nil, name: nil, issuedAt: Date())
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `a form holds every value as it is`() async throws {
+  @Test func `a form keeps the special characters of a value`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let keys = app.dependencies.refreshTokenKeys
       let secret = "a+b&c=d e%2Bf/\u{e9}?"
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  /// It is a JWT for Apple, signed with the key that Apple gave us.
+  /// Expects a JWT for Apple, signed with the key that Apple gave us.
   private func expectSecret(_ secret: String?, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let parts = try #require(secret).split(separator: ".").map(String.init)
     try #require(parts.count == 3)
@@ -110,12 +110,12 @@ import Testing
     #expect(isValid, sourceLocation: sourceLocation)
   }
 
-  @Test func `a grant that cannot be had keeps nobody out`() async throws {
+  @Test func `a sign-in succeeds even if Apple gives no grant`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let token = try identity.token(.apple, "ana")
       identity.behave { $0.grantStatus = 400 }
       #expect(try await app.signIn(.apple, token, ["authorizationCode": "code-of-ana"]).status == 200)
-      // Another person's code: the grant is not ours to keep.
+      // The code of another person: its grant must not be stored.
       identity.behave {
         $0.grantStatus = 200
         $0.codeOf = "ben"
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `a sealed grant opens only with its own key, and as it was sealed`() async throws {
+  @Test func `a sealed grant opens only with its own key, and only if it is unchanged`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let keys = app.dependencies.refreshTokenKeys
       let grants = try #require(app.dependencies.appleGrants)

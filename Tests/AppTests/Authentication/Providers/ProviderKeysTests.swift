@@ -9,9 +9,9 @@ import Testing
 
 @testable import App
 
-/// The providers' keys: fetched seldom, kept long enough, and there when the provider is not.
+/// The providers' keys: fetched rarely, kept long enough, and available when the provider is not.
 @Suite struct ProviderKeysTests {
-  /// Stands until it is moved.
+  /// A clock that stands still until it is advanced.
   private final class Clock: Sendable {
     private let time = Mutex(ContinuousClock.now)
 
@@ -64,7 +64,7 @@ import Testing
     return logger
   }
 
-  @Test func `whoever needs the keys at once causes one fetch`() async throws {
+  @Test func `concurrent requests for the keys cause one fetch`() async throws {
     try await Scene.play { scene in
       scene.identity.behave { $0.delay = .milliseconds(200) }
       let known = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `a request that is broken off takes the fetch from nobody`() async throws {
+  @Test func `a cancelled request does not cancel the fetch for others`() async throws {
     try await Scene.play { scene in
       scene.identity.behave { $0.delay = .milliseconds(300) }
       let first = Task { try await scene.knows("first") }
@@ -93,25 +93,25 @@ import Testing
     }
   }
 
-  @Test func `a key that nobody knows is asked for once a minute`() async throws {
+  @Test func `an unknown key causes at most one fetch a minute`() async throws {
     try await Scene.play { scene in
       await scene.keys.fetch()
       for _ in 1...3 { try await scene.expect("nonsense", isKnown: false) }
       #expect(scene.identity.fetches == 2)
-      // Known ones cost nothing meanwhile.
+      // Meanwhile, known keys cause no fetch.
       try await scene.expect("first", isKnown: true)
       scene.identity.behave { $0.published = ["second"] }
       scene.clock.advance(seconds: 59)
       try await scene.expect("second", isKnown: false)
       scene.clock.advance(seconds: 2)
       try await scene.expect("second", isKnown: true)
-      // What the provider has withdrawn is gone.
+      // A key that the provider has withdrawn is gone.
       try await scene.expect("first", isKnown: false)
       #expect(scene.identity.fetches == 3)
     }
   }
 
-  @Test func `while the provider is down, the keys that are known go on serving`() async throws {
+  @Test func `while the provider is down, the known keys stay in use`() async throws {
     try await Scene.play { scene in
       await scene.keys.fetch()
       let failures: [(status: Int, body: String?)] = [
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  @Test func `without any keys a request says so, and asks once a minute`() async throws {
+  @Test func `without any keys a request fails, and causes at most one fetch a minute`() async throws {
     try await Scene.play { scene in
       scene.identity.behave { $0.status = 500 }
       for _ in 1...3 {
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func `a provider that is slow, endless, elsewhere or somebody else gives no keys`() async throws {
+  @Test func `a provider that is slow, endless, redirected or untrusted gives no keys`() async throws {
     try await Scene.play(patience: .milliseconds(200)) { scene in
       scene.identity.behave { $0.delay = .seconds(1) }
       await #expect(throws: AppError.providerUnavailable) { _ = try await scene.knows("first") }
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func `in the background the keys are fetched before they are needed, until the process stops`() async throws {
+  @Test func `keys are fetched in the background, before they are needed, until the process stops`() async throws {
     try await IdentityServer.run { identity in
       let outgoing = try Outgoing(trusting: identity.certificateFile)
       var timing = ProviderKeys.Timing()
@@ -191,7 +191,7 @@ import Testing
       let keys = ProviderKeys(
         url: "\(identity.url)/keys", client: outgoing.client, timing: timing, logger: Self.logger)
       let providers = IdentityProviders([IdentityProvider(.google, clientIDs: ["x"], keys: keys)])
-      // One without any provider ends no sooner than the others.
+      // A service without any provider ends no sooner than the others.
       let group = ServiceGroup(services: [providers, IdentityProviders([])], logger: Self.logger)
       async let running: Void = group.run()
       try await eventually { identity.fetches >= 3 }

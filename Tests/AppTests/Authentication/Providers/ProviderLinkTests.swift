@@ -4,11 +4,11 @@ import Testing
 
 @testable import App
 
-/// Whose account it is that a provider's person gets: by address never, by linking only.
+/// Which account an identity signs in to: never one with the same address, only the linked one.
 @Suite struct ProviderLinkTests {
   // MARK: Addresses
 
-  @Test func `an address that somebody has verified is not taken over`() async throws {
+  @Test func `an address that an account has verified is not taken over`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       try await app.database.execute("UPDATE users SET email_verified_at = now()")
@@ -16,7 +16,7 @@ import Testing
       let refused = try await app.signIn(.google, token)
       #expect(refused.status == 409 && refused.problem == "email-belongs-to-account", "\(refused.body)")
       #expect(try await app.value("SELECT count(*) FROM users") == 1)
-      // But whoever can sign in to the account can link it.
+      // But a user who can log in to the account can link the identity.
       #expect(try await ana.link(.google, token).status == 204)
       let answer = try await app.signIn(.google, token)
       #expect(answer.json["user"]["id"].string == ana.id)
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `an address that nobody has verified goes to whom the provider has`() async throws {
+  @Test func `an address that its account has not verified goes to the provider's user`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       let stale = try await ana.stale {
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `an address that the provider has not verified counts for nothing`() async throws {
+  @Test func `an address that the provider has not verified is ignored`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       let unverified = IdentityServer.email("ana@example.com", isVerified: false)
@@ -69,7 +69,7 @@ import Testing
       #expect(try await ben.link(.google, first).problem == "identity-taken")
       #expect(try await ana.link(.apple, try identity.token(.apple, "1")).status == 204)
       #expect(try await app.signIn(.google, first).json["user"]["id"].string == ana.id)
-      // One that has made an account belongs to that.
+      // An identity that has created an account belongs to that account.
       #expect(try await app.signIn(.google, second).json["isNew"].bool == true)
       #expect(try await ben.link(.google, second).problem == "identity-taken")
       #expect(try await ben.link(.google, "garbage").problem == "invalid-identity-token")
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `linking takes the password again`() async throws {
+  @Test func `linking needs the password again`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       let (apple, google) = (try identity.token(.apple, "1"), try identity.token(.google, "1"))
@@ -88,7 +88,7 @@ import Testing
       #expect(missing.status == 422 && missing.badFields == ["currentPassword"], "\(missing.body)")
       let wrong = try await ana.send("POST", path, #"{"idToken": "\#(google)", "currentPassword": "wrong horse"}"#)
       #expect(wrong.status == 403 && wrong.problem == "wrong-password")
-      // The new identity says nothing of who is asking, nor does one that is not linked.
+      // Neither the new identity nor one that is not linked proves who the caller is.
       for other in [google, apple] {
         let refused = try await ana.send(
           "POST", path, #"{"idToken": "\#(google)", "currentIdToken": "\#(other)"}"#)
@@ -102,14 +102,14 @@ import Testing
         WHERE type = 'mail-identity-linked' AND payload->>'to' = 'ana@example.com'
         """)
       #expect(mails == 1)
-      // Whoever has no password shows an identity that is linked.
+      // A user without a password sends a token of a linked identity.
       let linked = try await ana.send("POST", path, #"{"idToken": "\#(google)", "currentIdToken": "\#(apple)"}"#)
       #expect(linked.status == 204)
       #expect(try await app.signIn(.google, google).json["user"]["id"].string == ana.id)
     }
   }
 
-  @Test func `a session that has ended links nothing, however late its request's body comes`() async throws {
+  @Test func `an ended session links nothing, however late the body of its request arrives`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       let session = try ana.session
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func `a sign-in that waits for a reset does not find the identity that this has taken away`() async throws {
+  @Test func `a sign-in that waits for a reset does not find the identity that the reset removes`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       _ = try await ana.link(.google, try identity.token(.google, "1"))
@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test func `of two who link one identity at once, one has it`() async throws {
+  @Test func `of two users who link one identity at once, one gets it`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let phones = [try await app.signUp("ana"), try await app.signUp("ben")]
       for round in 1...5 {
@@ -160,9 +160,9 @@ import Testing
     }
   }
 
-  // MARK: Proof
+  // MARK: Reauthentication
 
-  @Test func `a fresh token of a linked identity proves who is asking`() async throws {
+  @Test func `a fresh token of a linked identity proves who the caller is`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       _ = try await ana.link(.google, try identity.token(.google, "1"))

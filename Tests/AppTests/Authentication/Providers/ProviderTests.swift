@@ -6,11 +6,11 @@ import Testing
 
 @testable import App
 
-/// Signing in with Apple and Google, against a provider of our own.
+/// Signing in with Apple and Google, against a test provider.
 @Suite struct ProviderTests {
   // MARK: Accounts
 
-  @Test func `somebody new gets an account, and the same person the same one again`() async throws {
+  @Test func `a new person gets an account, and the same account at the next sign-in`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let claims = IdentityServer.email("ana@gmail.example").merging(["name": #""Ana Duarte""#]) { $1 }
       let first = try await app.signIn(.google, try identity.token(.google, "1", claims), ["device": "phone"])
@@ -27,13 +27,13 @@ import Testing
       #expect(try await ana.refreshLists().count == Phone.collections.count)
       #expect(try await ana.refresh().status == 200)
 
-      // The address and the name are another's by now; the person is the same.
+      // The address and the name have changed, but the person is the same.
       let changed = IdentityServer.email("duarte@gmail.example").merging(["name": #""Ana Silva""#]) { $1 }
       let again = try await app.signIn(.google, try identity.token(.google, "1", changed))
       #expect(again.json["isNew"].bool == false)
       #expect(again.json["user"]["id"].string == ana.id)
       #expect(again.json["user"]["displayName"].string == "Ana Duarte")
-      // Neither the other provider's person with this id nor one with another id is.
+      // The same id at the other provider is another person, and so is another id.
       for (provider, subject) in [(IdentityProvider.Name.apple, "1"), (.google, "2")] {
         let other = try await app.signIn(provider, try identity.token(provider, subject))
         #expect(other.json["isNew"].bool == true)
@@ -43,11 +43,11 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `of many sign-ins of one new person, one makes the account and the others find it`(
+  func `of many concurrent sign-ins of a new person, one creates the account and the others find it`(
     _ hasEmail: Bool
   ) async throws {
     try await TestApp.runWithProviders { app, identity in
-      // With her name taken, each tries another username: only the identity tells that they are one.
+      // Her name is taken, so each sign-in tries another username. Only the identity shows that they are one person.
       _ = try await app.signUp("ana")
       let token = try identity.token(.google, "1", hasEmail ? IdentityServer.email("new@x.example") : [:])
       let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `a new account gets a username that is free, and a name to show`() async throws {
+  @Test func `a new account gets a free username and a display name`() async throws {
     try await TestApp.runWithProviders { app, identity in
       _ = try await app.signUp("ana")
       try await app.database.execute(
@@ -77,7 +77,7 @@ import Testing
             ([:], "Ana", /ana\d{2,9}/, /Ana/), ([:], "Éloïse Müller", /eloise\.muller/, /Éloïse Müller/),
             ([:], "Dev", /dev\d{2,9}/, /Dev/), ([:], "Eva", /eva/, /Eva/), ([:], "Li", /li\d{2,9}/, /Li/),
             (["name": #""Ben B.""#], "Benny", /benny/, /Benny/), (["name": #""Ben B.""#], nil, /ben\.b/, /Ben B\./),
-            // An address is nobody else's business.
+            // Other users must not learn the address.
             (IdentityServer.email("cleo@x.example"), nil, /user\d{6,9}/, /user\d{6,9}/),
             (relay, nil, /user\d{6,9}/, /user\d{6,9}/), ([:], nil, /user\d{6,9}/, /user\d{6,9}/),
             ([:], "🎉🎉🎉", /user\d{6,9}/, /🎉🎉🎉/),
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `usernames are made of what is left of a name`() {
+  @Test func `a username keeps the usable characters of a name`() {
     for (text, name) in [
       ("Ana Duarte", "ana.duarte"), ("  Anne-Marie  O'Brien ", "anne-marie.obrien"), ("…", ""), ("a", "a"),
       ("._-x-_.", "x"), ("a - b", "a.b"), ("ＡＮＡ", "ana"), ("x\u{0}y", "xy"),
@@ -104,7 +104,7 @@ import Testing
 
   // MARK: Tokens
 
-  @Test func `a token that is not whole, ours and of now is refused, and nobody learns why`() async throws {
+  @Test func `a token that is damaged, foreign or out of date is refused, without a reason`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let now = Int(Date().timeIntervalSince1970)
       let good = try identity.token(.google, "1").split(separator: ".").map(String.init)
@@ -129,7 +129,7 @@ import Testing
         ),
         ("a key that is not published", try identity.token(.google, "1", key: "second")),
         (
-          "another key by a published one's name",
+          "another key under a published key's id",
           try identity.token(.google, "1", key: "second", header: #"{"alg":"RS256","kid":"first"}"#)
         ),
         ("another audience", try identity.token(.google, "1", ["aud": #""com.example.other""#])),
@@ -139,14 +139,14 @@ import Testing
         ("another issuer", try identity.token(.google, "1", ["iss": #""https://accounts.google.example""#])),
         ("the other provider", try identity.token(.apple, "1")),
         ("expired", try identity.token(.google, "1", ["exp": "\(now - 40)"])),
-        ("without an end", try identity.token(.google, "1", ["exp": ""])),
-        ("an end that is none", try identity.token(.google, "1", ["exp": #""tomorrow""#])),
+        ("without an expiry", try identity.token(.google, "1", ["exp": ""])),
+        ("an expiry that is not a time", try identity.token(.google, "1", ["exp": #""tomorrow""#])),
         ("issued tomorrow", try identity.token(.google, "1", ["iat": "\(now + 86_400)", "exp": "\(now + 90_000)"])),
         (
           "valid from tomorrow", try identity.token(.google, "1", ["nbf": "\(now + 86_400)", "exp": "\(now + 90_000)"])
         ),
-        ("nobody", try identity.token(.google, "")),
-        ("an endless subject", try identity.token(.google, String(repeating: "1", count: 256))),
+        ("an empty subject", try identity.token(.google, "")),
+        ("a subject that is too long", try identity.token(.google, String(repeating: "1", count: 256))),
       ]
       var bodies: Set<String> = []
       for (what, token) in bad {
@@ -163,7 +163,7 @@ import Testing
   @Test func `a session outlives the provider that it began with`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try Phone(app, "ana", try await app.signIn(.google, try identity.token(.google, "1")))
-      // It has other keys, and then it answers nobody; another process knows none of its keys.
+      // The provider changes its keys, and then it is down. Another process has none of its keys.
       identity.behave { $0.published = ["second"] }
       #expect(try await ana.refresh().status == 200)
       identity.behave { $0.status = 503 }
@@ -178,7 +178,7 @@ import Testing
     }
   }
 
-  @Test func `clocks may disagree a little, and Google has two names`() async throws {
+  @Test func `clocks may differ a little, and Google has two issuer names`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let now = Int(Date().timeIntervalSince1970)
       for claims in [
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `a nonce is in both or in neither, as it is or as its digest`() async throws {
+  @Test func `the nonces of token and request must match, and the token may have a digest`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let digest = SHA256.hash(data: Data("n-1".utf8)).map { String(format: "%02x", $0) }.joined()
       let table: [(claim: String?, given: String?, isGood: Bool)] = [
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func `a provider that is not configured is not there`() async throws {
+  @Test func `a sign-in with a provider that is not configured gets 404`() async throws {
     try await TestApp.run { app in
       for provider in IdentityProvider.Name.allCases {
         let answer = try await app.signIn(provider, "x")
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  @Test func `without any keys nobody is refused for good`() async throws {
+  @Test func `without any keys a sign-in gets 503, not a refusal`() async throws {
     try await IdentityServer.run { identity in
       identity.behave { $0.status = 500 }
       try await TestApp.run(identity.environment) { app in

@@ -5,9 +5,9 @@ import Testing
 
 @testable import App
 
-/// What an attacker would try on accounts, and what logs tell. `asvs.tsv` names these tests.
+/// Attacks on accounts, and the contents of logs. `asvs.tsv` names these tests.
 @Suite struct AccountSecurityTests {
-  @Test func `any 8 to 256 characters are a password, and are taken exactly as they are`() async throws {
+  @Test func `any 8 to 256 characters make a password, and are used exactly as they are`() async throws {
     try await TestApp.run { app in
       let passwords = [
         "zyxqwvut", "84629173", "  two spaces around  ", "пароль-с-кашей", "🍓🍐🍓🍐🍓🍐🍓🍐", "Ünïcödé & \\\" all",
@@ -22,7 +22,7 @@ import Testing
         let login = try await app.send("POST", "auth/login", body: #"{"login": "p-\#(index)", "password": \#(text)}"#)
         #expect(login.status == 200, "\(password)")
       }
-      // Nothing is cut off, trimmed, or made lower-case on the way.
+      // Nothing is cut off, trimmed or lowercased on the way.
       for (index, other) in [
         (0, "ZYXQWVUT"), (2, "two spaces around"), (6, String(repeating: "abcdefgh", count: 31) + "abcdefgX"),
       ] {
@@ -34,7 +34,7 @@ import Testing
   @Test func `a new database has no accounts`() async throws {
     try await TestApp.run { app in
       #expect(try await app.value("SELECT count(*) FROM users") == 0)
-      // The demo's are planted where they are wanted only.
+      // The demo accounts are created only on request.
       let answer = try await app.logIn("ana", "plans-with-friends")
       #expect(answer.status == 401)
     }
@@ -54,14 +54,14 @@ import Testing
       _ = try await app.verify("made-up-token")
       _ = try await app.send("GET", "in-a-path", token: "made-up-token")
       _ = try await ana.send("PATCH", "events/\(event)", #"{"title": ""}"#)
-      // Not foreseen, hence logged with its cause: the database's words quote the row.
+      // An unforeseen error is logged with its cause, and the database's message quotes the row.
       try await app.database.execute("ALTER TABLE users ADD CONSTRAINT surprise CHECK (username <> 'cleo')")
       let failed = try await app.send(
         "POST", "auth/register",
         body: #"{"username": "cleo", "email": "cleo@example.com", "password": "correct horse cleo"}"#)
       #expect(failed.status == 500)
       let text = log.text
-      // It was listening.
+      // The log was captured.
       for part in ["events/{id}", "auth/login", "PATCH", "500", "surprise"] {
         #expect(text.contains(part), "\(part)")
       }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// Who may call what: each route is called by everybody. A new route needs a line in `Line.table`.
+/// Who may call what: every kind of caller calls each route. A new route needs a line in `Line.table`.
 @Suite struct AuthorizationTests {
   @Test func `every route has a line in the table, and every line a route`() async throws {
     try await TestApp.run { app in
@@ -16,15 +16,15 @@ import Testing
     }
   }
 
-  @Test func `everybody gets the answer of the table, whatever their token`() async throws {
+  @Test func `every caller gets the status in the table, whatever their token`() async throws {
     let environment = [
       "MUSTER_THROTTLING": "off", "MUSTER_APPLE_CLIENT_IDS": "app.example", "MUSTER_GOOGLE_CLIENT_IDS": "app.example",
     ]
     try await TestApp.run(environment) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (number, line) in try Line.all().enumerated() {
-          // Each line has a cast of its own, so that one verb does not spoil the next. More at once would only make each
-          // other late.
+          // Each line has its own cast, so that one call does not spoil the next. More lines at once would only slow
+          // each other down.
           if number >= 6 { _ = try await group.next() }
           group.addTask {
             let cast = try await Cast.gather(number, in: app)
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  /// Whoever has no valid token is told so, and which of the reasons it is; or is served where none is needed.
+  /// A caller without a valid token gets 401 and the reason, or is served if the route needs no token.
   private static func checkRefusals(_ line: Line, _ cast: Cast) async throws {
     for (who, token, slug) in cast.withoutAccess {
       let answer = try await cast.call(line, by: cast.owner, token: token)
@@ -48,7 +48,7 @@ import Testing
         continue
       }
       #expect(answer.status == 401 && answer.problem == slug, comment)
-      // RFC 6750: an error code only where a token was shown.
+      // RFC 6750: an error code only if the request has a token.
       let challenge = answer.header("WWW-Authenticate")
       #expect(token == nil ? challenge == "Bearer" : challenge?.hasPrefix("Bearer") == true, comment)
       if slug == "invalid-token" || slug == "token-expired" {
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  /// A call with a good token. What is hidden is answered like what does not exist.
+  /// A call with a valid token. A hidden thing gets the same response as one that does not exist.
   private static func check(_ line: Line, _ cast: Cast, _ caller: Caller) async throws {
     let person = try #require(cast.people[caller])
     let answer = try await cast.call(line, by: person, token: person.accessToken)
@@ -72,17 +72,17 @@ import Testing
   }
 }
 
-/// Who a call comes from, as its owner would say it of whatever the call names. Columns have this order and calls are
-/// made in it, the owner's last: what others tried must not have changed it.
+/// The caller's relation to the owner of the thing that the call names. The columns have this order, and so have the
+/// calls. The owner's call comes last: the other callers' attempts must not have changed anything.
 private enum Caller: String, CaseIterable {
   case stranger, friend, invitee, blocked, owner
 }
 
 /// A route, and the status that each caller gets.
 private struct Line: CustomStringConvertible {
-  /// `token`: where it is `needed`, nobody passes without one, and neither does garbage, an expired token, one of a
-  /// session that has ended, or a deleted user's. Where it is not, it is not looked at: all callers get the same.
-  /// `slugs`: of the statuses that are refusals. Paths without a slash in front are below `/api/v1/`.
+  /// `token`: if it is `needed`, the route refuses calls without a token, with garbage, with an expired token, and with
+  /// a token of an ended session or a deleted user. Otherwise the token is ignored, and all callers get the same.
+  /// `slugs`: for the statuses that are refusals. Paths without a leading slash are below `/api/v1/`.
   static let table = """
     route                                  token   stranger friend invitee blocked owner slugs
     GET    /health/live                    none         200    200     200     200   200
@@ -188,14 +188,14 @@ private struct Line: CustomStringConvertible {
   }
 }
 
-/// The owner of an event, a session, a friend request to her and one of hers, and the others.
+/// The owner of an event, a session, a received friend request and a sent one, and the other callers.
 private struct Cast: Sendable {
   let app: TestApp
   let people: [Caller: Phone]
   let owner: Phone
-  /// What the owner has, by the word that stands before its id in a path.
+  /// The owner's things, by the word before the id in a path.
   let things: [String: String]
-  /// Who has no valid token, and what they are told. All were the owner's or a guest's.
+  /// The callers without a valid token, and their slugs. All tokens were the owner's or a guest's.
   let withoutAccess: [(who: String, token: String?, slug: String)]
 
   static func gather(_ number: Int, in app: TestApp) async throws -> Cast {
@@ -227,7 +227,7 @@ private struct Cast: Sendable {
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
   }
 
-  /// Logs out, deletes an account, and waits until every process must know it.
+  /// Logs out, deletes an account, and waits until both tokens are refused.
   private static func withoutAccess(
     owner: Phone, ended: Phone, gone: Phone
   ) async throws -> [(who: String, token: String?, slug: String)] {
@@ -241,20 +241,20 @@ private struct Cast: Sendable {
     let expired = try await owner.app.dependencies.accessTokens.sign(
       user: owner.userID, session: try owner.session, now: Timestamp.now().adding(seconds: -1000))
     return [
-      ("nobody", nil, "no-token"), ("garbage", "garbage", "invalid-token"),
+      ("no token", nil, "no-token"), ("garbage", "garbage", "invalid-token"),
       ("an expired token", expired, "token-expired"),
       ("an ended session", ended.accessToken, "session-ended"), ("a deleted user", gone.accessToken, "session-ended"),
     ]
   }
 
-  /// Calls a route, and with HEAD too where there is a GET: it must not tell or do more.
+  /// Calls a route. If it is a GET, also calls it with HEAD, which must not reveal or do more.
   ///
-  /// - Parameter unknown: an id to name in place of the owner's things.
+  /// - Parameter unknown: an id to name instead of the owner's things.
   func call(_ line: Line, by person: Phone, token: String?, naming unknown: String? = nil) async throws -> Answer {
     var path = ""
     var last = ""
     for segment in line.path.split(separator: "/").map(String.init) {
-      // What may be done to a thing is another's to do than something else.
+      // Some methods need another thing: only a sent friend request can be withdrawn.
       let thing = things["\(line.method) \(last)"] ?? things[last]
       let named = try #require(segment.hasPrefix("{") ? unknown ?? thing : segment, "\(line) names what?")
       path += "/" + named
@@ -270,8 +270,8 @@ private struct Cast: Sendable {
     return answer
   }
 
-  /// A valid one; where it names somebody, it is the owner. But the six routes that take a token from a mail or of a
-  /// provider get a made-up one: with that they refuse everybody alike.
+  /// A valid body. If it names a user, it is the owner. The six routes that take a mailed token or a provider's token
+  /// get a made-up one, and refuse every caller alike.
   private func body(of line: Line, by person: Phone, naming id: String) async throws -> String? {
     let password = person.password
     switch line.name {

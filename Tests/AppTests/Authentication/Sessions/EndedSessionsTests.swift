@@ -6,9 +6,9 @@ import Testing
 
 @testable import App
 
-/// What a process knows of ended sessions, and how it reads it.
+/// A process's copy of the ended sessions, and how it is read.
 @Suite struct EndedSessionsTests {
-  /// A process's copy that reads only when it is told to.
+  /// A copy that reads only on request.
   private func withCopy(
     of app: TestApp, pageLength: Int = 20_000, logger: Logger? = nil,
     _ body: (EndedSessions) async throws -> Void
@@ -23,7 +23,7 @@ import Testing
     try await body(copy)
   }
 
-  /// Sessions that have ended, by one transaction, without the cost of ending them.
+  /// Inserts sessions that one transaction has ended, without the cost of ending them.
   private func plant(_ count: Int, in app: TestApp, age: String = "0 s") async throws {
     try await app.database.batch(
       "ALTER TABLE sessions DISABLE TRIGGER session_ends",
@@ -36,7 +36,7 @@ import Testing
       "ALTER TABLE sessions ENABLE TRIGGER session_ends")
   }
 
-  @Test func `a transaction that commits late is not missed, however often is read meanwhile`() async throws {
+  @Test func `a transaction that commits late is not missed, however many reads happen meanwhile`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let late = try ana.session
@@ -45,7 +45,7 @@ import Testing
         try await copy.read()
         try await app.database.transaction { open in
           try await open.rows("UPDATE sessions SET ended_at = clock_timestamp() WHERE id = \(late)")
-          // Each of these begins and commits while that one is open.
+          // Each of these begins and commits while that transaction is open.
           for phone in others {
             #expect(try await phone.send("POST", "auth/logout").status == 204)
             try await copy.read()
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `very many are read in pages, at the start and when they end at once`() async throws {
+  @Test func `many ended sessions are read in pages, at the start and when they end at once`() async throws {
     try await TestApp.run { app in
       try await plant(2500, in: app)
       try await plant(50, in: app, age: "18 minutes")
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func `both reads are index ranges, before and after statistics of the table`() async throws {
+  @Test func `both reads use index ranges, with and without statistics of the table`() async throws {
     try await TestApp.run { app in
       try await app.database.execute("ANALYZE sessions")
       let before: String = try #require(try await app.value("SELECT pg_current_snapshot()::text"))
@@ -113,12 +113,12 @@ import Testing
     }
   }
 
-  @Test func `another server's transactions are not compared with`() async throws {
+  @Test func `a position from another server is not used`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await withCopy(of: app) { copy in
         try await copy.read()
-        // As from a primary that was ahead when it was lost.
+        // As if read from a primary that was ahead when it was lost.
         copy.copy.withLock {
           $0.position = EndedSessions.Position(snapshot: "900000000:900000000:", server: "another")
         }
@@ -126,22 +126,20 @@ import Testing
         try await copy.read()
         #expect(copy.knows(try ana.session))
       }
-      // A restored backup's rows carry numbers that are yet to come: they are no news.
+      // The rows of a restored backup carry numbers from the future. They are not new.
       try await app.database.execute("UPDATE sessions SET ended_xid = '900000000'")
       let now: String = try #require(try await app.value("SELECT pg_current_snapshot()::text"))
       #expect(try await app.database.rows(EndedSessions.ended(since: now, atMost: 10)).isEmpty)
     }
   }
 
-  @Test func `after a restored backup a logout stops the access tokens, whenever its row says the session was used`()
-    async throws
-  {
+  @Test func `after a restored backup a logout stops the access tokens, however old its row is`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.database.execute("UPDATE sessions SET rotated_at = rotated_at - interval '1 day'")
       #expect(try await ana.send("POST", "auth/logout").status == 204)
       try await eventually { try await ana.send("GET", "users/me").problem == "session-ended" }
-      // A process that starts now hears of it, too.
+      // A process that starts now reads it, too.
       try await withCopy(of: app) { copy in
         try await copy.read()
         #expect(copy.knows(try ana.session))
@@ -149,13 +147,13 @@ import Testing
     }
   }
 
-  @Test func `an ended session is known for as long as its access tokens may live`() async throws {
+  @Test func `an ended session is known while its access tokens may be valid`() async throws {
     try await TestApp.run { app in
       try await plant(10, in: app)
       try await withCopy(of: app) { copy in
         #expect(copy.seconds == 900 + 120)
         try await copy.read()
-        // Its half of the set is given up only when it has been there for that long twice.
+        // Its half of the set is dropped only after two such periods.
         for known in [10, 0] {
           copy.copy.withLock { $0.turnedAt -= .seconds(copy.seconds + 1) }
           try await copy.read()
@@ -165,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `requests that are refused for want of a copy leave one line with their number`() async throws {
+  @Test func `requests that are refused for lack of a copy are logged in one line with their number`() async throws {
     let log = CapturedLog()
     try await TestApp.run { app in
       try await withCopy(of: app, logger: log.logger()) { copy in

@@ -5,13 +5,13 @@ import Testing
 
 @testable import App
 
-/// Logging out, seeing one's sessions and ending them; and that an ended one is refused everywhere, soon.
+/// Logging out, listing sessions and ending them. An ended session is soon refused everywhere.
 @Suite struct EndingSessionTests {
   private func listed(_ phone: Phone) async throws -> Set<String> {
     Set(try await phone.get("auth/sessions")["items"].array.compactMap { $0["id"].string })
   }
 
-  /// Waits until both of its tokens are refused for good.
+  /// Waits until both of its tokens are refused.
   private func expectEnded(_ phone: Phone, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await eventually { try await phone.send("GET", "users/me").problem == "session-ended" }
     let answer = try await phone.send("GET", "users/me")
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `of a logout and a refresh at once nothing is left that works`() async throws {
+  @Test func `after a concurrent logout and refresh, no token works`() async throws {
     try await TestApp.run { app in
       for number in 1...8 {
         let phone = try await app.signUp("person\(number)")
@@ -46,7 +46,7 @@ import Testing
         async let left = phone.send("POST", "auth/logout")
         let (refresh, logout) = try await (refreshed, left)
         #expect(logout.status == 204)
-        // Whichever was first: a refresh that came too late is refused.
+        // Either may be first: a refresh that comes too late is refused.
         #expect([200, 401].contains(refresh.status))
         #expect(try await phone.refresh().status == 401)
       }
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `the list shows each session's device and times, and which one asks`() async throws {
+  @Test func `the list shows each session's device and times, and which one is current`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let tablet = try await ana.signInAgain(device: "Ana’s iPad")
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `sessions that are over are not listed`() async throws {
+  @Test func `sessions that have ended or expired are not listed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for device in ["ended", "idle", "old"] { _ = try await ana.signInAgain(device: device) }
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `ending a session of one's own ends it alone`() async throws {
+  @Test func `a user can end one of their sessions, and the others continue`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let tablet = try await ana.signInAgain(device: "tablet")
@@ -123,13 +123,13 @@ import Testing
       #expect(try await ana.send("DELETE", path).problem == "session-not-found")
       #expect(try await listed(ana) == [try ana.session.description, try tablet.session.description])
       #expect(try await tablet.refresh().status == 200)
-      // The one that asks, too.
+      // The current session can end itself, too.
       #expect(try await ana.send("DELETE", "auth/sessions/\(try ana.session.description.uppercased())").status == 204)
       try await expectEnded(ana)
     }
   }
 
-  @Test func `another's session does not exist, like one that never was`() async throws {
+  @Test func `another user's session gets the same 404 as an unknown one`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for id in [try ben.session.description, Session.ID.new().description, "x"] {
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func `from a second after its end a session is refused by every process`() async throws {
+  @Test func `every process refuses a session one second after its end`() async throws {
     try await TestApp.run { app in
       try await ServiceProcess.run(of: app) { other in
         for round in 0..<3 {
@@ -151,7 +151,7 @@ import Testing
           #expect(try await other.send("GET", "users/me", token: ana.accessToken).status == 200)
           #expect(try await ana.send("POST", "auth/logout").status == 204)
           try await Task.sleep(for: .seconds(1))
-          // A process that has not heard of it by now knows that it may have missed something.
+          // A process that has not read about it by now knows that its copy is too old.
           for place in [app, other] {
             let status = try await place.send("GET", "users/me", token: ana.accessToken).status
             #expect([401, 503].contains(status), "\(status)")
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func `a process that cannot hear of ended sessions answers 503 until it can, and never 401`() async throws {
+  @Test func `a process that cannot read ended sessions returns 503 until it can, and never 401`() async throws {
     try await TestApp.run(pastPooler: true) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       #expect(try await ben.send("POST", "auth/logout").status == 204)
@@ -187,7 +187,7 @@ import Testing
       }
       #expect(try await app.send("GET", "/health/ready").status == 503)
       #expect(try await app.send("GET", "/health/live").status == 200)
-      // The rest of the database is there, and whoever refreshes is judged by its row.
+      // The other connections to the database work, and a refresh is checked against its row.
       #expect(try await ana.refresh().status == 200)
 
       try await setConnections(app, allowed: true)
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  /// Forbids new connections to the database, and ends those that read which sessions have ended.
+  /// Forbids new connections to the database, and ends those that read the ended sessions.
   private func setConnections(_ app: TestApp, allowed: Bool) async throws {
     let name: String = try #require(try await app.value("SELECT current_database()::text"))
     try await ScriptConnection.run(try await TestCluster.administrationURL()) { connection in

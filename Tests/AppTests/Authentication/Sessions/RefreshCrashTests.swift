@@ -6,17 +6,17 @@ import Testing
 
 @testable import App
 
-/// Real processes that are killed while people refresh. A phone that hears nothing shows its token again, elsewhere.
+/// Kills real processes while phones refresh. A phone without a response sends its token again, to another process.
 @Suite struct RefreshCrashTests {
-  /// Set for more of the same.
+  /// Set for longer runs.
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
 
-  /// What a retry meets when the answer was lost for longer than the same one is given again.
+  /// Makes a retry come too late to get the same token again.
   private func letTimePass(_ app: TestApp) async throws {
     try await app.database.execute("UPDATE sessions SET rotated_at = rotated_at - interval '11 seconds'")
   }
 
-  @Test func `killed between COMMIT and answer, a service has logged nobody out`() async throws {
+  @Test func `a service killed between COMMIT and response logs no one out`() async throws {
     try await TestApp.run { app in
       let proxy = try FaultProxy(inFrontOf: app.databaseURL)
       defer { proxy.close() }
@@ -32,7 +32,7 @@ import Testing
         let shown = held
         let lost = Task { try await doomed.refresh(shown) }
         try await eventually { proxy.heldCommits > heldBefore }
-        // The database has it, the service waits to hear so, and the phone to hear of it.
+        // The database has committed, but neither the service nor the phone knows it yet.
         let after: Int? = try await app.value("SELECT counter FROM sessions WHERE id = \(session)")
         #expect(after == (before ?? 0) + 1)
         try await doomed.kill()
@@ -42,7 +42,7 @@ import Testing
 
         let next = try await ServiceProcess(of: app, databaseURL: proxy.url(for: app.databaseURL))
         defer { next.program.signal(SIGKILL) }
-        // The retry; and that what it got is good, as both kinds of token.
+        // The retry succeeds, and both tokens that it returns work.
         for _ in 0..<2 {
           let answer = try await next.refresh(held)
           #expect(answer.status == 200, "round \(round): \(answer.body)")
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `killed at any moment, again and again, services log nobody out`() async throws {
+  @Test func `services killed at any moment, again and again, log no one out`() async throws {
     try await TestApp.run { app in
       let place = Place()
       var phones: [Phone] = []
@@ -83,14 +83,14 @@ import Testing
     }
   }
 
-  /// Where phones find a service, and whether they may stop.
+  /// The service that phones use, and whether they may stop.
   private final class Place: Sendable {
     let state = Mutex<(service: ServiceProcess?, isOver: Bool)>((nil, false))
   }
 
-  /// As a phone: shows what it holds, keeps what comes, and after a failure shows the same again.
+  /// Acts as a phone: sends its token, keeps the new one, and sends the same one again after a failure.
   ///
-  /// - Returns: how often it got something, after the end at least once.
+  /// - Returns: the number of successful refreshes, with at least one after the end.
   private func keepRefreshing(
     _ token: String, at place: Place
   ) async throws -> Int {

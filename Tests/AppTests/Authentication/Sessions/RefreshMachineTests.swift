@@ -4,8 +4,8 @@ import Testing
 
 @testable import App
 
-/// The rules of the refresh token, each by itself: `counter, branch` of what is shown and given, and a clock that the
-/// test sets.
+/// The rules of the refresh token, one by one. Tests compare the `counter, branch` of the tokens that are sent and
+/// returned, and set the clock.
 @Suite struct RefreshMachineTests {
   /// One session. Times are seconds since its start.
   private struct Machine {
@@ -30,7 +30,7 @@ import Testing
       return try await sessions.show(token, at: now, keys: keys ?? self.keys)
     }
 
-    /// Shows one token so many times at once.
+    /// Sends one token several times at once.
     func show(_ token: RefreshToken, times: Int, at seconds: Int) async throws -> [RefreshOutcome] {
       try await withThrowingTaskGroup(of: RefreshOutcome.self) { group in
         for _ in 0..<times { group.addTask { try await show(token, at: seconds) } }
@@ -59,7 +59,7 @@ import Testing
 
   // MARK: The current token, and its parent
 
-  @Test func `each refresh makes the next token, and moves the session's one row`() async throws {
+  @Test func `each refresh issues the next token, and updates the session's one row`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       #expect(try await machine.row() == [0, 0, 0, 0])
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func `a lost answer is given again, and after a while replaced`() async throws {
+  @Test func `a lost response is repeated, and after a while replaced`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       _ = try await machine.show(machine.first, at: 0)
@@ -79,7 +79,7 @@ import Testing
       #expect(try await machine.row() == [1, 0, 0, 0])
       #expect(try await machine.show(machine.first, at: 10) == machine.given(1, 1))
       #expect(try await machine.row() == [1, 1, 0, 10])
-      // Within 10 s of that, the same again; then another.
+      // Within 10 s of that, the same token again; then another one.
       #expect(try await machine.show(machine.first, at: 19, and: 999_999) == machine.given(1, 1))
       #expect(try await machine.show(machine.first, at: 20) == machine.given(1, 2))
       #expect(try await machine.show(machine.token(1, 2), at: 30) == machine.given(2, 0))
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `a clock that is set back loses nobody's answer`() async throws {
+  @Test func `a clock that is set back loses no response`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       _ = try await machine.show(machine.first, at: 100)
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `parallel retries of a lost answer converge, however late they come`() async throws {
+  @Test func `parallel retries of a lost response converge, however late they come`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       _ = try await machine.show(machine.first, at: 0)
@@ -112,7 +112,7 @@ import Testing
 
   // MARK: Theft
 
-  @Test func `a superseded branch is theft, though the true parent is not`() async throws {
+  @Test func `a superseded branch counts as theft, but the true parent does not`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       _ = try await machine.show(machine.first, at: 0)  // (1,0), lost
@@ -120,7 +120,7 @@ import Testing
       _ = try await machine.show(machine.token(1, 1), at: 12)  // (2,0), lost
       #expect(try await machine.show(machine.token(1, 1), at: 13) == machine.given(2, 0))
       #expect(try await machine.show(machine.token(1, 0), at: 14) == .theft)
-      // The session has ended for everybody.
+      // The session has ended for everyone.
       #expect(try await machine.show(machine.token(2, 0), at: 15) == .ended)
       let told = try await app.takeNotifications()
       #expect(told.map(\.type) == ["session-revoked"])
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `a superseded branch is theft even while the one in its place is unused`() async throws {
+  @Test func `a superseded branch counts as theft even while its replacement is unused`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       _ = try await machine.show(machine.first, at: 0)  // (1,0)
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func `an older token is theft, within seconds too`() async throws {
+  @Test func `an older token counts as theft, even within seconds`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       _ = try await machine.show(machine.first, at: 0)
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func `a theft that many show at once ends the session once`() async throws {
+  @Test func `a stolen token that is sent many times at once ends the session once`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       let other = try await machine.sessions.logIn(at: machine.start, keys: machine.keys)
@@ -176,7 +176,7 @@ import Testing
       #expect(outcomes.filter { $0 == .theft }.count == 1)
       #expect(outcomes.filter { $0 == .ended }.count == 19)
       #expect(try await app.takeNotifications().count == 1)
-      // The user's other sessions are none of the thief's.
+      // The user's other sessions are not affected.
       #expect(try await machine.show(other, at: 3).token != nil)
     }
   }
@@ -189,10 +189,10 @@ import Testing
       #expect(try await machine.show(machine.token(7, 2), at: 1) == machine.given(8, 0))
       #expect(try await machine.row() == [8, 0, 2, 1])
       #expect(try await machine.show(machine.token(7, 2), at: 2) == machine.given(8, 0))
-      // Ahead by its branch alone.
+      // Ahead only by its branch.
       #expect(try await machine.show(machine.token(8, 3), at: 3) == machine.given(9, 0))
       #expect(try await machine.show(machine.token(8, 3), at: 14) == machine.given(9, 1))
-      // What it has overtaken is older from then on.
+      // From then on, the tokens that it has overtaken count as older.
       #expect(try await machine.show(machine.token(8, 0), at: 15) == .theft)
       #expect(try await app.takeNotifications().count == 1)
     }
@@ -200,12 +200,12 @@ import Testing
 
   // MARK: Lifetime
 
-  @Test func `a session ends when it was idle for 60 days`() async throws {
+  @Test func `a session ends after 60 idle days`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       let day = 86_400
       #expect(try await machine.show(machine.first, at: 60 * day, and: -1) == machine.given(1, 0))
-      // A retry counts, a repetition of the same answer does not.
+      // A retry counts as use; a repeated response does not.
       #expect(try await machine.show(machine.first, at: 60 * day + 9) == machine.given(1, 0))
       #expect(try await machine.show(machine.first, at: 119 * day) == machine.given(1, 1))
       #expect(try await machine.show(machine.token(1, 1), at: 179 * day) == .ended)
@@ -220,14 +220,14 @@ import Testing
       for step in 0..<9 { _ = try await machine.show(machine.token(step, 0), at: 40 * (step + 1) * day) }
       #expect(try await machine.show(machine.token(9, 0), at: 365 * day) == .ended)
       #expect(try await machine.show(machine.token(9, 0), at: 365 * day, and: -1) == machine.given(10, 0))
-      // It is over, not stolen: nobody is told, whatever is shown.
+      // The session has expired, it was not stolen: there is no notification, whatever token is sent.
       #expect(try await machine.show(machine.first, at: 365 * day) == .ended)
     }
   }
 
   // MARK: Keys
 
-  @Test func `tokens of an exchanged key are taken, and a lost answer keeps the key that signed it`() async throws {
+  @Test func `tokens of a rotated key are accepted, and a repeated response keeps its signing key`() async throws {
     try await TestApp.run { app in
       let machine = try await Machine(app)
       let (old, fresh) = (TestApp.refreshTokenKeys, SigningKeys.generate())
@@ -239,7 +239,7 @@ import Testing
       #expect(try await machine.show(machine.first, at: 5, keys: new) == machine.given(1, 0))
       #expect(try await machine.show(machine.token(1, 0), at: 6, keys: new) == .given(signedAnew(2, 0)))
       #expect(try await machine.show(machine.token(1, 0), at: 7, keys: new) == .given(signedAnew(2, 0)))
-      // A process that has not been told yet what signs.
+      // A process that still signs with the old key.
       let appended = try SigningKeys("\(old),\(fresh)")
       #expect(try await machine.show(machine.token(1, 0), at: 8, keys: appended) == .given(signedAnew(2, 0)))
       #expect(try await machine.show(machine.token(1, 0), at: 20, keys: appended) == machine.given(2, 1))

@@ -4,15 +4,15 @@ import Testing
 
 @testable import App
 
-/// Random lives of sessions against what the contract says of each token that is shown. See ``RefreshWorld``.
+/// Random lives of sessions, compared with the contract for each token that is sent. See ``RefreshWorld``.
 @Suite struct RefreshPropertyTests {
-  /// Set for more of the same.
+  /// Set for longer runs.
   private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let worlds = isLong ? 12_000 : 425
   private static let steps = 250
   private static let atOnce = 16
 
-  @Test func `nobody is logged out falsely, and no theft stays unseen, whatever happens`() async throws {
+  @Test func `no one is logged out by mistake, and no theft goes unnoticed, whatever happens`() async throws {
     try await TestApp.run { app in
       let database = app.database
       let users = try await people(app, Self.worlds)
@@ -33,7 +33,7 @@ import Testing
       for verdict in RefreshModel.Verdict.allCases {
         #expect(total.verdicts[verdict, default: 0] > 500, "\(verdict) is hardly tried: \(total.verdicts)")
       }
-      // Each theft ended its session and was told once, and nothing else did either.
+      // Each theft ended its session and sent one notification. Nothing else did either.
       let told = try await app.takeNotifications()
       #expect(told.allSatisfy { $0.type == "session-revoked" })
       #expect(told.compactMap { $0.payload["sessionId"].string }.sorted() == total.revoked.map(\.description).sorted())
@@ -52,9 +52,9 @@ import Testing
     return users
   }
 
-  // MARK: That it can fail
+  // MARK: The test can fail
 
-  /// What the first world says against a machine in memory that has a flaw.
+  /// The first violation that a world finds in an in-memory implementation with a flaw.
   private func violation(
     of flaw: FlawedSessions.Flaw?, worlds: UInt64 = 60, isCompared: Bool = true
   ) async throws -> RefreshViolation? {
@@ -69,21 +69,21 @@ import Testing
     return nil
   }
 
-  @Test func `a machine without a flaw is beyond reproach`() async throws {
+  @Test func `an implementation without a flaw passes`() async throws {
     for isCompared in [true, false] {
       let violation = try await violation(of: nil, isCompared: isCompared)
       #expect(violation == nil, "\(violation?.description ?? "")")
     }
   }
 
-  @Test func `every flaw is found out`() async throws {
+  @Test func `every flaw is found`() async throws {
     for flaw in FlawedSessions.Flaw.allCases {
       let violation = try await violation(of: flaw)
       #expect(violation?.description.hasPrefix("seed ") == true, "\(flaw)")
     }
   }
 
-  @Test func `people feel the worst flaws, whatever the model says`() async throws {
+  @Test func `the worst flaws are noticed even without the model`() async throws {
     let worst: [(flaw: FlawedSessions.Flaw, kind: RefreshViolation.Kind)] = [
       (.takesRetriesForTheft, .falseLogout), (.takesRestoredForTheft, .falseLogout),
       (.forgetsParentBranch, .falseLogout), (.endsAllSessions, .falseLogout), (.acceptsEverything, .unseenTheft),

@@ -5,13 +5,13 @@ import Testing
 
 @testable import App
 
-/// Refreshing as phones do it. The rules themselves are in ``RefreshMachineTests``.
+/// Refreshes as phones make them. The rules themselves are in ``RefreshMachineTests``.
 @Suite struct RefreshTests {
   private func refresh(_ app: TestApp, _ token: String) async throws -> Answer {
     try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(token)"}"#)
   }
 
-  /// Shows one token so many times at once.
+  /// Sends one token several times at once.
   private func refresh(_ app: TestApp, _ token: String, times: Int) async throws -> [Answer] {
     try await withThrowingTaskGroup(of: Answer.self) { group in
       for _ in 0..<times { group.addTask { try await refresh(app, token) } }
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func `a refresh answers as logging in does, and its tokens are good`() async throws {
+  @Test func `a refresh returns the same members as a login, and its tokens work`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let before = (access: ana.accessToken, refresh: ana.refreshToken)
@@ -31,12 +31,12 @@ import Testing
       #expect(ana.accessToken != before.access)
       #expect(ana.refreshToken != before.refresh)
       _ = try await ana.get("users/me")
-      // An access token is good until it expires, whatever became of its refresh token.
+      // An access token is valid until it expires, whatever happened to its refresh token.
       #expect(try await app.send("GET", "users/me", token: before.access).status == 200)
     }
   }
 
-  @Test func `a token with numbers that none has is refused, and so is one of a damaged row`() async throws {
+  @Test func `a token with impossible numbers is refused, and so is a token of a damaged row`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let (session, keys) = (try ana.session, app.dependencies.refreshTokenKeys)
@@ -47,7 +47,7 @@ import Testing
         let answer = try await refresh(app, try token(counter, branch))
         #expect(answer.status == 401 && answer.problem == "session-ended", "\(counter), \(branch): \(answer.body)")
       }
-      // None of these was a theft: the session goes on, up to the last number that it can have.
+      // None of these counts as theft: the session continues, up to the last possible number.
       let last = try await refresh(app, try token(.max - 1))
       #expect(last.status == 200)
       let beyond = try await refresh(app, try #require(last.json["refreshToken"].string))
@@ -67,12 +67,12 @@ import Testing
     }
   }
 
-  @Test func `parallel refreshes get one refresh token, and access tokens of their own that work`() async throws {
+  @Test func `parallel refreshes get the same refresh token, and each gets a working access token`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let session = try ana.session
       var shown = ana.refreshToken
-      // At once; then as retries of an answer that was lost longer than 10 s ago.
+      // First at once; then as retries of a response that was lost more than 10 s ago.
       for isLate in [false, true] {
         if isLate {
           _ = try await refresh(app, shown)
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func `a theft that many show at once is refused to all, told once, and ends the access tokens`() async throws {
+  @Test func `a stolen token is always refused, reported once, and ends the access tokens`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let stolen = ana.refreshToken
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `a tampered token is refused, and touches no session`() async throws {
+  @Test func `a tampered token is refused, and changes no session`() async throws {
     let (signing, other) = (SigningKeys.generate(), SigningKeys.generate())
     try await TestApp.run(["MUSTER_REFRESH_TOKEN_KEYS": "\(signing),\(other)"]) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
@@ -122,13 +122,13 @@ import Testing
       let mac: Data = try #require(Data(base64URL: parts[3]))
       let bensContent: Data = try #require(Data(base64URL: bensParts[2]))
       let bensMAC: Data = try #require(Data(base64URL: bensParts[3]))
-      // In Ben's session, at Ana's place in hers.
+      // Ben's session with the counter and branch of Ana's.
       let movedContent: Data = bensContent.prefix(16) + content.dropFirst(16)
       func token(version: String = "mr1", kid: String? = nil, content: Data, mac: Data) -> String {
         [version, kid ?? parts[1], content.base64URL, mac.base64URL].joined(separator: ".")
       }
       #expect(token(content: content, mac: mac) == ana.refreshToken)
-      // It cannot be guessed: 256 bits.
+      // 256 bits cannot be guessed.
       #expect(mac.count == 32)
       var forged = ["x", "mr1.a.b.c", "mr1...", "\(ana.refreshToken)A", "\(ana.refreshToken)."]
       forged.append(token(version: "mr2", content: content, mac: mac))
@@ -141,7 +141,7 @@ import Testing
       for changed in [bensMAC, mac + Data([0]), mac.dropLast(), Data()] {
         forged.append(token(content: content, mac: changed))
       }
-      // Each byte of session (0 to 15), counter (16 to 23), branch (24 to 27) and MAC, up and down by one.
+      // Each byte of the session (0 to 15), counter (16 to 23), branch (24 to 27) and MAC, up and down by one.
       for place in content.indices {
         for change: UInt8 in [1, 255] {
           var changed = content
@@ -154,7 +154,7 @@ import Testing
         changed[place] ^= 1
         forged.append(token(content: content, mac: changed))
       }
-      // What would be ahead of her session's row, by another key of this name.
+      // A token ahead of her session's row, signed by another key with the same id.
       let name = app.dependencies.refreshTokenKeys.signing.kid
       let sameName = try SigningKeys("\(name):\(SigningKeys.generate().split(separator: ":")[1])")
       let ahead = RefreshToken(session: try ana.session, counter: 5, branch: 0, kid: name)
@@ -169,10 +169,10 @@ import Testing
     }
   }
 
-  @Test func `a genuine token of a session that is gone says so`() async throws {
+  @Test func `a genuine token of a session that is gone gets session-ended`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      // Outlived its account; and was cleared away.
+      // One session outlived its account, and the other was deleted.
       try await app.database.execute(
         "UPDATE sessions SET ended_at = now(), user_id = NULL WHERE id = \(try ana.session)")
       try await app.database.execute("DELETE FROM sessions WHERE id = \(try ben.session)")
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func `phones go on after a backup was restored, and what they left behind is still theft`() async throws {
+  @Test func `phones continue after a backup is restored, and an old token still counts as theft`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       #expect(try await ana.refresh().status == 200)
@@ -205,14 +205,14 @@ import Testing
     }
   }
 
-  @Test func `keys are exchanged process by process, and everybody stays signed in`() async throws {
+  @Test func `keys are rotated process by process, and everyone stays logged in`() async throws {
     let (old, new) = (SigningKeys.generate(), SigningKeys.generate())
     try await TestApp.run(["MUSTER_REFRESH_TOKEN_KEYS": "\(old),\(new)"]) { app in
       try await ServiceProcess.run(of: app, ["MUSTER_REFRESH_TOKEN_KEYS": "\(new),\(old)"]) { restarted in
         let ana = try await app.signUp("ana")
         var (held, kids) = (ana.refreshToken, Set<Substring>())
         for step in 0..<12 {
-          // Every other answer is lost, and asked for at the other process.
+          // Every other response is lost, and the request is repeated at the other process.
           let (one, other) = step % 4 < 2 ? (app, restarted) : (restarted, app)
           let lost = try await refresh(one, held)
           let answer = step % 2 == 0 ? lost : try await refresh(other, held)
@@ -221,7 +221,7 @@ import Testing
           kids.insert(held.split(separator: ".")[1])
         }
         #expect(kids.count == 2)
-        // The old key is dropped once nobody holds what it signed.
+        // The old key is dropped once no phone holds a token that it signed.
         let current = try #require(try await refresh(restarted, held).json["refreshToken"].string)
         try await ServiceProcess.run(of: app, ["MUSTER_REFRESH_TOKEN_KEYS": new]) { last in
           let next = try await refresh(last, current)

@@ -5,7 +5,7 @@ import Testing
 
 /// How many sessions a user may have, and how often they may start one.
 @Suite struct SessionLimitTests {
-  /// Open sessions, the first of which was used longest ago.
+  /// Inserts open sessions. The first one was used longest ago.
   private func plant(_ count: Int, of phone: Phone, in app: TestApp) async throws {
     try await app.database.execute(
       """
@@ -21,7 +21,7 @@ import Testing
       .map { try $0[0] }
   }
 
-  @Test func `beyond fifty sessions the one that was idle for longest ends, with its devices`() async throws {
+  @Test func `one session more than fifty ends the one that was idle longest, with its devices`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await plant(49, of: ana, in: app)
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `a session that is refreshed at this moment is not the idle one that ends`() async throws {
+  @Test func `a session that is being refreshed is not the one that ends`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await plant(49, of: ana, in: app)
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func `of logins at once none passes the limit`() async throws {
+  @Test func `concurrent logins do not exceed the limit`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       try await plant(45, of: ana, in: app)
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `logging in again and again is slowed down, too, before the password is hashed`() async throws {
+  @Test func `repeated logins are slowed down, too, before the password is hashed`() async throws {
     try await TestApp.run { app in
       let (ana, _) = (try await app.signUp("ana"), try await app.signUp("ben"))
       func counted() async throws -> Double? {
@@ -80,7 +80,7 @@ import Testing
       #expect(try await app.logIn("ana", "wrong horse").status == 401)
       #expect(try #require(try await counted()).rounded() == 1)
       for _ in 0..<20 { #expect(try await app.logIn("ANA", ana.password).status == 200) }
-      // The one beyond those that are free, whose wait is a second.
+      // The last login is the first one beyond the free ones, and causes a wait of one second.
       try await app.database.execute(
         "UPDATE throttles SET blocked_until = blocked_until + interval '1 minute' WHERE key = sha256('sessions by:ana')"
       )

@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// What an attacker would try on tokens and sessions. `asvs.tsv` names these tests.
+/// Attacks on tokens and sessions. `asvs.tsv` names these tests.
 @Suite struct SessionSecurityTests {
   /// The header of a JWT (0) or its claims (1).
   private static func part(_ index: Int, of token: String) throws -> JSON {
@@ -16,7 +16,7 @@ import Testing
 
   // MARK: Access tokens
 
-  @Test func `an access token says whose it is, for whom, and until when, and nothing else`() async throws {
+  @Test func `an access token names its user, session, audience and times, and nothing else`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let (header, claims) = (try Self.part(0, of: ana.accessToken), try Self.part(1, of: ana.accessToken))
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `only a token of the right key, algorithm, type, issuer and audience is taken`() async throws {
+  @Test func `only a token with the right key, algorithm, type, issuer and audience is accepted`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let mint = try Mint(ana.accessToken)
@@ -40,7 +40,7 @@ import Testing
       let jwk = ["kty": "oct", "k": attacker.withUnsafeBytes { Data($0).base64URL }]
       let refused: [(what: String, token: String)] = [
         ("another key", try mint.token(key: attacker)),
-        ("another key, told in the header", try mint.token(header: ["jwk": jwk], key: attacker)),
+        ("another key, given in the header", try mint.token(header: ["jwk": jwk], key: attacker)),
         ("another key, at an address", try mint.token(header: ["jku": app.url, "x5u": app.url], key: attacker)),
         ("an unknown key id", try mint.token(header: ["kid": "other"])),
         ("no key id", try mint.token(without: ["kid"])),
@@ -58,11 +58,11 @@ import Testing
         ("no issuer", try mint.token(without: ["iss"])),
         ("another audience", try mint.token(claims: ["aud": "somebody else"])),
         ("no audience", try mint.token(without: ["aud"])),
-        ("no end", try mint.token(without: ["exp"])),
+        ("no expiry", try mint.token(without: ["exp"])),
         ("no user", try mint.token(without: ["sub"])),
         ("no session", try mint.token(without: ["sid"])),
       ]
-      // The mint is right in all else: this one is taken.
+      // Everything else about these tokens is right: this one is accepted.
       let good = try await app.send("GET", "users/me", token: try mint.token())
       #expect(good.status == 200, "\(good.body)")
       for (what, token) in refused {
@@ -72,14 +72,14 @@ import Testing
     }
   }
 
-  @Test func `a token is good for one purpose, and in one place`() async throws {
+  @Test func `a token works for one purpose, and in one place`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       #expect(try await app.send("GET", "users/me", token: ana.refreshToken).problem == "invalid-token")
       let refresh = try await app.send(
         "POST", "auth/refresh", body: #"{"refreshToken": "\#(ana.accessToken)"}"#)
       #expect(refresh.status == 401)
-      // Neither where it would be written into logs and histories, nor where a browser would send it unasked.
+      // Neither where logs and histories record it, nor where a browser sends it by itself.
       for query in ["access_token", "accessToken", "token"] {
         #expect(try await app.send("GET", "users/me?\(query)=\(ana.accessToken)").problem == "no-token", "\(query)")
       }
@@ -90,22 +90,22 @@ import Testing
     }
   }
 
-  @Test func `a token that was found to be good is refused once it has expired`() async throws {
+  @Test func `a verified token is refused once it has expired`() async throws {
     let tokens = await AccessTokens(keys: try SigningKeys(SigningKeys.generate()), lifetime: 900)
     let (user, session, now) = (User.ID.new(), Session.ID.new(), Timestamp.now())
     let token = try await tokens.sign(user: user, session: session, now: now)
-    // Verified, then known; the last time a second before its end.
+    // Verified, then cached. The last time is a second before its end.
     for seconds in [0, 1, 899] {
       let caller = try await tokens.verify(token, now: now.adding(seconds: seconds))
       #expect(caller.user == user && caller.session == session, "\(seconds)")
     }
-    // Known, then no longer.
+    // First still in the cache, then no longer.
     for _ in 1...2 {
       await #expect(throws: AppError.tokenExpired) {
         _ = try await tokens.verify(token, now: now.adding(seconds: 901))
       }
     }
-    // One that nobody has shown in time is not known by mistake.
+    // A token that was not used in time is not cached by mistake.
     let late = try await tokens.sign(user: user, session: session, now: now)
     for seconds in [901, 902] {
       await #expect(throws: AppError.tokenExpired) {
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func `keys are exchanged without signing anybody out, and a withdrawn key opens nothing`() async throws {
+  @Test func `keys are rotated without logging anyone out, and a withdrawn key is refused`() async throws {
     let (access, refresh) = (SigningKeys.generate(), SigningKeys.generate())
     let environment = [
       "MUSTER_ACCESS_TOKEN_KEYS": "\(access),\(TestApp.accessTokenKeys)",
@@ -128,7 +128,7 @@ import Testing
       let earlier = try await old.sign(user: ana.userID, session: try ana.session)
       #expect(try await app.send("GET", "users/me", token: earlier).status == 200)
 
-      // A session from before the exchange: its next token is of the new key.
+      // A session from before the rotation: its next token has the new key.
       let (user, oldKeys) = (ana.userID, try SigningKeys(TestApp.refreshTokenKeys))
       let before = try await app.database.change {
         try await Session.start(for: user, device: nil, keys: oldKeys, in: $0).token
@@ -144,12 +144,12 @@ import Testing
         .signed(with: withdrawn)
       let answer = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(stale)"}"#)
       #expect(answer.status == 401)
-      // What nobody of ours signed ends nothing.
+      // A token that none of our keys signed ends nothing.
       #expect(try await ana.refresh().status == 200)
     }
   }
 
-  @Test func `answers with tokens may not be stored on their way`() async throws {
+  @Test func `responses with tokens must not be stored`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let name = #""username": "ben", "email": "ben@example.com""#
@@ -167,11 +167,11 @@ import Testing
 
   // MARK: Sessions
 
-  @Test func `each login is a session of its own, whatever the request brings along`() async throws {
+  @Test func `each login starts a new session, whatever the request contains`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let first = try ana.session
-      // Whoever could plant a session on somebody would sit in it with them.
+      // An attacker who could choose a user's session would share it with them.
       let wanted = """
         "sid": "\(first)", "session": "\(first)", "id": "\(first)", "refreshToken": "\(ana.refreshToken)"
         """
@@ -204,7 +204,7 @@ import Testing
   }
 }
 
-/// Makes tokens out of a good one, as somebody could who has a key.
+/// Makes tokens from a valid one, as an attacker with a key could.
 private struct Mint {
   private let header: [String: Any]
   private let claims: [String: Any]
@@ -219,8 +219,8 @@ private struct Mint {
   }
 
   /// - Parameters:
-  ///   - missing: members of header or claims to leave out.
-  ///   - algorithm: the header's, unless the signature is to be made by another.
+  ///   - missing: members of the header or the claims to leave out.
+  ///   - algorithm: signs the token; by default, the header's algorithm.
   func token(
     header: [String: Any] = [:], claims: [String: Any] = [:], without missing: Set<String> = [],
     signedAs algorithm: String? = nil, key: SymmetricKey? = nil

@@ -5,7 +5,7 @@ import Testing
 @testable import App
 
 @Suite struct SessionTests {
-  @Test func `registering signs in and shows the owner's profile`() async throws {
+  @Test func `a registration logs in and returns the profile`() async throws {
     try await TestApp.run { app in
       let answer = try await app.send(
         "POST", "auth/register",
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func `usernames and addresses are unique without regard to case`() async throws {
+  @Test func `usernames and addresses are unique, ignoring case`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let name = try await app.send(
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `of many who register one name at once, one gets it`() async throws {
+  @Test func `of many concurrent registrations of one name, one succeeds`() async throws {
     try await TestApp.run { app in
       let statuses = try await app.race(24) { index in
         try await app.send(
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `bad registrations name every bad field`() async throws {
+  @Test func `a bad registration names every bad field`() async throws {
     try await TestApp.run { app in
       let answer = try await app.send(
         "POST", "auth/register",
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `logging in takes the username or the address, in any case`() async throws {
+  @Test func `a login takes the username or the address, in any case`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       for login in ["ana", "ANA", "ana@example.com", "Ana@Example.COM"] {
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `a wrong password and an unknown account are answered alike`() async throws {
+  @Test func `a wrong password and an unknown account get the same response`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let wrong = try await app.logIn("ana", "wrong horse")
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `the same password typed in another Unicode form is the same`() async throws {
+  @Test func `the same password in another Unicode form is accepted`() async throws {
     try await TestApp.run { app in
       let composed = "caf\u{e9} cr\u{e8}me"
       let decomposed = "cafe\u{301} cre\u{300}me"
@@ -101,9 +101,9 @@ import Testing
     }
   }
 
-  @Test func `a password's length is counted as it is hashed`() async throws {
+  @Test func `a password's length is counted in the form that is hashed`() async throws {
     try await TestApp.run { app in
-      // Eight scalars typed, four characters in the form that is hashed.
+      // Eight scalars as typed, four in the form that is hashed.
       let short = String(repeating: "e\u{301}", count: 4)
       let answer = try await app.send(
         "POST", "auth/register", body: #"{"username": "ana", "email": "a@example.com", "password": "\#(short)"}"#)
@@ -111,24 +111,24 @@ import Testing
     }
   }
 
-  @Test func `only costs that scrypt and a machine can bear are accepted`() {
+  @Test func `only costs that scrypt and a server can handle are accepted`() {
     for good in ["ln=15,r=8,p=3", "ln=4,r=8,p=1", "ln=18,r=8,p=1"] { #expect(Passwords.Cost(good) != nil, "\(good)") }
     for bad in ["ln=20,r=32,p=1", "ln=16,r=1,p=1", "ln=19,r=8,p=1", "ln=0,r=8,p=1", "x", "ln=15,p=3,r=8"] {
       #expect(Passwords.Cost(bad) == nil, "\(bad)")
     }
   }
 
-  @Test func `passwords are hashed at the recommended cost unless told otherwise`() async throws {
+  @Test func `passwords are hashed at the given cost, and checked at the cost of the stored hash`() async throws {
     let passwords = Passwords(cost: .recommended)
     let hash = try await passwords.hash("correct horse")
     #expect(hash.hasPrefix("$scrypt$ln=15,r=8,p=3$"))
     #expect(try await passwords.verify("correct horse", against: hash))
     #expect(try await !passwords.verify("wrong horse", against: hash))
-    // The cost of a stored hash is its own, not that of the process.
+    // A stored hash is checked at its own cost, not at the process's.
     #expect(try await Passwords(cost: Passwords.Cost(logN: 4, r: 8, p: 1)).verify("correct horse", against: hash))
   }
 
-  @Test func `expired access tokens say so, and a refresh helps`() async throws {
+  @Test func `an expired access token gets token-expired, and a refresh helps`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let session = try ana.session
@@ -138,7 +138,7 @@ import Testing
       #expect(answer.status == 401)
       #expect(answer.problem == "token-expired")
       #expect(answer.header("WWW-Authenticate")?.contains("token-expired") == true)
-      // Another process' clock may be ahead.
+      // Another process's clock may be ahead.
       let early = try await app.dependencies.accessTokens.sign(
         user: ana.userID, session: session, now: Timestamp.now().adding(seconds: 25))
       #expect(try await app.send("GET", "users/me", token: early).status == 200)

@@ -16,7 +16,7 @@ import Testing
     try await app.value("SELECT round(failures)::integer FROM throttles WHERE key = sha256(convert_to(\(key), 'UTF8'))")
   }
 
-  /// Seconds that the last failure has brought.
+  /// The wait in seconds that the last failure has caused.
   private func wait(_ app: TestApp, _ key: String) async throws -> Double? {
     try await app.value(
       """
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `an address may fail more often, and then waits too, whatever it tries`() async throws {
+  @Test func `an address may fail more often, and then waits, too, whatever login it tries`() async throws {
     try await TestApp.run { app in
       var waits: [Double?] = []
       for number in 0..<23 {
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `who is refused hears for how long, and is not made to wait longer`() async throws {
+  @Test func `a refused attempt gets the time to wait, and does not extend it`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       _ = try await logIn(app)
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `of a hundred attempts at once one passes, where only one may`() async throws {
+  @Test func `of a hundred concurrent attempts only one passes, if only one may`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       _ = try await logIn(app)
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func `attempts on the same keys in any order do not get into each other's way`() async throws {
+  @Test func `attempts on the same keys in any order do not block each other`() async throws {
     try await TestApp.run { app in
       let keys = (1...3).map { Throttle.Key.logins(from: "192.0.2.\($0)") }
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -149,9 +149,9 @@ import Testing
     }
   }
 
-  // MARK: What ends them
+  // MARK: The end of a wait
 
-  @Test func `a success forgets the failures of the account, and of the address only itself`() async throws {
+  @Test func `a success clears the failures of the login, but not those of the address`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       for _ in 0..<5 { _ = try await logIn(app) }
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  @Test func `a success leaves an address that failed often as it was, and unblocked`() async throws {
+  @Test func `a success neither clears nor blocks an address that has failed often`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       _ = try await logIn(app)
@@ -189,13 +189,13 @@ import Testing
     }
   }
 
-  @Test func `what is for the asking counts each time`() async throws {
+  @Test func `an action that needs no proof counts each time`() async throws {
     try await TestApp.run { app in
       let throttle = app.dependencies.throttle
       for _ in 0..<6 { try await throttle.count(.resets(to: "Ana@example.com")) }
       #expect(try await wait(app, "resets to:ana@example.com") == 60)
       await #expect(throws: AppError.self) { try await throttle.count(.resets(to: "ana@example.com")) }
-      // What others do with an address keeps nobody from a reset.
+      // Other users' actions with an address do not prevent its reset.
       for _ in 0..<5 {
         try await throttle.count(.changes(to: "ben@example.com"), .registrations(with: "ben@example.com"))
       }
@@ -203,8 +203,7 @@ import Testing
     }
   }
 
-  @Test func `what an address counts falls to half in an hour, so that a town behind it is not shut out`() async throws
-  {
+  @Test func `the count of an address halves in an hour, so that a town behind it is not locked out`() async throws {
     try await TestApp.run { app in
       let throttle = app.dependencies.throttle
       try await throttle.count(.resets(from: "192.0.2.1"), .resets(to: "ana@example.com"))
@@ -217,7 +216,7 @@ import Testing
     }
   }
 
-  @Test func `accounts are made only so often at one address, and mails sent to one`() async throws {
+  @Test func `registrations from one client are limited, and so are mails to one address`() async throws {
     try await TestApp.run { app in
       func register(_ name: String, _ email: String) async throws -> Int {
         try await app.send(
@@ -239,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func `after a day without a failure nothing is held against anybody, and the worker forgets`() async throws {
+  @Test func `a count expires after a day without a failure, and the worker deletes it`() async throws {
     try await TestApp.run { app in
       _ = try await logIn(app, "ana")
       _ = try await logIn(app, "ben")
@@ -260,9 +259,9 @@ import Testing
     }
   }
 
-  // MARK: Whom it concerns
+  // MARK: Who is affected
 
-  @Test func `nobody is shut out of what they have open, nor others of theirs`() async throws {
+  @Test func `a block ends no open session, and a blocked login blocks no other login`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await logIn(app)
@@ -277,7 +276,7 @@ import Testing
     }
   }
 
-  @Test func `a login that nobody has is treated as one that somebody has`() async throws {
+  @Test func `an unknown login is treated like a known one`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       var answers: [[Answer]] = []
@@ -299,18 +298,18 @@ import Testing
     }
   }
 
-  @Test func `a login counts as one however it is written, but no login tells of another`() async throws {
+  @Test func `all spellings of a login count together, but one login reveals nothing about another`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       for login in ["ana", "ANA", " Ana "] { _ = try await logIn(app, login) }
       #expect(try await failures(app, "login:ana") == 3)
       try await block(app, "login:ana")
-      // Else it would show whose address this is.
+      // Otherwise this would show whose address it is.
       #expect(try await logIn(app, "ana@example.com").status == 401)
     }
   }
 
-  @Test func `load tests may switch it off`() async throws {
+  @Test func `load tests can switch throttling off`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       _ = try await app.signUp("ana")
       for _ in 0..<30 { #expect(try await logIn(app).status == 401) }
@@ -320,7 +319,7 @@ import Testing
 
   // MARK: Addresses
 
-  @Test func `behind trusted proxies it is the client's address that counts`() async throws {
+  @Test func `behind trusted proxies, the client's address counts`() async throws {
     try await TestApp.run(["MUSTER_TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8"]) { app in
       let cases = [
         ("203.0.113.1", "203.0.113.1"), ("198.51.100.1, 203.0.113.2", "203.0.113.2"),
@@ -343,7 +342,7 @@ import Testing
     }
   }
 
-  @Test func `what anybody else says of addresses is not believed`() async throws {
+  @Test func `a forwarded address from an untrusted sender is ignored`() async throws {
     let environments: [[String: String]] = [[:], ["MUSTER_TRUSTED_PROXIES": "192.0.2.0/24"]]
     for environment in environments {
       try await TestApp.run(environment) { app in

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// - Returns: the names of the bad fields, in the order in which they are told.
+  /// - Returns: the names of the invalid fields, in the order of the errors.
   private func badFields(_ text: String, _ body: (inout Fields) -> Void) throws -> [String] {
     let json = try JSON(parsing: text.utf8)
     do {
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `every bad field is told, not the first`() throws {
+  @Test func `every invalid field is reported, not only the first`() throws {
     let bad = try badFields(#"{"title": 5, "size": "x", "half": 1e9, "when": "tomorrow", "who": "me", "word": "blue"}"#)
     {
       _ = $0.required("title", .text(1...5))
@@ -45,7 +45,7 @@ import Testing
     #expect(bad == ["title", "size", "half", "when", "who", "word", "missing"])
   }
 
-  @Test func `a field inside an object is told by its path`() throws {
+  @Test func `a field inside an object is reported by its path`() throws {
     let read: (inout Fields) -> Void = { _ = $0.optional("location", Self.spot) }
     #expect(
       try badFields(#"{"location": {"name": "", "latitude": 91}}"#, read) == ["location.name", "location.latitude"])
@@ -55,7 +55,7 @@ import Testing
     #expect(try badFields(#"{"location": {"name": "here", "other": 1}}"#, read) == [])
   }
 
-  @Test func `an element of a list is told by its index`() throws {
+  @Test func `an element of a list is reported by its index`() throws {
     let words: (inout Fields) -> Void = { _ = $0.required("list", .list(of: .text(1...3), atMost: 4)) }
     #expect(try badFields(#"{"list": ["a", "", 5, null]}"#, words) == ["list[1]", "list[2]", "list[3]"])
     #expect(try badFields(#"{"list": ["a", "b", "c", "d", "e"]}"#, words) == ["list"])
@@ -67,7 +67,7 @@ import Testing
         == ["list[1].name", "list[1].latitude", "list[2]"])
   }
 
-  @Test func `an object in an object in an object has its whole path`() throws {
+  @Test func `a deeply nested field is reported by its whole path`() throws {
     let inner: Fields.Rule<Spot> = .object(Spot()) { fields in
       _ = fields.optional("list", .list(of: Self.spot, atMost: 2))
       return fields.optional("spot", Self.spot) ?? Spot()
@@ -78,7 +78,7 @@ import Testing
     #expect(bad == ["outer.list[1].name", "outer.spot.name"])
   }
 
-  @Test func `in an edit, absent keeps, null clears where there may be nothing, and is refused elsewhere`() throws {
+  @Test func `in an edit, an absent field stays, and null clears optional fields and is refused for others`() throws {
     func edit(_ text: String) throws -> (title: String, note: String?) {
       try Fields.read(try JSON(parsing: text.utf8)) {
         (
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: ["[]", "5", "\"x\"", "null", "true"])
-  func `a body that is no object is malformed`(_ text: String) throws {
+  func `a body that is not an object is malformed`(_ text: String) throws {
     let json = try JSON(parsing: text.utf8)
     let error = #expect(throws: AppError.self) { try Fields.read(json) { _ in } }
     #expect(error?.kind == .malformed)
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func `times are kept to the second, from 1970 to 9999`() throws {
+  @Test func `times are cut to the second, and range from 1970 to 9999`() throws {
     func read(_ text: String) throws -> String {
       try Fields.Rule<Timestamp>.time.read(.string(text)).rfc3339(microseconds: true)
     }
@@ -123,7 +123,7 @@ import Testing
     #expect(try read("9999-12-31T23:59:59Z") == "9999-12-31T23:59:59.000000Z")
     #expect(throws: Fields.Broken.self) { try read("1969-12-31T23:59:59Z") }
     #expect(throws: Fields.Broken.self) { try read("0000-01-01T00:00:00Z") }
-    // In UTC this is the year 10000, which nobody's parser takes.
+    // In UTC this is the year 10000, which no parser accepts.
     #expect(throws: Fields.Broken.self) { try read("9999-12-31T23:59:59-23:59") }
   }
 }

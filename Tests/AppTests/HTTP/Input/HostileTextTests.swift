@@ -3,17 +3,17 @@ import Testing
 
 @testable import App
 
-/// Text that takes quadratic time to normalize: a long run of combining marks, in the wrong order. What reads it must not
-/// normalize it, so that it costs about what plain text of the same length does.
+/// Text that takes quadratic time to normalize: a long run of combining marks in the wrong order. Code that reads it
+/// must not normalize it, so that it costs about as much as plain text of the same length.
 @Suite struct HostileTextTests {
-  /// - Parameter bytes: of UTF-8, at most.
+  /// - Parameter bytes: the most bytes of UTF-8.
   static func marks(_ bytes: Int) -> String {
     String(repeating: "\u{301}", count: bytes / 4) + String(repeating: "\u{316}", count: bytes / 4)
   }
 
   private static func plain(_ bytes: Int) -> String { String(repeating: "a", count: bytes / 4 * 4) }
 
-  /// Of five turns' fastest, which others on the machine have disturbed least.
+  /// The fastest of five runs, which other processes have disturbed least.
   private func seconds(_ body: () throws -> Void) rethrows -> Double {
     var best = Double.infinity
     for _ in 1...5 {
@@ -24,10 +24,10 @@ import Testing
     return best
   }
 
-  /// Far more than what differs, and far less than the hundreds or thousands that normalizing takes.
+  /// Far above the normal variation, and far below the factor of hundreds or thousands that normalizing costs.
   private static let factor = 30.0
 
-  @Test func `a long name among nine hundred costs what a plain one does`() throws {
+  @Test func `a long name of combining marks among nine hundred costs as much as a plain one`() throws {
     let members = (0..<900).map { "\"\($0)\":1" }.joined(separator: ",")
     let (hostile, plain) = (Self.marks(57_000), Self.plain(57_000))
     let (cost, fair) = (
@@ -37,14 +37,14 @@ import Testing
     #expect(cost < Self.factor * fair)
   }
 
-  @Test func `members are told apart by their bytes`() throws {
+  @Test func `members are distinguished by their bytes`() throws {
     let json = try JSON(parsing: #"{"\u00e9": 1, "e\u0301": 2}"#.utf8)
     #expect(json.keys.count == 1)
     guard case .object(let members) = json else { throw Unexpected() }
     #expect(members.map(\.value) == [.number("1"), .number("2")])
     #expect(members["\u{e9}"] == .number("1") && members["e\u{301}"] == .number("2"))
     #expect(JSON.string("\u{e9}") != .string("e\u{301}"))
-    // However many there are.
+    // For any number of members.
     for count in [1, 8, 9, 100] {
       let names = (0..<count).map { "\"\($0)\":\($0)" }.joined(separator: ",")
       guard case .object(var object) = try JSON(parsing: "{\(names)}".utf8) else { throw Unexpected() }
@@ -64,18 +64,18 @@ import Testing
     var headers: [(String, String)] = []
   }
 
-  @Test func `no rule of text normalizes what it refuses for its length`() {
+  @Test func `no text rule normalizes text that it refuses for its length`() {
     let rules: [(String, Fields.Rule<String>)] = [
       ("text", .text(1...254)), ("long text", .text(0...2000)), ("line", .line(1...100)), ("username", .username),
       ("email", .email), ("password", .password), ("any password", .anyPassword), ("opaque", .opaque(1...1024)),
     ]
     for (name, rule) in rules {
-      // Beyond all bounds, and within them.
+      // Beyond all limits, and within them.
       for length in [60_000, 1000] {
         let (hostile, plain) = (Self.marks(length), Self.plain(length))
         let cost = seconds { _ = try? rule.read(.string(hostile)) }
         let fair = seconds { _ = try? rule.read(.string(plain)) }
-        // Marks are looked at one by one, and letters of ASCII by eights.
+        // Marks are checked one by one, and ASCII letters eight at a time.
         #expect(cost < Self.factor * max(fair, 1e-5), "\(name), \(length): \(cost) and \(fair)")
       }
     }
@@ -94,7 +94,7 @@ import Testing
     #expect(cost < Self.factor * max(fair, 1e-5))
   }
 
-  @Test func `requests full of combining marks cost what plain ones do`() async throws {
+  @Test func `requests full of combining marks cost as much as plain ones`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let (hostile, plain) = (Self.marks(60_000), Self.plain(60_000))

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: 0...12)
-  func `a fraction may have any length, and what lies below the microsecond is cut off`(_ length: Int) throws {
+  func `a fraction may have any length, and digits below the microsecond are cut off`(_ length: Int) throws {
     let whole = try #require(microseconds("2026-05-01T18:00:00Z"))
     for digits in ["123456789012", "999999999999", "000000000000", "000001999999"] {
       let fraction = digits.prefix(length)
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `offsets are taken off`() {
+  @Test func `offsets are converted to UTC`() {
     let noon = microseconds("2026-05-01T12:00:00Z")
     for text in [
       "2026-05-01T14:00:00+02:00", "2026-05-01T06:30:00-05:30", "2026-05-02T01:45:00+13:45",
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `a leap second is the second after it`() {
+  @Test func `a leap second becomes the second after it`() {
     #expect(microseconds("2016-12-31T23:59:60Z") == microseconds("2017-01-01T00:00:00Z"))
     #expect(microseconds("2016-12-31T23:59:61Z") == nil)
   }
@@ -67,7 +67,7 @@ import Testing
     "2026-05-01T18:00:00+01:60", "2026-05-01T18:00:00~01:00", "2026-05-01T18:00:00.-5Z", "2026-05-01T-1:00:00Z",
     "２026-05-01T18:00:00Z", "2026-05-01T18:00:00.5\u{0}Z", "20260501T180000Z",
   ])
-  func `what is no time is refused`(_ text: String) {
+  func `text that is not a time is refused`(_ text: String) {
     #expect(Timestamp(rfc3339: text) == nil)
   }
 
@@ -76,7 +76,7 @@ import Testing
     for length in 0..<text.count { #expect(Timestamp(rfc3339: String(text.prefix(length))) == nil) }
   }
 
-  @Test func `a time that RFC 3339 has no form for has the nearest one`() {
+  @Test func `a time that RFC 3339 cannot express becomes the nearest one`() {
     #expect(Timestamp(microseconds: .min).rfc3339(microseconds: true) == "0000-01-01T00:00:00.000000Z")
     #expect(Timestamp(microseconds: .max).rfc3339().hasSuffix("Z"))
   }
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3] as [UInt64])
-  func `random microseconds of ten thousand years come back`(_ seed: UInt64) throws {
+  func `random times of ten thousand years survive a round trip`(_ seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     for _ in 0..<20_000 {
       let time = Timestamp(
@@ -103,18 +103,18 @@ import Testing
     }
   }
 
-  @Test func `every day from 1969 to 2101 is the one that Foundation names`() {
+  @Test func `every day from 1969 to 2101 matches Foundation`() {
     for day in -400..<48_000 {
       let seconds = Int64(day) * 86_400 + Int64(day + 400) % 86_400
       let date = Date(timeIntervalSince1970: Double(seconds))
       let text = Timestamp(microseconds: seconds * 1_000_000).rfc3339()
-      // Its own formatter is slow: one day in seven, which meets every day of the month.
+      // Foundation's formatter is slow. Every seventh day still covers every day of the month.
       if day % 7 == 0 { #expect(text == date.ISO8601Format()) }
       #expect(Timestamp(rfc3339: text)?.date == date)
     }
   }
 
-  @Test func `times with offsets are those that Foundation reads`() throws {
+  @Test func `times with offsets match Foundation`() throws {
     let formatter = ISO8601DateFormatter()
     for text in [
       "2026-05-01T18:00:00Z", "2000-02-29T23:59:59+14:00", "1970-01-01T00:00:00-12:00", "2038-01-19T03:14:08Z",

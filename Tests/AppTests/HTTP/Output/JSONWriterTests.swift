@@ -17,13 +17,13 @@ import Testing
     #expect(text("") == "\"\"")
   }
 
-  @Test func `every character up to U+00FF comes back, alone and between others`() throws {
+  @Test func `every character up to U+00FF survives a round trip, alone and between others`() throws {
     for code in UInt8.min ... .max {
       let character = String(Unicode.Scalar(code))
       for original in [character, "a\(character)b", "\(character)\(character)"] {
         let json = Data(text([original]).utf8)
         #expect(try JSONSerialization.jsonObject(with: json) as? [String] == [original], "U+\(String(code, radix: 16))")
-        // The one character that is never taken in.
+        // The one character that the parser refuses.
         guard code != 0 else { continue }
         #expect(try JSON(parsing: json) == .array([.string(original)]), "U+\(String(code, radix: 16))")
       }
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3] as [UInt64])
-  func `random trees come back from our reader and from Foundation's`(_ seed: UInt64) throws {
+  func `random trees survive a round trip through our parser and Foundation's`(_ seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     for _ in 0..<300 {
       let tree = Self.tree(depth: 0, &random)
@@ -60,7 +60,7 @@ import Testing
 
   private static func string(_ random: inout SeededRandom) -> String {
     let scalars = (0..<Int.random(in: 0...8, using: &random)).compactMap { _ in
-      // Letters, control characters, and what takes two, three and four bytes.
+      // Letters, control characters, and characters of two, three and four bytes.
       let range = [0x61...0x7a, 0x01...0x1f, 0x20...0x7f, 0xc0...0x24f, 0x4e00...0x4eff, 0x1f600...0x1f640]
         .randomElement(using: &random)
       return range.flatMap {
@@ -70,7 +70,7 @@ import Testing
     return String(String.UnicodeScalarView(scalars))
   }
 
-  @Test func `commas stand between members and elements, and nowhere else`() {
+  @Test func `commas separate members and elements, and occur nowhere else`() {
     var writer = JSONWriter()
     writer.object {
       $0.member("a", [Int]())
@@ -87,7 +87,7 @@ import Testing
         == #"{"a":[],"b":[[1,2],[],[3]],"c":{},"d":{"e":"x"},"f\"":true,"g":null,"h":1.5,"i":null}"#)
   }
 
-  @Test func `ids are written in lower case and read in any`() throws {
+  @Test func `ids are written in lower case and read in either case`() throws {
     for _ in 0..<100 {
       let id = User.ID.new()
       #expect(text(id) == "\"\(id.rawValue.uuidString.lowercased())\"")

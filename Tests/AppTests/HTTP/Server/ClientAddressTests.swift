@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `what is no address is none`() {
+  @Test func `text that is not an address is refused`() {
     let long = String(repeating: "1", count: 100_000)
     for text in [
       "", " ", ".", ":", ":::", "1.2.3", "1.2.3.4.5", "256.1.1.1", "-1.2.3.4", "1.2.3.4 ", " 1.2.3.4", "1.2.3.4/8",
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `proxies are addresses and blocks of them`() throws {
+  @Test func `proxies are given as addresses and CIDR blocks`() throws {
     let cases: [(text: String, within: [String], without: [String])] = [
       ("192.0.2.1", ["192.0.2.1", "::ffff:192.0.2.1"], ["192.0.2.2", "::1"]),
       ("10.0.0.0/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0", "::a00:1"]),
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `a list of proxies that is partly wrong is wrong`() {
+  @Test func `one invalid element makes a list of proxies invalid`() {
     for text in [
       "", " ", ",", "10.0.0.0/8,", ",10.0.0.0/8", "10.0.0.0/33", "::1/129", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/",
       "10.0.0.0/8/8", "10.0.0.0/0x8", "10.0.0.0/ 8", "10.0.0.0 /8", "/8", "10.0.0.1 10.0.0.2", "10.0.0.1;10.0.0.2",
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `what trusted proxies say is believed, up to the first address that is none of theirs`() throws {
+  @Test func `entries of trusted proxies count, up to the first address that is not a trusted proxy`() throws {
     let proxies = try #require(TrustedProxies("10.0.0.0/8, 2001:db8:ffff::/48"))
     let cases: [(peer: String, lines: [String], client: String)] = [
       ("203.0.113.1", ["198.51.100.1"], "203.0.113.1"),
@@ -82,7 +82,7 @@ import Testing
       ("10.0.0.1", ["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
       ("10.0.0.1", ["1.1.1.1, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
       ("10.0.0.1", ["1.1.1.1", "198.51.100.1", "10.0.0.2, 2001:db8:ffff::1"], "198.51.100.1"),
-      // A client that calls itself a proxy is still the one who came to ours.
+      // A client that pretends to be a proxy is still the client of ours.
       ("10.0.0.1", ["10.9.9.9, 198.51.100.1"], "198.51.100.1"),
       ("10.0.0.1", ["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
       ("10.0.0.1", ["1.1.1.1, nonsense"], "10.0.0.1"),
@@ -96,7 +96,7 @@ import Testing
     for (peer, lines, client) in cases {
       let address = try #require(IPAddress(peer))
       #expect(proxies.client(behind: address, forwardedFor: lines).description == client, "\(peer) \(lines)")
-      // Nobody is trusted unless told so.
+      // By default, no proxy is trusted.
       #expect(TrustedProxies().client(behind: address, forwardedFor: lines) == address)
     }
   }

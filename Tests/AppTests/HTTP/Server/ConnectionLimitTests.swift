@@ -8,7 +8,7 @@ import Testing
 @Suite struct ConnectionLimitTests {
   private let live = "GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n"
 
-  /// A connection that was answered and stays open.
+  /// Opens a connection that gets a response and stays open.
   private func open(_ app: TestApp) async throws -> RawConnection {
     let connection = try await RawConnection(to: app)
     try await connection.send(live)
@@ -16,7 +16,7 @@ import Testing
     return connection
   }
 
-  /// What comes of a connection beyond a limit.
+  /// Expects that a connection beyond a limit is closed without a response.
   private func expectRefusal(_ app: TestApp, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     let connection = try await RawConnection(to: app)
     // It may be closed before this is sent.
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: [("MUSTER_MAX_CONNECTIONS", "total"), ("MUSTER_CONNECTIONS_PER_ADDRESS", "address")])
-  func `the newest connection beyond a limit is closed at once, and others go on`(
+  func `a connection beyond a limit is closed at once, and the others stay open`(
     variable: String, label: String
   ) async throws {
     try await TestApp.run([variable: "3"]) { app in
@@ -44,7 +44,7 @@ import Testing
         try await connection.send(live)
         #expect(try await connection.answer().status == 200)
       }
-      // One that ends makes room.
+      // A connection that ends makes room.
       try await connections[0].finishSending()
       #expect(try await connections[0].rest().isEmpty)
       try await eventually { metrics(app).contains("muster_connections 2\n") }
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `trusted proxies may have as many connections as they like, and so may all if there is no limit`()
+  @Test func `the limit per address does not apply to trusted proxies, and can be switched off`()
     async throws
   {
     for environment in [
@@ -66,14 +66,14 @@ import Testing
     }
   }
 
-  @Test func `an IPv6 network counts as one address, and each leaves as it entered`() throws {
+  @Test func `an IPv6 network counts as one address, for new and for closed connections`() throws {
     let gate = ConnectionGate(limit: 100, limitPerAddress: 2, metrics: MetricsRegistry())
     let addresses = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"].map { IPAddress($0) }
     #expect(addresses.map { gate.enter($0) } == [nil, nil, .address, nil])
     gate.leave(addresses[1])
     #expect(gate.enter(addresses[2]) == nil)
     #expect(gate.open == 3)
-    // Without an address, such as on a Unix socket, only the sum counts.
+    // Without an address, such as on a Unix socket, only the total counts.
     for _ in 1...5 { #expect(gate.enter(nil) == nil) }
   }
 
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `a process without files left waits for some, and then goes on`() async throws {
+  @Test func `a process that runs out of open files waits, and then accepts again`() async throws {
     try await TestApp.run { app in
       let more = ["MUSTER_MAX_CONNECTIONS": "10000", "MUSTER_METRICS_LISTEN": "127.0.0.1:0"]
       let command = "ulimit -n 90 && exec '\(Program.path("muster"))' serve --port 0"
@@ -104,7 +104,7 @@ import Testing
         (try? await service.sendRaw("GET", "/health/ready").status) == 200
       }
       #expect(program.standardError.contains("connections are accepted again"))
-      // Without a pause, it would have tried some hundred thousand times a second.
+      // Without a pause, it would have tried about a hundred thousand times per second.
       let other = TestApp(url: String(metrics), databaseURL: app.databaseURL, dependencies: app.dependencies)
       let scraped = try await other.send("GET", "/metrics").body
       let failures = try #require(scraped.firstMatch(of: /\nmuster_accept_failures_total (\d+)\n/)?.1)

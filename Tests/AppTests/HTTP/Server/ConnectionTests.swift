@@ -8,7 +8,7 @@ import Testing
 
 @testable import App
 
-/// What a connection may do, and for how long. All waits are bounded, and generous where a machine may be busy.
+/// What a connection may do, and for how long. All waits are bounded, with generous limits for busy machines.
 @Suite struct ConnectionTests {
   private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
     var limits = ConnectionLimits()
@@ -33,7 +33,7 @@ import Testing
     #expect(try await app.sendRaw("GET", "/health/ready").status == 200, sourceLocation: sourceLocation)
   }
 
-  @Test func `every answer says what time it is`() async throws {
+  @Test func `every response has the current time in its Date header`() async throws {
     try await TestApp.run { app in
       let form = DateFormatter()
       form.locale = Locale(identifier: "en_US_POSIX")
@@ -43,7 +43,7 @@ import Testing
       for path in ["/health/live", "/health/live", "/nowhere"] {
         let header = try await app.sendRaw("GET", path).header("Date")
         dates.append(try #require(form.date(from: header ?? ""), "\(header ?? "none")"))
-        // The header is made once a second.
+        // The header changes once per second.
         try await Task.sleep(for: .seconds(1.1))
       }
       #expect(dates[0] < dates[1] && dates[1] < dates[2])
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `a server whose listener is gone ends with an error, so that somebody starts it again`() async throws {
+  @Test func `a server whose listener is closed ends with an error, so that it is restarted`() async throws {
     let router = Router(context: BasicRequestContext.self)
     var quiet = Logger(label: "test")
     quiet.logLevel = .critical
@@ -65,7 +65,7 @@ import Testing
         let isNamed = withUnsafeMutableBytes(of: &address) {
           getsockname(socket, $0.assumingMemoryBound(to: sockaddr.self).baseAddress!, &length) == 0
         }
-        // Connections to it have the same port.
+        // Connections to the listener have the same port.
         var isListening: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
         guard isNamed, UInt16(bigEndian: address.sin_port) == port,
@@ -79,7 +79,7 @@ import Testing
 
   // MARK: Clients that are too slow
 
-  @Test func `a head that trickles in is cut at its deadline, although bytes keep coming`() async throws {
+  @Test func `a slow head is cut off at its deadline, even if bytes keep arriving`() async throws {
     try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
       for (start, piece) in [
         ("GET /health/live HTTP/1.1\r\nHost: test\r\n", "X-More: x\r\n"), ("GET /health/live?", "x"), ("", "\r\n"),
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `a head that comes to a halt is answered with 408, and silence with nothing`() async throws {
+  @Test func `an incomplete head gets 408, and a silent connection gets no response`() async throws {
     try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
       let halted = try await RawConnection(to: app)
       try await halted.send("GET /health/li")
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func `the second head of a connection is due as soon as the first`() async throws {
+  @Test func `the second head of a connection has the same deadline as the first`() async throws {
     try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(live)
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func `a body that trickles in is cut`() async throws {
+  @Test func `a body that arrives too slowly is cut off`() async throws {
     try await TestApp.run(limits: limits { $0.bodyGrace = 1 }) { app in
       for (header, piece) in [
         ("Content-Length: 1000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n"), ("Content-Length: 1000", ""),
@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test func `a body that is slow but fast enough is served, however long it takes`() async throws {
+  @Test func `a body above the minimum speed is accepted, however long it takes`() async throws {
     try await TestApp.run(limits: limits { ($0.bodyGrace, $0.headSeconds) = (1, 1) }) { app in
       _ = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
@@ -160,12 +160,12 @@ import Testing
     }
   }
 
-  @Test func `a client that does not take in a large answer is cut`() async throws {
+  @Test func `a client that does not read a large response is cut off`() async throws {
     try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)
       let connection = try await RawConnection(to: app, receiveBuffer: 4096)
       try await connection.send(listRequest(ana))
-      // Reading what it was sent is what would save it.
+      // Reading would keep the connection open.
       try await Task.sleep(for: .seconds(4))
       let text = try await connection.rest(within: 15)
       #expect(text.hasPrefix("HTTP/1.1 200 "))
@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  @Test func `a client that takes in a large answer slowly gets all of it`() async throws {
+  @Test func `a client that reads a large response slowly gets all of it`() async throws {
     try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)
       let connection = try await RawConnection(to: app, receiveBuffer: 4096)
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  /// - Returns: somebody whose list of events has so many bytes: more than the system's buffers take.
+  /// - Returns: a user, and the number of bytes in her list of events, which is more than the system's buffers hold.
   private func largeList(_ app: TestApp) async throws -> (Phone, Int) {
     let ana = try await app.signUp("ana")
     let note = String(repeating: "€", count: 2000)
@@ -205,10 +205,10 @@ import Testing
 
   // MARK: Kept-alive connections
 
-  @Test func `an idle connection is closed, and one that is used is not`() async throws {
+  @Test func `an idle connection is closed, and a used one stays open`() async throws {
     try await TestApp.run(limits: limits { $0.idleSeconds = 2 }) { app in
       let connection = try await RawConnection(to: app)
-      // Longer than an idle one lives, in all.
+      // In total, longer than an idle connection stays open.
       for _ in 1...4 {
         try await connection.send(live, pause: 0.8)
         #expect(try await connection.answer().status == 200)
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  @Test func `pipelined requests are answered in their order`() async throws {
+  @Test func `pipelined requests get their responses in order`() async throws {
     try await TestApp.run { app in
       let connection = try await RawConnection(to: app)
       let ids = (1...20).map { "request-\($0)" }
@@ -236,7 +236,7 @@ import Testing
     }
   }
 
-  @Test func `a connection outlives a refused request, with a body and without`() async throws {
+  @Test func `a connection stays open after a refused request, with or without a body`() async throws {
     try await TestApp.run { app in
       let connection = try await RawConnection(to: app)
       for request in [
@@ -252,7 +252,7 @@ import Testing
     }
   }
 
-  @Test func `a client that wants the connection closed gets an answer first`() async throws {
+  @Test func `a client that asks to close the connection gets its response first`() async throws {
     try await TestApp.run { app in
       for rest in ["HTTP/1.1\r\nHost: test\r\nConnection: close", "HTTP/1.0"] {
         let connection = try await RawConnection(to: app)
@@ -263,7 +263,7 @@ import Testing
     }
   }
 
-  @Test func `a client that has nothing more to send gets its answer`() async throws {
+  @Test func `a client that has finished sending gets its response`() async throws {
     try await TestApp.run { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(live)
@@ -273,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func `who expects 100 Continue gets it, unless the body is too large for any route`() async throws {
+  @Test func `a client that expects 100 Continue gets it, unless the body is too large for every route`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let body = #"{"login": "ana", "password": "correct horse ana"}"#
@@ -290,7 +290,7 @@ import Testing
     }
   }
 
-  // MARK: What is no request
+  // MARK: Invalid requests
 
   @Test func `a head that is too large is refused`() async throws {
     try await TestApp.run { app in
@@ -302,7 +302,7 @@ import Testing
         ("a header without end", "GET /health/live HTTP/1.1\r\nX-Endless: \(String(repeating: long, count: 10))"),
       ] {
         let connection = try await RawConnection(to: app)
-        // It may be refused before it is sent.
+        // The server may refuse it before all of it is sent.
         _ = try? await connection.send(head)
         let answer = try await connection.answer()
         #expect(answer.status == 431, "\(what)")
@@ -326,7 +326,7 @@ import Testing
     "POST /api/v1/auth/login HTTP/1.1\r\nTransfer-Encoding: nonsense\r\n\r\n",
   ]
 
-  @Test func `what is no HTTP request is refused, and the connection closed`() async throws {
+  @Test func `input that is not HTTP is refused, and the connection is closed`() async throws {
     try await TestApp.run { app in
       for garbage in Self.garbage {
         let connection = try await RawConnection(to: app)
@@ -356,7 +356,7 @@ import Testing
     }
   }
 
-  @Test func `a body whose chunks are none is the client's mistake, not ours`() async throws {
+  @Test func `malformed chunks are a client error`() async throws {
     try await TestApp.run(limits: limits { $0.bodyGrace = 1 }) { app in
       for chunks in ["zz\r\nx\r\n", "5\r\nabc\r\n0\r\n\r\n", "-1\r\n", "\r\n\r\n", "fffffffffffffffff\r\nabc"] {
         let connection = try await RawConnection(to: app)
@@ -368,7 +368,7 @@ import Testing
     }
   }
 
-  @Test func `a client that goes away in the middle of a body is no error of ours`() async throws {
+  @Test func `a client that disconnects in the middle of a body causes no server error`() async throws {
     try await TestApp.run { app in
       for header in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
         let connection = try await RawConnection(to: app)
@@ -384,7 +384,7 @@ import Testing
 
   // MARK: Stopping
 
-  @Test func `stopping does not wait for idle connections, nor for heads that have begun`() async throws {
+  @Test func `shutdown does not wait for idle connections or incomplete heads`() async throws {
     let connections = Mutex<[RawConnection]>([])
     let stopped = Mutex(ContinuousClock.now)
     try await TestApp.run { app in
@@ -396,12 +396,12 @@ import Testing
       }
       stopped.withLock { $0 = .now }
     }
-    // Dropping the database is in it, too. Connections with a request have eight seconds.
+    // This includes dropping the database. Connections with a request have eight seconds.
     #expect(ContinuousClock.now - stopped.withLock { $0 } < .seconds(6))
     for connection in connections.withLock({ $0 }) { #expect(try await connection.rest().isEmpty) }
   }
 
-  @Test func `a request that is being sent when the service stops is cut after a while`() async throws {
+  @Test func `a request that is still arriving at shutdown is cut off after a while`() async throws {
     let stopped = Mutex(ContinuousClock.now)
     let connections = Mutex<[RawConnection]>([])
     try await TestApp.run(limits: limits { $0.shutdownSeconds = 1 }) { app in

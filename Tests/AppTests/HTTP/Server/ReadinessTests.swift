@@ -18,10 +18,10 @@ import Testing
       #expect(try await readiness() == nil)
       try await app.database.execute(
         "INSERT INTO schema_migrations (version, name, checksum, breaking) VALUES ('9999', '9999_new', '', true)")
-      // The service asks by itself.
+      // The service checks by itself.
       try await eventually { try await readiness() == "migrations-ahead" }
       #expect(app.dependencies.schemaWatch.breaking == ["9999_new"])
-      // It is undone.
+      // The migration is undone.
       try await app.database.execute("DELETE FROM schema_migrations WHERE version = '9999'")
       try await app.dependencies.schemaWatch.read()
       #expect(try await readiness() == nil)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What the server makes of a request's head before a route sees it.
+/// How the server checks a request's head before a route sees it.
 @Suite struct RequestHeadTests {
   private func answers(_ app: TestApp, _ text: String, _ count: Int = 1) async throws -> [Answer] {
     let connection = try await RawConnection(to: app)
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `of several requests, those before a refused one are answered first`() async throws {
+  @Test func `requests before a refused one get their responses first`() async throws {
     try await TestApp.run { app in
       let good = "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
       let statuses = try await answers(app, good + good + "GET /health/live HTTP/1.1\r\n\r\n" + good, 3).map(\.status)
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `HTTP/1.0 knows no host, and may name one`() async throws {
+  @Test func `HTTP/1.0 needs no host, and may have one`() async throws {
     try await TestApp.run { app in
       for (headers, status) in [("", 200), ("Host: a\r\n", 200), ("Host: a\r\nHost: b\r\n", 400)] {
         let answer = try await answers(app, "GET /health/live HTTP/1.0\r\n\(headers)\r\n")[0]
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `a header that is not ASCII is no one's word`() async throws {
+  @Test func `a header that is not ASCII matches nothing`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let event = try #require(try await ana.createEvent()["id"].string)
@@ -78,7 +78,7 @@ import Testing
 }
 
 extension TestApp {
-  /// Sends a request with these headers and no other, but for its length.
+  /// Sends a request with these headers, and no others except Host, Connection and Content-Length.
   fileprivate func sendRawHeaders(
     _ method: String, _ path: String, body: String?, headers: [(String, String)]
   ) async throws -> Answer {

@@ -8,9 +8,9 @@ import Testing
 
 @testable import App
 
-/// What load balancers see of a process, from its start to its end.
+/// What load balancers see while a process runs and stops.
 @Suite struct ShutdownTests {
-  @Test func `readiness is answered although the database does not answer`() async throws {
+  @Test func `the readiness check responds even if the database does not`() async throws {
     try await TestApp.run { app in
       #expect(try await app.send("GET", "/health/ready").status == 200)
       try await app.database.transaction { transaction in
@@ -19,14 +19,14 @@ import Testing
         let answer = try await app.send("GET", "/health/ready")
         #expect(answer.status == 503)
         #expect(answer.problem == "database-unavailable")
-        // A second is meant; a statement's own limit is ten.
+        // The check's limit is under a second. A statement's own limit is ten.
         #expect(ContinuousClock.now - start < .seconds(6))
       }
       #expect(try await app.send("GET", "/health/ready").status == 200)
     }
   }
 
-  @Test func `a process that is told to stop is unready first, and goes on serving while it drains`() async throws {
+  @Test func `a process that stops becomes unready first, and keeps serving while it drains`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
@@ -38,13 +38,13 @@ import Testing
       let unready = try await process.app.sendRaw("GET", "/health/ready")
       #expect(unready.status == 503)
       #expect(unready.problem == "stopping")
-      // On connections that were made since.
+      // On new connections.
       #expect(try await process.app.sendRaw("GET", "/health/live").status == 200)
       #expect(try await process.app.sendRaw("GET", "/api/v1/users/me", token: ana.accessToken).status == 200)
     }
   }
 
-  @Test func `after the drain a process ends in order`() async throws {
+  @Test func `a process exits cleanly after it has drained`() async throws {
     try await TestApp.run { app in
       try await ServiceProcess.run(of: app, ["MUSTER_DRAIN_SECONDS": "1"]) { service in
         let answer = try await service.send("GET", "/health/ready")
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `a request that is cut off when the process stops is no failure of ours`() async throws {
+  @Test func `a request that is cut off when the process stops is not logged as an error`() async throws {
     let log = CapturedLog()
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
@@ -76,7 +76,7 @@ import Testing
             "PATCH", "/api/v1/users/me", body: Array(#"{"displayName": "Ana"}"#.utf8), token: ana.accessToken)
         }
         try await app.waitForLocks(1)
-        // As a service group does with what is still at work after its time.
+        // A service group does the same to services that run past its time limit.
         running.cancel()
         _ = await running.result
         _ = await request.value

@@ -8,7 +8,7 @@ import Testing
 
 @testable import App
 
-/// Apple's push service, as a server that speaks its protocol sees us.
+/// Apple's push service, tested with a server that speaks its protocol.
 @Suite struct APNsTests {
   private static let key = P256.Signing.PrivateKey()
 
@@ -22,7 +22,7 @@ import Testing
     return APNsSender(settings, client: outgoing.client, deadline: deadline, now: { clock.now })
   }
 
-  /// The provider token of a request, verified as Apple does it.
+  /// The provider token of a request, verified as Apple verifies it.
   private func token(_ request: PushServer.Received) throws -> String {
     let authorization = try #require(request.header("authorization"))
     #expect(authorization.hasPrefix("bearer "))
@@ -38,7 +38,7 @@ import Testing
     return text
   }
 
-  @Test func `a push has all that Apple wants of it`() async throws {
+  @Test func `a push has everything Apple requires`() async throws {
     try await PushServer.run { server, outgoing in
       let sender = try self.sender(server, outgoing)
       let push = Push.ofEdit()
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `only edits replace each other, and a reminder is of use for an hour`() async throws {
+  @Test func `only edits replace each other, and a reminder expires after an hour`() async throws {
     try await PushServer.run { server, outgoing in
       let sender = try self.sender(server, outgoing)
       try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic", by: .new())), to: .iOS())
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `a device's own service and topic are asked`() async throws {
+  @Test func `a device's own environment and topic are used`() async throws {
     try await PushServer.run { server, outgoing in
       try await sender(server, outgoing).send(.ofEdit(), to: .iOS("abcd", .sandbox, topic: "com.example.other"))
       let request = try #require(server.received.first)
@@ -92,7 +92,7 @@ import Testing
       let nobodys = try await failure { try await sender(server, outgoing, topic: nil).send(.ofEdit(), to: .iOS()) }
       #expect(nobodys.description.contains("MUSTER_APNS_TOPIC"))
       #expect(nobodys.remedy == .later(seconds: nil))
-      // It would be a path of somebody's choice.
+      // These would change the path of the request.
       for token in ["", "../../x", "abcd?x", "zz"] {
         let refused = try await failure { try await sender(server, outgoing).send(.ofEdit(), to: .iOS(token)) }
         #expect(refused.remedy == .forgettingTheDevice)
@@ -109,7 +109,7 @@ import Testing
         try await group.waitForAll()
       }
       let connections = server.connections
-      // So many at most are begun before the first is known to carry all.
+      // At most this many are opened before the first is known to carry all requests.
       #expect((1...8).contains(connections))
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<200 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func `a token serves for forty minutes`() async throws {
+  @Test func `a token is used for forty minutes`() async throws {
     try await PushServer.run { server, outgoing in
       let clock = StandingClock()
       let sender = try self.sender(server, outgoing, clock: clock)
@@ -137,22 +137,22 @@ import Testing
   }
 
   @Test(arguments: ["ExpiredProviderToken", "InvalidProviderToken"])
-  func `a refused token is replaced at once, but not again and again`(reason: String) async throws {
+  func `a refused token is replaced at once, but not repeatedly`(reason: String) async throws {
     try await PushServer.run(answering: { _, number in
       [2, 3].contains(number) ? .answer(200) : .answer(403, #"{"reason": "\#(reason)"}"#)
     }) { server, outgoing in
       let clock = StandingClock()
       let sender = try self.sender(server, outgoing, clock: clock)
-      // Refused, and then taken with another; the other one stays.
+      // The first token is refused. The second is accepted and kept.
       try await sender.send(.ofEdit(), to: .iOS())
       try await sender.send(.ofEdit(), to: .iOS())
       let tokens = try server.received.map { try token($0) }
       #expect(tokens.count == 3)
       #expect(tokens[0] != tokens[1] && tokens[1] == tokens[2])
-      // Apple turns away who makes more than one in twenty minutes.
+      // Apple rejects clients that make more than one token in twenty minutes.
       let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
       #expect(refused.remedy == .later(seconds: nil))
-      #expect(refused.description == "APNs answered 403 \(reason)")
+      #expect(refused.description == "APNs returned 403 \(reason)")
       #expect(server.received.count == 4)
       clock.advance(minutes: 21)
       _ = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  @Test func `of many whose token is refused at once, one makes another`() async throws {
+  @Test func `when many pushes have their token refused, only one new token is made`() async throws {
     let stale = Stale()
     try await PushServer.run(answering: { request, _ in
       stale.isFirst(request.header("authorization"))
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  /// Knows the token that came first.
+  /// Remembers the first token.
   private final class Stale: Sendable {
     private let first = Mutex<String?>(nil)
 
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func `what Apple answers decides what becomes of the push and of the device`() async throws {
+  @Test func `Apple's response decides the outcome for the push and the device`() async throws {
     let cases: [(status: Int, reason: String, headers: HTTPHeaders, remedy: DeliveryFailure.Remedy)] = [
       (410, "Unregistered", [:], .forgettingTheDevice), (410, "ExpiredToken", [:], .forgettingTheDevice),
       (400, "BadDeviceToken", [:], .forgettingTheDevice), (400, "DeviceTokenNotForTopic", [:], .later(seconds: nil)),
@@ -207,26 +207,26 @@ import Testing
       for (status, reason, _, remedy) in cases {
         let refused = try await failure { try await sender.send(.ofEdit(), to: device) }
         #expect(refused.remedy == remedy, "\(status) \(reason)")
-        #expect(refused.description == "APNs answered \(status) \(reason)")
+        #expect(refused.description == "APNs returned \(status) \(reason)")
       }
       #expect(server.received.count == cases.count)
     }
   }
 
-  @Test func `an answer that is no answer of Apple's is told of, and not repeated in words`() async throws {
+  @Test func `a malformed response is reported, but not quoted`() async throws {
     try await PushServer.run(answering: { _, number in
       number == 1 ? .answer(502, "<html>token</html>") : .answer(500, #"{"reason": "a sentence, of whom?"}"#)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing)
       for status in [502, 500] {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
-        #expect(refused.description == "APNs answered \(status)")
+        #expect(refused.description == "APNs returned \(status)")
         #expect(refused.remedy == .later(seconds: nil))
       }
     }
   }
 
-  @Test func `silence ends at the deadline, and holds up nothing else`() async throws {
+  @Test func `a silent server times out and does not delay other pushes`() async throws {
     try await PushServer.run(answering: { _, number in number == 1 ? .silence : .answer(200) }) { server, outgoing in
       let sender = try self.sender(server, outgoing, deadline: .seconds(2))
       await #expect(throws: (any Error).self) { try await sender.send(.ofEdit(), to: .iOS()) }
@@ -246,7 +246,7 @@ import Testing
     }
   }
 
-  @Test func `a push that a GOAWAY leaves unanswered fails, and goes through the next time`() async throws {
+  @Test func `a push that gets no response before a GOAWAY fails, and succeeds the next time`() async throws {
     try await PushServer.run(answering: { _, number in
       number == 2 ? .goAway(afterAnswering: false) : .answer(200)
     }) { server, outgoing in
@@ -274,7 +274,7 @@ import Testing
         #expect(message.hasSuffix("…") && "“\(title)”".hasPrefix(message.dropLast()), "\(piece)")
         #expect(request.json["eventId"].string == push.subject)
       }
-      // What is left then are ids, which are never as long as this.
+      // Only ids remain then, and real ones are never as long as this.
       let id = String(repeating: "x", count: 5000)
       let hopeless = Push(
         id: UUID().uuidString.lowercased(), type: "event-cancelled", subject: id, recipient: id,

@@ -8,9 +8,9 @@ import Testing
 
 @testable import App
 
-/// Which way a notification goes.
+/// The channel that a notification takes.
 @Suite struct ChannelTests {
-  @Test func `each device is told by the way of its platform`() async throws {
+  @Test func `each device is reached through its platform's channel`() async throws {
     try await WebhookSink.run { sink in
       try await PushServer.run(answering: { request, number in
         request.path == "/token" ? FCMTests.grant(number) : .answer(200)
@@ -34,7 +34,7 @@ import Testing
           let sealed = try WebhookSecret.sealed(sink.secret, keys: app.dependencies.refreshTokenKeys)
           try await channels.send(push, to: .webhook("http://\(sink.address)/", sealedSecrets: [sealed]))
           #expect(sink.deliveries.map(\.id) == [push.id])
-          // Nothing of it was logged: the log is for devices of that platform.
+          // None of it was logged: the log is only for devices of that platform.
           #expect(!log.text.contains(push.id))
           let device = Device(
             id: .new(), platform: .log, token: "x", environment: nil, topic: nil, sealedSecrets: [])
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `what is not configured waits, and the worker says so at its start`() async throws {
+  @Test func `deliveries to an unconfigured platform wait, and the worker says so at its start`() async throws {
     try await TestApp.run { app in
       let channels = Channels(app.dependencies)
       for (device, name) in [
@@ -62,7 +62,7 @@ import Testing
         Program.path("muster"), ["worker", "--once"], environment: TestApp.environment(app.databaseURL))
       #expect(try await worker.exitStatus() == 0)
       for gap in channels.gaps { #expect(worker.standardError.contains(gap)) }
-      // In the configuration of this test, webhooks of this machine are not allowed.
+      // This test's configuration does not allow webhooks on this machine.
       let sealed = try WebhookSecret.sealed(
         "whsec_" + Data(count: 24).base64EncodedString(), keys: app.dependencies.refreshTokenKeys)
       let refused = try await failure {
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `a pause that is asked for is read as seconds or as a date, and is an hour at most`() throws {
+  @Test func `Retry-After is read as seconds or as a date, and is an hour at most`() throws {
     let now = try #require(Timestamp(rfc3339: "1994-11-06T08:48:37Z"))
     for (text, seconds) in [
       ("1", 1), (" 120 ", 120), ("3600", 3600), ("3601", 3600), ("99999999999999999999", nil), ("0", nil), ("-5", nil),

@@ -7,11 +7,11 @@ import Testing
 
 @testable import App
 
-/// Google's push service, as a server that speaks its protocol sees us.
+/// Google's push service, tested with a server that speaks its protocol.
 @Suite struct FCMTests {
   private static let sendPath = "/v1/projects/muster-test/messages:send"
 
-  /// What the service that hands out access tokens answers.
+  /// A response of the service that issues access tokens.
   static func grant(_ number: Int, seconds: Int = 3599) -> PushServer.Reply {
     .answer(200, #"{"access_token": "ya29.\#(number)", "expires_in": \#(seconds), "token_type": "Bearer"}"#)
   }
@@ -24,16 +24,14 @@ import Testing
     return FCMSender(settings, client: outgoing.client, now: { clock.now })
   }
 
-  /// Answers pushes, and hands out tokens.
+  /// Responds to pushes, and issues tokens.
   private func google(
     _ reply: @escaping @Sendable (_ number: Int) -> PushServer.Reply = { _ in .answer(200, #"{"name": "x"}"#) }
   ) -> @Sendable (PushServer.Received, Int) -> PushServer.Reply {
     { request, number in request.path == "/token" ? Self.grant(number) : reply(number) }
   }
 
-  @Test func `a push has all that Google wants of it, and a token that was had for the account's signature`()
-    async throws
-  {
+  @Test func `a push has everything Google requires, and a token obtained with the account's key`() async throws {
     try await PushServer.run(answering: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let push = Push.ofEdit(createdAt: Timestamp.now().adding(seconds: -100))
@@ -72,7 +70,7 @@ import Testing
       #expect(data.keys == ["notificationId", "type", "eventId", "title", "changes"])
       #expect(data["notificationId"].string == push.id && data["eventId"].string == push.subject)
       #expect(data["type"].string == "event-updated" && data["title"].string == "Picnic")
-      // Google takes nothing but strings.
+      // Google accepts only strings.
       for word in ["startTime", "2030-05-01T19:00:00Z", "note", "New"] {
         #expect(data["changes"].string?.contains("\"\(word)\"") == true, "\(data)")
       }
@@ -86,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `what is late is not kept by Google for a phone that is off`() async throws {
+  @Test func `Google does not keep a late push for a phone that is off`() async throws {
     try await PushServer.run(answering: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let old = Timestamp.now().adding(seconds: -90_000)
@@ -97,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `many pushes share few connections and one token, until it is old`() async throws {
+  @Test func `many pushes share few connections and one token, until shortly before it expires`() async throws {
     try await PushServer.run(answering: google()) { server, outgoing in
       let clock = StandingClock()
       let sender = try await self.sender(server, outgoing, clock: clock)
@@ -107,7 +105,7 @@ import Testing
       }
       #expect(server.received(at: "/token").count == 1)
       #expect(server.connections <= 8)
-      // Five minutes before its end it is replaced.
+      // It is replaced five minutes before it expires.
       for (minutes, tokens) in [(54, 1), (1, 2), (1, 2)] {
         clock.advance(minutes: minutes)
         try await sender.send(.ofEdit(), to: .android())
@@ -117,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `a refused token is replaced at once, but not again and again`() async throws {
+  @Test func `a refused token is replaced at once, but not repeatedly`() async throws {
     let replies = google { number in
       number == 2 ? .answer(200) : .answer(401, #"{"error": {"code": 401, "status": "UNAUTHENTICATED"}}"#)
     }
@@ -127,14 +125,14 @@ import Testing
       let sent = server.received(at: Self.sendPath)
       #expect(sent.map { $0.header("authorization") } == ["Bearer ya29.1", "Bearer ya29.2"])
       let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
-      #expect(refused.description == "FCM answered 401 UNAUTHENTICATED")
+      #expect(refused.description == "FCM returned 401 UNAUTHENTICATED")
       #expect(refused.remedy == .later(seconds: nil))
       #expect(server.received(at: Self.sendPath).count == 3)
       #expect(server.received(at: "/token").count == 2)
     }
   }
 
-  @Test func `without a token the push waits, and whoever comes later gets one`() async throws {
+  @Test func `without a token a push fails, and a later one gets a token`() async throws {
     try await PushServer.run(answering: { request, number in
       guard request.path == "/token" else { return .answer(200) }
       switch number {
@@ -146,8 +144,8 @@ import Testing
     }) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let answers: [(String, Int?)] = [
-        ("Google's token service answered 503", 12), ("Google's token service answered 400 invalid_grant", nil),
-        ("Google's token service answered without a token", nil),
+        ("Google's token service returned 503", 12), ("Google's token service returned 400 invalid_grant", nil),
+        ("Google's token service returned no token", nil),
       ]
       for (description, seconds) in answers {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
@@ -167,7 +165,7 @@ import Testing
     let remedy: DeliveryFailure.Remedy
   }
 
-  @Test func `what Google answers decides what becomes of the push and of the device`() async throws {
+  @Test func `Google's response decides the outcome for the push and the device`() async throws {
     func details(_ code: String) -> String {
       #""details": [{"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": "\#(code)"}]"#
     }
@@ -208,7 +206,7 @@ import Testing
       let sender = try await self.sender(server, outgoing)
       for answer in cases {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
-        #expect(refused.description == "FCM answered \(answer.status) \(answer.code)")
+        #expect(refused.description == "FCM returned \(answer.status) \(answer.code)")
         #expect(refused.remedy == answer.remedy, "\(answer.error)")
       }
     }
@@ -224,7 +222,7 @@ import Testing
     }
   }
 
-  @Test func `only a service account's key is taken for one`() async throws {
+  @Test func `only a service account's key is accepted`() async throws {
     try await PushServer.run { server, _ in
       let good = try await server.serviceAccount()
       let settings = try #require(FCMSender.Settings(serviceAccount: good, url: server.url))

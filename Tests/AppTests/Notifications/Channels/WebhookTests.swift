@@ -13,7 +13,7 @@ import Testing
 
 @testable import App
 
-/// Webhooks that people have registered.
+/// Webhooks that users have registered.
 @Suite struct WebhookTests {
   private struct Scene: Sendable {
     let sink: WebhookSink
@@ -30,7 +30,7 @@ import Testing
     "whsec_" + SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
   }
 
-  /// A receiver on this machine, which is allowed here.
+  /// Runs a receiver on this machine, which is allowed here.
   private func run(
     responding answer: @escaping @Sendable (_ number: Int) async -> Response = { _ in Response(status: .noContent) },
     _ body: @escaping @Sendable (Scene) async throws -> Void
@@ -49,9 +49,9 @@ import Testing
     }
   }
 
-  // MARK: What is sent
+  // MARK: Deliveries
 
-  @Test func `a delivery is signed, and tells what happened and when`() async throws {
+  @Test func `a delivery is signed and says what happened and when`() async throws {
     try await run { scene in
       let push = Push.ofEdit(createdAt: Timestamp.now().adding(seconds: -1000))
       try await scene.send(push)
@@ -64,13 +64,13 @@ import Testing
       #expect(delivery.json["timestamp"].string == push.createdAt.rfc3339())
       let payload = try JSON(parsing: push.payload.utf8)
       #expect(delivery.json["data"] == payload)
-      // Again: the same id, another time.
+      // A repeated send has the same id and another time.
       try await scene.send(push)
       #expect(scene.sink.deliveries.map(\.id) == [push.id, push.id])
     }
   }
 
-  @Test func `while a secret is replaced, both of them have signed`() async throws {
+  @Test func `during a rotation, a delivery is signed with both secrets`() async throws {
     try await run { scene in
       let (current, previous) = (Self.secret(), Self.secret())
       try await scene.send(secrets: [current, previous])
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `a secret opens only with its own key, and as it was sealed`() async throws {
+  @Test func `a sealed secret opens only with its own key and only unmodified`() async throws {
     let keys = try SigningKeys(SigningKeys.generate())
     let others = try SigningKeys(SigningKeys.generate())
     let sealed = try WebhookSecret.sealed(Self.secret(), keys: keys)
@@ -101,7 +101,7 @@ import Testing
         try WebhookSecret.opened(sealed.prefix(length), keys: keys)
       }
     }
-    // A rotated key takes the previous secret along, but not the current one.
+    // The key of the previous secret may be missing, but not that of the current one.
     try await run { scene in
       let current = try WebhookSecret.sealed(scene.sink.secret, keys: scene.keys)
       let url = "http://\(scene.sink.address)/"
@@ -117,9 +117,9 @@ import Testing
     }
   }
 
-  // MARK: What is answered
+  // MARK: Responses
 
-  @Test func `what the receiver answers decides what becomes of the delivery and of the device`() async throws {
+  @Test func `the response decides the outcome for the delivery and the device`() async throws {
     let cases: [(status: HTTPResponse.Status, retryAfter: String?, remedy: DeliveryFailure.Remedy)] = [
       (.gone, nil, .forgettingTheDevice), (.tooManyRequests, "7", .later(seconds: 7)),
       (.serviceUnavailable, "Fri, 31 Dec 9999 23:59:59 GMT", .later(seconds: 3600)),
@@ -136,7 +136,7 @@ import Testing
       for (status, _, remedy) in cases {
         let refused = try await failure { try await scene.send() }
         #expect(refused.remedy == remedy, "\(status)")
-        #expect(refused.description == "the webhook answered \(status.code)")
+        #expect(refused.description == "the webhook returned \(status.code)")
       }
       try await scene.send()
       try await scene.send()
@@ -148,24 +148,24 @@ import Testing
     for status in [HTTPResponse.Status.movedPermanently, .found, .temporaryRedirect, .permanentRedirect] {
       try await run(responding: { _ in Response(status: status, headers: [.location: "/elsewhere"]) }) { scene in
         let refused = try await failure { try await scene.send() }
-        #expect(refused.description == "the webhook answered \(status.code)")
+        #expect(refused.description == "the webhook returned \(status.code)")
         #expect(refused.remedy == .later(seconds: nil))
         #expect(scene.sink.deliveries.count == 1)
       }
     }
   }
 
-  @Test func `of a long answer little is read, and its status counts`() async throws {
+  @Test func `only the start of a long response is read, and its status counts`() async throws {
     let endless = Endless()
     try await run(responding: { _ in endless.response() }) { scene in
       try await scene.send()
       try await eventually { endless.hasEnded }
-      // What fits into the buffers between the two.
+      // What fits into the buffers in between.
       #expect(endless.written < 64 << 20)
     }
   }
 
-  /// An answer without an end.
+  /// A response that never ends.
   private final class Endless: Sendable {
     private let state = Mutex((written: 0, hasEnded: false))
 
@@ -181,14 +181,14 @@ import Testing
           while !Task.isCancelled {
             try await writer.write(part)
             state.withLock { $0.written += part.readableBytes }
-            // As fast as a network, and not as fast as memory: what counts is when it is cut off.
+            // As fast as a network, not as fast as memory: the test is about when it is cut off.
             try await Task.sleep(for: .milliseconds(10))
           }
         })
     }
   }
 
-  @Test func `an answer that stops halfway has been heard`() async throws {
+  @Test func `a response that stops halfway still counts`() async throws {
     let latch = Gate()
     try await run(responding: { _ in
       Response(
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  @Test func `a receiver that says nothing is given up at the deadline`() async throws {
+  @Test func `a send to a silent receiver fails at the deadline`() async throws {
     let latch = Gate()
     try await run(responding: { _ in
       await latch.wait()
@@ -221,7 +221,7 @@ import Testing
     }
   }
 
-  /// Keeps whoever waits until it is open.
+  /// Blocks its waiters until it is open.
   private final class Gate: Sendable {
     private let isOpen = Mutex(false)
 
@@ -234,9 +234,9 @@ import Testing
     }
   }
 
-  // MARK: Where it may lead
+  // MARK: Addresses
 
-  @Test func `only the public Internet's addresses are public`() {
+  @Test func `only addresses of the public Internet are public`() {
     let isPublic = [
       "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
       "128.0.0.0",
@@ -258,7 +258,7 @@ import Testing
     for text in isNot { #expect(IPAddress(text)?.isPublic == false, "\(text)") }
   }
 
-  /// As no registration takes them, but a row may hold them.
+  /// No registration accepts these, but a row may contain them.
   static let malformed = [
     "https://1.1.1.1:99999/", "https://1.1.1.1:0/", "https://example.com:65536", "https://[::1]:70000/", "https://[]/",
     "https://someone@127.0.0.1/", "https://127.0.0.1:443@127.0.0.1/", "https://%6cocalhost/", "https://löcalhost/",
@@ -268,7 +268,7 @@ import Testing
     "https://example.com/" + String(repeating: "a", count: 1024),
   ]
 
-  @Test func `no malformed URL is registered or taken for an address`() {
+  @Test func `a malformed URL is neither registered nor parsed as an address`() {
     for url in Self.malformed {
       #expect(WebhookAddress.objection(to: url, allowsPrivate: false) != nil, "\(url)")
       if !url.hasPrefix("http://") {
@@ -280,7 +280,7 @@ import Testing
     #expect(WebhookAddress.authority(of: "https://[2606:4700::1111]:8443/x") == "2606:4700::1111:8443")
   }
 
-  @Test func `a webhook that leads into this network is not connected to, however it is written`() async throws {
+  @Test func `a webhook in this network is not connected to, however its address is written`() async throws {
     try await PushServer.run { server, outgoing in
       let keys = try SigningKeys(SigningKeys.generate())
       let sender = WebhookSender(keys: keys, clients: WebhookClients(outgoing, allowsPrivate: false))
@@ -297,17 +297,17 @@ import Testing
         #expect(refused.description == "the webhook's host has an address that is not public", "\(host)")
         #expect(refused.remedy == .later(seconds: nil), "\(host)")
       }
-      // The HTTP client traps on some of these, and two readers might make two hosts of others.
+      // The HTTP client traps on some of these, and parsers might disagree about the host of others.
       for url in Self.malformed {
         let refused = try await refusal(url)
-        #expect(refused.description == "the webhook's URL is malformed, or not one of https", "\(url)")
+        #expect(refused.description == "the webhook's URL is malformed or not https", "\(url)")
         #expect(refused.remedy == DeliveryFailure.Remedy.none, "\(url)")
       }
       #expect(server.connections == 0)
     }
   }
 
-  /// A name server whose answers change, and what counts as public where it is.
+  /// A name server whose results change, and clients for which only 127.0.0.1 is public.
   private final class Names: Sendable {
     private let answers: Mutex<[[String]]>
 
@@ -327,13 +327,13 @@ import Testing
     }
   }
 
-  @Test func `what was checked is connected to, and the name must be in its certificate`() async throws {
+  @Test func `the connection goes to the checked address, whose certificate must have the name`() async throws {
     try await PushServer.run { server, outgoing in
       let keys = try SigningKeys(SigningKeys.generate())
       let names = Names([["127.0.0.1"], ["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], [], ["127.0.0.1"]])
       let sender = WebhookSender(keys: keys, clients: names.clients(outgoing), deadline: .seconds(5))
       let sealed = try WebhookSecret.sealed(Self.secret(), keys: keys)
-      // No other name server knows it: whoever looked it up again would find nothing.
+      // No other name server knows this name: a second lookup would find nothing.
       let name = "\(IdentityServer.certifiedName):\(server.port)"
       let device = Device.webhook("https://\(name)/hook?who=ana", sealedSecrets: [sealed])
       try await sender.send(.ofEdit(), to: device)
@@ -341,7 +341,7 @@ import Testing
       #expect(server.received.map(\.path) == ["/hook?who=ana", "/hook?who=ana"])
       #expect(server.received.map { $0.header("host") } == [name, name])
       #expect(server.received.map(\.connection) == [0, 0])
-      // The name leads elsewhere now, or elsewhere too, or nowhere.
+      // The name now resolves to another address, to one more, or to none.
       for _ in 0..<2 {
         let refused = try await failure { try await sender.send(.ofEdit(), to: device) }
         #expect(refused.description == "the webhook's host has an address that is not public")
@@ -349,14 +349,14 @@ import Testing
       let refused = try await failure { try await sender.send(.ofEdit(), to: device) }
       #expect(refused.description == "the webhook's host has no address")
       #expect(names.left == 1)
-      // Somebody else's name, for the same address.
+      // Another host's name, for the same address.
       let other = Device.webhook("https://other.example:\(server.port)/", sealedSecrets: [sealed])
       await #expect(throws: (any Error).self) { try await sender.send(.ofEdit(), to: other) }
       #expect(server.received.count == 2)
     }
   }
 
-  @Test func `of many hosts the clients in use last are kept, and none is taken from under a delivery`() async throws {
+  @Test func `the most recently used clients are kept, and none is closed during a delivery`() async throws {
     try await PushServer.run { server, outgoing in
       let clients = Names([["127.0.0.1"]]).clients(outgoing)
       let url = "https://\(IdentityServer.certifiedName):\(server.port)/"
@@ -373,7 +373,7 @@ import Testing
     }
   }
 
-  @Test func `the system's resolver tells all addresses of a host`() async throws {
+  @Test func `the system's resolver returns the addresses of a host`() async throws {
     let local = try await IPAddress.resolving("localhost").map(\.description)
     #expect(local.contains("127.0.0.1") || local.contains("0:0:0:0:0:0:0:1"))
     let literal = try await IPAddress.resolving("2606:4700:4700::1111").map(\.description)

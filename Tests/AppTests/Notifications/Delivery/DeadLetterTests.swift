@@ -6,12 +6,12 @@ import Testing
 @testable import App
 
 @Suite struct DeadLetterTests {
-  /// Has what is in the queue given up.
+  /// Makes everything in the queue a dead letter.
   private func refuseAll(_ app: TestApp) async throws {
     try await app.worker(Recorder { _, _ in throw DeliveryFailure.refused }).runOnce()
   }
 
-  @Test func `dead letters are retried as if new, and delivered to the device that they are for`() async throws {
+  @Test func `dead letters are retried as if new, and delivered to their own device`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2, devices: 2)
       try await app.enqueue(rounds: 0..<2, to: 2)
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `many are retried, and none of those that die again meanwhile`() async throws {
+  @Test func `a retry takes many rows, but none of those that die again meanwhile`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(subjects: 1203, to: 1)
@@ -57,18 +57,18 @@ import Testing
     }
   }
 
-  /// As a block, a cancellation and a deletion delete waiting rows.
+  /// Deletes waiting rows, as a block, a cancellation and a deletion do.
   private static let deletion: SQL = """
     DELETE FROM deliveries
     WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = md5('r1')::uuid ORDER BY id FOR UPDATE)
     """
 
-  @Test func `a change that deletes a dead letter wins against its retry, whichever is first`() async throws {
+  @Test func `a change that deletes a dead letter wins against its retry, whichever comes first`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       let other = try Database(Database.Configuration(url: app.databaseURL))
       defer { other.close() }
-      // The deletion has the row, and the retry passes it by.
+      // The deletion has the row, and the retry skips it.
       try await app.enqueue(rounds: 0..<1, to: 1)
       try await app.database.execute("UPDATE deliveries SET died_at = now()")
       try await other.transaction { transaction in
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `they are forgotten after 30 days, and inboxes emptied after 90, which their stamps tell`() async throws {
+  @Test func `dead letters are deleted after 30 days, and inbox items after 90 with a new stamp`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await app.gatherReaders(2)
@@ -114,7 +114,7 @@ import Testing
         "UPDATE deliveries SET died_at = now() - interval '29 days 23 hours' WHERE recipient_id = md5('r1')::uuid")
       try await app.database.execute(
         "UPDATE deliveries SET died_at = now() - interval '30 days 1 hour' WHERE recipient_id = md5('r2')::uuid")
-      // Ben was asked, Ana heard that he accepted.
+      // Ben got the request, and Ana his acceptance.
       try await app.worker(Recorder()).runOnce()
       #expect(try await app.value("SELECT count(*) FROM notifications") == 2)
       try await app.database.execute(
@@ -138,9 +138,9 @@ import Testing
     }
   }
 
-  // MARK: People who go, and who are hidden
+  // MARK: Deleted and hidden users
 
-  @Test func `with an account go its dead letters and inbox, and what names it elsewhere`() async throws {
+  @Test func `deleting an account also deletes its dead letters, its inbox and items that name it`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for (phone, token) in [(ana, "anas"), (ben, "bens")] { try await phone.addDevice(token) }
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `a block takes the dead letters of the two, and no other`() async throws {
+  @Test func `a block deletes the dead letters between the two users, and no others`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func `an account that goes while its notifications fail leaves nothing behind`() async throws {
+  @Test func `an account that is deleted while its notifications fail leaves nothing behind`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let cleo = try await app.signUp("cleo")
       for round in 0..<8 {
@@ -209,7 +209,7 @@ import Testing
     }
   }
 
-  @Test func `the export has what waits, and what was given up`() async throws {
+  @Test func `the export has waiting notices and dead letters`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await ana.addDevice("anas")
@@ -235,7 +235,7 @@ import Testing
     return program
   }
 
-  @Test func `an operator counts, looks, retries and purges`() async throws {
+  @Test func `an operator can count, list, retry and purge rows`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(3)
       try await app.database.execute(
@@ -249,7 +249,7 @@ import Testing
       }
       _ = try await app.worker(recorder).step()
       try await app.enqueue(rounds: 3..<4, to: 3)
-      // As fan-out would: no earlier than what is in front of it.
+      // As in fan-out, no row is due earlier than those in front of it.
       try await app.database.execute(
         "UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE recipient_id = md5('r2')::uuid")
       try await app.database.execute(
@@ -263,7 +263,7 @@ import Testing
       let stats = try await queue(app, "stats", "--json")
       #expect(try await stats.exitStatus() == 0, "\(stats.standardError)")
       let json = try JSON(parsing: stats.standardOutput.utf8)
-      // Due: one for the first reader. Waiting: what was tried, and three rows behind it.
+      // Due: one row of the first reader. Waiting: the row that was tried, and three rows behind it.
       let tests = json["types"]["test"]
       #expect([tests["due"].int, tests["waiting"].int, tests["inFlight"].int, tests["dead"].int] == [1, 4, 1, 3])
       #expect(json["types"]["mail-password-changed"]["due"].int == 1)

@@ -11,22 +11,22 @@ import Testing
 @Suite struct DeliveryTests {
   // MARK: Devices
 
-  @Test func `a device that fails neither blocks nor repeats another, and gets everything in its order`() async throws {
+  @Test func `a failing device neither blocks nor repeats another, and gets everything in order`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1, devices: 2)
       let isDown = Switch(true)
       let recorder = Recorder { _, device in if device.token == "1-2", isDown.isOn { throw DeliveryFailure.down } }
       try await app.enqueue(rounds: 0..<2, to: 1)
       _ = try await app.worker(recorder).step()
-      // It will be long until the next attempt, however slow this machine is.
+      // Postpone the next attempt, however slow this machine is.
       try await app.database.execute(
         "UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE attempts > 0")
-      // What comes now goes to the one device, and for the other behind what it still waits for.
+      // New rows go to the first device at once. For the other, they wait behind the failed row.
       try await app.enqueue(rounds: 2..<4, to: 1)
       _ = try await app.worker(recorder).step()
       #expect(recorder.rounds("1-1") == [0, 1, 2, 3])
       #expect(recorder.rounds("1-2") == [])
-      // It was tried once only.
+      // The failing device was tried only once.
       #expect(recorder.begun == 5)
       let rows = try await app.database.rows(
         "SELECT (payload->>'round')::bigint AS round, attempts FROM deliveries ORDER BY id")
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `a device that its provider does not know is forgotten, and what waits for it`() async throws {
+  @Test func `a device that its provider does not know is forgotten, with its deliveries`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2, devices: 2)
       try await app.enqueue(rounds: 0..<3, to: 2)
@@ -56,13 +56,13 @@ import Testing
     }
   }
 
-  @Test func `much that waits for a device that is gone, or down, holds up nothing that is for others`() async throws {
+  @Test func `many rows for a device that is gone or down do not delay others`() async throws {
     try await TestApp.run { app in
       for failure in [DeliveryFailure.down, .unknownDevice] {
         try await app.database.batch(
           "DELETE FROM sessions WHERE kid = 'k'", "DELETE FROM users WHERE username LIKE 'reader%'")
         try await app.gatherReaders(2)
-        // More subjects than a worker holds at once, and then another reader's.
+        // More subjects than a worker holds at once, and then one of another reader.
         try await app.enqueue(subjects: 300, to: 1)
         try await app.enqueue(subjects: 1, to: 2, round: 1)
         let recorder = Recorder { _, device in if device.token == "1-1" { throw failure } }
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `a device that has another token by then is kept, and told there`() async throws {
+  @Test func `a device that has a new token by then is kept and reached there`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<3, to: 1)
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func `what is quiet, and who has logged out, is told nothing`() async throws {
+  @Test func `muted types and ended sessions get no deliveries`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(3)
       try await app.enqueue(rounds: 0..<2, to: 3)
@@ -101,14 +101,14 @@ import Testing
       try await app.worker(recorder).runOnce()
       #expect(recorder.told.map(\.token) == ["2-1", "2-1"])
       #expect(try await app.countQueue() == 0)
-      // Its device is forgotten.
+      // The device of the ended session is forgotten.
       #expect(try await app.value("SELECT count(*) FROM devices") == 2)
     }
   }
 
   // MARK: Failures
 
-  @Test func `what is refused for good is a dead letter, and what comes after it is delivered`() async throws {
+  @Test func `a permanently refused row becomes a dead letter, and those behind it are delivered`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1, devices: 2)
       try await app.enqueue(rounds: 0..<3, to: 1)
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `a push that fails for a day is given up, which the log tells without naming anybody`() async throws {
+  @Test func `a push that fails for a day is given up, and the log does not name the user`() async throws {
     let log = CapturedLog()
     try await TestApp.run(logger: log.logger(.warning)) { app in
       try await app.gatherReaders(1)
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `nobody is asked again before they want to be`() async throws {
+  @Test func `a retry waits as long as the receiver asks`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
@@ -169,9 +169,9 @@ import Testing
     }
   }
 
-  // MARK: Side by side
+  // MARK: Concurrency
 
-  @Test func `a slow send holds up no other, and few go to one device at once`() async throws {
+  @Test func `a slow send does not delay others, and few go to one device at once`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(20)
       // Ten subjects of the first reader, and one of each other.
@@ -202,9 +202,7 @@ import Testing
     }
   }
 
-  @Test func `several workers, devices that fail at random, and claims that are lost: all arrive, in order`()
-    async throws
-  {
+  @Test func `with several workers and devices that fail at random, everything arrives in order`() async throws {
     try await TestApp.run { app in
       let (readers, rounds) = (30, 8)
       try await app.gatherReaders(readers, devices: 2)
@@ -222,7 +220,7 @@ import Testing
         worker.cancel()
         try await worker.value
       }
-      // Once each, since no worker died.
+      // Exactly once, because no worker died.
       for reader in 1...readers {
         for device in 1...2 { #expect(recorder.rounds("\(reader)-\(device)") == (0..<rounds).map(Optional.some)) }
       }
@@ -230,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func `workers whose claims are taken from them lose nothing, and mix up no order`() async throws {
+  @Test func `workers whose claims are taken from them lose nothing and keep the order`() async throws {
     try await TestApp.run { app in
       let (readers, rounds) = (20, 6)
       try await app.gatherReaders(readers, devices: 2)
@@ -258,7 +256,7 @@ import Testing
       }
       for reader in 1...readers {
         for device in 1...2 {
-          // What was under way may have come twice.
+          // Rows in flight may have arrived twice.
           var firsts: [Int?] = []
           for round in recorder.rounds("\(reader)-\(device)") where !firsts.contains(round) { firsts.append(round) }
           #expect(firsts == (0..<rounds).map(Optional.some))
@@ -267,7 +265,7 @@ import Testing
     }
   }
 
-  @Test func `a worker that lost its lease acknowledges nothing, and sends nothing of what is behind`() async throws {
+  @Test func `a worker that lost its leases acknowledges nothing and sends no rows behind`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2)
       try await app.enqueue(rounds: 0..<3, to: 2)
@@ -290,7 +288,7 @@ import Testing
     }
   }
 
-  @Test func `rows behind one that waits are due no earlier`() async throws {
+  @Test func `rows behind a waiting row are due no earlier`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1, devices: 2)
       // More than a claim takes of one device and subject.
@@ -314,7 +312,7 @@ import Testing
 
   // MARK: Checked again when a send begins
 
-  @Test func `a block, a mute or the end of a session stops what was claimed before it`() async throws {
+  @Test func `a block, a mute or the end of a session stops rows that were claimed before it`() async throws {
     try await TestApp.run { app in
       let changes: [SQL] = [
         """
@@ -335,7 +333,7 @@ import Testing
         recorder.hold()
         let step = Task { try await app.worker(recorder).step() }
         try await eventually { recorder.begun == 1 }
-        // Claimed by now are all three.
+        // All three rows are claimed by now.
         try await app.database.execute(change)
         recorder.letGo()
         _ = try await step.value
@@ -349,9 +347,9 @@ import Testing
     }
   }
 
-  // MARK: The end
+  // MARK: Shutdown
 
-  /// Runs a worker as the program does, until it is told to stop.
+  /// Runs a worker as the program does, until it is asked to stop.
   private func serve(_ worker: NotificationWorker, _ app: TestApp) -> (
     group: ServiceGroup, running: Task<Void, any Error>
   ) {
@@ -362,7 +360,7 @@ import Testing
     return (group, Task { try await group.run() })
   }
 
-  @Test func `asked to stop, it finishes what is under way and gives back the rest`() async throws {
+  @Test func `at a shutdown, a worker finishes the sends in flight and gives back the rest`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(20)
       try await app.enqueue(rounds: 0..<3, to: 20)
@@ -371,10 +369,10 @@ import Testing
       let (group, running) = serve(app.worker(recorder, concurrency: 4), app)
       try await eventually { recorder.begun == 4 }
       await group.triggerGracefulShutdown()
-      // Given back while the others are still being sent.
+      // Rows are given back while others are still being sent.
       try await eventually {
         let held: Int? = try await app.value("SELECT count(lease) FROM deliveries")
-        // Without what is behind them, which is given back when they end.
+        // Rows behind those in flight are given back when the sends end.
         return held == 4 * 3
       }
       recorder.letGo()
@@ -393,11 +391,11 @@ import Testing
     }
   }
 
-  @Test func `what does not end within some seconds is cut short, and given back`() async throws {
+  @Test func `a send that does not end within seconds is cut short and given back`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(3, devices: 2)
       try await app.enqueue(rounds: 0..<1, to: 3)
-      // One device of each is told, and the other takes for ever.
+      // One device of each reader responds at once, and the other never.
       let recorder = Recorder { _, device in
         while device.token.hasSuffix("-2") { try await Task.sleep(for: .seconds(60)) }
       }
@@ -408,24 +406,24 @@ import Testing
       try await running.value
       #expect(ContinuousClock.now - start < .seconds(8))
       #expect(try await app.value("SELECT count(*) FROM deliveries WHERE lease IS NULL AND attempts = 0") == 3)
-      // And who was told is not told again.
+      // Nothing is sent again to devices that have it.
       let next = Recorder()
       try await app.worker(next).runOnce()
       #expect(next.told.map(\.token).sorted() == ["1-2", "2-2", "3-2"])
     }
   }
 
-  @Test func `a wake-up is heard, and nothing depends on it`() async throws {
+  @Test func `rows are found without a wake-up`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       let recorder = Recorder()
       let running = Task { try await app.worker(recorder).run() }
       for round in 0..<3 {
-        // Nobody says anything of it.
+        // Nothing announces these rows.
         try await app.enqueue(rounds: round..<round + 1, to: 1)
         try await eventually { recorder.told.count == round + 1 }
       }
-      // With a due time long past, as of a change that took its time to commit.
+      // Due long ago, like a row of a change that took long to commit.
       try await app.database.execute(
         """
         INSERT INTO deliveries (
@@ -440,7 +438,7 @@ import Testing
   }
 }
 
-/// On or off, for closures of any thread.
+/// On or off, for closures on any thread.
 private final class Switch: Sendable {
   private let state: Mutex<Bool>
 
@@ -452,7 +450,7 @@ private final class Switch: Sendable {
   func turn(_ on: Bool) { state.withLock { $0 = on } }
 }
 
-/// How many are inside, and were at most.
+/// Counts how many are inside, now and at most.
 private final class Gauge: Sendable {
   private let counts = Mutex((now: 0, most: 0))
 

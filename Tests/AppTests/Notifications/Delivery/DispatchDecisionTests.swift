@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What delivery decides, without any database or network.
+/// The decisions of the dispatcher, without a database or network.
 @Suite struct DispatchDecisionTests {
   private let start = ContinuousClock.now
 
@@ -40,11 +40,11 @@ import Testing
     #expect(!capacity.isQueued(keys, now: start + .seconds(120)))
   }
 
-  @Test func `a circuit opens after time-outs in a row, and lets one send try`() {
+  @Test func `a circuit opens after consecutive timeouts and lets one send probe`() {
     var circuit = Circuit()
     for _ in 1..<Circuit.maximumTimeouts { circuit.note(isTimeout: true, at: start) }
     #expect(circuit.admit(at: start) == nil)
-    // An answer, even a refusal, begins anew.
+    // Any response, even a refusal, resets the count.
     circuit.note(isTimeout: false, at: start)
     #expect(circuit.isClosed)
     for _ in 1...Circuit.maximumTimeouts { circuit.note(isTimeout: true, at: start) }
@@ -52,7 +52,7 @@ import Testing
     #expect(circuit.admit(at: start) == until)
     #expect(circuit.admit(at: until) == nil)
     #expect(circuit.admit(at: until) != nil)
-    // The probe fails: twice the break.
+    // The probe fails, so the break doubles.
     circuit.note(isTimeout: true, at: until)
     #expect(circuit.admit(at: until) == until + Circuit.shortestBreak * 2)
     let later = until + Circuit.shortestBreak * 2
@@ -63,7 +63,7 @@ import Testing
     #expect(circuit.admit(at: start) == start + Circuit.longestBreak)
   }
 
-  @Test func `polling pauses longer while nothing is found, and looks at all now and then`() {
+  @Test func `polling slows down while nothing is found, and is full now and then`() {
     var polling = Polling(now: start)
     let first = polling.begin(at: start)
     #expect(first)
@@ -77,7 +77,7 @@ import Testing
       #expect(!isFull)
     }
     #expect(pauses.first == .milliseconds(4) && pauses.last == .milliseconds(50))
-    // A wake-up during a look: it may have come too late for it.
+    // A wake-up during a poll may have come too late for it.
     polling.wake(at: now)
     polling.end(at: now, found: false, mayHaveMore: false, wasFull: false)
     #expect(polling.next == now)

@@ -9,9 +9,9 @@ import Testing
 
 @testable import App
 
-/// No user, host, channel or row takes what others need.
+/// No user, host, channel or row takes the resources that others need.
 @Suite struct FairnessTests {
-  /// Keeps requests without a response until it is open.
+  /// Holds requests without a response until it is open.
   private final class Gate: Sendable {
     private let isOpen = Mutex(false)
 
@@ -35,7 +35,7 @@ import Testing
       """)
   }
 
-  @Test func `one user's webhooks that never answer delay neither another user nor another channel`() async throws {
+  @Test func `webhooks that never respond delay neither another user nor another channel`() async throws {
     let gate = Gate()
     try await WebhookSink.run(responding: { _ in
       await gate.wait()
@@ -58,7 +58,7 @@ import Testing
             try await app.enqueue(subjects: 1, to: 1)
             try await app.enqueue(subjects: 1, to: 2)
           }
-          // As many as one host takes are all webhooks that this worker sends at once.
+          // One more send at once than a single host may take.
           let worker = app.worker(Channels(app.dependencies), concurrency: Capacity.perHost + 1)
           let running = Task { try await worker.run() }
           try await eventually { tarpit.deliveries.count == Capacity.perHost }
@@ -69,7 +69,7 @@ import Testing
             return left == 0
           }
           #expect(tarpit.deliveries.count == Capacity.perHost)
-          // Waiting for a slot is no attempt.
+          // Waiting for a slot is not an attempt.
           #expect(try await app.value("SELECT max(attempts) FROM deliveries") == 0)
           gate.open()
           try await eventually(within: .seconds(30)) {
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  /// Rows that no program of ours writes.
+  /// Inserts rows that our programs never write.
   private func plantBadRows(_ app: TestApp, _ secret: String) async throws {
     let (good, bad) = (
       try WebhookSecret.sealed(secret, keys: app.dependencies.refreshTokenKeys), Data("no sealed secret".utf8)
@@ -139,7 +139,7 @@ import Testing
       """)
   }
 
-  @Test func `no stored row ends a worker, or keeps another row from being sent`() async throws {
+  @Test func `no stored row can stop a worker or keep another row from being sent`() async throws {
     try await WebhookSink.run { sink in
       try await PushServer.run(answering: { request, number in
         request.path == "/token" ? FCMTests.grant(number) : .answer(200)
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `a row that kills workers is sent alone, and is a dead letter after three deaths`() async throws {
+  @Test func `a row that kills workers is sent alone and becomes a dead letter after three deaths`() async throws {
     let victim = Mutex<Int32?>(nil)
     try await WebhookSink.run(responding: { _ in
       if let pid = victim.withLock({ $0 }) { kill(pid, SIGKILL) }
@@ -191,7 +191,7 @@ import Testing
             let worker = try await Program(Program.path("muster"), ["worker"], environment: environment)
             defer { worker.signal(SIGKILL) }
             victim.withLock { $0 = worker.pid }
-            // The time that it takes to know who died is not this test's.
+            // This test does not wait until the worker knows who died.
             try await eventually {
               try await app.database.execute(
                 "UPDATE workers SET steady_since = now() - interval '1 minute'"
@@ -203,7 +203,7 @@ import Testing
               try await app.database.execute("DELETE FROM workers")
               continue
             }
-            // The second row of the same line kills as well, but nothing is left to be killed by then.
+            // The next row of the same subject would kill, too, but there is no victim anymore.
             victim.withLock { $0 = nil }
             try await eventually(within: .seconds(20)) {
               let left: Int? = try await app.value(
@@ -218,7 +218,7 @@ import Testing
           )
           #expect(dead.count == 1)
           #expect(try dead.allSatisfy { try $0["is_killer"] && $0["deaths"] == 3 })
-          // All others arrived: each at least once, in order.
+          // All others arrived at least once and in order.
           for reader in 1...9 where reader != 5 {
             var rounds: [Int?] = []
             for delivery in sink.deliveries where delivery.json["data"]["n"].int == reader {

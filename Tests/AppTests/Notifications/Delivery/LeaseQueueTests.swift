@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// Claims, leases and the deaths of workers, of one generic mechanism.
+/// Claims, leases and worker deaths, tested with one queue.
 @Suite struct LeaseQueueTests {
   private let queue = Delivery.queue
 
@@ -17,7 +17,7 @@ import Testing
     return try await queue.claim(scope, atMost: limit, for: worker, lease: lease, in: app.database)
   }
 
-  /// A worker that has lived for a while.
+  /// A worker that has been alive for a while.
   private func living(_ app: TestApp) async throws -> UUID {
     let worker = UUID()
     try await app.database.batch(
@@ -31,7 +31,7 @@ import Testing
       "UPDATE deliveries SET leased_until = now() - interval '1 second' WHERE lease IS NOT NULL")
   }
 
-  @Test func `a lease runs out, and its holder can no longer acknowledge`() async throws {
+  @Test func `after its lease has expired, a holder can no longer acknowledge`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
@@ -40,7 +40,7 @@ import Testing
       #expect(held.count == 1)
       #expect(try await claim(app, other).runs.isEmpty)
       try await expire(app)
-      // It lives: no death is counted.
+      // The holder lives, so no death is counted.
       let lease = UUID()
       let taken = try #require(try await claim(app, other, lease: lease).runs.first)
       #expect(taken.map(\.id) == held.map(\.id))
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `a row in flight at a worker's death counts it, those behind it do not`() async throws {
+  @Test func `a worker's death counts for the rows in flight, not for those behind them`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2)
       try await app.enqueue(rounds: 0..<2, to: 2)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `a row in flight at three deaths is a dead letter`() async throws {
+  @Test func `a row in flight at three deaths becomes a dead letter`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<2, to: 1)
@@ -101,22 +101,22 @@ import Testing
         #expect(found.orphans == 1 && found.dead.count == (death == 3 ? 1 : 0), "\(death)")
       }
       #expect(try await app.countDead() == 1)
-      // The next one is free.
+      // The next row is free.
       #expect(try await claim(app, other).runs.map(\.count) == [1])
       try await app.forgetDeliveries()
     }
   }
 
-  @Test func `after an outage of the database no worker is called dead that comes back`() async throws {
+  @Test func `a worker that returns after a database outage does not count as dead`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
       let (holder, other) = (try await living(app), try await living(app))
       #expect(try await claim(app, holder).runs.count == 1)
-      // For a minute nobody could write.
+      // For a minute, no worker could write.
       try await expire(app)
       try await app.database.execute("UPDATE workers SET heartbeat_at = now() - interval '1 minute'")
-      // Before its own heartbeat and after it: the other worker knows nothing of the holder yet.
+      // Right before and after its own heartbeat, the other worker does not know yet whether the holder lives.
       #expect(try await claim(app, other).orphans == 0)
       try await app.database.batch(Worker.beating(other))
       let early = try await claim(app, other)
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  @Test func `claims read by the index, however many rows wait`() async throws {
+  @Test func `claims use the indexes, however many rows wait`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(3)
       try await app.enqueue(subjects: 2000, to: 1)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct DeviceTests {
   // MARK: Registering
 
-  @Test func `a device is registered once, however often the app says it, and shown without its token`() async throws {
+  @Test func `a device that is registered repeatedly is kept once, and shown without its token`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let token = String(repeating: "0aF9", count: 16)
@@ -19,7 +19,7 @@ import Testing
       let again = try await ana.register(
         .ios, token: token.uppercased(), #", "name": "Ana's iPhone", "topic": "com.example.app""#, expecting: 200)
       #expect(again.json == first.json)
-      // Said whole: what is left out is empty.
+      // A registration is complete: omitted members become null.
       let other = try await ana.register(.ios, token: token, #", "environment": "sandbox""#, expecting: 200).json
       #expect(other["id"].string == id && other["environment"].string == "sandbox")
       #expect(other["name"] == .null && other["topic"] == .null)
@@ -29,7 +29,7 @@ import Testing
       let second = try await ana.signInAgain()
       let seen = try await second.get("devices")["items"].array
       #expect(seen.map { $0["current"].bool } == [false])
-      // Another session of the same person takes it over, with its id.
+      // Another session of the same user takes the device over, with its id.
       #expect(try await second.register(.ios, token: token, expecting: 200).json["id"].string == id)
       #expect(try await ana.devices().map { $0["current"].bool } == [false])
       #expect(try await ana.stale { try await ana.register(token: "x") } == [])
@@ -60,7 +60,7 @@ import Testing
     (.webhook, "https://x.example/" + String(repeating: "a", count: 1007), false),
   ]
 
-  @Test func `tokens have the form that their provider gives them`() async throws {
+  @Test func `a token must have its provider's format`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (platform, token, isRight) in Self.tokens {
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `private addresses and plain http are for whoever allows them`() async throws {
+  @Test func `private addresses and plain http can be allowed`() async throws {
     try await TestApp.run(["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on"]) { app in
       let ana = try await app.signUp("ana")
       for url in ["http://127.0.0.1:9/x", "https://10.0.0.1", "http://localhost"] {
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func `nobody has more than twenty, though they register them at once`() async throws {
+  @Test func `a user has at most twenty devices, even if they register them at once`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let statuses = try await app.race(30) {
@@ -98,9 +98,9 @@ import Testing
     }
   }
 
-  // MARK: Whose it is
+  // MARK: Ownership
 
-  @Test func `a phone's token belongs to the last user to register it, without what was for the other`() async throws {
+  @Test func `a phone's token belongs to the last user who registers it, without the old deliveries`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let token = String(repeating: "ab", count: 32)
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func `a webhook's URL belongs to each user who registers it, with a secret of their own`() async throws {
+  @Test func `each user who registers a webhook's URL has a device and a secret of their own`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let url = "https://hooks.example.com/x"
@@ -129,7 +129,7 @@ import Testing
       #expect(try await ana.devices().compactMap { $0["id"].string } == [first["id"].string])
       #expect(try await ben.devices().compactMap { $0["id"].string } == [second["id"].string])
       #expect(try await app.waitingDevices() == [first["id"].string])
-      // Each of them once.
+      // Registering it again does not add a device.
       #expect(try await ana.register(.webhook, token: url, expecting: 200).json["id"] == first["id"])
       // Rotating one leaves the other alone.
       try await ana.register(.webhook, token: url, #", "rotateSecret": true"#, expecting: 200)
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func `of many who register one phone's token at once, one has it`() async throws {
+  @Test func `when many users register one phone's token at once, one has it`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       var phones: [Phone] = []
       for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
@@ -159,14 +159,14 @@ import Testing
     }
   }
 
-  @Test func `its owner removes it, and nobody else`() async throws {
+  @Test func `only its owner can remove a device`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let id = try #require(try await ana.register(token: "ana").json["id"].string)
       try await queue(for: id, of: ana, in: app)
       #expect(try await ben.removeDevice(id, expecting: 404).problem == "device-not-found")
       #expect(try await ana.devices().count == 1)
-      // From another of her phones, too.
+      // The owner's other phones can, too.
       try await ana.signInAgain().removeDevice(id.uppercased())
       #expect(try await ana.devices().isEmpty)
       #expect(try await app.waitingDevices().isEmpty)
@@ -176,7 +176,7 @@ import Testing
 
   // MARK: Secrets
 
-  @Test func `a webhook's secret is told once, and exchanged with a day to do it`() async throws {
+  @Test func `a webhook's secret is shown once, and the previous one stays valid for a day`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let url = "https://hooks.example.com/x"
@@ -207,15 +207,15 @@ import Testing
           """)
         #expect(isThere == false)
       }
-      // Only webhooks have one.
+      // Only webhooks have a secret.
       let logged = try await ana.register(token: "x")
       #expect(logged.json.keys.contains("secret") == false)
     }
   }
 
-  // MARK: The session's end
+  // MARK: The end of the session
 
-  @Test func `a device goes with its session, whatever ends it`() async throws {
+  @Test func `a device is removed with its session, whatever ends it`() async throws {
     try await TestApp.run { app in
       let ends: [(String, @Sendable (Phone, Phone) async throws -> Void)] = [
         ("logging out", { phone, _ in _ = try await phone.send("POST", "auth/logout") }),
@@ -255,7 +255,7 @@ import Testing
     }
   }
 
-  @Test func `a password reset forgets all, and so does the deletion of the account`() async throws {
+  @Test func `a password reset removes all devices, and so does the deletion of the account`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for name in ["a", "b"] { try await ana.register(token: name) }
@@ -274,7 +274,7 @@ import Testing
     }
   }
 
-  @Test func `a session ended by hand has no devices any more`() async throws {
+  @Test func `a session that was ended by hand has no devices`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let other = try await ana.signInAgain()
@@ -282,13 +282,13 @@ import Testing
       let session = try ana.session
       try await app.database.execute("UPDATE sessions SET ended_at = clock_timestamp() WHERE id = \(session)")
       #expect(try await other.devices().isEmpty)
-      // It may be registered anew.
+      // The device can be registered again.
       try await other.register(token: "ana", expecting: 200)
       #expect(try await other.devices().count == 1)
     }
   }
 
-  @Test func `no device is left to a session that ends while it is registered`() async throws {
+  @Test func `a session that ends during registrations keeps no device`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<24 {
@@ -321,7 +321,7 @@ import Testing
 
   // MARK: The export
 
-  @Test func `the export has devices, what is muted and the inbox, and no secret`() async throws {
+  @Test func `the export has devices, muted types and the inbox, but no secret`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let secret = try #require(
@@ -339,7 +339,7 @@ import Testing
       #expect(export["mutedNotifications"] == .array([.object(["type": .string("event-updated")])]))
       #expect(export["notifications"].array.map { $0["payload"]["type"].string } == ["friend-accepted"])
       #expect(export["notifications"][0]["person"]["username"].string == "ben")
-      // Whom she does not see is not in it either; and what names nobody is.
+      // Items that name a hidden user are left out, those that name no user are not.
       try await app.database.change {
         $0.notify(ana.userID, about: .waitlistPromoted(.new(), "Picnic", guest: ana.userID))
       }
@@ -352,7 +352,7 @@ import Testing
     }
   }
 
-  /// Something that only this device could not be told.
+  /// Queues a delivery for one device.
   private func queue(for device: String, of phone: Phone, in app: TestApp) async throws {
     try await app.database.execute(
       """
@@ -395,7 +395,7 @@ extension TestApp {
       .map { (try $0["device_id"] as Device.ID).description }
   }
 
-  /// How something is signed with the secrets that the only webhook has at the moment.
+  /// Signatures made with the current secrets of the only webhook.
   fileprivate func secrets() async throws -> [String] {
     let row = try #require(
       try await database.first(
@@ -412,7 +412,7 @@ extension TestApp {
 }
 
 extension [String] {
-  /// How something is signed with each of these secrets.
+  /// Signatures made with each of these secrets.
   fileprivate var signing: [String] { compactMap { WebhookSecret($0)?.signature } }
 }
 

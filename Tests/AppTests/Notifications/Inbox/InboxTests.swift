@@ -6,9 +6,9 @@ import Testing
 @testable import App
 
 @Suite struct InboxTests {
-  // MARK: What is in it
+  // MARK: Contents
 
-  @Test func `whoever is told has it in the inbox, newest first, under an id derived from the notice`() async throws {
+  @Test func `recipients get notices in the inbox, newest first, with ids derived from the notices`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let request = try await ana.sendFriendRequest(to: ben)
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `it is a list in pages, and what comes meanwhile changes none of them`() async throws {
+  @Test func `the inbox is a list in pages, and new items change none of them`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await file(23, for: ana, in: app)
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `several of one change are all there, in its order`() async throws {
+  @Test func `all notices of one change arrive, in its order`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let events = (0..<5).map { _ in Event.ID.new() }
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `who is hidden is not named in it, and is again when the block is taken back`() async throws {
+  @Test func `items that name a blocked user are hidden until the block is removed`() async throws {
     try await TestApp.run { app in
       let party = try await Party.gather(in: app)
       let (ana, ben) = (party.ana, party.ben)
@@ -103,7 +103,7 @@ import Testing
       for (phone, other) in [(ana, ben), (ben, ana)] {
         let items = try await phone.get("notifications")["items"].array
         #expect(!items.isEmpty && items.allSatisfy { $0["userId"].string != other.id })
-        // What is not shown is not marked as read.
+        // Items that are not shown are not marked as read.
         let stamp = try await phone.get("notifications")["timestamp"].string ?? ""
         let marked = try await phone.markRead(#"{"before": "\#(stamp)"}"#)
         #expect(marked.json["unread"].int == 0)
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func `an answer takes the place of the guest's earlier one, unless that was read`() async throws {
+  @Test func `an answer replaces the guest's earlier one, unless that was read`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(2, around: ana)
@@ -132,7 +132,7 @@ import Testing
       try await guests[0].answer("going", to: id)
       try await guests[1].answer("going", to: id)
       #expect(try await answers() == ["going", "going"])
-      // Each by itself, and several before a worker comes to them.
+      // One at a time, and several before a worker runs.
       try await guests[0].answer("maybe", to: id)
       #expect(try await answers() == ["maybe", "going"])
       for status in ["declined", "maybe", "declined"] { try await guests[0].answer(status, to: id) }
@@ -144,9 +144,9 @@ import Testing
     }
   }
 
-  // MARK: Reading it
+  // MARK: Marking as read
 
-  @Test func `some are marked as read by their ids, once`() async throws {
+  @Test func `items are marked as read by their ids, once`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await file(3, for: ana, in: app)
@@ -162,7 +162,7 @@ import Testing
       let items = try await ana.get("notifications")["items"].array
       #expect(items.map { $0["readAt"] == .null } == [true, false, true])
       #expect(try await ben.get("notifications")["items"][0]["readAt"] == .null)
-      // Once more, or what is not hers: nothing changes.
+      // Repeating it, or marking another user's item, changes nothing.
       for body in [body, #"{"ids": []}"#, #"{"ids": ["\#(bens)"]}"#, #"{"before": "2020-01-01T00:00:00Z"}"#] {
         let stale = try await ana.stale {
           let answer = try await ana.markRead(body)
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func `all that was shown is marked by the list's stamp, or by a coarser time`() async throws {
+  @Test func `everything shown is marked by the list's stamp, or by a coarser time`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await file(3, for: ana, in: app)
@@ -184,7 +184,7 @@ import Testing
       #expect(try await ana.markRead(#"{"before": "\#(shown)"}"#).json["unread"].int == 2)
       let items = try await ana.get("notifications")["items"].array
       #expect(items.map { $0["readAt"] == .null } == [true, true, false, false, false])
-      // A time is cut to the second, and stands for all of it.
+      // A time in whole seconds includes the whole second.
       let filedAt: Timestamp? = try await app.value("SELECT max(filed_at) FROM notifications")
       let newest: String = try #require(filedAt?.rfc3339())
       #expect(try await ana.markRead(#"{"before": "\#(newest)"}"#).json["unread"].int == 0)
@@ -199,12 +199,12 @@ import Testing
     ("2026-05-01T18:00:00.123456Z", "2026-05-01T18:00:00.123456Z"),
     ("2026-05-01T18:00:00.123456789Z", "2026-05-01T18:00:00.123456Z"),
   ])
-  func `a time stands for the last moment that it may be`(text: String, moment: String) throws {
+  func `a time stands for the last moment of its precision`(text: String, moment: String) throws {
     let read = try Fields.read(.object(["before": .string(text)])) { $0.required("before", .moment) }
     #expect(read.rfc3339(microseconds: true) == moment)
   }
 
-  @Test func `marking by a stamp marks what was in the list, however much comes meanwhile`() async throws {
+  @Test func `marking by a stamp marks only what was in the list, whatever arrives meanwhile`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let shown = Shown()
@@ -237,7 +237,7 @@ import Testing
     }
   }
 
-  @Test func `no copy is called fresh that another phone has marked as read since`() async throws {
+  @Test func `a cached copy is not called fresh after another phone has marked items as read`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<8 {
@@ -259,9 +259,9 @@ import Testing
     }
   }
 
-  // MARK: What is muted
+  // MARK: Muting
 
-  @Test func `everything is on, until it is turned off, and what is not named stays`() async throws {
+  @Test func `every type is on until it is turned off, and omitted types stay as they are`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let all = Set(Notice.Kind.optional.map(\.rawValue))
@@ -277,7 +277,7 @@ import Testing
       #expect(Set(all.filter { read.json[$0].bool == false }) == ["event-updated", "friend-request"])
       let back = try await put(#"{"event-updated": true}"#).json
       #expect(all.filter { back[$0].bool == false } == ["friend-request"])
-      // The same again, and what the service itself has said.
+      // Repeating it, or sending back the response, changes nothing.
       for body in [#"{"event-updated": true}"#, "{}", try await ana.send("GET", "notification-preferences").body] {
         let stale = try await ana.stale {
           let answer = try await put(body)
@@ -289,12 +289,12 @@ import Testing
     }
   }
 
-  @Test func `two phones that choose at once end with what one of them has chosen for each type`() async throws {
+  @Test func `two phones that choose at once end with the choices of one of them`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let kinds = Notice.Kind.optional.map(\.rawValue)
       let statuses = try await app.race(32) { index in
-        // Every second one the other way round.
+        // Every second request makes the opposite choices.
         let choices = kinds.enumerated().map { "\"\($0.element)\": \(($0.offset + index) % 2 == 0)" }
         return try await ana.send("PUT", "notification-preferences", "{\(choices.joined(separator: ", "))}")
       }
@@ -305,7 +305,7 @@ import Testing
     }
   }
 
-  @Test func `what is muted reaches the inbox all the same`() async throws {
+  @Test func `muted types still reach the inbox`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       _ = try await ben.send("PUT", "notification-preferences", #"{"event-invited": false}"#)
@@ -318,9 +318,9 @@ import Testing
     }
   }
 
-  // MARK: What it costs
+  // MARK: Cost
 
-  @Test func `calls cost the same number of statements, however much there is`() async throws {
+  @Test func `a call needs the same number of statements, however much data there is`() async throws {
     let log = StatementLog()
     try await TestApp.run(logger: log.logger) { app in
       for size in [1, 40] {
@@ -348,7 +348,7 @@ import Testing
         }
         try await count("removing") { _ = try await ana.send("DELETE", "devices/\(device)") }
         try await count("logging out") { _ = try await ana.send("POST", "auth/logout") }
-        // With BEGIN and COMMIT.
+        // Including BEGIN and COMMIT.
         #expect(
           counts == [
             "the inbox": 1, "marking": 5, "marking again": 5, "preferences": 1, "choosing": 9, "devices": 1,
@@ -360,7 +360,7 @@ import Testing
   }
 }
 
-/// Puts so many notifications into somebody's inbox, each by a change of its own.
+/// Files `count` notifications in a user's inbox, each by a change of its own.
 private func file(_ count: Int, for phone: Phone, in app: TestApp) async throws {
   let user = phone.userID
   for _ in 0..<count {
@@ -369,7 +369,7 @@ private func file(_ count: Int, for phone: Phone, in app: TestApp) async throws 
   }
 }
 
-/// The ids that were in any of many lists.
+/// The ids that were in any of the lists.
 private final class Shown: Sendable {
   private let ids = Mutex<Set<String>>([])
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// The stream of what comes into an inbox: nothing is missing, nothing comes twice, and nothing comes late.
+/// The stream of an inbox: no notification is missing, repeated or late.
 @Suite struct NotificationStreamTests {
   private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
     var limits = ConnectionLimits()
@@ -14,7 +14,7 @@ import Testing
     return limits
   }
 
-  /// Asks for a stream, and reads nothing.
+  /// Requests a stream, and reads nothing.
   private func openStream(
     of phone: Phone, in app: TestApp, receiveBuffer: Int32? = nil
   ) async throws -> RawConnection {
@@ -34,9 +34,9 @@ import Testing
     #expect(events.map { $0.json["id"].string } == inbox.map(\.id), sourceLocation: sourceLocation)
   }
 
-  // MARK: What comes
+  // MARK: New notifications
 
-  @Test func `a change is in the stream of whom it concerns within a second`() async throws {
+  @Test func `a change reaches the recipient's stream within seconds`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await EventStream.follow(ana) { stream in
@@ -55,7 +55,7 @@ import Testing
         #expect(event.name == "notification")
         #expect(event.data.contains("friend-request"))
         #expect(event.data.contains("Ben wants to be friends."))
-        // Of what is another's, nothing.
+        // Nothing arrives that is for others.
         try await ben.createEvent("Ben's own")
         let cleo = try await app.signUp("cleo")
         try await cleo.sendFriendRequest(to: ben)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `one service's change is in another's stream`() async throws {
+  @Test func `a change in one process reaches the streams of another`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await ServiceProcess.run(of: app) { other in
@@ -85,12 +85,12 @@ import Testing
     }
   }
 
-  @Test func `much at once comes whole, to several streams`() async throws {
+  @Test func `many notifications at once reach several streams completely`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await EventStream.follow(ana) { first in
         try await EventStream.follow(ana) { second in
-          // More than a page, and more than is kept waiting for one stream.
+          // More than a page, and more than may wait for one stream.
           for count in [1, 350, 2] { try await app.fileNotifications(count, for: ana) }
           for stream in [first, second] {
             try await eventually { stream.events.count == 353 }
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `a stream on which nothing happens gives signs of life, and is not cut`() async throws {
+  @Test func `an idle stream sends heartbeats and stays open`() async throws {
     try await TestApp.run(
       limits: limits { ($0.streamHeartbeat, $0.idleSeconds, $0.headSeconds) = (0.2, 1, 1) }
     ) { app in
@@ -122,7 +122,7 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.fileNotifications(3, for: ana)
-      // Without a number it begins with what comes; and knows where, before anything has come.
+      // Without a number, a stream begins with new notifications. The client learns its place before any arrives.
       let start = try await EventStream.follow(ana) { stream in
         #expect(stream.events.isEmpty)
         return stream.lastID
@@ -132,7 +132,7 @@ import Testing
       try await app.fileNotifications(250, for: ana)
       let missed = try await EventStream.follow(ana, after: start) { stream in
         try await eventually { stream.events.count == 250 }
-        // And goes on.
+        // The stream then continues.
         try await app.fileNotifications(2, for: ana)
         try await eventually { stream.events.count == 252 }
         return stream.events
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func `the number may stand in the URL, and the header's counts where both are given`() async throws {
+  @Test func `the last event id may be in the URL, and the header takes precedence`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.fileNotifications(2, for: ana)
@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func `what is no number of the stream is refused`() async throws {
+  @Test func `a malformed last event id is rejected`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for bad in ["x", "-1", "1.5", "9223372036854775808", "1 2", "0x10", "+1"] {
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func `who is hidden since is not in what is resumed`() async throws {
+  @Test func `a resumed stream leaves out users hidden in the meantime`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let cleo = try await app.signUp("cleo")
@@ -204,7 +204,7 @@ import Testing
 
   // MARK: Races
 
-  @Test func `what is committed late is not skipped for what was committed before it`() async throws {
+  @Test func `a notification that commits late is not skipped`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
@@ -215,7 +215,7 @@ import Testing
         events.append(try #require(try await host.createEvent(inviting: [guest])["id"].string))
       }
       try await app.fanOut()
-      // A step that files what says so has done everything but its commit, which waits.
+      // A step that files the title 'Late' has done everything except its commit, which waits.
       try await app.database.execute(
         """
         CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -243,12 +243,12 @@ import Testing
             try await ben.edit(bens, #"{"title": "Late"}"#)
             let late = Task { try await FanOut.step(in: app.database) }
             try await app.waitForLocks(1)
-            // By SQL: a change would wait for the same row of stamps.
+            // By SQL, because a change would wait for the same row of stamps.
             let behind = Notice.eventUpdated(try #require(Event.ID(cleos)), "Behind", [], by: cleo.userID)
             let queueing = NotificationQueue.insert(behind, forUsersIn: "SELECT \(ana.userID)")
             try await app.database.execute(queueing)
             try await dev.edit(devs, #"{"title": "Elsewhere"}"#)
-            // Meanwhile other inboxes are not held up. By then this one has been looked at, too.
+            // Other inboxes are not delayed meanwhile. By then, this one has been checked, too.
             #expect(try await FanOut.step(in: app.database))
             try await eventually { others.events.count == 1 }
             #expect(stream.events.isEmpty)
@@ -266,9 +266,7 @@ import Testing
     }
   }
 
-  @Test func `a client that is cut again and again while many write misses nothing and gets nothing twice`()
-    async throws
-  {
+  @Test func `a client that reconnects again and again during changes gets everything once`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let hosts = try await app.crowd(6, around: ana)
@@ -316,14 +314,14 @@ import Testing
 
   // MARK: Slow readers
 
-  @Test func `a reader that takes in nothing is cut, and resumes where it was`() async throws {
+  @Test func `a client that reads nothing is cut off, and resumes where it was`() async throws {
     try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
       let ana = try await app.signUp("ana")
       let connection = try await openStream(of: ana, in: app, receiveBuffer: 4096)
       try await connection.waitForSome()
-      // More than all buffers between the two take in.
+      // More than all buffers in between can hold.
       try await app.fileNotifications(4000, for: ana)
-      // Reading what it was sent is what would save it.
+      // Only reading would keep the connection open.
       try await Task.sleep(for: .seconds(4))
       let taken = EventStream.events(in: try await connection.rest(within: 15))
       #expect(taken.count < 4000)
@@ -335,7 +333,7 @@ import Testing
     }
   }
 
-  @Test func `readers that take in nothing hold up nobody`() async throws {
+  @Test func `clients that read nothing do not delay others`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       var connections: [RawConnection] = []
@@ -358,14 +356,14 @@ import Testing
 
   // MARK: Ending
 
-  @Test func `a stream outlives its token and ends with its session, and no other does`() async throws {
+  @Test func `a stream outlives its token and ends only with its own session`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let tablet = try await ana.signInAgain()
-      // Good for some seconds more.
+      // Valid for a few more seconds.
       let token = try await app.dependencies.accessTokens.sign(
         user: ana.userID, session: try ana.session, now: Timestamp.now().adding(seconds: -885))
-      // Not refreshed for long: no longer among those of which a token could still be good.
+      // Not refreshed for a long time: no longer among the sessions whose tokens could still be valid.
       try await app.database.execute("UPDATE sessions SET rotated_at = now() - interval '2 hours'")
       try await EventStream.follow(tablet) { other in
         try await EventStream.follow(ana, token: token) { stream in
@@ -410,7 +408,7 @@ import Testing
     }
   }
 
-  @Test func `the sixth stream of somebody closes their first, which is told to take its time`() async throws {
+  @Test func `a user's sixth stream closes the first, whose client must wait before it reconnects`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       var connections: [RawConnection] = []
@@ -433,12 +431,12 @@ import Testing
           }
         }
       }
-      // They are closed once they are forgotten.
+      // Connections close when they are released.
       #expect(connections.count == 3)
     }
   }
 
-  @Test func `a process takes so many streams, and has room again when one has gone`() async throws {
+  @Test func `a process limits its streams, and has room again when one ends`() async throws {
     try await TestApp.run(limits: limits { ($0.streams, $0.streamHeartbeat) = (2, 0.1) }) { app in
       var phones: [Phone] = []
       for name in ["ana", "ben", "cleo"] { phones.append(try await app.signUp(name)) }
@@ -449,7 +447,7 @@ import Testing
             #expect(stream.answer?.problem == "too-many-streams")
             #expect(stream.answer?.header("Retry-After") == "10")
           }
-          // One that is only asked about takes no place, and is not closed.
+          // A HEAD request opens no stream and takes no place.
           #expect(try await phones[2].send("HEAD", "notifications/stream").status == 200)
         }
         try await eventually {
@@ -459,7 +457,7 @@ import Testing
     }
   }
 
-  @Test func `stopping ends streams at once`() async throws {
+  @Test func `a shutdown ends streams at once`() async throws {
     let stopped = Mutex(ContinuousClock.now)
     let connections = Mutex<[RawConnection]>([])
     try await TestApp.run { app in
@@ -471,7 +469,7 @@ import Testing
       }
       stopped.withLock { $0 = .now }
     }
-    // Dropping the database is in it, too. A connection that is cut has eight seconds.
+    // The time includes dropping the database. A connection that is cut off gets eight seconds.
     #expect(ContinuousClock.now - stopped.withLock { $0 } < .seconds(6))
     for connection in connections.withLock({ $0 }) {
       #expect(try await connection.rest().hasSuffix("0\r\n\r\n"))

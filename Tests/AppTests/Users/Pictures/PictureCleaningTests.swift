@@ -2,7 +2,7 @@ import Testing
 
 @testable import App
 
-/// What is kept of a picture's file, and what is not.
+/// The parts of a picture's file that are kept, and those that are dropped.
 @Suite struct PictureCleaningTests {
   private static let exif = Sample.join(Sample.ascii("Exif\0\0"), Sample.tiff(orientation: nil))
   private static let xmp = Sample.join(Sample.ascii("<x:xmpmeta>"), Sample.secret)
@@ -25,7 +25,7 @@ import Testing
       Sample.segment(0xe1, Sample.join(Sample.ascii("http://ns.adobe.com/xap/1.0/\0"), Self.xmp)),
       Sample.segment(0xed, Sample.join(Sample.ascii("Photoshop 3.0\0"), Sample.secret)),
       Sample.segment(0xe2, Sample.join(Sample.ascii("MPF\0"), Sample.secret)), adobe,
-      // Before any marker there may be more of its first byte.
+      // A marker may have fill bytes before it.
       [0xff, 0xff], Sample.segment(0xfe, Sample.secret))
     let second = Sample.jpeg(metadata: Sample.segment(0xe1, Self.exif))
     let clean = try cleaned(Sample.join(Sample.jpeg(metadata: metadata), second))
@@ -44,7 +44,7 @@ import Testing
     #expect(try cleaned(Sample.jpeg(metadata: exif)) == Sample.jpeg(metadata: orientation == 1 ? [] : kept))
   }
 
-  @Test func `a JPEG's thumbnail goes, and EXIF that makes no sense`() throws {
+  @Test func `a JPEG loses its thumbnail, and EXIF that makes no sense`() throws {
     let start: [UInt8] = [0xff, 0xd8]
     let header = Sample.join(Sample.ascii("JFIF\0"), [1, 1, 0, 0, 1, 0, 1])
     let file = Sample.join(
@@ -55,7 +55,7 @@ import Testing
       let cut = Sample.segment(0xe1, Sample.join(Sample.ascii("Exif\0\0"), Array(tiff.prefix(length))))
       #expect(try cleaned(Sample.jpeg(metadata: cut)) == Sample.jpeg(), "\(length)")
     }
-    // Its directory is far away, and has more entries than fit.
+    // One directory is far away, and the other one has more entries than fit.
     let far = Sample.join(Array(tiff.prefix(4)), [0xff, 0xff, 0xff, 0xff], Array(tiff.dropFirst(8)))
     let long = Sample.join(Array(tiff.prefix(8)), [0xff, 0xff, 0, 0], Array(tiff[12..<22]))
     for wrong in [far, long] {
@@ -74,11 +74,11 @@ import Testing
     #expect(clean == Sample.png(metadata: Array(kept.joined())))
   }
 
-  @Test func `a PNG that a camera turned is still upright, with a check sum`() throws {
+  @Test func `a PNG that a camera turned is still upright, with a checksum`() throws {
     let clean = try cleaned(Sample.png(metadata: Sample.chunk("eXIf", Sample.tiff(orientation: 6, isBig: false))))
     var chunk = Sample.chunk(
       "eXIf", Sample.join(Sample.ascii("MM\0*"), [0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0]))
-    // By zlib's crc32.
+    // Computed with zlib's crc32.
     chunk.replaceSubrange(chunk.count - 4..<chunk.count, with: [0xd6, 0x67, 0x4b, 0x69])
     #expect(clean == Sample.png(metadata: chunk))
   }
@@ -95,7 +95,7 @@ import Testing
       ([profile, frame([pixels, secret]), secret], [profile, frame([pixels])]),
     ] {
       var expected = Sample.webp(kept)
-      // Of what the header announces, EXIF and XMP are not there.
+      // The header no longer announces EXIF and XMP.
       expected[20] = 0x20
       #expect(try cleaned(Sample.join(Sample.webp(given), Sample.secret)) == expected)
     }
@@ -114,15 +114,13 @@ import Testing
     #expect(clean == expected)
   }
 
-  @Test func `a HEIC keeps its length and its image, and zeros stand for EXIF, XMP and all that no image refers to`()
-    throws
-  {
+  @Test func `a HEIC keeps its length and image, and zeros replace EXIF, XMP and unused data`() throws {
     let file = Sample.heic(
       exif: Self.exif, xmp: Self.xmp,
       rest: Sample.join(Sample.box("uuid", Sample.secret), Sample.box("mdat", Sample.secret)))
     let clean = try cleaned(file)
     #expect(clean.count == file.count)
-    // All boxes stay where they are; the one that nothing needs has another name.
+    // All boxes stay where they are. The unneeded one has another name.
     let outer = try #require(HEICBox.all(of: PictureBytes(clean), in: 0..<clean.count))
     #expect(outer.map(\.name) == ["ftyp", "meta", "mdat", "free", "mdat"].map(PictureBytes.name))
     let pixels = try #require(outer.first { $0.name == PictureBytes.name("mdat") }).content
@@ -135,7 +133,7 @@ import Testing
     #expect(Array(clean[..<pixels.lowerBound]) == expected)
   }
 
-  @Test(arguments: [0, 1] as [UInt8]) func `a HEIC with items that have no type is none`(_ version: UInt8) throws {
+  @Test(arguments: [0, 1] as [UInt8]) func `a HEIC with items that have no type is refused`(_ version: UInt8) throws {
     var file = Sample.heic(exif: Self.exif)
     let first = try #require(file.firstRange(of: Sample.ascii("infe"))).upperBound
     let second = try #require(file[first...].firstRange(of: Sample.ascii("infe"))).upperBound
@@ -143,8 +141,8 @@ import Testing
     #expect(CleanPicture(of: file) == nil)
   }
 
-  @Test func `a HEIC's sizes may have more after them, and are never cut short`() throws {
-    // Two boxes of 20 bytes each, for 512 by 512 and for the whole.
+  @Test func `a HEIC's size boxes may be longer, but not shorter`() throws {
+    // Two boxes of 20 bytes each, for 512 by 512 and for the whole picture.
     let file = Sample.heic(width: 5000)
     #expect(CleanPicture(of: file) == nil)
     let start = try #require(file.firstRange(of: Sample.ascii("ispe"))).lowerBound - 4
@@ -158,7 +156,7 @@ import Testing
     #expect(CleanPicture(of: short) == nil)
   }
 
-  @Test func `a HEIC whose items lie beyond its end, or that has no image, is none`() throws {
+  @Test func `a HEIC whose items lie beyond its end, or that has no image, is refused`() throws {
     let file = Sample.heic(exif: Self.exif)
     let place = try #require(file.firstRange(of: Sample.ascii("iloc"))).upperBound
     // The first item's offset, then the second's length.
@@ -172,7 +170,7 @@ import Testing
     #expect(CleanPicture(of: imageless) == nil)
   }
 
-  @Test func `of no file is there a part that passes for a picture`() {
+  @Test func `no incomplete file passes for a picture`() {
     let turned = Sample.segment(0xe1, Sample.join(Sample.ascii("Exif\0\0"), Sample.tiff(orientation: 6)))
     let files = [
       Sample.png(metadata: Sample.chunk("eXIf", Sample.tiff(orientation: 6))), Sample.jpeg(metadata: turned),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct PictureTests {
   @Test(arguments: ["image/png", "image/jpeg", "image/webp", "image/heic"])
-  func `a picture is served as what it is, whatever it was called`(_ type: String) async throws {
+  func `a picture is served with its actual type, whatever its Content-Type was`(_ type: String) async throws {
     let files: [String: [UInt8]] = [
       "image/png": Sample.png(), "image/jpeg": Sample.jpeg(), "image/webp": Sample.ascii(Sample.webpText),
       "image/heic": Sample.heic(),
@@ -19,7 +19,7 @@ import Testing
       let profile = try await ana.putPicture(file, type: "text/html")
       let url = try #require(profile.json["pictureUrl"].string)
       #expect(url.hasPrefix("\(app.url)/pictures/"))
-      // The stamp is the one that the profile has from now on.
+      // From now on, this is the stamp of the profile.
       let me = try await ana.get("users/me")
       #expect(me == profile.json)
 
@@ -44,11 +44,11 @@ import Testing
     }
   }
 
-  @Test func `whoever has a picture already, or asks for its head, has none of its bytes read`() async throws {
+  @Test func `a HEAD, and a GET with a matching ETag, read none of a picture's bytes`() async throws {
     let log = StatementLog()
     try await TestApp.run(logger: log.logger) { app in
       let ana = try await app.signUp("ana")
-      // Of three parts.
+      // A picture of three parts.
       let url = try await ana.show(Sample.png(length: 300_000))
       let tag = try #require(try await app.fetch(url).header("ETag"))
       let calls: [(method: String, headers: [(String, String)], status: Int)] = [
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `a picture of 2 MiB comes back whole, one byte more is refused`() async throws {
+  @Test func `a picture of 2 MiB comes back whole, and one byte more is refused`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let largest = Sample.png(length: 2 << 20)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func `a picture that is too large is refused before it is read, told or not`() async throws {
+  @Test func `a picture that is too large is refused before it is read, with or without a length`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let head = """
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `a picture that trickles in is cut`() async throws {
+  @Test func `a picture that arrives too slowly is cut off`() async throws {
     var limits = ConnectionLimits()
     limits.bodyGrace = 1
     try await TestApp.run(limits: limits) { app in
@@ -131,8 +131,8 @@ import Testing
     ("a signature alone", Array(Sample.png().prefix(8))),
     ("a PNG cut in its header", Array(Sample.png().prefix(28))),
     ("a PNG without width", Sample.png(width: 0)),
-    ("a PNG for a wall", Sample.png(width: 16_384, height: 16_384)),
-    ("a PNG beyond all", Sample.png(width: .max, height: .max)),
+    ("a huge PNG", Sample.png(width: 16_384, height: 16_384)),
+    ("a PNG of the largest size", Sample.png(width: .max, height: .max)),
     ("a PNG that is too wide", Sample.png(width: 4097)), ("a PNG that is too high", Sample.png(height: 4097)),
     ("a PNG without its end", Array(Sample.png().dropLast(12))), ("a PNG cut", Array(Sample.png().dropLast())),
     ("a JPEG that is too wide", Sample.jpeg(width: 4097)), ("a JPEG without its end", Array(Sample.jpeg().dropLast(2))),
@@ -141,7 +141,7 @@ import Testing
     ("a HEIC that is too high", Sample.heic(height: 4097)), ("a HEIC without its end", Array(Sample.heic().dropLast())),
     ("a JPEG cut", Array(Sample.jpeg().prefix(20))),
     ("a JPEG without height", Sample.jpeg(height: 0)),
-    ("a JPEG for a wall", Sample.jpeg(width: 65_535, height: 65_535)),
+    ("a huge JPEG", Sample.jpeg(width: 65_535, height: 65_535)),
     ("a JPEG without a frame", [0xff, 0xd8, 0xff, 0xe0, 0, 2, 0xff, 0xd9]),
     ("a JPEG whose segments have no end", [0xff, 0xd8, 0xff, 0xe0, 0, 0, 0xff, 0xe0, 0, 0]),
     ("HTML after a JPEG's first bytes", Sample.join([0xff, 0xd8, 0xff], Sample.ascii("<html><script>"))),
@@ -149,17 +149,17 @@ import Testing
     ("a WebP cut", Array(Sample.webpText.utf8.prefix(22))),
     ("a film", Sample.heic(brands: ["mp42", "isom", "mp42"])),
     ("an AVIF", Sample.heic(brands: ["avif", "mif1", "avif"])),
-    ("a HEIC beyond all", Sample.heic(width: .max, height: .max)),
+    ("a HEIC of the largest size", Sample.heic(width: .max, height: .max)),
     ("a HEIC that is empty", Sample.join(Sample.box("ftyp", Sample.ascii("heic\0\0\0\0heic")), Sample.box("meta", []))),
     ("a box of no size", Sample.ascii("\0\0\0\0ftyp")),
-    ("a box that goes on for ever", Sample.join([255, 255, 255, 255], Sample.ascii("ftyp"))),
+    ("a box that is far too long", Sample.join([255, 255, 255, 255], Sample.ascii("ftyp"))),
     (
       "a box of a negative size",
       Sample.join([0, 0, 0, 1], Sample.ascii("ftyp"), [255, 255, 255, 255, 255, 255, 255, 255])
     ),
   ]
 
-  @Test func `what is no picture is refused, whatever it claims`() async throws {
+  @Test func `a body that is not a picture is refused, whatever its type`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (what, bytes) in Self.notPictures {
@@ -173,17 +173,17 @@ import Testing
     }
   }
 
-  @Test func `every kind of WebP is known`() throws {
+  @Test func `every kind of WebP is recognized`() throws {
     for bytes in [Sample.ascii(Sample.webpText), Sample.lossyWebP, Sample.extendedWebP] {
       #expect(CleanPicture(of: bytes)?.format == .webp)
     }
   }
 
-  @Test func `no part of a picture makes the judge stumble`() throws {
+  @Test func `no part of a picture crashes the check`() throws {
     for file in [Sample.png(), Sample.jpeg(), Sample.heic(), Sample.lossyWebP] {
       for length in 0...file.count {
         _ = CleanPicture(of: Array(file.prefix(length)))
-        // Lengths and sizes that are made up.
+        // Made-up lengths and sizes.
         for byte: UInt8 in [0, 1, 0x7f, 0x80, 0xff] {
           var changed = file
           for place in max(0, length - 4)..<length { changed[place] = byte }
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `what is something else besides is served as a picture only`() async throws {
+  @Test func `a file that is also something else is served only as a picture`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let script = "*/=1;alert(1)/*<script>alert(1)</script>"
@@ -210,7 +210,7 @@ import Testing
     }
   }
 
-  @Test func `the URL of a picture that was replaced, removed or erased leads nowhere`() async throws {
+  @Test func `the URL of a picture that was replaced, removed or erased gets 404`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       var urls: [String] = []
@@ -229,7 +229,7 @@ import Testing
       let me = try await ana.get("users/me")
       #expect(me["pictureUrl"] == .null)
       urls.append(try await ana.show(Sample.png(2)))
-      // The same bytes have another URL after they were removed.
+      // After a removal, the same bytes get another URL.
       #expect(Set(urls).count == 4)
       let export = try await ana.get("users/me/export")
       #expect(export["pictures"].array.count == 1)
@@ -246,7 +246,7 @@ import Testing
     }
   }
 
-  @Test func `a made-up URL leads nowhere, and tells nothing`() async throws {
+  @Test func `a made-up URL gets 404, and reveals nothing`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let url = try await ana.show(Sample.png())
@@ -262,7 +262,7 @@ import Testing
     }
   }
 
-  @Test func `a new picture reaches everybody whose lists show it, and nobody else`() async throws {
+  @Test func `a new picture touches every list that shows it, and no other`() async throws {
     try await TestApp.run { app in
       let people = try await Neighbours.gather(in: app)
       let ana = people.ana
@@ -291,7 +291,7 @@ import Testing
     }
   }
 
-  @Test func `the URL begins with what the service is configured to be called`() async throws {
+  @Test func `the URL begins with the configured public URL`() async throws {
     for (configured, base) in [
       ("https://api.example.com", "https://api.example.com"),
       ("https://example.com/muster/", "https://example.com/muster"),
@@ -315,7 +315,7 @@ import Testing
     }
   }
 
-  @Test func `where a service listens is where clients find it`() {
+  @Test func `the default public URL is the address that the service listens on`() {
     for (host, url) in [
       ("127.0.0.1", "http://127.0.0.1:80"), ("0.0.0.0", "http://localhost:80"), ("::", "http://localhost:80"),
       ("::1", "http://[::1]:80"),
@@ -327,9 +327,10 @@ import Testing
   }
 }
 
-/// Many at once, on one picture: each process lets in one of each user's at a time, but there may be many processes.
+/// Concurrent changes of one picture. Each process admits one upload per user at a time, but there may be many
+/// processes.
 @Suite struct PictureRaceTests {
-  @Test func `of many pictures at once one stays, and only its URL leads anywhere`() async throws {
+  @Test func `of many concurrent pictures one stays, and only its URL works`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for round in 0..<5 {
@@ -350,7 +351,7 @@ import Testing
     }
   }
 
-  @Test func `of the same picture many times at once there is one URL`() async throws {
+  @Test func `the same picture sent many times at once has one URL`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -365,7 +366,7 @@ import Testing
     }
   }
 
-  @Test func `whether it was put or removed last, profile and picture agree`() async throws {
+  @Test func `profile and picture agree, whether it was put or removed last`() async throws {
     try await TestApp.run { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<20 {
@@ -396,7 +397,7 @@ import Testing
     }
   }
 
-  @Test func `an account that is deleted meanwhile leaves no picture behind`() async throws {
+  @Test func `an account that is deleted during an upload leaves no picture behind`() async throws {
     try await TestApp.run { app in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<16 {
@@ -417,7 +418,7 @@ import Testing
 }
 
 extension Phone {
-  /// Puts a picture as another process would.
+  /// Sets a picture as another process would.
   ///
   /// - Returns: its URL.
   fileprivate func putPastTheQueue(_ bytes: [UInt8]) async throws -> String {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// How many pictures are on their way at once, and for how long.
+/// How many pictures are uploaded at once, and for how long.
 @Suite struct PictureUploadTests {
   private func head(_ phone: Phone, length: Int) -> String {
     """
@@ -19,12 +19,12 @@ import Testing
     return connection
   }
 
-  @Test func `a user sends one picture at a time, which keeps no one else from it`() async throws {
+  @Test func `a user uploads one picture at a time, and does not block other users`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let file = Sample.png()
       var first = try await beginUpload(of: file, by: ana, in: app)
-      // The first has its place once another is refused.
+      // The first upload has its place once another one is refused.
       try await eventually(within: .seconds(60)) {
         let other = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: file, token: ana.accessToken)
         guard other.status == 429 else {
@@ -37,7 +37,7 @@ import Testing
         return true
       }
       _ = try await ben.show(file)
-      // What brings no picture needs no place.
+      // A request without a picture needs no place.
       try await ana.removePicture()
       try await first.send(Array(file.dropFirst(10)))
       #expect(try await first.answer(to: "PUT").status == 200)
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `a connection that breaks off gives its place back`() async throws {
+  @Test func `a broken connection gives its place back`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let file = Sample.png()
@@ -63,14 +63,14 @@ import Testing
     }
   }
 
-  @Test func `an upload that takes too long is cut, however steadily it comes`() async throws {
+  @Test func `an upload that takes too long is cut off, however steadily it arrives`() async throws {
     var limits = ConnectionLimits()
     limits.uploadSeconds = 1
     try await TestApp.run(limits: limits) { app in
       let ana = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
       try await connection.send(head(ana, length: 2_000_000))
-      // Many times as fast as a body must come.
+      // Many times as fast as the minimum rate of a body.
       let piece = String(repeating: "x", count: 2000)
       async let sent = connection.send(piece, times: 1000, pause: 0.02)
       let text = try await connection.rest(within: 15)
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `only a picture that is put may be larger than other bodies`() async throws {
+  @Test func `only the body of a picture upload may be larger than other bodies`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let body = [UInt8](repeating: 0x20, count: 65_537)
@@ -88,7 +88,7 @@ import Testing
         let answer = try await app.sendRaw(method, path, body: body, token: ana.accessToken)
         #expect(answer.status == 413 && answer.problem == "body-too-large", "\(method) \(path): \(answer.body)")
       }
-      // Nor is it read by a route that has not found out who sends it.
+      // Nor does the route read it before it knows who sends it.
       let stranger = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: body, token: "garbage")
       #expect(stranger.status == 401)
     }

@@ -1,16 +1,17 @@
-/// A picture without what cameras and programs write beside it: places, times, devices, names, texts, earlier versions.
-/// What it takes to show it stays as it was, byte for byte: pixels, color profile, orientation, transparency, animation.
+/// A picture without the metadata that cameras and programs add: places, times, devices, names, texts, earlier
+/// versions. The data that is needed to show it stays the same, byte for byte: pixels, color profile, orientation,
+/// transparency, animation.
 struct CleanPicture {
   let format: PictureFormat
   let bytes: [UInt8]
 
-  /// What a file of one format becomes.
+  /// The size of a picture and the bytes that remain of its file.
   typealias Cleaned = (width: Int, height: Int, bytes: [UInt8])
 
-  /// A larger one costs the phone that shows it too much memory.
+  /// A larger picture costs the phone that shows it too much memory.
   static let longestSide = 4096
 
-  /// Judged by the bytes alone. Nil for what is no picture, ends too early, or has a side that is too long.
+  /// Judges by the bytes alone. Nil if they are not a picture, end too early, or have a side that is too long.
   init?(of bytes: [UInt8]) {
     let file = PictureBytes(bytes)
     let cleaned: Cleaned?

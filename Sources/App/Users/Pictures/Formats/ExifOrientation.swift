@@ -1,4 +1,4 @@
-/// How a picture must be turned to be upright, as EXIF says: the one thing in it that a viewer needs.
+/// How a picture must be turned to be upright, according to EXIF. A viewer needs nothing else from EXIF.
 struct ExifOrientation {
   private static let tag = 0x0112
   private static let short = 3
@@ -6,9 +6,9 @@ struct ExifOrientation {
 
   private let number: Int
 
-  /// Nil for a picture that is upright already, and for anything that is not EXIF.
+  /// Nil if the picture is already upright, or the bytes are not EXIF.
   ///
-  /// - Parameter range: of a TIFF file, which is what EXIF is.
+  /// - Parameter range: of a TIFF file, which is the format of EXIF.
   init?(in file: PictureBytes, at range: Range<Int>) {
     let isBig = file.has("MM\0*", at: range.lowerBound)
     guard isBig || file.has("II*\0", at: range.lowerBound) else { return nil }
@@ -30,11 +30,11 @@ struct ExifOrientation {
     return nil
   }
 
-  /// A TIFF file that says this and nothing else.
+  /// A TIFF file that contains only the orientation.
   var tiff: [UInt8] {
     var bytes: [UInt8] = [0x4d, 0x4d, 0, 0x2a, 0, 0, 0, 8, 0, 1]
     bytes += [UInt8](big: Self.tag, 2) + [UInt8](big: Self.short, 2) + [UInt8](big: 1, 4)
-    // The value has four bytes; then no directory follows.
+    // The value field has four bytes. The last four say that no directory follows.
     bytes += [UInt8](big: number, 2)
     bytes += [0, 0, 0, 0, 0, 0]
     return bytes

@@ -4,7 +4,7 @@ struct HEICBox {
   let start: Int
   let content: Range<Int>
 
-  /// Without the version and flags that a full box begins with.
+  /// The content without the version and flags that a full box begins with.
   var fullContent: Range<Int> { min(content.lowerBound + 4, content.upperBound)..<content.upperBound }
 
   /// The boxes in a range. Nil unless they fill it.

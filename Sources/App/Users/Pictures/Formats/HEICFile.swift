@@ -1,8 +1,8 @@
 /// A HEIC file (ISO/IEC 23008-12) is a tree of boxes. Its items, such as tiles, thumbnails and EXIF, are parts of one
-/// box's bytes, which another box lists by their places in the file: nothing can be cut out without moving the rest.
+/// box's bytes. Another box lists their offsets in the file, so nothing can be cut out without moving the rest.
 enum HEICFile {
-  /// Overwrites in place with zeros whatever no item of the picture refers to, EXIF and XMP among it. How the picture is
-  /// turned is a property of its item, and stays.
+  /// Overwrites with zeros, in place, everything that no item of the picture refers to, including EXIF and XMP. The
+  /// picture's rotation is a property of its item, and stays.
   static func cleaned(_ file: PictureBytes) -> CleanPicture.Cleaned? {
     guard let outer = HEICBox.all(of: file, in: 0..<file.count), let type = outer.first, isHEIC(type, of: file),
       let meta = outer.first(where: { $0.name == PictureBytes.name("meta") }), meta.content.count >= 4,
@@ -14,7 +14,7 @@ enum HEICFile {
     var stores = outer.filter { $0.name == PictureBytes.name("mdat") }.map(\.content)
     stores += inner.filter { $0.name == PictureBytes.name("idat") }.map(\.content)
     guard stores.count <= mostStores else { return nil }
-    // What a kept item refers to lies in one of these, or it could be lost.
+    // A kept item must lie within one of these, or its bytes could be lost.
     guard items.kept.allSatisfy({ item in stores.contains { item.clamped(to: $0) == item } }) else { return nil }
 
     var bytes = file.bytes
@@ -30,7 +30,7 @@ enum HEICFile {
     return (size.width, size.height, bytes)
   }
 
-  /// Writers make one of each kind.
+  /// A limit. Writers make one of each kind.
   private static let mostStores = 16
   private static let keptOutside = Set(["ftyp", "mdat"].map(PictureBytes.name))
   private static let keptInside = Set(
@@ -39,7 +39,7 @@ enum HEICFile {
   private static let describing = Set(["udes", "altt", "crtt", "mdft", "uuid"].map(PictureBytes.name))
   private static let brands = Set(["heic", "heix", "heim", "heis"].map(PictureBytes.name))
 
-  /// By the brand, or, after a version, one of those that it is compatible with.
+  /// Checks the brand and, after a version, the compatible brands.
   private static func isHEIC(_ type: HEICBox, of file: PictureBytes) -> Bool {
     guard type.name == PictureBytes.name("ftyp"), type.content.count >= 8 else { return false }
     return stride(from: type.content.lowerBound, to: type.content.upperBound - 3, by: 4).contains {
@@ -54,7 +54,7 @@ enum HEICFile {
     return HEICBox.all(of: file, in: container.content)
   }
 
-  /// As large as the largest of its images: a photo is made of tiles, and has a thumbnail. Nil if one has no size.
+  /// The size of the largest image: a photo is made of tiles, and has a thumbnail. Nil if an image has no size.
   private static func size(by properties: [HEICBox], of file: PictureBytes) -> (width: Int, height: Int)? {
     var size = (width: 0, height: 0)
     for box in properties where box.name == PictureBytes.name("ispe") {
@@ -66,7 +66,7 @@ enum HEICFile {
     return size
   }
 
-  /// Zeros all of a range but what lies in others, which are in order.
+  /// Zeros a range except for the parts in `kept`, which are in order.
   private static func clear(_ range: Range<Int>, of bytes: inout [UInt8], except kept: [Range<Int>]) {
     var place = range.lowerBound
     func zero(upTo end: Int) {

@@ -1,17 +1,17 @@
-/// The items of a HEIC file, as its boxes `iinf`, `iloc` and `pitm` list them.
+/// The items of a HEIC file, as the boxes `iinf`, `iloc` and `pitm` list them.
 struct HEICItems {
-  /// Where the bytes of the picture's items lie, in order. They may overlap.
+  /// The ranges with the bytes of the picture's items, in order. They may overlap.
   let kept: [Range<Int>]
-  /// Where the names of all items lie, and the media types and URIs of those that are not kept.
+  /// The ranges with the names of all items, and with the media types and URIs of items that are not kept.
   let names: [Range<Int>]
 
-  /// EXIF; XMP and other documents, which are of a media type or a URI.
+  /// EXIF, XMP and other documents. Documents have a media type or a URI.
   private static let descriptions = Set(["Exif", "mime", "uri "].map(PictureBytes.name))
 
-  /// In all items. A photo of 4096 by 4096 in tiles of 512 by 512 has 64 items, of one extent each.
+  /// For all items together. A photo of 4096 by 4096 in tiles of 512 by 512 has 64 items with one extent each.
   private static let mostExtents = 4096
 
-  /// Nil if the list is broken, if an item lies beyond the file's end or outside of the file, or if there is no picture.
+  /// Nil if the list is broken, if an item lies beyond the file's end or in another file, or if there is no picture.
   init?(in boxes: [HEICBox], of file: PictureBytes) {
     func box(_ name: String) -> HEICBox? { boxes.first { $0.name == PictureBytes.name(name) } }
     guard let information = box("iinf"), let locations = box("iloc"), let primary = box("pitm"),
@@ -39,7 +39,7 @@ struct HEICItems {
     else { return nil }
     var items: [(id: Int, type: Int, name: Range<Int>)] = []
     for entry in entries {
-      // Version 3 has ids of four bytes. Earlier than 2, items have no type, and no image is one.
+      // Version 3 has ids of four bytes. Before version 2, items have no type, so none of them is an image.
       guard entry.name == PictureBytes.name("infe"), let version = file.byte(entry.content.lowerBound),
         version == 2 || version == 3
       else { return nil }
@@ -53,7 +53,7 @@ struct HEICItems {
     return items
   }
 
-  /// - Parameter store: of `idat`, in which items may lie, too.
+  /// - Parameter store: the content of `idat`, which may also hold items.
   private static func places(
     in box: HEICBox, of file: PictureBytes, store: Range<Int>
   ) -> [(id: Int, range: Range<Int>)]? {
@@ -70,7 +70,7 @@ struct HEICItems {
     var read = 0
     for _ in 0..<count {
       guard let id = reader.number(version == 2 ? 4 : 2), let method = version == 0 ? 0 : reader.number(2),
-        // Nothing lies in another file.
+        // No item may lie in another file.
         reader.number(2) == 0, let base = reader.number(bases), let extents = reader.number(2)
       else { return nil }
       for _ in 0..<extents {
@@ -78,7 +78,7 @@ struct HEICItems {
         guard read <= mostExtents, reader.number(indexes) != nil, let offset = reader.number(offsets),
           let length = reader.number(lengths)
         else { return nil }
-        // What is made of other items has no bytes of its own.
+        // An item that is made of other items has no bytes of its own.
         guard method & 15 != 2 else { continue }
         let whole = method & 15 == 0 ? 0..<file.count : store
         guard method & 15 <= 1, base <= whole.count, offset <= whole.count - base,
@@ -96,7 +96,7 @@ struct HEICItems {
     var place: Int
     let end: Int
 
-    /// Nil beyond the end, and for a number that no place in a file can be.
+    /// Nil beyond the end, and for a number that is too large for a place in a file.
     mutating func number(_ count: Int) -> Int? {
       guard count <= end - place, let number = file.big(place, count), number >= 0 else { return nil }
       place += count

@@ -1,7 +1,7 @@
-/// A JPEG file (ITU-T T.81) is a row of segments, each begun by a marker, up to the marker of its end.
+/// A JPEG file (ITU-T T.81) is a sequence of segments, each with a marker, up to the end marker.
 enum JPEGFile {
-  /// Keeps what decodes the picture, its color profile, and of EXIF the orientation. What follows the picture's end goes,
-  /// too: cameras add whole pictures there, each with EXIF of its own.
+  /// Keeps the data that decodes the picture, its color profile, and the orientation from EXIF. Drops everything after
+  /// the picture's end, where cameras add whole pictures with EXIF of their own.
   static func cleaned(_ file: PictureBytes) -> CleanPicture.Cleaned? {
     var header: [UInt8] = []
     var orientation: ExifOrientation?
@@ -12,7 +12,7 @@ enum JPEGFile {
 
     var place = 2
     while file.byte(place) == 0xff, let marker = file.byte(place + 1) {
-      // Any marker may have more of these before it.
+      // Any marker may have fill bytes before it.
       if marker == 0xff {
         place += 1
         continue
@@ -39,16 +39,16 @@ enum JPEGFile {
         hasScan = true
         kept += file.bytes[extent.lowerBound..<end]
         place = end
-      // Tables, and what they are for.
+      // Tables and parameters for decoding.
       case 0xc4, 0xcc, 0xdb, 0xdc, 0xdd: kept += file.bytes[extent]
       case 0xe0 where header.isEmpty: header = withoutThumbnail(file, content) ?? []
       case 0xe1 where orientation == nil && file.has("Exif\0\0", at: content.lowerBound):
         orientation = ExifOrientation(
           in: file, at: min(content.lowerBound + 6, content.upperBound)..<content.upperBound)
       case 0xe2 where file.has("ICC_PROFILE\0", at: content.lowerBound): kept += file.bytes[extent]
-      // Says how the colors are encoded.
+      // The color encoding.
       case 0xee where file.has("Adobe", at: content.lowerBound) && content.count == 12: kept += file.bytes[extent]
-      // Markers that have no segment and stand within scans only.
+      // These markers have no segment and occur only within scans.
       case 0x00, 0x01, 0xd0...0xd8: return nil
       default: break
       }
@@ -68,7 +68,7 @@ enum JPEGFile {
     return (width, height)
   }
 
-  /// Where the next marker stands that is not part of the scan.
+  /// The place of the next marker that is not part of the scan.
   private static func endOfScan(in file: PictureBytes, from start: Int) -> Int? {
     var place = start
     while let found = file.bytes[place...].firstIndex(of: 0xff), let next = file.byte(found + 1) {
@@ -81,7 +81,7 @@ enum JPEGFile {
     return nil
   }
 
-  /// JFIF's header, which tells how wide a pixel is.
+  /// JFIF's header, which contains the pixel density.
   private static func withoutThumbnail(_ file: PictureBytes, _ content: Range<Int>) -> [UInt8]? {
     guard content.count >= 14, file.has("JFIF\0", at: content.lowerBound) else { return nil }
     return segment(0xe0, file.bytes[content.lowerBound..<content.lowerBound + 12] + [0, 0])

@@ -1,6 +1,6 @@
-/// A PNG file (W3C PNG, third edition) is a row of named chunks with check sums, from `IHDR` to `IEND`.
+/// A PNG file (W3C PNG, third edition) is a sequence of named chunks with checksums, from `IHDR` to `IEND`.
 enum PNGFile {
-  /// Pixels, animation, and what their colors mean. Texts, times and the rest go.
+  /// Pixels, animation, and the meaning of their colors. Texts, times and everything else are dropped.
   private static let kept = Set(
     [
       "PLTE", "IDAT", "tRNS", "cHRM", "gAMA", "iCCP", "sBIT", "sRGB", "cICP", "mDCV", "cLLI", "bKGD", "pHYs", "acTL",
@@ -36,7 +36,7 @@ enum PNGFile {
     return nil
   }
 
-  /// From the first chunk, which must be the header.
+  /// Reads the first chunk, which must be the header.
   private static func size(of file: PictureBytes) -> (width: Int, height: Int)? {
     guard file.big(8, 4) == 13, file.has("IHDR", at: 12), let width = file.big(16, 4), let height = file.big(20, 4),
       let depth = file.byte(24), [1, 2, 4, 8, 16].contains(depth), let color = file.byte(25),
@@ -50,7 +50,7 @@ enum PNGFile {
     return [UInt8](big: content.count, 4) + checked + [UInt8](big: Int(checkSum(of: checked)), 4)
   }
 
-  /// CRC-32, bit by bit: for a few bytes.
+  /// CRC-32, bit by bit, because it covers only a few bytes.
   private static func checkSum(of bytes: [UInt8]) -> UInt32 {
     var sum = UInt32.max
     for byte in bytes {

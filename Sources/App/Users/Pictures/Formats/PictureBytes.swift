@@ -1,4 +1,4 @@
-/// A file that may be a picture. Nothing is read beyond its end, whatever it says of itself.
+/// A file that may be a picture. Reads stay within its bytes, whatever lengths the file claims.
 struct PictureBytes {
   let bytes: [UInt8]
 
@@ -8,7 +8,7 @@ struct PictureBytes {
 
   var count: Int { bytes.count }
 
-  /// - Parameter text: whose characters stand for bytes, up to U+00FF.
+  /// - Parameter text: each character stands for a byte, up to U+00FF.
   func has(_ text: String, at place: Int) -> Bool {
     let wanted = text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
     return place >= 0 && place <= bytes.count - wanted.count

@@ -12,7 +12,7 @@ enum WebPFile {
   private static let exif = PictureBytes.name("EXIF")
   /// Pixels and transparency.
   private static let pixels = Set([lossy, lossless, PictureBytes.name("ALPH")])
-  /// Besides the pixels, the color profile and the background of an animation.
+  /// In addition to the pixels: the color profile and the background of an animation.
   private static let kept = pixels.union([PictureBytes.name("ICCP"), PictureBytes.name("ANIM")])
   /// Bits of the header that announce metadata.
   private static let exifFlag: UInt8 = 0x08
@@ -59,7 +59,7 @@ enum WebPFile {
         length <= range.upperBound - place - 8
       else { return nil }
       found.append(Chunk(name: name, content: place + 8..<place + 8 + length))
-      // An odd one has a byte more, which some writers leave out at the end.
+      // A chunk of odd length has one byte of padding, which some writers leave out at the end.
       place += 8 + length + length % 2
     }
     return found
@@ -86,7 +86,7 @@ enum WebPFile {
     }
   }
 
-  /// A frame of an animation has a header of 16 bytes, and chunks of its own.
+  /// A frame of an animation has a header of 16 bytes, and its own chunks.
   private static func cleanedFrame(_ frame: Chunk, of file: PictureBytes) -> [UInt8]? {
     let start = frame.content.lowerBound + 16
     guard frame.content.count >= 16, let inner = chunks(of: file, in: start..<frame.content.upperBound),
@@ -96,7 +96,7 @@ enum WebPFile {
     return chunk(Self.frame, file.bytes[frame.content.lowerBound..<start] + shown)
   }
 
-  /// Some writers begin it as JPEG does.
+  /// Some writers begin the content as JPEG does.
   private static func orientation(in file: PictureBytes, _ content: Range<Int>) -> ExifOrientation? {
     let start = content.lowerBound + (content.count >= 6 && file.has("Exif\0\0", at: content.lowerBound) ? 6 : 0)
     return ExifOrientation(in: file, at: start..<content.upperBound)
