@@ -146,20 +146,19 @@ extension User {
       """)
   }
 
-  /// Deletes deliveries to each of two users about the other or the other's events, dead letters included. In id order,
-  /// the order in which workers acknowledge.
+  /// Deletes deliveries to each of two users about the other or the other's events, dead letters included.
   private static func removingDeliveries(between one: ID, and other: ID) -> SQL {
-    """
-    DELETE FROM deliveries WHERE id IN (
-      SELECT d.id
-      FROM \(pairs(one, other))
-      JOIN deliveries AS d ON d.recipient_id = pair.reader_id
-      WHERE d.person_id = pair.other_id
-        OR EXISTS (SELECT FROM events AS e WHERE e.id = d.subject_id AND e.creator_id = pair.other_id)
-      ORDER BY d.id
-      FOR UPDATE OF d
-    )
-    """
+    let pair = [one, other]
+    return Delivery.delete(
+      where: """
+        recipient_id = ANY(\(pair)) AND (
+          person_id = ANY(\(pair)) AND person_id <> recipient_id
+          OR EXISTS (
+            SELECT FROM events AS e
+            WHERE e.id = subject_id AND e.creator_id = ANY(\(pair)) AND e.creator_id <> recipient_id
+          )
+        )
+        """)
   }
 
   private static func pairs(_ one: ID, _ other: ID) -> SQL {

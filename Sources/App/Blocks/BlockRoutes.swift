@@ -2,13 +2,9 @@ import Hummingbird
 import Postgres
 
 struct BlockRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-  }
+  private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
     routes.get("blocks", use: blocks)
@@ -18,8 +14,9 @@ struct BlockRoutes {
 
   @Sendable private func blocks(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
-    if let unchanged = try await request.unchanged(.blocks, of: context.user, in: database) { return unchanged }
-    return .list(try await Block.list(of: context.user, page: page, in: database)) { $0 }
+    return try await request.unlessUnchanged(.blocks, of: context.user, in: database) {
+      .list(try await Block.list(of: context.user, page: page, in: database))
+    }
   }
 
   @Sendable private func block(_ request: Request, _ context: Context) async throws -> Response {
@@ -41,7 +38,7 @@ struct BlockRoutes {
     do {
       try await dependencies.change(at: .user(me), .user(other), verb: body)
     } catch let error as AppError where error == .userNotFound {}
-    return .done
+    return .noContent
   }
 }
 

@@ -13,11 +13,16 @@ extension Request {
     }
   }
 
-  /// Returns 304 if the client's copy of a collection is current. Reads only the collection's stamp.
-  func unchanged(_ collection: Collection, of user: User.ID, in database: Database) async throws -> Response? {
-    guard headers[.ifNoneMatch] != nil, uri.queryParameters["cursor"] == nil,
+  /// Responds with 304 if the client's copy of a collection is current, and reads only its stamp then. Otherwise runs
+  /// `body`.
+  ///
+  /// - Parameter collection: nil for a list that is no collection.
+  func unlessUnchanged(
+    _ collection: Collection?, of user: User.ID, in database: Database, _ body: () async throws -> Response
+  ) async throws -> Response {
+    guard let collection, headers[.ifNoneMatch] != nil, uri.queryParameters["cursor"] == nil,
       let stamp = try await Stamps.read(collection, of: user, in: database), alreadyHas(Stamp(stamp).eTag)
-    else { return nil }
+    else { return try await body() }
     return Response(status: .notModified, headers: [.eTag: Stamp(stamp).eTag])
   }
 }

@@ -4,13 +4,9 @@ import Hummingbird
 import Postgres
 
 struct EventRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-  }
+  private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
     routes.get("events", use: list)
@@ -28,11 +24,10 @@ struct EventRoutes {
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
     let (page, when) = try request.query { ($0.page(), $0.word("when", of: When.allCases)) }
     let archived = when == .past
-    if !archived, let unchanged = try await request.unchanged(.events, of: context.user, in: database) {
-      return unchanged
-    }
-    return .list(try await Event.list(archived: archived, of: context.user, page: page, in: database)) {
-      EventJSON(event: $0, participants: nil)
+    return try await request.unlessUnchanged(archived ? nil : .events, of: context.user, in: database) {
+      .list(try await Event.list(archived: archived, of: context.user, page: page, in: database)) {
+        EventJSON(event: $0, participants: nil)
+      }
     }
   }
 

@@ -47,10 +47,9 @@ public struct FriendRequest: Sendable {
   /// The result of sending a friend request.
   enum Sent: Sendable {
     case created(FriendRequest)
-    /// The sender's request was already pending.
-    case standing(FriendRequest)
+    case alreadyPending(FriendRequest)
     /// The receiver had sent a request too, so the two are friends now.
-    case met(FriendRequest)
+    case accepted(FriendRequest)
   }
 
   /// The pending request of one user to another, if the sender sees the receiver. It is the response to a repeated
@@ -113,12 +112,12 @@ public struct FriendRequest: Sendable {
         """)
       // Closed in between: try again.
       guard let pending else { continue }
-      let standing: ID = try pending["id"]
-      if try pending["sender_id"] == sender { return .standing(try await find(standing, in: change)) }
-      let met = try await befriend(standing, in: change)
-      change.notify(met.sender.id, about: .friendAccepted(by: met.receiver))
-      change.notify(met.receiver.id, about: .friendAccepted(by: met.sender))
-      return .met(met)
+      let other: ID = try pending["id"]
+      if try pending["sender_id"] == sender { return .alreadyPending(try await find(other, in: change)) }
+      let accepted = try await befriend(other, in: change)
+      change.notify(accepted.sender.id, about: .friendAccepted(by: accepted.receiver))
+      change.notify(accepted.receiver.id, about: .friendAccepted(by: accepted.sender))
+      return .accepted(accepted)
     }
   }
 
@@ -126,9 +125,9 @@ public struct FriendRequest: Sendable {
   static func accept(
     _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
   ) async throws -> FriendRequest {
-    let standing = try await lock(id, .incoming, of: receiver, and: sender, in: change)
-    if standing == .accepted { return try await find(id, in: change) }
-    guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
+    let pendingID = try await lock(id, .incoming, of: receiver, and: sender, in: change)
+    if pendingID == .accepted { return try await find(id, in: change) }
+    guard pendingID == .pending else { throw AppError.friendRequestClosed(pendingID) }
     let request = try await befriend(id, in: change)
     change.notify(request.sender.id, about: .friendAccepted(by: request.receiver))
     return request
@@ -138,9 +137,9 @@ public struct FriendRequest: Sendable {
   static func decline(
     _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
   ) async throws -> FriendRequest {
-    let standing = try await lock(id, .incoming, of: receiver, and: sender, in: change)
-    if standing == .declined { return try await find(id, in: change) }
-    guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
+    let pendingID = try await lock(id, .incoming, of: receiver, and: sender, in: change)
+    if pendingID == .declined { return try await find(id, in: change) }
+    guard pendingID == .pending else { throw AppError.friendRequestClosed(pendingID) }
     return try await close(id, as: .declined, in: change)
   }
 
@@ -149,9 +148,9 @@ public struct FriendRequest: Sendable {
   static func cancel(
     _ id: ID, by sender: User.ID, to receiver: User.ID, in change: Change
   ) async throws -> FriendRequest {
-    let standing = try await lock(id, .sent, of: sender, and: receiver, in: change)
-    if standing == .cancelled { return try await find(id, in: change) }
-    guard standing == .pending else { throw AppError.friendRequestClosed(standing) }
+    let pendingID = try await lock(id, .sent, of: sender, and: receiver, in: change)
+    if pendingID == .cancelled { return try await find(id, in: change) }
+    guard pendingID == .pending else { throw AppError.friendRequestClosed(pendingID) }
     let request = try await close(id, as: .cancelled, in: change)
     let (receiver, notice): (User.ID, SQL) = (
       request.receiver.id,
@@ -159,11 +158,7 @@ public struct FriendRequest: Sendable {
     )
     // In this order: fan-out writes inbox items and deliveries, and the deletion from the queue waits for it.
     try change.write(NotificationQueue.delete(where: notice))
-    try change.write(
-      """
-      DELETE FROM deliveries
-      WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = \(receiver) AND \(notice) ORDER BY id FOR UPDATE)
-      """)
+    try change.write(Delivery.delete(where: "recipient_id = \(receiver) AND \(notice)"))
     let item: SQL = "recipient_id = \(receiver) AND \(notice)"
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(item)")
     change.erase("DELETE FROM notifications WHERE \(item)")

@@ -2,15 +2,9 @@ import Hummingbird
 import Postgres
 
 struct FriendRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
-  private let isLimited: Bool
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-    isLimited = dependencies.throttle.isOn
-  }
+  private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
     routes.get("friends", use: friends)
@@ -24,23 +18,25 @@ struct FriendRoutes {
 
   @Sendable private func friends(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
-    if let unchanged = try await request.unchanged(.friends, of: context.user, in: database) { return unchanged }
-    return .list(try await Friend.list(of: context.user, page: page, in: database)) { $0 }
+    return try await request.unlessUnchanged(.friends, of: context.user, in: database) {
+      .list(try await Friend.list(of: context.user, page: page, in: database))
+    }
   }
 
   @Sendable private func unfriend(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
     try await dependencies.change(at: .user(me), .user(other)) { try await Friend.end(with: other, by: me, in: $0) }
-    return .done
+    return .noContent
   }
 
   @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
     let (page, named) = try request.query { ($0.page(), $0.word("direction", of: FriendRequest.Direction.allCases)) }
     let direction = named ?? .incoming
     let collection = direction == .incoming ? Collection.friendRequests : .sentFriendRequests
-    if let unchanged = try await request.unchanged(collection, of: context.user, in: database) { return unchanged }
-    return .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database)) { $0 }
+    return try await request.unlessUnchanged(collection, of: context.user, in: database) {
+      .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database))
+    }
   }
 
   @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
@@ -48,11 +44,11 @@ struct FriendRoutes {
     let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
     if let pending = try await FriendRequest.pending(from: me, to: receiver, in: database) { return .json(pending) }
     let sent = try await dependencies.change(at: .user(me), .user(receiver)) {
-      try await FriendRequest.send(from: me, to: receiver, isLimited: isLimited, in: $0)
+      try await FriendRequest.send(from: me, to: receiver, isLimited: dependencies.throttle.isOn, in: $0)
     }
     switch sent {
     case .created(let request): return .json(request, status: .created)
-    case .standing(let request), .met(let request): return .json(request)
+    case .alreadyPending(let request), .accepted(let request): return .json(request)
     }
   }
 

@@ -2,13 +2,9 @@ import Hummingbird
 import Postgres
 
 struct InvitationRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-  }
+  private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
     routes.get("invitations", use: list)
@@ -20,10 +16,9 @@ struct InvitationRoutes {
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
     let (page, status) = try request.query { ($0.page(), $0.word("status", of: Invitation.Status.allCases)) }
-    if status == nil, let unchanged = try await request.unchanged(.invitations, of: context.user, in: database) {
-      return unchanged
+    return try await request.unlessUnchanged(status == nil ? .invitations : nil, of: context.user, in: database) {
+      .list(try await Invitation.list(of: context.user, status: status, page: page, in: database))
     }
-    return .list(try await Invitation.list(of: context.user, status: status, page: page, in: database)) { $0 }
   }
 
   @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
@@ -39,7 +34,7 @@ struct InvitationRoutes {
   @Sendable private func guests(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    return .list(try await Guest.list(of: id, for: context.user, page: page, in: database)) { $0 }
+    return .list(try await Guest.list(of: id, for: context.user, page: page, in: database))
   }
 
   @Sendable private func invite(_ request: Request, _ context: Context) async throws -> Response {

@@ -48,7 +48,7 @@ extension OutgoingMail {
     let found = try await database.rows(
       """
       SELECT q.id, q.mail_token_id IS NULL, t.expires_at
-      FROM \(queue.held(rows.map(\.held)))
+      FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN mail_tokens AS t
         ON t.id = q.mail_token_id AND t.expires_at > clock_timestamp() AND isfinite(t.expires_at)
       """)

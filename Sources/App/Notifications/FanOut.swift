@@ -198,7 +198,7 @@ enum FanOut {
   /// recipients without an account and those who cannot see the user whom the notice names. A guest's answer replaces
   /// the guest's earlier unread answers.
   private static let filing: SQL = """
-    told AS MATERIALIZED (
+    addressed AS MATERIALIZED (
       SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at,
         recipient.id AS recipient_id, notification_id(part.notice_id, recipient.id) AS id,
         row_number() OVER (PARTITION BY recipient.id ORDER BY part.id) AS nth,
@@ -218,7 +218,7 @@ enum FanOut {
     stamped AS (
       INSERT INTO user_stamps AS s (user_id, notifications)
       SELECT recipient_id, timestamptz 'epoch' + max(notices) * interval '1 microsecond'
-      FROM told
+      FROM addressed
       GROUP BY recipient_id
       ORDER BY recipient_id
       ON CONFLICT (user_id) DO UPDATE SET
@@ -227,17 +227,17 @@ enum FanOut {
     ),
     filed AS (
       INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, person_id, payload, created_at)
-      SELECT told.recipient_id, stamped.stamp - (told.notices - told.nth) * interval '1 microsecond', told.id, told.type,
-        told.subject_id, told.person_id, told.payload, told.created_at
-      FROM told
-      JOIN stamped ON stamped.user_id = told.recipient_id
+      SELECT addressed.recipient_id, stamped.stamp - (addressed.notices - addressed.nth) * interval '1 microsecond', addressed.id, addressed.type,
+        addressed.subject_id, addressed.person_id, addressed.payload, addressed.created_at
+      FROM addressed
+      JOIN stamped ON stamped.user_id = addressed.recipient_id
     ),
     superseded AS (
       DELETE FROM notifications AS n
-      USING told
-      JOIN stamped ON stamped.user_id = told.recipient_id
-      WHERE told.type = \(Notice.Kind.invitationAnswered) AND n.person_id = told.person_id
-        AND n.recipient_id = told.recipient_id AND n.subject_id = told.subject_id AND n.type = told.type
+      USING addressed
+      JOIN stamped ON stamped.user_id = addressed.recipient_id
+      WHERE addressed.type = \(Notice.Kind.invitationAnswered) AND n.person_id = addressed.person_id
+        AND n.recipient_id = addressed.recipient_id AND n.subject_id = addressed.subject_id AND n.type = addressed.type
         AND n.read_at IS NULL
     )
     """
@@ -257,17 +257,17 @@ enum FanOut {
   /// can be merged joins the last waiting delivery of the device and subject, unless a worker has ever claimed it.
   private static let delivering: SQL = """
     pushes AS MATERIALIZED (
-      SELECT told.*, device.id AS device_id, \(mergeKey("told")) AS merge_key
-      FROM told
+      SELECT addressed.*, device.id AS device_id, \(mergeKey("addressed")) AS merge_key
+      FROM addressed
       CROSS JOIN LATERAL (
         SELECT d.id
         FROM devices AS d
         JOIN sessions ON sessions.id = d.session_id AND \(Session.isOpen)
-        WHERE d.user_id = told.recipient_id
+        WHERE d.user_id = addressed.recipient_id
         OFFSET 0
       ) AS device
       WHERE NOT EXISTS (
-        SELECT FROM muted_notifications AS m WHERE m.user_id = told.recipient_id AND m.type = told.type OFFSET 0
+        SELECT FROM muted_notifications AS m WHERE m.user_id = addressed.recipient_id AND m.type = addressed.type OFFSET 0
       )
     ),
     merged AS MATERIALIZED (

@@ -6,14 +6,10 @@ import Postgres
 
 /// Routes to edit, export and delete the user's own account.
 struct AccountRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
+  let dependencies: Dependencies
   private let exports = Export.Turns()
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-  }
+  private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
     routes.patch("users/me", use: edit)
@@ -50,7 +46,7 @@ struct AccountRoutes {
     let proof = try await request.read { $0.proof(password: "password") }
     try await proof.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { try await User.erase(me, by: session, in: $0) }
-    return .done
+    return .noContent
   }
 
   @Sendable private func export(_ request: Request, _ context: Context) async throws -> Response {

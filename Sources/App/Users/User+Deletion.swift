@@ -113,10 +113,7 @@ extension User {
 
   /// Deletes deliveries to a user, and those that name them, dead letters included.
   private static func deletingDeliveries(of id: ID) -> SQL {
-    """
-    DELETE FROM deliveries
-    WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = \(id) OR person_id = \(id) ORDER BY id FOR UPDATE)
-    """
+    Delivery.delete(where: "recipient_id = \(id) OR person_id = \(id)")
   }
 
   /// Cancels the coming events of a user. The caller has locked and touched these events.

@@ -2,11 +2,7 @@ import Hummingbird
 import Postgres
 
 struct UserRoutes {
-  private let database: Database
-
-  init(_ dependencies: Dependencies) {
-    database = dependencies.database
-  }
+  let database: Database
 
   func add(to routes: Routes) {
     routes.get("users/me", use: me)
@@ -16,21 +12,22 @@ struct UserRoutes {
   }
 
   @Sendable private func me(_ request: Request, _ context: Context) async throws -> Response {
-    if let unchanged = try await request.unchanged(.profile, of: context.user, in: database) { return unchanged }
-    guard let user = try await User.find(context.user, in: database) else { throw AppError.sessionEnded }
-    return .profile(user)
+    try await request.unlessUnchanged(.profile, of: context.user, in: database) {
+      guard let user = try await User.find(context.user, in: database) else { throw AppError.sessionEnded }
+      return .profile(user)
+    }
   }
 
   @Sendable private func search(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let (query, limit) = try request.query { ($0.text("query", 1...100), $0.onlyPage()) }
-    return .list(List(onlyPage: try await Person.named(query, for: me, atMost: limit, in: database))) { $0 }
+    return .list(List(onlyPage: try await Person.named(query, for: me, atMost: limit, in: database)))
   }
 
   @Sendable private func recommended(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let limit = try request.query { $0.onlyPage() }
-    return .list(List(onlyPage: try await Recommendation.list(for: me, atMost: limit, in: database))) { $0 }
+    return .list(List(onlyPage: try await Recommendation.list(for: me, atMost: limit, in: database)))
   }
 
   @Sendable private func profile(_ request: Request, _ context: Context) async throws -> Response {
@@ -45,8 +42,6 @@ struct UserRoutes {
 extension Response {
   /// The user's own profile, which is one of their collections.
   static func profile(_ user: User) -> Response {
-    var response = Response.json(user)
-    if let stamp = user.stamp { response.headers[.eTag] = Stamp(stamp).eTag }
-    return response
+    .json(user, stamp: user.stamp)
   }
 }

@@ -26,7 +26,7 @@ enum Trouble {
     try await app.database.execute("UPDATE clock SET shift = make_interval(secs => \(Double(seconds)))")
   }
 
-  /// Disturbs statements that write, at random. A slow statement takes up to 20 ms longer, in which other transactions
+  /// Disturbs statements that write, at random. A slow statement takes up to 200 ms longer, in which other transactions
   /// overtake it. A failing one ends its transaction, either with a serialization failure, which is retried, or with an
   /// unknown error, which is not. The last such statement of a change writes the stamps, so that some COMMITs come
   /// late.
@@ -52,7 +52,7 @@ enum Trouble {
           rates trouble;
         BEGIN
           SELECT * INTO rates FROM trouble;
-          IF random() * 100 < rates.slow THEN PERFORM pg_sleep(random() * 0.02); END IF;
+          IF random() * 100 < rates.slow THEN PERFORM pg_sleep(random() * 0.2); END IF;
           IF random() * 100 < rates.failing THEN
             RAISE EXCEPTION 'trouble' USING ERRCODE = CASE WHEN random() < 0.7 THEN '40001' ELSE 'P0001' END;
           END IF;

@@ -4,21 +4,15 @@ import Postgres
 
 /// Routes to change and reset the password, and to verify an address. The last two use mailed tokens.
 struct PasswordRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
-  private let passwords: Passwords
-  private let keys: SigningKeys
+  let dependencies: Dependencies
+
+  private var database: Database { dependencies.database }
+  private var passwords: Passwords { dependencies.passwords }
+  private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
   /// A few extra milliseconds of work would reveal whether an account exists. So every response to a reset request
   /// takes this long, or a multiple of it.
   private static let resetAnswerTime = Duration.milliseconds(100)
-
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-    passwords = dependencies.passwords
-    keys = dependencies.refreshTokenKeys
-  }
 
   func add(to signedIn: Routes, open: Routes) {
     signedIn.post("auth/password", use: changePassword)
@@ -45,7 +39,7 @@ struct PasswordRoutes {
       let isChanged = try await dependencies.change(at: .user(me)) {
         try await User.changePassword(of: me, from: proven, to: hash, keeping: session, in: $0)
       }
-      if isChanged { return .done }
+      if isChanged { return .noContent }
     }
   }
 
@@ -90,7 +84,7 @@ struct PasswordRoutes {
       guard let redeemed else { throw AppError.badMailToken }
       try await User.resetPassword(to: hash, by: redeemed, in: change)
     }
-    return .done
+    return .noContent
   }
 
   @Sendable private func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
@@ -102,7 +96,7 @@ struct PasswordRoutes {
       guard let redeemed else { throw AppError.badMailToken }
       try await User.verifyEmail(by: redeemed, in: change)
     }
-    return .done
+    return .noContent
   }
 }
 

@@ -85,8 +85,7 @@ struct AppleGrants: Sendable {
 
   /// Apple's kind of client secret: a JWT signed with the key that Apple gave us.
   private func secret(of clientID: String) async throws -> String {
-    // Whole seconds, as Apple expects them.
-    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+    let now = Date.wholeSecond
     let claims = SecretClaims(
       iss: IssuerClaim(value: settings.teamID), iat: IssuedAtClaim(value: now),
       exp: ExpirationClaim(value: now.addingTimeInterval(300)), aud: AudienceClaim(value: "https://appleid.apple.com"),

@@ -11,10 +11,10 @@ enum AppleRevocation {
   /// - Parameter grants: nil if Apple's key is not configured.
   static func source(_ grants: AppleGrants?, in database: Database) -> Dispatcher.Source {
     Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(500)) { rows in
-      let held = Set(
-        try await database.rows("SELECT q.id FROM \(queue.held(rows.map(\.held)))").map { try $0[0] as Int64 })
+      let leased = Set(
+        try await database.rows("SELECT q.id FROM \(queue.rows(of: rows.map(\.lease)))").map { try $0[0] as Int64 })
       return Dictionary(
-        uniqueKeysWithValues: rows.filter { held.contains($0.id) }.map { row in
+        uniqueKeysWithValues: rows.filter { leased.contains($0.id) }.map { row in
           let send = Dispatcher.Send(channel: .apple) {
             guard let grants else { throw DeliveryFailure(description: "Apple's key is not configured") }
             try await grants.revoke(try row.fields[0])

@@ -5,21 +5,9 @@ import Postgres
 
 /// Routes to sign in with Apple or Google, and to link them to an account.
 struct ProviderRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
-  private let providers: IdentityProviders
-  private let appleGrants: AppleGrants?
-  private let keys: SigningKeys
-  private let answer: SignedInResponse
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-    providers = dependencies.identityProviders
-    appleGrants = dependencies.appleGrants
-    keys = dependencies.refreshTokenKeys
-    answer = SignedInResponse(dependencies)
-  }
+  private var database: Database { dependencies.database }
 
   /// Open to everyone.
   func add(to routes: Routes) {
@@ -36,7 +24,7 @@ struct ProviderRoutes {
   @Sendable private func signIn(
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
-    let provider = try providers.named(name)
+    let provider = try dependencies.identityProviders.named(name)
     let (shown, displayName, device) = try await request.read { fields in
       (
         Shown(&fields), fields.optional("displayName", .line(1...100)), fields.optional("device", .line(1...100))
@@ -46,18 +34,18 @@ struct ProviderRoutes {
     try await dependencies.throttle.count(.sessions(of: identity))
     let (user, pass, isNew) = try await database.change { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
-      let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+      let pass = try await Session.start(for: id, device: device, keys: dependencies.refreshTokenKeys, in: change)
       return (try await User.find(id, in: change), pass, isNew)
     }
     await keepGrant(shown.authorizationCode, identity, logger: context.logger)
-    return try await answer(user, pass, isNew: isNew)
+    return try await dependencies.signedIn(user, pass, isNew: isNew)
   }
 
   @Sendable private func link(
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let provider = try providers.named(name)
+    let provider = try dependencies.identityProviders.named(name)
     // Without this, an unlocked phone is enough to give someone else lasting access.
     let (shown, proof) = try await request.read { fields in
       (
@@ -71,13 +59,13 @@ struct ProviderRoutes {
       try await Identity.link(identity, to: me, by: session, in: $0)
     }
     await keepGrant(shown.authorizationCode, identity, logger: context.logger)
-    return .done
+    return .noContent
   }
 
   /// Exchanges Apple's code for a grant that can be revoked later. Best effort: the user is signed in without it, too,
   /// and their next sign-in brings another code.
   private func keepGrant(_ code: String?, _ identity: Identity, logger: Logger) async {
-    guard let appleGrants, let code, identity.provider == .apple else { return }
+    guard let appleGrants = dependencies.appleGrants, let code, identity.provider == .apple else { return }
     // The response waits for this, for three seconds at most. A background task would need a limit on the number of
     // such tasks and a place to end at shutdown, and would still be lost with the process.
     do {

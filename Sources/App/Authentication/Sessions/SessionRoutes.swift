@@ -4,21 +4,11 @@ import Postgres
 
 /// Routes to register, log in and refresh, which are open to everyone, and to manage sessions.
 struct SessionRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
-  private let passwords: Passwords
-  private let keys: SigningKeys
-  private let throttle: Throttle
-  private let signedIn: SignedInResponse
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-    passwords = dependencies.passwords
-    keys = dependencies.refreshTokenKeys
-    throttle = dependencies.throttle
-    signedIn = SignedInResponse(dependencies)
-  }
+  private var database: Database { dependencies.database }
+  private var passwords: Passwords { dependencies.passwords }
+  private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
   func add(to routes: Routes) {
     routes.post("auth/register", use: register)
@@ -46,7 +36,7 @@ struct SessionRoutes {
       return (username, email, password, displayName)
     }
     try passwords.admit()
-    try await throttle.count(.registrations(from: context.address), .registrations(with: email))
+    try await dependencies.throttle.count(.registrations(from: context.address), .registrations(with: email))
     // Outside the transaction: hashing takes a while, and must not occupy a connection.
     let hash = try await passwords.hash(password)
     let registration = User.Registration(
@@ -58,7 +48,7 @@ struct SessionRoutes {
       let pass = try await Session.start(for: id, device: nil, keys: keys, in: change)
       return (try await User.find(id, in: change), pass)
     }
-    return try await signedIn(user, pass, status: .created)
+    return try await dependencies.signedIn(user, pass, status: .created)
   }
 
   @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
@@ -71,7 +61,7 @@ struct SessionRoutes {
     try passwords.admit()
     // Tries again if the password was changed or hashed anew before the session starts.
     while true {
-      let proven = try await throttle.attempt(
+      let proven = try await dependencies.throttle.attempt(
         .login(login), .logins(from: context.address), .sessions(by: login)
       ) { () -> (id: User.ID, hash: String)? in
         let account = try await Credentials.find(login: login, in: database)
@@ -87,7 +77,7 @@ struct SessionRoutes {
         let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
         return (try await User.find(id, in: change), pass)
       }
-      if let (user, pass) = started { return try await signedIn(user, pass) }
+      if let (user, pass) = started { return try await dependencies.signedIn(user, pass) }
     }
   }
 
@@ -100,13 +90,13 @@ struct SessionRoutes {
       return (try await User.find(next.user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }
-    return try await signedIn(user, next)
+    return try await dependencies.signedIn(user, next)
   }
 
   @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     _ = try await dependencies.change(at: .session(session)) { try await Session.end(session, of: me, in: $0) }
-    return .done
+    return .noContent
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
@@ -122,7 +112,7 @@ struct SessionRoutes {
     let id: Session.ID = try context.id("id", else: .sessionNotFound)
     let isEnded = try await dependencies.change(at: .session(id)) { try await Session.end(id, of: me, in: $0) }
     guard isEnded else { throw AppError.sessionNotFound }
-    return .done
+    return .noContent
   }
 }
 

@@ -1,26 +1,18 @@
 import Hummingbird
 
-/// The response to a user who has just logged in: the account and both tokens.
-struct SignedInResponse: Sendable {
-  private let accessTokens: AccessTokens
-  private let keys: SigningKeys
-
-  init(_ dependencies: Dependencies) {
-    accessTokens = dependencies.accessTokens
-    keys = dependencies.refreshTokenKeys
-  }
-
-  /// `user` is read in the transaction of the change: an error after the commit would say that nothing was changed.
+extension Dependencies {
+  /// The response to a user who has just logged in: the account and both tokens.
   ///
-  /// - Parameter isNew: whether this request created the account; nil if the client knows.
-  func callAsFunction(
+  /// - Parameters:
+  ///   - user: read in the transaction of the change. An error after the commit would say that nothing was changed.
+  ///   - isNew: whether this request created the account; nil if the client knows.
+  func signedIn(
     _ user: User?, _ pass: Session.Pass, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
   ) async throws -> Response {
     guard let user else { throw AppError.sessionEnded }
-    let accessToken = try await accessTokens.sign(
-      user: user.id, session: pass.token.session, epoch: pass.epoch)
-    let tokens = TokensJSON(
-      user: user, accessToken: accessToken, refreshToken: try pass.token.signed(with: keys),
+    let accessToken = try await accessTokens.sign(user: user.id, session: pass.token.session, epoch: pass.epoch)
+    let tokens = SignedInResponse(
+      user: user, accessToken: accessToken, refreshToken: try pass.token.signed(with: refreshTokenKeys),
       expiresIn: accessTokens.lifetime, isNew: isNew)
     var response = Response.json(tokens, status: status)
     response.headers[.cacheControl] = "no-store"
@@ -28,7 +20,7 @@ struct SignedInResponse: Sendable {
   }
 }
 
-private struct TokensJSON: JSONWritable {
+private struct SignedInResponse: JSONWritable {
   let user: User
   let accessToken: String
   let refreshToken: String

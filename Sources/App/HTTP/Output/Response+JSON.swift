@@ -1,3 +1,4 @@
+import Postgres
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -11,8 +12,15 @@ extension Response {
       body: ResponseBody(byteBuffer: json.buffer))
   }
 
+  /// An object that is a collection, with its ETag.
+  static func json(_ value: some JSONWritable, stamp: Timestamp?) -> Response {
+    var response = json(value)
+    if let stamp { response.headers[.eTag] = Stamp(stamp).eTag }
+    return response
+  }
+
   /// 204 No Content, which must not be cached.
-  static var done: Response { Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
+  static var noContent: Response { Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
 
   /// A problem in the format of RFC 9457.
   static func problem(_ error: AppError, requestID: String) -> Response {
@@ -38,7 +46,11 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }
 
-  /// A list in its envelope. The first page of a collection carries the ETag that ``unchanged(_:of:in:)`` compares.
+  static func list(_ list: List<some JSONWritable>) -> Response {
+    .list(list) { $0 }
+  }
+
+  /// A list in its envelope. The first page of a collection carries the ETag that ``Request/unlessUnchanged(_:of:in:_:)`` compares.
   static func list<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) -> Response {
     var json = JSONWriter()
     json.object {

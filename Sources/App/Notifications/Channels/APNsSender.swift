@@ -41,14 +41,10 @@ struct APNsSender: PushSender {
 
   func send(_ push: Push, to device: Device) async throws {
     let request = try self.request(push, to: device)
-    let token = try await self.token.text()
-    var answer = try await ask(request, token)
-    if answer.status == 403, let reason = Self.reason(answer), Self.tokenReasons.contains(reason),
-      let another = try await self.token.text(insteadOf: token)
-    {
-      answer = try await ask(request, another)
+    let response = try await token.send(request, scheme: "bearer", by: client, within: deadline) {
+      $0.status == 403 && Self.tokenReasons.contains(Self.reason($0) ?? "")
     }
-    if answer.status != 200 { throw Self.failure(answer) }
+    if response.status != 200 { throw Self.failure(response) }
   }
 
   private func request(_ push: Push, to device: Device) throws -> HTTPClientRequest {
@@ -94,12 +90,6 @@ struct APNsSender: PushSender {
     }
   }
 
-  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingResponse {
-    var request = request
-    request.headers.add(name: "authorization", value: "bearer \(token)")
-    return try await client.answer(to: request, within: deadline)
-  }
-
   private static func reason(_ answer: OutgoingResponse) -> String? {
     guard case .object(let members) = answer.json else { return nil }
     return OutgoingResponse.word(members["reason"])
@@ -131,10 +121,8 @@ extension APNsSender.Settings {
 
   /// A token that Apple accepts from now on, for an hour.
   fileprivate func providerToken() async throws -> String {
-    // Whole seconds, as Apple expects them.
-    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
     let kid = JWKIdentifier(string: keyID)
     return try await JWTKeyCollection().add(ecdsa: key, kid: kid)
-      .sign(Claims(iss: IssuerClaim(value: teamID), iat: IssuedAtClaim(value: now)), kid: kid)
+      .sign(Claims(iss: IssuerClaim(value: teamID), iat: IssuedAtClaim(value: .wholeSecond)), kid: kid)
   }
 }

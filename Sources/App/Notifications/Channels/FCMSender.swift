@@ -38,12 +38,8 @@ struct FCMSender: PushSender {
     request.method = .POST
     request.headers = ["content-type": "application/json"]
     request.body = .bytes(try Self.body(push, to: device).buffer)
-    let token = try await self.token.text()
-    var answer = try await ask(request, token)
-    if answer.status == 401, let another = try await self.token.text(insteadOf: token) {
-      answer = try await ask(request, another)
-    }
-    if answer.status != 200 { throw Self.failure(answer) }
+    let response = try await token.send(request, scheme: "Bearer", by: client, within: deadline) { $0.status == 401 }
+    if response.status != 200 { throw Self.failure(response) }
   }
 
   private static func body(_ push: Push, to device: Device) throws -> JSONWriter {
@@ -91,12 +87,6 @@ struct FCMSender: PushSender {
       value.write(to: &json)
       return json.text
     }
-  }
-
-  private func ask(_ request: HTTPClientRequest, _ token: String) async throws -> OutgoingResponse {
-    var request = request
-    request.headers.add(name: "authorization", value: "Bearer \(token)")
-    return try await client.answer(to: request, within: deadline)
   }
 
   private static func failure(_ answer: OutgoingResponse) -> DeliveryFailure {
@@ -158,7 +148,7 @@ extension FCMSender.Settings {
 
   /// Exchanges an assertion, signed with the account's key, for an access token.
   fileprivate func accessToken(_ client: HTTPClient) async throws -> ProviderToken.Made {
-    let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
+    let now = Date.wholeSecond
     let kid = JWKIdentifier(string: keyID)
     let claims = Claims(
       iss: IssuerClaim(value: email), scope: "https://www.googleapis.com/auth/firebase.messaging",

@@ -4,15 +4,15 @@ import Postgres
 /// The outcomes of a worker's rows, until they are written. One write takes all that have accumulated. Each statement
 /// checks the lease, so it changes no rows that the worker no longer holds.
 struct Acknowledgements: Sendable {
-  typealias Held = LeasedRow.Held
+  typealias Lease = LeasedRow.Lease
 
   /// Delivered, or no longer useful: to be deleted.
-  private(set) var done: [Held] = []
+  private(set) var done: [Lease] = []
   private(set) var returned: [Returned] = []
 
   /// A row that stays in the queue.
   struct Returned: Sendable {
-    let held: Held
+    let lease: Lease
     var isAttempt = false
     /// Nil: due as before.
     var delay: Double?
@@ -22,28 +22,28 @@ struct Acknowledgements: Sendable {
 
   var isEmpty: Bool { done.isEmpty && returned.isEmpty }
   var count: Int { done.count + returned.count }
-  var rows: [Held] { done + returned.map(\.held) }
+  var leases: [Lease] { done + returned.map(\.lease) }
 
-  mutating func finish(_ row: LeasedRow) { done.append(row.held) }
+  mutating func finish(_ row: LeasedRow) { done.append(row.lease) }
 
   /// Gives back rows that were not sent.
   mutating func release(_ rows: some Sequence<LeasedRow>) {
-    returned += rows.map { Returned(held: $0.held) }
+    returned += rows.map { Returned(lease: $0.lease) }
   }
 
   /// Gives back a row that could not be sent, through no fault of its own.
   mutating func postpone(_ row: LeasedRow, by delay: Double) {
-    returned.append(Returned(held: row.held, delay: delay))
+    returned.append(Returned(lease: row.lease, delay: delay))
   }
 
   mutating func retry(_ row: LeasedRow, after delay: Double, because error: String) {
     returned.append(
-      Returned(held: row.held, isAttempt: true, delay: delay, error: Self.printable(error)))
+      Returned(lease: row.lease, isAttempt: true, delay: delay, error: Self.printable(error)))
   }
 
   /// Makes a row a dead letter.
-  mutating func bury(_ row: LeasedRow, because error: String) {
-    returned.append(Returned(held: row.held, isAttempt: true, error: Self.printable(error), isDead: true))
+  mutating func discard(_ row: LeasedRow, because error: String) {
+    returned.append(Returned(lease: row.lease, isAttempt: true, error: Self.printable(error), isDead: true))
   }
 
   mutating func append(_ later: Acknowledgements) {
@@ -67,15 +67,15 @@ struct Acknowledgements: Sendable {
       + (isLate && !queue.order.isEmpty ? [postponing(queue)] : [])
   }
 
-  /// The rows that are still held, locked in id order, as deletions lock them.
-  private static func held(_ rows: [Held], _ queue: LeaseQueue) -> SQL {
-    "held AS MATERIALIZED (SELECT q.id FROM \(queue.held(rows)) ORDER BY q.id FOR UPDATE OF q)"
+  /// The rows that are still leased, locked in id order, as deletions lock them.
+  private static func leased(_ leases: [Lease], _ queue: LeaseQueue) -> SQL {
+    "leased AS MATERIALIZED (SELECT q.id FROM \(queue.rows(of: leases)) ORDER BY q.id FOR UPDATE OF q)"
   }
 
-  private func locking(_ queue: LeaseQueue) -> SQL { "WITH \(Self.held(rows, queue)) SELECT count(*) FROM held" }
+  private func locking(_ queue: LeaseQueue) -> SQL { "WITH \(Self.leased(leases, queue)) SELECT count(*) FROM leased" }
 
   private func deleting(_ queue: LeaseQueue) -> SQL {
-    "WITH \(Self.held(done, queue)) DELETE FROM \(queue.name) AS q USING held WHERE q.id = held.id"
+    "WITH \(Self.leased(done, queue)) DELETE FROM \(queue.name) AS q USING leased WHERE q.id = leased.id"
   }
 
   /// A worker that survives an attempt does not die of it, so the count of deaths starts again.
@@ -89,7 +89,7 @@ struct Acknowledgements: Sendable {
       died_at = CASE WHEN r.is_dead THEN now() END,
       lease = NULL, leased_until = NULL
     FROM unnest(
-      \(returned.map(\.held.id)), \(returned.map(\.held.lease)), \(returned.map(\.isAttempt)),
+      \(returned.map(\.lease.id)), \(returned.map(\.lease.token)), \(returned.map(\.isAttempt)),
       \(returned.map(\.delay)), \(returned.map(\.error)), \(returned.map(\.isDead))
     ) AS r (id, lease, is_attempt, delay, error, is_dead)
     WHERE q.id = r.id AND q.lease = r.lease
@@ -101,7 +101,7 @@ struct Acknowledgements: Sendable {
   /// Makes rows behind a waiting row due no earlier than that row. Otherwise, claims would read thousands of rows again
   /// and again that they cannot take.
   private func postponing(_ queue: LeaseQueue) -> SQL {
-    let late = returned.filter { $0.delay != nil && !$0.isDead }.map(\.held.id)
+    let late = returned.filter { $0.delay != nil && !$0.isDead }.map(\.lease.id)
     let isBehind = queue.order.map { "b.\($0) = q.\($0)" }.joined(separator: " AND ")
     return """
       WITH later AS MATERIALIZED (

@@ -37,6 +37,13 @@ enum Delivery {
     }
   }
 
+  /// Deletes deliveries, dead letters included, in id order: the order in which workers acknowledge.
+  ///
+  /// - Parameter condition: on the columns of `deliveries`.
+  static func delete(where condition: SQL) -> SQL {
+    "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE \(condition) ORDER BY id FOR UPDATE)"
+  }
+
   /// Rereads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a
   /// deletion or a logout that was confirmed before.
   ///
@@ -58,7 +65,7 @@ enum Delivery {
           ),
         d.id, d.platform, d.token, d.environment, d.topic, d.sealed_secret,
         CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END
-      FROM \(queue.held(rows.map(\.held)))
+      FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
       LEFT JOIN sessions AS s ON s.id = d.session_id AND \(Session.isOpen("s"))
       """)[1]

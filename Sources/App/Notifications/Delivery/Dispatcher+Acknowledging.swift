@@ -13,7 +13,7 @@ extension Dispatcher {
   func write(_ group: inout TaskGroup<Happening>) {
     isWriting = true
     let written = Written(acknowledgements: acknowledgements, gone: gone)
-    for place in sources.indices { unwritten[place] = acknowledgements[place].rows }
+    for place in sources.indices { unwritten[place] = acknowledgements[place].leases }
     acknowledgements = sources.map { _ in Acknowledgements() }
     gone = []
     let (queues, database) = (sources.map(\.queue), database)

@@ -104,10 +104,10 @@ extension Dispatcher {
     renewAt = now + Self.renewalInterval
     var statements = [LeaseQueue.byIndex, Worker.beating(id)]
     for (place, source) in sources.enumerated() {
-      let held =
-        runs.values.filter { $0.source == place }.flatMap { $0.rows.map(\.held) }
-        + acknowledgements[place].rows + unwritten[place]
-      if !held.isEmpty { statements.append(source.queue.renewing(held)) }
+      let leases =
+        runs.values.filter { $0.source == place }.flatMap { $0.rows.map(\.lease) }
+        + acknowledgements[place].leases + unwritten[place]
+      if !leases.isEmpty { statements.append(source.queue.renewing(leases)) }
     }
     let (database, sent) = (database, statements)
     group.addTask {

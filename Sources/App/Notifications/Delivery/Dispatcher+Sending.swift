@@ -154,7 +154,7 @@ extension Dispatcher {
       acknowledgements[run.source].retry(row, after: delay, because: failure.description)
       drop(number, from: 1)
     case .later, .none, .forgettingTheDevice:
-      acknowledgements[run.source].bury(row, because: failure.description)
+      acknowledgements[run.source].discard(row, because: failure.description)
       logger.error(
         "dead letter", metadata: ["table": "\(table)", "row": "\(row.id)", "attempts": "\(row.attempts + 1)"])
       advance(number)

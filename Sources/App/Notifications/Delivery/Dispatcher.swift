@@ -90,7 +90,7 @@ actor Dispatcher {
   /// Devices that their providers no longer know.
   var gone: [Device] = []
   /// Rows whose acknowledgements are being written.
-  var unwritten: [[LeasedRow.Held]]
+  var unwritten: [[LeasedRow.Lease]]
 
   var polling: [Polling]
   var claiming: Set<Int> = []

@@ -54,7 +54,8 @@ extension LeaseQueue {
         continue
       }
       let leased = LeasedRow(
-        id: id, lease: lease, attempts: try row[4], createdAt: try? row[5], fields: LeasedRow.Fields(row: row))
+        lease: LeasedRow.Lease(id: id, token: lease), attempts: try row[4], createdAt: try? row[5],
+        fields: LeasedRow.Fields(row: row))
       if let place = places[head] {
         claim.runs[place].append(leased)
       } else {

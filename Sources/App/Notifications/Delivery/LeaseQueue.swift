@@ -34,22 +34,22 @@ struct LeaseQueue: Sendable {
 }
 
 extension LeaseQueue {
-  /// The rows of a claim that the worker still holds, as `q`, for a FROM clause.
-  func held(_ rows: [LeasedRow.Held]) -> SQL {
+  /// The rows whose leases the worker still has, as `q`, for a FROM clause.
+  func rows(of leases: [LeasedRow.Lease]) -> SQL {
     """
-    unnest(\(rows.map(\.id)), \(rows.map(\.lease))) AS mine (id, lease)
+    unnest(\(leases.map(\.id)), \(leases.map(\.token))) AS mine (id, lease)
     JOIN \(name) AS q ON q.id = mine.id AND q.lease = mine.lease
     """
   }
 
   /// Renews the leases of claimed rows. Skips rows that another worker has or that a change is deleting: if a renewal
   /// waited for one of them, all leases could expire.
-  func renewing(_ rows: [LeasedRow.Held]) -> SQL {
+  func renewing(_ leases: [LeasedRow.Lease]) -> SQL {
     """
-    WITH held AS MATERIALIZED (SELECT q.id FROM \(held(rows)) FOR UPDATE OF q SKIP LOCKED)
+    WITH leased AS MATERIALIZED (SELECT q.id FROM \(rows(of: leases)) FOR UPDATE OF q SKIP LOCKED)
     UPDATE \(name) AS q SET leased_until = now() + make_interval(secs => \(Self.leaseSeconds))
-    FROM held
-    WHERE q.id = held.id
+    FROM leased
+    WHERE q.id = leased.id
     """
   }
 }

@@ -3,9 +3,14 @@ import Postgres
 
 /// A row that a worker has claimed.
 struct LeasedRow: Sendable {
-  let id: Int64
-  /// The fencing token: an acknowledgement must still find it.
-  let lease: UUID
+  struct Lease: Sendable {
+    /// The row's.
+    let id: Int64
+    /// The fencing token: an acknowledgement must still find it.
+    let token: UUID
+  }
+
+  let lease: Lease
   let attempts: Int
   /// Nil if it is out of range.
   let createdAt: Timestamp?
@@ -20,10 +25,5 @@ struct LeasedRow: Sendable {
     }
   }
 
-  var held: Held { Held(id: id, lease: lease) }
-
-  struct Held: Sendable {
-    let id: Int64
-    let lease: UUID
-  }
+  var id: Int64 { lease.id }
 }

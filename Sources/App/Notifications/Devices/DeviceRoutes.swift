@@ -2,17 +2,10 @@ import Hummingbird
 import Postgres
 
 struct DeviceRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
-  private let keys: SigningKeys
-  private let allowsPrivateWebhooks: Bool
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-    keys = dependencies.refreshTokenKeys
-    allowsPrivateWebhooks = dependencies.allowsPrivateWebhooks
-  }
+  private var database: Database { dependencies.database }
+  private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
   func add(to routes: Routes) {
     routes.get("devices", use: list)
@@ -73,7 +66,7 @@ struct DeviceRoutes {
       token.wholeMatch(of: /([0-9A-Fa-f]{2}){32,100}/) == nil ? "must be 32 to 100 bytes in hexadecimal digits" : nil
     case .android:
       token.wholeMatch(of: /[A-Za-z0-9_:\-]+/) == nil ? "must be an FCM registration token" : nil
-    case .webhook: WebhookAddress.objection(to: token, allowsPrivate: allowsPrivateWebhooks)
+    case .webhook: WebhookAddress.objection(to: token, allowsPrivate: dependencies.allowsPrivateWebhooks)
     case .log: nil
     }
   }
@@ -82,7 +75,7 @@ struct DeviceRoutes {
     let me = try context.user
     let id: Device.ID = try context.id("id", else: .deviceNotFound)
     try await database.change { try await Device.remove(id, of: me, in: $0) }
-    return .done
+    return .noContent
   }
 }
 

@@ -3,13 +3,9 @@ import Postgres
 
 /// The inbox, its read marks, and the notification preferences.
 struct InboxRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-  }
+  private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
     routes.get("notifications", use: list)
@@ -20,8 +16,9 @@ struct InboxRoutes {
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
-    if let unchanged = try await request.unchanged(.notifications, of: context.user, in: database) { return unchanged }
-    return .list(try await InboxItem.list(of: context.user, page: page, in: database)) { $0 }
+    return try await request.unlessUnchanged(.notifications, of: context.user, in: database) {
+      .list(try await InboxItem.list(of: context.user, page: page, in: database))
+    }
   }
 
   @Sendable private func markRead(_ request: Request, _ context: Context) async throws -> Response {
@@ -46,10 +43,10 @@ struct InboxRoutes {
   }
 
   @Sendable private func preferences(_ request: Request, _ context: Context) async throws -> Response {
-    if let unchanged = try await request.unchanged(.notificationPreferences, of: context.user, in: database) {
-      return unchanged
+    try await request.unlessUnchanged(.notificationPreferences, of: context.user, in: database) {
+      let preferences = try await NotificationPreferences.find(of: context.user, in: database)
+      return .json(preferences, stamp: preferences.stamp)
     }
-    return .preferences(try await NotificationPreferences.find(of: context.user, in: database))
   }
 
   @Sendable private func choose(_ request: Request, _ context: Context) async throws -> Response {
@@ -67,7 +64,8 @@ struct InboxRoutes {
     let chosen = try await dependencies.change(at: .user(me)) {
       try await NotificationPreferences.choose(choices, by: me, in: $0)
     }
-    return .preferences(try await chosen.afterCommit(of: me, in: database))
+    let committed = try await chosen.afterCommit(of: me, in: database)
+    return .json(committed, stamp: committed.stamp)
   }
 }
 
@@ -88,13 +86,5 @@ extension NotificationPreferences: JSONWritable {
       }
       $0.member("timestamp", stamp.map(Stamp.init))
     }
-  }
-}
-
-extension Response {
-  fileprivate static func preferences(_ preferences: NotificationPreferences) -> Response {
-    var response = Response.json(preferences)
-    if let stamp = preferences.stamp { response.headers[.eTag] = Stamp(stamp).eTag }
-    return response
   }
 }

@@ -5,13 +5,9 @@ import Postgres
 
 /// Routes to set the user's own picture, and to show everyone's.
 struct PictureRoutes {
-  private let dependencies: Dependencies
-  private let database: Database
+  let dependencies: Dependencies
 
-  init(_ dependencies: Dependencies) {
-    self.dependencies = dependencies
-    database = dependencies.database
-  }
+  private var database: Database { dependencies.database }
 
   /// - Parameter root: pictures are outside the API and its versions, because their URLs are permanent.
   func add(to routes: Routes, root: Routes) {
@@ -35,7 +31,7 @@ struct PictureRoutes {
   @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     try await dependencies.change(at: .user(me)) { try await Picture.remove(of: me, in: $0) }
-    return .done
+    return .noContent
   }
 
   /// Serves a picture to anyone who has its URL. No token is needed, because image views send none.

@@ -47,10 +47,10 @@ import Testing
       var late = Acknowledgements()
       late.finish(held[0])
       late.retry(held[0], after: 0, because: "late")
-      late.bury(held[0], because: "late")
+      late.discard(held[0], because: "late")
       late.release(held)
       for statement in late.statements(for: queue) { try await app.database.batch(statement) }
-      try await app.database.batch(queue.renewing(held.map(\.held)))
+      try await app.database.batch(queue.renewing(held.map(\.lease)))
       #expect(
         try await app.value(
           """
