@@ -146,7 +146,8 @@ public final class Change: Querying {
   /// One pass over all touched users in id order, so that no two changes deadlock. A stamp is made while its row is
   /// locked, so the stamps of a collection rise in commit order and never repeat.
   private static func stamping(_ touches: Touches) -> SQL? {
-    let collections = Collection.allCases.filter { touches.bits & $0.bit != 0 }
+    let bits = touches.bits
+    let collections = Collection.allCases.filter { bits & $0.bit != 0 }
     guard !collections.isEmpty else { return nil }
     var users: [SQL] = touches.queries.map { query in
       "SELECT user_id, \(unescaped: "\(query.bits)") FROM (\(query.users)) AS queried (user_id)"

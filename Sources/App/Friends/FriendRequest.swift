@@ -112,9 +112,9 @@ public struct FriendRequest: Sendable {
         """)
       // Closed in between: try again.
       guard let pending else { continue }
-      let other: ID = try pending["id"]
-      if try pending["sender_id"] == sender { return .alreadyPending(try await find(other, in: change)) }
-      let accepted = try await befriend(other, in: change)
+      let pendingID: ID = try pending["id"]
+      if try pending["sender_id"] == sender { return .alreadyPending(try await find(pendingID, in: change)) }
+      let accepted = try await befriend(pendingID, in: change)
       change.notify(accepted.sender.id, about: .friendAccepted(by: accepted.receiver))
       change.notify(accepted.receiver.id, about: .friendAccepted(by: accepted.sender))
       return .accepted(accepted)
@@ -125,9 +125,9 @@ public struct FriendRequest: Sendable {
   static func accept(
     _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
   ) async throws -> FriendRequest {
-    let pendingID = try await lock(id, .incoming, of: receiver, and: sender, in: change)
-    if pendingID == .accepted { return try await find(id, in: change) }
-    guard pendingID == .pending else { throw AppError.friendRequestClosed(pendingID) }
+    let status = try await lock(id, .incoming, of: receiver, and: sender, in: change)
+    if status == .accepted { return try await find(id, in: change) }
+    guard status == .pending else { throw AppError.friendRequestClosed(status) }
     let request = try await befriend(id, in: change)
     change.notify(request.sender.id, about: .friendAccepted(by: request.receiver))
     return request
@@ -137,9 +137,9 @@ public struct FriendRequest: Sendable {
   static func decline(
     _ id: ID, by receiver: User.ID, from sender: User.ID, in change: Change
   ) async throws -> FriendRequest {
-    let pendingID = try await lock(id, .incoming, of: receiver, and: sender, in: change)
-    if pendingID == .declined { return try await find(id, in: change) }
-    guard pendingID == .pending else { throw AppError.friendRequestClosed(pendingID) }
+    let status = try await lock(id, .incoming, of: receiver, and: sender, in: change)
+    if status == .declined { return try await find(id, in: change) }
+    guard status == .pending else { throw AppError.friendRequestClosed(status) }
     return try await close(id, as: .declined, in: change)
   }
 
@@ -148,9 +148,9 @@ public struct FriendRequest: Sendable {
   static func cancel(
     _ id: ID, by sender: User.ID, to receiver: User.ID, in change: Change
   ) async throws -> FriendRequest {
-    let pendingID = try await lock(id, .sent, of: sender, and: receiver, in: change)
-    if pendingID == .cancelled { return try await find(id, in: change) }
-    guard pendingID == .pending else { throw AppError.friendRequestClosed(pendingID) }
+    let status = try await lock(id, .sent, of: sender, and: receiver, in: change)
+    if status == .cancelled { return try await find(id, in: change) }
+    guard status == .pending else { throw AppError.friendRequestClosed(status) }
     let request = try await close(id, as: .cancelled, in: change)
     let (receiver, notice): (User.ID, SQL) = (
       request.receiver.id,

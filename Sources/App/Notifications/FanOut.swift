@@ -23,14 +23,20 @@ enum FanOut {
   /// The same for a single notice, because many of them may follow in a row.
   private static let lockTimeoutAlone = "5ms"
 
+  /// The outcome of a step.
+  struct Progress: Sendable {
+    var notices = 0
+    /// Whether the step took as much as it may at once, so that more is likely to wait.
+    var isAtLimit = false
+  }
+
   /// Fans out the oldest notices of some subjects.
   ///
   /// - Parameter isFull: whether to search the whole queue instead of only the newest notices.
-  /// - Returns: whether there was anything to do.
-  static func step(isFull: Bool = true, in database: Database) async throws -> Bool {
+  static func step(isFull: Bool = true, in database: Database) async throws -> Progress {
     do {
       let condition: SQL = isFull ? "true" : isRecent
-      return try await fanOut(atMost: subjectsPerStep, where: condition, waiting: lockTimeout, in: database) > 0
+      return try await fanOut(atMost: subjectsPerStep, where: condition, waiting: lockTimeout, in: database)
     } catch let error as PostgresError where isAboutOneNotice(error) {
       return try await stepOneByOne(in: database)
     }
@@ -42,11 +48,11 @@ enum FanOut {
     """
 
   /// Fans out notices one at a time after a step has failed, so that the bad one does not hold up the others.
-  private static func stepOneByOne(in database: Database) async throws -> Bool {
-    var progress = 0
+  private static func stepOneByOne(in database: Database) async throws -> Progress {
+    var progress = Progress(isAtLimit: true)
     var last: Int64 = 0
     // Continues beyond the first batch if nothing in it could be fanned out.
-    while progress == 0 {
+    while progress.notices == 0 {
       let rows = try await database.rows(
         """
         SELECT q.id FROM notification_queue AS q
@@ -57,15 +63,15 @@ enum FanOut {
       guard !rows.isEmpty else { break }
       for row in rows {
         last = try row[0]
-        progress += try await fanOutAlone(last, in: database)
+        progress.notices += try await fanOutAlone(last, in: database)
       }
     }
-    return progress > 0
+    return progress
   }
 
   private static func fanOutAlone(_ id: Int64, in database: Database) async throws -> Int {
     do {
-      return try await fanOut(atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database)
+      return try await fanOut(atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database).notices
     } catch let error as PostgresError where isAboutOneNotice(error) {
       // A lock timeout or a deleted recipient says nothing about the notice.
       if error.sqlState == "57014" || !error.isUnavailable && !Stamps.isOfDeletedUser(error) {
@@ -90,10 +96,9 @@ enum FanOut {
       """)
   }
 
-  /// - Returns: the number of processed notices.
   private static func fanOut(
     atMost subjects: Int, where condition: SQL, waiting timeout: String, in database: Database
-  ) async throws -> Int {
+  ) async throws -> Progress {
     // The table fills and empties within seconds and has no useful statistics, so keep the planner to the indexes.
     let results = try await database.batch(
       """
@@ -101,7 +106,7 @@ enum FanOut {
         set_config('enable_bitmapscan', 'off', true)
       """,
       statement(atMost: subjects, where: condition))
-    return try results[1].first.map { try $0[0] } ?? 0
+    return try results[1].first.map { Progress(notices: try $0[0], isAtLimit: try $0[1]) } ?? Progress()
   }
 
   private static let isOldest: SQL = """
@@ -127,7 +132,11 @@ enum FanOut {
       USING parts AS part
       WHERE q.id = part.id AND part.size = cardinality(part.recipient_ids)
     )
-    SELECT count(*) FROM parts
+    SELECT count(*), coalesce(
+      count(*) >= \(unescaped: "\(subjects)") OR sum(size) >= \(unescaped: "\(recipientsPerStep / 2)")
+        OR bool_or(size < cardinality(recipient_ids)),
+      false)
+    FROM parts
     """
   }
 
@@ -227,10 +236,10 @@ enum FanOut {
     ),
     filed AS (
       INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, person_id, payload, created_at)
-      SELECT addressed.recipient_id, stamped.stamp - (addressed.notices - addressed.nth) * interval '1 microsecond', addressed.id, addressed.type,
-        addressed.subject_id, addressed.person_id, addressed.payload, addressed.created_at
-      FROM addressed
-      JOIN stamped ON stamped.user_id = addressed.recipient_id
+      SELECT a.recipient_id, stamped.stamp - (a.notices - a.nth) * interval '1 microsecond', a.id, a.type, a.subject_id,
+        a.person_id, a.payload, a.created_at
+      FROM addressed AS a
+      JOIN stamped ON stamped.user_id = a.recipient_id
     ),
     superseded AS (
       DELETE FROM notifications AS n
@@ -267,7 +276,9 @@ enum FanOut {
         OFFSET 0
       ) AS device
       WHERE NOT EXISTS (
-        SELECT FROM muted_notifications AS m WHERE m.user_id = addressed.recipient_id AND m.type = addressed.type OFFSET 0
+        SELECT FROM muted_notifications AS m
+        WHERE m.user_id = addressed.recipient_id AND m.type = addressed.type
+        OFFSET 0
       )
     ),
     merged AS MATERIALIZED (

@@ -11,6 +11,8 @@ public struct NotificationWorker: Service {
   private let canListen: Bool
   private let logger: Logger
 
+  /// The longest time for which fan-out lets notices gather. The inbox must follow a change within 100 ms.
+  private static let longestRest = Duration.milliseconds(30)
   private static let reminderInterval = Duration.milliseconds(500)
   private static let housekeepingInterval = Duration.seconds(30)
 
@@ -50,7 +52,7 @@ public struct NotificationWorker: Service {
   /// Runs until nothing is due.
   public func runOnce() async throws {
     while try await remindOfNext() {}
-    while try await FanOut.step(isFull: true, in: database) {}
+    while try await FanOut.step(in: database).notices > 0 {}
     try await makeDispatcher(sources).run(.untilNothingIsDue)
     await Housekeeping.run(in: database, logger: logger)
   }
@@ -60,7 +62,7 @@ public struct NotificationWorker: Service {
   /// - Returns: the number of claimed runs.
   @discardableResult
   func step(_ queue: LeaseQueue = Delivery.queue) async throws -> Int {
-    while try await FanOut.step(isFull: true, in: database) {}
+    while try await FanOut.step(in: database).notices > 0 {}
     return try await makeDispatcher(sources.filter { $0.queue.table == queue.table }).run(.oneRound)
   }
 
@@ -75,15 +77,22 @@ public struct NotificationWorker: Service {
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let isFull = polling.begin(at: .now)
       do {
-        let found = try await FanOut.step(isFull: isFull, in: database)
+        let start = ContinuousClock.now
+        let progress = try await FanOut.step(isFull: isFull, in: database)
+        let found = progress.notices > 0
         if found { dispatcher.wake() }
-        polling.end(at: .now, found: found, mayHaveMore: found, wasFull: isFull)
+        let end = ContinuousClock.now
+        // Under load, a step that begins at once finds few notices, and costs almost as much as one with many.
+        let rest = found && !progress.isAtLimit ? min((end - start) * 2, Self.longestRest) : .zero
+        polling.end(at: end, found: found, mayHaveMore: progress.isAtLimit, wasFull: isFull, rest: rest)
       } catch {
         if Task.isCancelled { return }
         polling.fail(at: .now)
         logger.warning("notices cannot be fanned out", metadata: ["error": "\(error)"])
       }
-      if await wakeUp.wait(until: polling.next) { polling.wake(at: .now) }
+      while polling.next > .now, !Task.isShuttingDownGracefully, !Task.isCancelled {
+        if await wakeUp.wait(until: polling.next) { polling.wake(at: .now) }
+      }
     }
   }
 
@@ -115,7 +124,7 @@ public struct NotificationWorker: Service {
       } catch {
         if Task.isCancelled { return }
         failures += 1
-        logger.warning("a background task failed", metadata: ["error": "\(error)", "failures": "\(failures)"])
+        logger.warning("events cannot be processed", metadata: ["error": "\(error)", "failures": "\(failures)"])
       }
       if didWork { continue }
       let pause = failures == 0 ? idle : min(.seconds(5), .milliseconds(100) * (1 << min(failures, 6)))

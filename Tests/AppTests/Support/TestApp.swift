@@ -274,7 +274,7 @@ struct TestApp: Sendable {
   /// Files all queued notices in the inboxes, as a worker does. ``takeNotifications()`` still returns them.
   func fanOut() async throws {
     filed.add(try await queuedNotices())
-    while try await FanOut.step(in: database) { database.notify(NotificationQueue.channel) }
+    while try await FanOut.step(in: database).notices > 0 { database.notify(NotificationQueue.channel) }
     #expect(try await value("SELECT count(*) FROM notification_queue") == 0)
   }
 
@@ -282,7 +282,7 @@ struct TestApp: Sendable {
   func fanOut(for people: Phone...) async throws {
     let ids = people.map(\.userID)
     try await eventually {
-      while try await FanOut.step(in: database) {}
+      while try await FanOut.step(in: database).notices > 0 {}
       return try await value("SELECT count(*) FROM notification_queue WHERE recipient_ids && \(ids)") == 0
     }
   }
@@ -292,7 +292,7 @@ struct TestApp: Sendable {
     let worker = Task {
       while !Task.isCancelled {
         do {
-          if try await FanOut.step(in: database) {
+          if try await FanOut.step(in: database).notices > 0 {
             database.notify(NotificationQueue.channel)
             continue
           }

@@ -26,15 +26,16 @@ enum Trouble {
     try await app.database.execute("UPDATE clock SET shift = make_interval(secs => \(Double(seconds)))")
   }
 
-  /// Disturbs statements that write, at random. A slow statement takes up to 200 ms longer, in which other transactions
-  /// overtake it. A failing one ends its transaction, either with a serialization failure, which is retried, or with an
-  /// unknown error, which is not. The last such statement of a change writes the stamps, so that some COMMITs come
+  /// Disturbs statements that write, at random. A slow statement takes longer, and other transactions overtake it. A
+  /// failing one ends its transaction, either with a serialization failure, which is retried, or with an unknown error,
+  /// which is not. The last such statement of a change writes the stamps, so that some COMMITs come
   /// late.
   ///
   /// - Parameters:
   ///   - slow: the percentage of slow statements.
   ///   - failing: the percentage of failing statements.
-  static func begin(slow: Int, failing: Int, in app: TestApp) async throws {
+  ///   - longest: the most seconds that a slow statement takes longer.
+  static func begin(slow: Int, failing: Int, longest: Double = 0.02, in app: TestApp) async throws {
     let tables = ["users", "friendships", "friend_requests", "blocks", "events", "invitations", "user_stamps"]
     let triggers = tables.map {
       """
@@ -52,7 +53,7 @@ enum Trouble {
           rates trouble;
         BEGIN
           SELECT * INTO rates FROM trouble;
-          IF random() * 100 < rates.slow THEN PERFORM pg_sleep(random() * 0.2); END IF;
+          IF random() * 100 < rates.slow THEN PERFORM pg_sleep(random() * \(longest)); END IF;
           IF random() * 100 < rates.failing THEN
             RAISE EXCEPTION 'trouble' USING ERRCODE = CASE WHEN random() < 0.7 THEN '40001' ELSE 'P0001' END;
           END IF;

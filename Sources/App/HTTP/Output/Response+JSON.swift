@@ -50,7 +50,8 @@ extension Response {
     .list(list) { $0 }
   }
 
-  /// A list in its envelope. The first page of a collection carries the ETag that ``Request/unlessUnchanged(_:of:in:_:)`` compares.
+  /// A list in its envelope. The first page of a collection carries its ETag, which
+  /// ``Request/unlessUnchanged(_:of:in:_:)`` compares.
   static func list<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) -> Response {
     var json = JSONWriter()
     json.object {

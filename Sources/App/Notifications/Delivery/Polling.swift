@@ -14,15 +14,18 @@ struct Polling: Sendable {
   private var pause = Polling.shortestPause
   private var nextFull: Instant?
   private var wasWoken = false
+  /// No poll begins before this, even after a wake-up.
+  private var earliest: Instant
   private(set) var failures = 0
 
   init(longestPause: Duration = .milliseconds(50), now: Instant = .now) {
     self.longestPause = longestPause
     next = now
+    earliest = now
   }
 
   mutating func wake(at now: Instant) {
-    (next, pause, wasWoken) = (min(next, now), Self.shortestPause, true)
+    (next, pause, wasWoken) = (min(next, max(now, earliest)), Self.shortestPause, true)
   }
 
   /// - Returns: whether the poll that begins now must be a full one.
@@ -35,15 +38,18 @@ struct Polling: Sendable {
     return false
   }
 
-  /// - Parameter mayHaveMore: whether the poll took as much as it may at once. If it was full, the next one is full,
-  ///   too.
-  mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool) {
+  /// - Parameters:
+  ///   - mayHaveMore: whether the poll took as much as it may at once. If it was full, the next one is full, too.
+  ///   - rest: how long work gathers before the next poll, even after a wake-up.
+  mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero) {
     failures = 0
     pause = found ? Self.shortestPause : min(pause * 2, longestPause)
     if mayHaveMore, wasFull { nextFull = nil }
     // A wake-up during the poll may have come too late for it.
     next = mayHaveMore || wasWoken ? now : now + pause
     if let nextFull { next = min(next, nextFull) }
+    earliest = now + rest
+    next = max(next, earliest)
   }
 
   mutating func fail(at now: Instant) {

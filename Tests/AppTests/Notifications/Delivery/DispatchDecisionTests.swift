@@ -90,6 +90,20 @@ import Testing
     #expect(polling.next - now == .seconds(5))
   }
 
+  @Test func `a wake-up does not shorten the time in which work gathers`() {
+    var polling = Polling(now: start)
+    _ = polling.begin(at: start)
+    polling.wake(at: start)
+    polling.end(at: start, found: true, mayHaveMore: false, wasFull: true, rest: .milliseconds(30))
+    #expect(polling.next == start + .milliseconds(30))
+    polling.wake(at: start + .milliseconds(10))
+    #expect(polling.next == start + .milliseconds(30))
+    _ = polling.begin(at: start + .milliseconds(30))
+    polling.end(at: start + .milliseconds(31), found: false, mayHaveMore: false, wasFull: false)
+    polling.wake(at: start + .milliseconds(32))
+    #expect(polling.next == start + .milliseconds(32))
+  }
+
   @Test func `the wait between attempts doubles, up to an hour`() {
     for attempts in 0..<10 {
       let expected = Double(1 << attempts)
