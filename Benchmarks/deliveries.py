@@ -18,6 +18,7 @@ idle     deliveries per second while notices come at a fixed rate, at the beginn
          one transaction stays open and keeps dead rows from being removed
 """
 import argparse
+import collections
 import json
 import os
 import socket
@@ -26,7 +27,8 @@ import subprocess
 import threading
 import time
 
-from generator import Connection, percentile, request
+from abuse.machine import Psql
+from generator import Connection, percentile, request, run
 
 PEOPLE = 1000
 FIXTURE = f"""
@@ -69,33 +71,6 @@ FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS
 """
 TABLES = ("notification_queue", "deliveries")
 DEPTH = "SELECT (SELECT count(*) FROM notification_queue) + (SELECT count(*) FROM deliveries)"
-
-
-class Psql:
-    """An open psql session that runs one statement after the other."""
-
-    def __init__(self):
-        command = ["psql", os.environ["DATABASE_URL"], "-XAtq", "-v", "ON_ERROR_STOP=1"]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=1)
-
-    def run(self, text):
-        """Returns the lines of the result."""
-        self.process.stdin.write(text.rstrip().rstrip(";") + ";\n\\echo :done:\n")
-        self.process.stdin.flush()
-        lines = []
-        for line in self.process.stdout:
-            if line == ":done:\n":
-                return lines
-            lines.append(line.rstrip("\n"))
-        raise SystemExit("psql ended")
-
-    def value(self, text):
-        return self.run(text)[0]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 class Program:
@@ -256,7 +231,8 @@ def latency(arguments, psql):
             for event in events for edit in service.edits(event, host, [f"Picnic {turn}"])
         ][:total]
         begun = time.time()
-        statuses, late = send_by_the_clock(service.address, changes, arguments.changes)
+        results, late = run(service.address, changes, arguments.changes, len(changes) / arguments.changes, 16)
+        statuses, late = dict(collections.Counter(status for _, status in results)), max(0.0, late)
         filed = {}
         deadline = time.monotonic() + 30
         while True:
@@ -285,37 +261,6 @@ def latency(arguments, psql):
         if worker:
             worker.end()
         service.end()
-
-
-def send_by_the_clock(address, requests, rate, callers=16):
-    """Returns how many requests got each status, and how late the last one was sent."""
-    taken = iter(range(len(requests)))
-    lock = threading.Lock()
-    statuses = {}
-    start = time.perf_counter() + 0.2
-    late = 0.0
-
-    def call():
-        nonlocal late
-        connection = Connection(address)
-        while True:
-            with lock:
-                number = next(taken, None)
-            if number is None:
-                return
-            if (pause := start + number / rate - time.perf_counter()) > 0:
-                time.sleep(pause)
-            late = max(0.0, time.perf_counter() - (start + number / rate))
-            status = connection.send(requests[number])
-            with lock:
-                statuses[status] = statuses.get(status, 0) + 1
-
-    threads = [threading.Thread(target=call, daemon=True) for _ in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return statuses, late
 
 
 def cpu_seconds(*roots):
@@ -420,12 +365,12 @@ def idle(arguments, psql):
     def sample():
         return [float(part) for part in psql.value(stats).split("|")]
 
-    holder = Psql()
+    holder = Psql(os.environ["DATABASE_URL"])
     workers = start_workers(arguments, subprocess.DEVNULL)
     stop = threading.Event()
 
     def write(place):
-        session = Psql()
+        session = Psql(os.environ["DATABASE_URL"])
         # Twenty statements in one message of psql, each with its own COMMIT.
         text = ";\n".join([NOTICES % (number, number) for number in range(place * 20, place * 20 + 20)])
         step = 20 * arguments.sessions / arguments.rate
@@ -436,7 +381,7 @@ def idle(arguments, psql):
             session.run(text)
             session.run("NOTIFY muster_queue")
             due += step
-        session.close()
+        session.end()
 
     writers = [threading.Thread(target=write, args=(place,), daemon=True) for place in range(arguments.sessions)]
     try:
@@ -505,13 +450,13 @@ def main():
     unknown = [part for part in arguments.parts if part not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]}: choose from {', '.join(PARTS)}")
-    psql = Psql()
+    psql = Psql(os.environ["DATABASE_URL"])
     if psql.value(DEPTH) != "0":
         raise SystemExit("the queue is not empty: use another database")
     psql.run(FIXTURE)
     for part in arguments.parts or PARTS:
         PARTS[part](arguments, psql)
-    psql.close()
+    psql.end()
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def run(address, requests, rate, seconds, callers):
     requests are late, and the wait counts.
 
     Returns (milliseconds since it was due, status) for each request, and how late the last one was sent."""
-    total = int(rate * seconds)
+    total = round(rate * seconds)
     taken = iter(range(total))
     lock = threading.Lock()
     results = []
@@ -124,3 +124,20 @@ def start(work, *arguments):
 
 def percentile(sample, share):
     return sorted(sample)[min(len(sample) - 1, int(len(sample) * share))]
+
+
+def compare(turn, rounds, label):
+    """Runs turns alone and with a disturbance, interleaved, and prints the percentiles of both and their ratios.
+
+    `turn(disturbed)` returns the milliseconds of its requests."""
+    turn(False)  # to warm up
+    alone, disturbed, ratios = [], [], []
+    for _ in range(rounds):
+        one, other = turn(False), turn(True)
+        alone += one
+        disturbed += other
+        ratios.append(percentile(other, 0.99) / percentile(one, 0.99))
+    for share in (0.5, 0.99):
+        one, other = percentile(alone, share), percentile(disturbed, share)
+        print(f"p{share * 100:.0f}: alone {one:.2f} ms, {label} {other:.2f} ms, ratio {other / one:.2f}")
+    print("ratios of p99 by round: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))

@@ -14,7 +14,7 @@ import datetime
 import random
 import time
 
-from generator import address_of, percentile, read_tokens, request, run, start
+from generator import address_of, compare, percentile, read_tokens, request, run, start
 
 
 def main():
@@ -66,17 +66,7 @@ def main():
                 f" last sent {max(0, late * 1000):.0f} ms late", flush=True)
         return times
 
-    turn(False)  # to warm up
-    alone, beside, ratios = [], [], []
-    for _ in range(arguments.rounds):
-        one, other = turn(False), turn(True)
-        alone += one
-        beside += other
-        ratios.append(percentile(other, 0.99) / percentile(one, 0.99))
-    for share in (0.5, 0.99):
-        one, other = percentile(alone, share), percentile(beside, share)
-        print(f"p{share * 100:.0f}: alone {one:.2f} ms, with logins {other:.2f} ms, ratio {other / one:.2f}")
-    print("ratios of p99 by round: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
+    compare(turn, arguments.rounds, "with logins")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import threading
 import time
 import urllib.parse
 
-from generator import Connection, percentile, request, run, start
+from generator import Connection, compare, percentile, request, run, start
 
 
 def ask(connection, method, path, body, token, *expected):
@@ -116,17 +116,7 @@ def main():
                 f" {counts['waitlisted']} waiting", flush=True)
         return times
 
-    turn(False)  # to warm up
-    alone, beside, ratios = [], [], []
-    for _ in range(arguments.rounds):
-        one, other = turn(False), turn(True)
-        alone += one
-        beside += other
-        ratios.append(percentile(other, 0.99) / percentile(one, 0.99))
-    for share in (0.5, 0.99):
-        one, other = percentile(alone, share), percentile(beside, share)
-        print(f"p{share * 100:.0f}: alone {one:.2f} ms, with guests {other:.2f} ms, ratio {other / one:.2f}")
-    print("ratios of p99 by round: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
+    compare(turn, arguments.rounds, "with guests")
 
 
 if __name__ == "__main__":

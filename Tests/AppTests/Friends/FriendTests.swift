@@ -120,9 +120,9 @@ import Testing
       let oneself = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(ana.id)"}"#)
       #expect(oneself.status == 422)
       #expect(oneself.badFields == ["receiverId"])
-      let nobody = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(User.ID.new())"}"#)
-      #expect(nobody.status == 404)
-      #expect(nobody.problem == "user-not-found")
+      let unknown = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(User.ID.new())"}"#)
+      #expect(unknown.status == 404)
+      #expect(unknown.problem == "user-not-found")
     }
   }
 

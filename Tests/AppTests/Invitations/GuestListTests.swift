@@ -206,8 +206,8 @@ import Testing
 
       let stale = try await guests[1].stale {
         #expect(try await ana.withdraw(guests[0], from: id).json == withdrawn.json)
-        let nobody = try await ana.send("DELETE", "events/\(id)/invitations/\(User.ID.new())")
-        #expect(nobody.json == withdrawn.json)
+        let unknown = try await ana.send("DELETE", "events/\(id)/invitations/\(User.ID.new())")
+        #expect(unknown.json == withdrawn.json)
       }
       #expect(stale == [])
       try await ana.invite([guests[0]], to: id)

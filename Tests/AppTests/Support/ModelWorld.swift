@@ -101,7 +101,7 @@ struct ModelWorld {
   /// - Returns: the event that the verb was about.
   private mutating func perform(_ verb: Verb) async throws -> Int? {
     switch verb {
-    case .send: try await send(from: somebody(), to: chance(0.8) ? somebody() : anybody())
+    case .send: try await send(from: liveUser(), to: chance(0.8) ? liveUser() : anyUser())
     case .accept, .decline, .cancelRequest: try await close(verb)
     case .unfriend: try await unfriend()
     case .block: try await block()
@@ -134,7 +134,7 @@ struct ModelWorld {
   }
 
   private mutating func signUp() async throws {
-    let name = "somebody\(fresh())"
+    let name = "user\(fresh())"
     let phone = try await app.signUp(name, displayName: "The \(name)")
     phones.append(phone)
     model.register(
@@ -143,7 +143,7 @@ struct ModelWorld {
   }
 
   private mutating func editProfile() async throws {
-    let me = somebody()
+    let me = liveUser()
     var members: [String] = []
     var username: String?
     var displayName: String?
@@ -169,7 +169,7 @@ struct ModelWorld {
 
   /// Deletes an account, and registers a new one in its place.
   private mutating func deleteAccount() async throws {
-    let me = somebody()
+    let me = liveUser()
     let answer = try await call(
       .deleteAccount, by: me, "DELETE", "users/me", #"{"password": "\#(phones[me].password)"}"#)
     model.deleteAccount(of: me)
@@ -211,8 +211,8 @@ struct ModelWorld {
   }
 
   private mutating func unfriend() async throws {
-    let me = somebody()
-    let other = chance(0.8) ? pick(model.friends(of: me)) : anybody()
+    let me = liveUser()
+    let other = chance(0.8) ? pick(model.friends(of: me)) : anyUser()
     guard let other, other != me else { return }
     let answer = try await call(.unfriend, by: me, "DELETE", "friends/\(model.people[other].id)")
     let right = model.unfriend(other, by: me)
@@ -220,7 +220,7 @@ struct ModelWorld {
   }
 
   private mutating func block() async throws {
-    let (me, other) = (somebody(), chance(0.9) ? somebody() : anybody())
+    let (me, other) = (liveUser(), chance(0.9) ? liveUser() : anyUser())
     guard other != me else { return }
     let answer = try await call(.block, by: me, "PUT", "blocks/\(model.people[other].id)")
     let right = model.block(other, by: me, wasDone: answer.status < 300)
@@ -239,7 +239,7 @@ struct ModelWorld {
   // MARK: Notifications
 
   private mutating func markRead() async throws {
-    let me = somebody()
+    let me = liveUser()
     let list = try await phones[me].get("notifications?limit=100")
     let ids = list["items"].array.compactMap { $0["id"].string }
     // By the ids of some of them, or by the stamp of the list.
@@ -254,7 +254,7 @@ struct ModelWorld {
   }
 
   private mutating func choose() async throws {
-    let me = somebody()
+    let me = liveUser()
     let choices = Model.types.filter { _ in chance(0.3) }.map { (type: $0, isOn: chance(0.5)) }
     let body = choices.map { "\"\($0.type)\": \($0.isOn)" }.joined(separator: ", ")
     let answer = try await call(.choose, by: me, "PUT", "notification-preferences", "{\(body)}")
@@ -265,9 +265,9 @@ struct ModelWorld {
   // MARK: Plans
 
   private mutating func create() async throws -> Int? {
-    let me = somebody()
+    let me = liveUser()
     var guests = model.friends(of: me).filter { _ in chance(0.8) }
-    if chance(0.06) { guests.append(anybody()) }
+    if chance(0.06) { guests.append(anyUser()) }
     let isOver = chance(0.2)
     let (start, end) = times(isOver: isOver)
     let plan = Model.Plan(
@@ -332,7 +332,7 @@ struct ModelWorld {
     guard let event = someEvent() else { return nil }
     let me = rightful(model.events[event].host)
     var guests = model.friends(of: me).filter { _ in chance(0.5) }
-    let stranger = anybody()
+    let stranger = anyUser()
     // The contract does not say whether a former friend may be invited twice.
     if chance(0.1), model.invitation(of: stranger, to: event) == nil { guests.append(stranger) }
     guard !guests.isEmpty else { return nil }
@@ -346,7 +346,7 @@ struct ModelWorld {
   private mutating func withdraw() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let host = model.events[event].host
-    let guest = chance(0.9) ? pick(model.guests(of: event)) : anybody()
+    let guest = chance(0.9) ? pick(model.guests(of: event)) : anyUser()
     // The contract does not say whether a host may withdraw the invitation of a hidden guest.
     guard let guest, !model.isHidden(guest, from: host) else { return nil }
     let me = rightful(host)
@@ -362,7 +362,7 @@ struct ModelWorld {
     let invitation = pick(chance(0.9) ? live : model.invitations)
     let event = chance(0.95) ? invitation?.event : someEvent()
     guard let event else { return nil }
-    let me = chance(0.95) ? invitation?.guest ?? somebody() : somebody()
+    let me = chance(0.95) ? invitation?.guest ?? liveUser() : liveUser()
     let status = ["going", "going", "going", "maybe", "declined"][roll(0..<5)]
     let answer = try await call(
       .answer, by: me, "PUT", "events/\(model.events[event].id)/invitations/me", #"{"status": "\#(status)"}"#)
@@ -545,15 +545,15 @@ struct ModelWorld {
 
   /// The user who may do something, or sometimes another user who tries.
   private mutating func rightful(_ person: Int) -> Int {
-    chance(0.85) && !model.people[person].isGone ? person : somebody()
+    chance(0.85) && !model.people[person].isGone ? person : liveUser()
   }
 
-  private mutating func somebody() -> Int {
+  private mutating func liveUser() -> Int {
     model.present[roll(0..<model.present.count)]
   }
 
   /// Any user, including deleted ones.
-  private mutating func anybody() -> Int {
+  private mutating func anyUser() -> Int {
     roll(0..<model.people.count)
   }
 

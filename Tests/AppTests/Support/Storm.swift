@@ -114,7 +114,11 @@ final class Storm: Sendable {
     """
     CREATE TRIGGER takeovers AFTER UPDATE ON deliveries
     FOR EACH ROW WHEN (
-      OLD.lease IS NOT NULL AND (NEW.lease IS NOT NULL AND OLD.lease <> NEW.lease OR NEW.deaths > OLD.deaths))
+      OLD.lease IS NOT NULL AND (
+        NEW.lease IS NOT NULL AND OLD.lease <> NEW.lease OR NEW.deaths > OLD.deaths
+        -- Behind the row that a dead worker was sending may be some that it had sent and not acknowledged yet.
+        OR NEW.lease IS NULL AND OLD.leased_until <= now() AND NEW.attempts = OLD.attempts
+          AND NEW.due_at = OLD.due_at AND NEW.last_error IS NOT DISTINCT FROM OLD.last_error))
     EXECUTE FUNCTION note_takeover()
     """,
     """

@@ -1,0 +1,43 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The guides name files of this repository. A file that moves must move in the guides, too.
+@Suite struct DocumentationTests {
+  /// Files that the recipes of CONTRIBUTING.md tell the reader to create.
+  private static let examples: Set = [
+    "Sources/App/Places/Place.swift", "Sources/App/Places/PlaceRoutes.swift",
+    "Sources/App/Notifications/Channels/MatrixSender.swift", "Sources/CLI/Users.swift", "Sources/App/Users/...",
+  ]
+
+  static let guides: [String] = {
+    let names = FileManager.default.enumerator(atPath: Program.checkout.appending(path: "docs").path)
+    let docs = (names?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
+    return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md"] + docs.sorted()
+  }()
+
+  private func exists(_ path: String) -> Bool {
+    FileManager.default.fileExists(atPath: Program.checkout.appending(path: path).standardized.path)
+  }
+
+  @Test(arguments: guides) func `every file that a guide links to exists`(guide: String) throws {
+    let text = try String(contentsOf: Program.checkout.appending(path: guide), encoding: .utf8)
+    let folder = (guide as NSString).deletingLastPathComponent
+    for match in text.matches(of: /\]\(([^)#\s]+)(?:#[^)]*)?\)/) where !match.1.contains(":") {
+      #expect(exists("\(folder)/\(match.1)"), "\(match.1)")
+    }
+  }
+
+  @Test(arguments: guides) func `every source file that a guide names exists`(guide: String) throws {
+    let text = try String(contentsOf: Program.checkout.appending(path: guide), encoding: .utf8)
+    for match in text.matches(of: /`((?:Sources|Tests|Benchmarks|Scripts|Seeds)\/[^`\s]+)`/) {
+      let path = String(match.1)
+      if Self.examples.contains(path) || path.contains("...") { continue }
+      #expect(exists(path), "\(path)")
+    }
+  }
+
+  @Test func `there are guides`() {
+    #expect(Self.guides.count >= 12)
+  }
+}
