@@ -1,6 +1,3 @@
-import App
-import ArgumentParser
-
 /// An error that is shown to the operator as one line.
 struct Failure: Error, CustomStringConvertible {
   let description: String

@@ -1,5 +1,3 @@
-import App
-import ArgumentParser
 import Foundation
 
 /// A progress bar on one line of a terminal. Prints nothing if stderr is not a terminal.

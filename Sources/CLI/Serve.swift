@@ -1,9 +1,7 @@
 import App
 import ArgumentParser
 import Logging
-import Postgres
 import ServiceLifecycle
-import UnixSignals
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Run the REST service.")
@@ -27,66 +25,5 @@ struct Serve: AsyncParsableCommand {
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
     try await run(metrics + [service], drainSeconds: configuration.drainSeconds, logger: logger)
     await dependencies.close()
-  }
-}
-
-/// Logs that the services run. From now on, signals stop them in order.
-private struct Announcement: Service {
-  let logger: Logger
-
-  func run() async throws {
-    logger.notice("started", metadata: ["version": "\(Release.version)"])
-    try? await gracefulShutdown()
-  }
-}
-
-/// Runs the worker once, as a service, so that it also stops in order.
-struct Once: Service {
-  let worker: NotificationWorker
-
-  func run() async throws {
-    try await worker.runOnce()
-  }
-}
-
-extension AsyncParsableCommand {
-  /// Runs services until one of the signals arrives, then lets them finish their current work.
-  ///
-  /// - Parameter drainSeconds: additional time for the shutdown.
-  func run(
-    _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], drainSeconds: Int = 0, logger: Logger
-  ) async throws {
-    var quiet = logger
-    quiet.logLevel = .error
-    let announced: [any Service] = [Announcement(logger: logger)] + services
-    var configuration = ServiceGroupConfiguration(
-      services: announced.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
-      gracefulShutdownSignals: signals, logger: quiet)
-    configuration.maximumGracefulShutdownDuration = .seconds(9 + drainSeconds)
-    try await ServiceGroup(configuration: configuration).run()
-    logger.notice("stopped", metadata: ["version": "\(Release.version)"])
-  }
-
-  /// Checks the schema. The service never migrates. It does not run on an older schema. It runs on a newer one, so that
-  /// a deploy can migrate first, unless a migration is breaking.
-  func checkSchema(of url: String, logger: Logger) async throws {
-    let all = try await Migrator(url: url, migrations: Resources.migrations).status()
-    func names(_ matching: (Migrator.Status) -> Bool) -> String {
-      all.filter(matching).map(\.name).joined(separator: ", ")
-    }
-    let pending = names { $0.state == .pending }
-    guard pending.isEmpty else {
-      throw Failure("the database lacks the migrations \(pending): run `muster migrate` first")
-    }
-    let edited = names { $0.state == .edited }
-    guard edited.isEmpty else { throw Failure("the database was migrated with different versions of \(edited)") }
-    let breaking = names { $0.state == .unknown && $0.isBreaking }
-    guard breaking.isEmpty else {
-      throw Failure("the database has migrations that this release cannot run on: \(breaking)")
-    }
-    let ahead = names { $0.state == .unknown }
-    if !ahead.isEmpty {
-      logger.warning("the database is ahead of this release", metadata: ["migrations": "\(ahead)"])
-    }
   }
 }

@@ -1,6 +1,7 @@
 import App
 import ArgumentParser
 import Logging
+import ServiceLifecycle
 
 struct Worker: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -36,5 +37,14 @@ struct Worker: AsyncParsableCommand {
       try await run(metrics + [dependencies.schemaWatch, worker], logger: logger)
     }
     await dependencies.close()
+  }
+}
+
+/// Runs the worker once, as a service, so that it also stops in order.
+private struct Once: Service {
+  let worker: NotificationWorker
+
+  func run() async throws {
+    try await worker.runOnce()
   }
 }

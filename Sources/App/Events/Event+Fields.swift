@@ -1,25 +1,4 @@
 import Foundation
-import HTTPTypes
-import Postgres
-
-/// The changes of a PATCH to a plan.
-struct PlanEdit: Sendable {
-  let title: Edit<String>
-  let note: Edit<String?>
-  let startTime: Edit<Timestamp>
-  let endTime: Edit<Timestamp?>
-  let timeZone: Edit<String>
-  let location: Edit<Event.Location?>
-  let capacity: Edit<Int?>
-
-  func applied(to old: Event.Plan) -> Event.Plan {
-    Event.Plan(
-      title: title.applied(to: old.title), note: note.applied(to: old.note),
-      startTime: startTime.applied(to: old.startTime), endTime: endTime.applied(to: old.endTime),
-      timeZone: timeZone.applied(to: old.timeZone), location: location.applied(to: old.location),
-      capacity: capacity.applied(to: old.capacity))
-  }
-}
 
 extension Event.Plan {
   static let endRule = "must be after startTime"
@@ -41,7 +20,7 @@ extension Fields.Rule where Value == String {
   }
 }
 
-let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"])
+private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"])
 
 extension Fields.Rule where Value == Int {
   static var capacity: Self { integer(1...10_000) }

@@ -2,8 +2,8 @@ import CLibpq
 
 /// libpq's key to cancel a connection's current statement.
 final class CancelHandle: Sendable {
-  /// Unsafe only to the compiler: PQcancel may be called from any thread, and nothing else uses the key before
-  /// `deinit`.
+  /// Safe to share, which the compiler cannot see: PQcancel may be called from any thread, and nothing frees the key
+  /// before `deinit`.
   nonisolated(unsafe) private let pointer: OpaquePointer
 
   init(_ pointer: OpaquePointer) {

@@ -11,7 +11,7 @@ package final class Lock<Value>: Sendable {
     }
   }
 
-  /// Unsafe only to the compiler: the value is used only while its mutex is held.
+  /// Safe to share, which the compiler cannot see: the value is read and written only while its mutex is held.
   nonisolated(unsafe) private let storage: ManagedBuffer<Value, pthread_mutex_t>
 
   package init(_ value: sending Value) {

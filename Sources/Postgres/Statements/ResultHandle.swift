@@ -1,20 +1,10 @@
 import CLibpq
 import Synchronization
 
-/// The names of a result's columns.
-struct ColumnNames: Sendable {
-  let names: [String]
-  let areDistinct: Bool
-
-  fileprivate init(of result: OpaquePointer) {
-    names = (0..<PQnfields(result)).map { String(cString: PQfname(result, $0)) }
-    areDistinct = Set(names).count == names.count
-  }
-}
-
 /// Owns a libpq result and frees it once its last reader is gone.
 final class ResultHandle: Sendable {
-  /// Unsafe only to the compiler: libpq's accessors only read, and nothing writes to a received result.
+  /// Safe to share, which the compiler cannot see: libpq's accessors only read, nothing writes to a received result, and
+  /// nothing frees it before `deinit`.
   nonisolated(unsafe) let pointer: OpaquePointer
   let count: Int
   let columns: ColumnNames
