@@ -1,17 +1,5 @@
+import Foundation
 import Subprocess
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// A cluster's folder, owned by this process. `data/` belongs to PostgreSQL, the other files to this library.
 ///

@@ -1,13 +1,6 @@
+import Foundation
 import Subprocess
 import Synchronization
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// A private PostgreSQL cluster in a folder. Only its account and root can open its Unix socket.
 ///
@@ -171,10 +164,12 @@ public struct EmbeddedPostgresError: Error, CustomStringConvertible {
     let lines = output.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
       .filter { !$0.hasSuffix(" contains errors") }
     let marks = ["PANIC:", "FATAL:", "ERROR:", "error:"]
-    let quoted =
-      marks.lazy.compactMap { mark in
-        lines.last { $0.contains(mark) }.flatMap { line in line.firstRange(of: mark).map { line[$0.lowerBound...] } }
-      }.first.map(String.init) ?? lines.suffix(3).joined(separator: " ")
+    let errors = marks.lazy.compactMap { mark -> String? in
+      guard let line = lines.last(where: { $0.contains(mark) }), let start = line.firstRange(of: mark)?.lowerBound
+      else { return nil }
+      return String(line[start...])
+    }
+    let quoted = errors.first ?? lines.suffix(3).joined(separator: " ")
     self.init("\(what): \(quoted) (log: \(log))")
   }
 }

@@ -1,17 +1,5 @@
+import Foundation
 import Synchronization
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// The exclusive lock on a cluster folder. It locks the file that marks the folder as ours. The kernel releases it when
 /// the process ends for any reason.

@@ -1,21 +1,10 @@
+import Foundation
 import Subprocess
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 #if canImport(System)
   import System
 #else
   import SystemPackage
-#endif
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
 #endif
 
 /// The main process of a running cluster, read from its `postmaster.pid`.

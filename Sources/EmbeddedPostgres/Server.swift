@@ -1,18 +1,6 @@
+import Foundation
 import Subprocess
 import Synchronization
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// The PostgreSQL server programs of one version that is installed on this machine.
 struct Server: Sendable {

@@ -28,7 +28,7 @@ public final class Program: Sendable {
     let own = ProcessInfo.processInfo.environment
     let all = [
       "PATH": own["PATH"] ?? "/usr/bin:/bin", "HOME": own["HOME"] ?? "/", "TMPDIR": own["TMPDIR"] ?? "/tmp",
-      "SWIFT_BACKTRACE": "enable=no", "LANG": "C.UTF-8",
+      "SWIFT_BACKTRACE": "enable=no", "LANG": "C.UTF-8", "TSAN_OPTIONS": own["TSAN_OPTIONS"] ?? "",
     ].merging(environment) { $1 }
     let (pids, started) = AsyncThrowingStream<Int32, any Error>.makeStream()
     Task.detached { [state] in

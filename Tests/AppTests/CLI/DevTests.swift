@@ -60,7 +60,7 @@ import Testing
         try await dev.waitForOutput("mm1.")
 
         dev.signal(signal)
-        #expect(try await dev.exitStatus(within: .seconds(15)) == 0)
+        #expect(try await dev.exitStatus(within: .seconds(15)) == 0, "\(dev.standardError)")
         try await eventually { kill(postmaster, 0) != 0 }
       }
     }
@@ -131,7 +131,7 @@ import Testing
         #expect(said.contains("/nonexistent"))
       }
       first.signal(SIGTERM)
-      #expect(try await first.exitStatus(within: .seconds(15)) == 0)
+      #expect(try await first.exitStatus(within: .seconds(15)) == 0, "\(first.standardError)")
     }
   }
 
@@ -143,7 +143,7 @@ import Testing
           environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1"])
         try await dev.waitForOutput("Ctrl-C stops it")
         dev.signal(SIGTERM)
-        #expect(try await dev.exitStatus(within: .seconds(15)) == 0)
+        #expect(try await dev.exitStatus(within: .seconds(15)) == 0, "\(dev.standardError)")
       }
     }
   }
