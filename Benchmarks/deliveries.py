@@ -78,7 +78,7 @@ class Program:
 
     def __init__(self, arguments, said, *command, output=None):
         environment = dict(
-            os.environ, MUSTER_THROTTLING="off", MUSTER_SCRYPT="ln=4,r=8,p=1",
+            os.environ, MUSTER_RATE_LIMITS="off", MUSTER_THROTTLING="off", MUSTER_SCRYPT="ln=4,r=8,p=1",
             MUSTER_PUBLIC_URL="http://127.0.0.1:8080", MUSTER_METRICS_LISTEN="off")
         self.process = subprocess.Popen(
             [arguments.muster, *command], env=environment, stderr=subprocess.PIPE if output is None else output)

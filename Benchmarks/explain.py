@@ -72,7 +72,7 @@ def main():
             return json.load(answer)
 
     environment = dict(
-        os.environ, DATABASE_URL=explaining(database), MUSTER_PUBLIC_URL="http://127.0.0.1", MUSTER_THROTTLING="off")
+        os.environ, DATABASE_URL=explaining(database), MUSTER_PUBLIC_URL="http://127.0.0.1", MUSTER_RATE_LIMITS="off", MUSTER_THROTTLING="off")
     service = subprocess.Popen([arguments.muster, "serve", "--port", str(port)], env=environment)
     try:
         deadline = time.monotonic() + 30

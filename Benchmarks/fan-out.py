@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures how a change that thousands of users see affects the writes of other users: edits of small events at a fixed
-rate, in turns alone and during large changes. Run it by hand, against a server with MUSTER_THROTTLING=off:
+rate, in turns alone and during large changes. Run it by hand, against a server with MUSTER_RATE_LIMITS=off MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/fan-out.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens

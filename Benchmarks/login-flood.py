@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures how a flood of logins affects other users: cache validations at a fixed rate, in turns alone and with logins
-at a fixed rate. Run it by hand, against a server with MUSTER_THROTTLING=off:
+at a fixed rate. Run it by hand, against a server with MUSTER_RATE_LIMITS=off MUSTER_THROTTLING=off:
 
     muster seed load --users 100000 --tokens tokens
     Benchmarks/login-flood.py http://127.0.0.1:8300 --tokens tokens --known known.txt

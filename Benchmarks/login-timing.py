@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests whether the time of a refused login reveals that the account exists: sends wrong passwords for known and for
 unknown logins, in random order on one connection, and compares the times by a Kolmogorov-Smirnov test. Run it by hand,
-against an idle server with MUSTER_THROTTLING=off:
+against an idle server with MUSTER_RATE_LIMITS=off MUSTER_THROTTLING=off:
 
     Benchmarks/login-timing.py http://127.0.0.1:8300 --known known.txt
 

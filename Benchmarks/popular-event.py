@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures how a popular event affects other users: their writes at a fixed rate, in turns alone and while 400 guests
-answer the invitation to one event. Run it by hand, against a server with MUSTER_THROTTLING=off, with few enough users
+answer the invitation to one event. Run it by hand, against a server with MUSTER_RATE_LIMITS=off MUSTER_THROTTLING=off, with few enough users
 that all have tokens:
 
     muster seed load --users 1000 --tokens tokens

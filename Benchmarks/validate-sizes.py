@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures how the size of a user's collections affects the cost of a validation: users with 5,000 friends and users
-with 5 validate all collections, in turns. Run it by hand, against a server with MUSTER_THROTTLING=off:
+with 5 validate all collections, in turns. Run it by hand, against a server with MUSTER_RATE_LIMITS=off MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/validate-sizes.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens

@@ -32,6 +32,7 @@ CREATE TABLE events (
   remind_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT event_times_are_finite CHECK (isfinite(start_time) AND isfinite(end_time)),
   CONSTRAINT event_ends_after_start CHECK (end_time > start_time),
   CONSTRAINT event_place_is_whole CHECK ((latitude IS NULL) = (longitude IS NULL)),
   CONSTRAINT event_counts_not_negative CHECK (
@@ -40,6 +41,10 @@ CREATE TABLE events (
 CREATE INDEX events_of_creator ON events (creator_id, start_time, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
 CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
+
+-- Who hosts which event. Ask here, not creator_id, unless only the creator is meant.
+CREATE VIEW event_hosts AS
+  SELECT id AS event_id, creator_id AS user_id FROM events WHERE creator_id IS NOT NULL;
 
 CREATE TABLE invitations (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
@@ -57,4 +62,5 @@ CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id)
 -- down
 
 DROP TABLE invitations;
+DROP VIEW event_hosts;
 DROP TABLE events;

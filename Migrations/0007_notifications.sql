@@ -74,6 +74,8 @@ CREATE TABLE notifications (
 CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
 -- For marking and counting unread items: an inbox holds 90 days.
 CREATE INDEX unread_notifications ON notifications (recipient_id, filed_at) WHERE read_at IS NULL;
+-- For erasing the notes and places of a deleted account's events.
+CREATE INDEX notifications_of_edits ON notifications (subject_id) WHERE type = 'event-updated';
 CREATE INDEX notifications_by_age ON notifications (filed_at);
 
 -- Types that a user has turned off on their devices.
@@ -143,8 +145,8 @@ CREATE INDEX deliveries_due ON deliveries (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_in_order ON deliveries (device_id, subject_id, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_of_recipient ON deliveries (recipient_id);
 CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS NOT NULL;
--- Rows that were in flight when a worker died. Each is sent alone.
-CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths > 0 AND died_at IS NULL;
+-- Rows that were in flight when workers died several times in a row. Each is sent alone.
+CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths >= 2 AND died_at IS NULL;
 CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;
 
 -- Mails on their way to the mail webhook. The token itself is not stored.

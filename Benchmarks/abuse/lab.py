@@ -203,7 +203,7 @@ class Lab:
             "MUSTER_PUBLIC_URL": "http://127.0.0.1",
             "MUSTER_SCRYPT": "ln=4,r=8,p=1",
             # Only some cases measure the limits; those turn them on.
-            "MUSTER_THROTTLING": "off",
+            "MUSTER_RATE_LIMITS": "off", "MUSTER_THROTTLING": "off",
             "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
             "MUSTER_METRICS_LISTEN": "off",
             "SWIFT_BACKTRACE": "enable=no",

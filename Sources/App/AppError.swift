@@ -34,7 +34,7 @@ public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
     return error
   }
 
-  static func invalid(_ field: String, _ message: String) -> AppError {
-    invalid([FieldError(field: field, message: message)])
+  static func invalid(_ field: String, _ code: FieldError.Code, _ message: String) -> AppError {
+    invalid([FieldError(field: field, code: code, message: message)])
   }
 }

@@ -8,6 +8,13 @@ extension Dependencies {
   func change<Value: Sendable>(
     at keys: KeyedQueue.Key..., verb body: (Change) async throws -> Value
   ) async throws -> Value {
+    try await change(at: keys, verb: body)
+  }
+
+  /// The same with keys that are known only at run time, or none.
+  func change<Value: Sendable>(
+    at keys: [KeyedQueue.Key], verb body: (Change) async throws -> Value
+  ) async throws -> Value {
     try await inTurn(at: keys) { try await database.change(body) }
   }
 
@@ -15,29 +22,20 @@ extension Dependencies {
   ///
   /// - Returns: the rows of `reading`.
   func change(
-    at keys: KeyedQueue.Key..., thenReading reading: SQL, _ body: (Change) async throws -> Void
+    at keys: [KeyedQueue.Key], thenReading reading: SQL, _ body: (Change) async throws -> Void
   ) async throws -> Rows {
     try await inTurn(at: keys) { try await database.change(thenReading: reading, body) }
   }
 
-  /// Runs and commits a verb on one event. It waits for its turn before it takes a connection.
+  /// Before a verb on an event waits for its turn: refuses users who do not see the event. Otherwise strangers who know
+  /// its id would take places in the line from its guests. Without a line there are no places to take, and the verb
+  /// refuses strangers.
   ///
-  /// - Parameter body: must refuse users who do not see the event, before or after the change.
-  /// - Returns: the event after the verb, as the acting user sees it.
-  /// - Throws: ``AppError/eventNotFound``, without waiting, for a user who does not see the event, or the body's
-  ///   errors.
-  func change(
-    of event: Event.ID, by user: User.ID, _ body: (Change) async throws -> Void
-  ) async throws -> Event.Detail {
-    // Strangers who know the event's id would take places in the line from its guests. Without a line there are no
-    // places to take, and `body` refuses strangers.
-    if writeQueue.waiting(at: .event(event)) != nil {
-      let mayWait: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
-      guard mayWait == true else { throw AppError.eventNotFound }
-    }
-    return try Event.Detail(
-      rows: try await change(
-        at: .actor(user), .event(event), thenReading: Event.Detail.query(event, for: user), body))
+  /// - Throws: ``AppError/eventNotFound``
+  func checkMayWait(at event: Event.ID, _ user: User.ID) async throws {
+    guard writeQueue.waiting(at: .event(event)) != nil else { return }
+    let mayWait: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
+    guard mayWait == true else { throw AppError.eventNotFound }
   }
 
   private func inTurn<Value: Sendable>(

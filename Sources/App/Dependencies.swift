@@ -15,6 +15,7 @@ public struct Dependencies: Sendable {
   let refreshTokenKeys: SigningKeys
   let passwords: Passwords
   let throttle: Throttle
+  let rateLimits: RateLimits
   let trustedProxies: TrustedProxies
   /// The REST service runs it in the background: see ``IdentityProviders``.
   public let identityProviders: IdentityProviders
@@ -74,6 +75,7 @@ public struct Dependencies: Sendable {
     refreshTokenKeys = configuration.refreshTokenKeys
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
+    rateLimits = RateLimits(isOn: configuration.isLimitingRates)
     trustedProxies = configuration.trustedProxies
     let providers = [(IdentityProvider.Name.apple, configuration.apple), (.google, configuration.google)]
     identityProviders = IdentityProviders(

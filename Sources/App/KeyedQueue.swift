@@ -102,5 +102,6 @@ final class KeyedQueue: Sendable {
 
 extension AppError {
   static let contended = AppError(
-    .unavailable, "busy", "Too many requests are changing the same data. Nothing was changed.", retryAfter: 2)
+    .unavailable, "busy", "Too many requests are changing the same data. Nothing was changed. Try again.", retryAfter: 2
+  )
 }

@@ -38,7 +38,7 @@ extension AsyncParsableCommand {
     guard edited.isEmpty else { throw Failure("the database was migrated with different versions of \(edited)") }
     let breaking = names { $0.state == .unknown && $0.isBreaking }
     guard breaking.isEmpty else {
-      throw Failure("the database has migrations that this release cannot run on: \(breaking)")
+      throw Failure("the database has breaking migrations that this release does not know: \(breaking)")
     }
     let ahead = names { $0.state == .unknown }
     if !ahead.isEmpty {

@@ -9,10 +9,10 @@ struct Sessions: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "End sessions on every process within a second: access and refresh tokens, and the sessions' devices.")
 
-    @Option(help: "The sessions of the user with this username.")
+    @Option(help: "End the sessions of this user.")
     var user: String?
 
-    @Flag(help: "The sessions of everyone.")
+    @Flag(help: "End the sessions of all users.")
     var all = false
 
     func validate() throws {
@@ -27,7 +27,7 @@ struct Sessions: AsyncParsableCommand {
         let count = try await Session.endAll(ofUserNamed: user, in: database)
         print("ended \(count) sessions of \(user)")
       } else {
-        let count = try await Session.endEveryones(in: database) { print("ended the sessions of everyone") }
+        let count = try await Session.endEveryones(in: database) { print("ended all sessions") }
         print("recorded the end of \(count) sessions")
       }
     }

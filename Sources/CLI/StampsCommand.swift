@@ -9,7 +9,8 @@ struct StampsCommand: AsyncParsableCommand {
   struct Move: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Move everyone's stamps, so that every phone reads its lists again.",
-      discussion: "Use it after a change that moves no stamps, such as a new MUSTER_PUBLIC_URL. The service may run.")
+      discussion:
+        "Use it after a change that moves no stamps, such as a new MUSTER_PUBLIC_URL. The service can keep running.")
 
     @Option(help: "Move only the stamps of this collection, such as friends.")
     var collection: App.Collection?

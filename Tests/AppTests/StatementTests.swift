@@ -9,7 +9,7 @@ import Testing
   private static let expected = [
     "making an event": 12, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
     "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 12,
-    "withdrawing": 10, "cancelling": 7, "archiving": 5,
+    "withdrawing": 13, "cancelling": 7, "archiving": 5,
   ]
 
   @Test func `event calls cost the same number of statements, whatever the number of guests`() async throws {
@@ -103,7 +103,7 @@ import Testing
     ("the same picture", "PUT users/me/picture", Sample.webpText, 7),
     ("no picture", "DELETE users/me/picture", nil, 9),
     // Ten of them verify the password.
-    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 41),
+    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 45),
   ]
 
   @Test func `user calls cost the same number of statements, whatever the number of relations`()

@@ -38,7 +38,7 @@ struct Credentials: Sendable {
   /// - Throws: ``AppError`` for the field `newPassword` if the account must not have this password.
   func checkChoice(of newPassword: String) throws {
     let objection = Passwords.objection(to: newPassword, username: username, displayName: displayName, email: email)
-    if let objection { throw AppError.invalid("newPassword", objection) }
+    if let objection { throw AppError.invalid("newPassword", .weakPassword, objection) }
   }
 }
 

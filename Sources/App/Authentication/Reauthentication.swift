@@ -49,7 +49,7 @@ extension Fields {
     let nonce = optional(nonce, .nonce)
     if let password { return .password(password) }
     if let token { return .identity(IdentityToken(text: token, nonce: nonce)) }
-    note(passwordName, "is required unless \(idToken) is given")
+    note(passwordName, .required, "is required unless \(idToken) is given")
     return .password("")
   }
 }

@@ -44,7 +44,7 @@ extension User {
   ///
   /// - Throws: ``AppError/userNotFound`` if there is no such user.
   static func block(_ other: ID, by blocker: ID, in change: Change) async throws {
-    guard other != blocker else { throw AppError.invalid("userId", "must be another user") }
+    guard other != blocker else { throw AppError.invalid("userId", .notAllowed, "must be another user") }
     // From here on, neither can befriend or invite the other, or send a request: these changes lock both users for
     // share.
     try await change.lockBoth(blocker, other, for: .update)
@@ -121,13 +121,13 @@ extension User {
     }
   }
 
-  /// A query of the events that one of two users created and the other is invited to.
+  /// A query of the events that one of two users hosts and the other is invited to.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
     FROM invitations AS i
-    JOIN events AS e ON e.id = i.event_id
-    WHERE i.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
+    JOIN event_hosts AS h ON h.event_id = i.event_id
+    WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
     """
   }
 
@@ -141,8 +141,8 @@ extension User {
       UNION
       SELECT q.id, pair.reader_id
       FROM \(pairs(one, other))
-      JOIN events AS e ON e.creator_id = pair.other_id
-      JOIN notification_queue AS q ON q.subject_id = e.id
+      JOIN event_hosts AS h ON h.user_id = pair.other_id
+      JOIN notification_queue AS q ON q.subject_id = h.event_id
       """)
   }
 
@@ -154,8 +154,8 @@ extension User {
         recipient_id = ANY(\(pair)) AND (
           person_id = ANY(\(pair)) AND person_id <> recipient_id
           OR EXISTS (
-            SELECT FROM events AS e
-            WHERE e.id = subject_id AND e.creator_id = ANY(\(pair)) AND e.creator_id <> recipient_id
+            SELECT FROM event_hosts AS h
+            WHERE h.event_id = subject_id AND h.user_id = ANY(\(pair)) AND h.user_id <> recipient_id
           )
         )
         """)

@@ -7,7 +7,7 @@ struct BlockRoutes {
   private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
-    routes.get("blocks", use: blocks)
+    routes.get("blocks", readsQuery: true, use: blocks)
     routes.put("blocks/{userId}", use: block)
     routes.delete("blocks/{userId}", use: unblock)
   }
@@ -22,23 +22,27 @@ struct BlockRoutes {
   @Sendable private func block(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    return try await done(me, other) { try await User.block(other, by: me, in: $0) }
+    return try await done(me, other, context) { try await User.block(other, by: me, in: $0) }
   }
 
   @Sendable private func unblock(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    return try await done(me, other) { try await User.unblock(other, by: me, in: $0) }
+    return try await done(me, other, context) { try await User.unblock(other, by: me, in: $0) }
   }
 
   /// An unknown id gets the same response as a hidden user's id. Otherwise clients could tell the two apart.
   private func done(
-    _ me: User.ID, _ other: User.ID, _ body: (Change) async throws -> Void
+    _ me: User.ID, _ other: User.ID, _ context: Context, _ body: (Change) async throws -> Void
   ) async throws -> Response {
     do {
-      try await dependencies.change(at: .user(me), .user(other), verb: body)
-    } catch let error as AppError where error == .userNotFound {}
-    return .noContent
+      return try await dependencies.respond(to: context, at: .user(me), .user(other)) {
+        try await body($0)
+        return .noContent
+      }
+    } catch let error as AppError where error == .userNotFound {
+      return .noContent
+    }
   }
 }
 

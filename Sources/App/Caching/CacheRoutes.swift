@@ -12,7 +12,7 @@ struct CacheRoutes {
   }
 
   func add(to routes: Routes) {
-    routes.post("cache/validate/{userId}", use: validate)
+    routes.post("cache/validate/{userId}", readsQuery: true, limit: .reads, use: validate)
   }
 
   private enum Include: String, CaseIterable {
@@ -34,7 +34,8 @@ struct CacheRoutes {
       let collection = name.isASCII ? Collection.named[name] : nil
       let stamp = collection.flatMap { stamps[$0] }
       let isFresh = stamp.map { claim.isFresh(at: $0, now: now) } ?? false
-      return Verdict(name: name, collection: collection, isFresh: isFresh, stamp: stamp)
+      return Verdict(
+        name: name, collection: collection, isFresh: isFresh, isMalformed: claim == .malformed, stamp: stamp)
     }
     if include == .items {
       for (index, whole) in try await snapshots(of: verdicts, for: me) {
@@ -61,7 +62,8 @@ struct CacheRoutes {
     }
   }
 
-  /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections.
+  /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections. A malformed stamp
+  /// concerns its own collection only, so that a phone with a damaged copy recovers by itself.
   private static func claims(_ json: JSON?) throws -> [(name: String, claim: Stamps.Claim)] {
     var members: JSON.Object = [:]
     if let json {
@@ -69,23 +71,21 @@ struct CacheRoutes {
         throw AppError(.malformed, "malformed-body", "The body must be a JSON object, not \(json.kind).")
       }
       members = outer
-      if case .object(let inner) = outer["timestamps"] { members = inner }
-    }
-    if members.isEmpty { return Collection.allCases.map { ($0.rawValue, .none) } }
-    var errors: [FieldError] = []
-    let claims = members.map { name, value -> (String, Stamps.Claim) in
-      switch value {
-      case .null: return (name, .none)
-      case .string(let text):
-        if let claim = Stamps.Claim(text) { return (name, claim) }
-        fallthrough
-      default:
-        errors.append(FieldError(field: name, message: "must be a time like 2026-05-01T18:00:00Z, or null"))
-        return (name, .none)
+      if let inner = outer["timestamps"] {
+        guard case .object(let named) = inner else {
+          throw AppError.invalid("timestamps", .wrongType, "must be an object, not \(inner.kind)")
+        }
+        members = named
       }
     }
-    guard errors.isEmpty else { throw AppError.invalid(errors) }
-    return claims
+    if members.isEmpty { return Collection.allCases.map { ($0.rawValue, .none) } }
+    return members.map { name, value in
+      switch value {
+      case .null: (name, .none)
+      case .string(let text): (name, Stamps.Claim(text))
+      default: (name, .malformed)
+      }
+    }
   }
 }
 
@@ -94,6 +94,8 @@ private struct Verdict {
   /// Nil if the collection is unknown.
   let collection: Collection?
   let isFresh: Bool
+  /// Whether the phone's stamp was no time.
+  let isMalformed: Bool
   var stamp: Timestamp?
   /// A JSON array.
   var items: [UInt8]?
@@ -109,6 +111,7 @@ private struct Verdicts: JSONWritable {
           $0.object {
             $0.member("invalidate", !verdict.isFresh)
             $0.member("timestamp", verdict.stamp.map(Stamp.init))
+            if verdict.isMalformed { $0.member("warning", "malformed-timestamp") }
             if let items = verdict.items { $0.member("updatedItems") { $0.raw(items) } }
           }
         }

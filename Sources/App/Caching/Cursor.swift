@@ -51,5 +51,5 @@ struct Cursor: Sendable, Equatable {
 enum ListName: UInt8, Sendable {
   case friends = 1
   case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions
-  case guests, blocks, inbox, devices
+  case guests, blocks, inbox, devices, unreadInbox
 }

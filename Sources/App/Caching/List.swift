@@ -5,7 +5,9 @@ import Postgres
 struct List<Item: Sendable>: Sendable {
   let items: [Item]
   let next: Cursor?
-  let stamp: Timestamp?
+  var stamp: Timestamp?
+  /// The result of ``Keyset/count``.
+  let count: Int?
   /// Whether this is a later page than the first.
   let isContinued: Bool
 
@@ -17,7 +19,7 @@ struct List<Item: Sendable>: Sendable {
     let direction = query.order.rawValue
     let rows = try await database.rows(
       """
-      SELECT s.\(unescaped: collection.column) AS stamp, item.*
+      SELECT s.\(unescaped: collection.column) AS stamp, \(query.count ?? "NULL::bigint") AS beside, item.*
       FROM user_stamps AS s
       LEFT JOIN LATERAL (
       \(try query.select(page))
@@ -27,9 +29,11 @@ struct List<Item: Sendable>: Sendable {
       """)
     // Every account has stamps of all collections. Without them, the account is gone.
     guard !rows.isEmpty else { throw AppError.sessionEnded }
-    // Later pages keep the first page's stamp. A change between two pages then makes the client's copy stale.
-    let stamp = try page.cursor?.stamp ?? rows.first?["stamp"]
-    return try List(rows: rows, query.list, page, stamp: stamp, item: item)
+    let current: Timestamp? = try rows.first?["stamp"]
+    // A later page keeps the first page's stamp, or has none once the list has changed: the pages then do not fit
+    // together.
+    let stamp = page.cursor.map { $0.stamp == current ? current : nil } ?? current
+    return try List(rows: rows, query.list, page, stamp: stamp, count: rows.first?["beside"], item: item)
   }
 
   /// Reads a page of a list that phones do not keep.
@@ -44,11 +48,12 @@ struct List<Item: Sendable>: Sendable {
     self.items = items
     next = nil
     stamp = nil
+    count = nil
     isContinued = false
   }
 
   private init(
-    rows: Rows, _ name: ListName, _ page: PageRequest, stamp: Timestamp?, item: (Row) throws -> Item
+    rows: Rows, _ name: ListName, _ page: PageRequest, stamp: Timestamp?, count: Int? = nil, item: (Row) throws -> Item
   ) throws {
     var items: [Item] = []
     var last: (time: Timestamp, id: UUID)?
@@ -65,6 +70,7 @@ struct List<Item: Sendable>: Sendable {
     }
     self.items = items
     self.stamp = stamp
+    self.count = count
     isContinued = page.cursor != nil
     next = hasMore ? last.map { Cursor(list: name, stamp: stamp, time: $0.time, id: $0.id) } : nil
   }

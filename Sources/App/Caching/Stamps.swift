@@ -11,14 +11,19 @@ public struct Stamps: Sendable {
     case clock(Timestamp)
     /// The phone has no copy.
     case none
+    /// The stamp of the copy is no time.
+    case malformed
 
     /// How far a phone's clock may be wrong, in seconds.
     private static let margin = 60
 
     /// - Parameter text: RFC 3339. Six fractional digits make it an echo.
-    init?(_ text: String) {
+    init(_ text: String) {
       var digits = 0
-      guard let time = Timestamp(rfc3339: text, fractionDigits: &digits) else { return nil }
+      guard let time = Timestamp(rfc3339: text, fractionDigits: &digits) else {
+        self = .malformed
+        return
+      }
       self = digits == 6 ? .echo(time) : .clock(time)
     }
 
@@ -28,7 +33,7 @@ public struct Stamps: Sendable {
       switch self {
       case .echo(let time): time == stamp
       case .clock(let time): stamp.adding(seconds: Self.margin) < time && time <= now
-      case .none: false
+      case .none, .malformed: false
       }
     }
   }

@@ -25,6 +25,7 @@ public struct MusterConfiguration: Sendable {
   public var drainSeconds: Int
   public var trustedProxies: TrustedProxies
   public var isThrottling: Bool
+  public var isLimitingRates: Bool
   public var scrypt: Passwords.Cost
   public var logsAllRequests: Bool
   public var logsAddresses: Bool
@@ -130,6 +131,7 @@ extension MusterConfiguration {
     let proxies = "addresses and CIDR blocks, like 10.0.0.0/8,::1"
     trustedProxies = try variables.parsed(.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
     isThrottling = try variables.isOn(.isThrottling)
+    isLimitingRates = try variables.isOn(.isLimitingRates)
     scrypt = try variables.value(.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
     logsAllRequests = try variables.value(.logsRequests, "failures or all") { ["failures": false, "all": true][$0] }
     logsAddresses = try variables.isOn(.logsAddresses)

@@ -48,7 +48,7 @@ public struct Variable: Sendable {
     "MUSTER_PGBOUNCER", "off", "`on` if `DATABASE_URL` points to PgBouncer in transaction mode")
   static let maximumConnections = Variable(
     "MUSTER_MAX_CONNECTIONS", without: "the limit of open files, minus a reserve",
-    "the most client connections in total: a new one beyond this is closed at once")
+    "the maximum number of client connections; further ones are closed at once")
   static let connectionsPerAddress = Variable(
     "MUSTER_CONNECTIONS_PER_ADDRESS", "256",
     "the same per IPv4 address or IPv6 /64; `0` for no limit; trusted proxies are exempt")
@@ -57,6 +57,8 @@ public struct Variable: Sendable {
     "how many seconds `serve` keeps accepting after SIGTERM, while `/health/ready` returns 503: 0 to 300")
   static let trustedProxies = Variable(
     "MUSTER_TRUSTED_PROXIES", "comma-separated addresses and CIDR blocks whose `X-Forwarded-For` is trusted")
+  static let isLimitingRates = Variable(
+    "MUSTER_RATE_LIMITS", "on", "`off` for load tests: no limits on requests per second")
   static let isThrottling = Variable(
     "MUSTER_THROTTLING", "on",
     "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests")
@@ -123,7 +125,8 @@ public struct Variable: Sendable {
   public static let all =
     [
       databaseURL, accessTokenKeys, refreshTokenKeys, publicURL, accessTokenSeconds, poolSize, isBehindPooler,
-      maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isThrottling, scrypt, logsRequests,
+      maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isLimitingRates, isThrottling, scrypt,
+      logsRequests,
       logsAddresses, metrics, mailWebhook, mailWebhookSecret, allowsPrivateWebhooks, trustedCertificates,
       apple.clientIDs, apple.keysURL, google.clientIDs, google.keysURL,
     ] + appleKey.all + [appleTokenURL, appleRevokeURL] + apnsKey.all + [

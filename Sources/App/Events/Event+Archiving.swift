@@ -31,7 +31,7 @@ extension Event {
     let ids: [ID] = try rows.map { try $0["id"] }
     guard !ids.isEmpty else { return 0 }
     try await change.rows("UPDATE events SET archived_at = \(now) WHERE id = ANY(\(ids))")
-    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(ids))")
+    change.touch(.events, ofUsersIn: hosts(of: ids))
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count
   }

@@ -34,7 +34,8 @@ extension Fields.Rule where Value == Event.Location {
         longitude: fields.optional("longitude", .number(-180...180)))
       if (location.latitude == nil) != (location.longitude == nil) {
         fields.note(
-          location.latitude == nil ? "latitude" : "longitude", "latitude and longitude must be given together")
+          location.latitude == nil ? "latitude" : "longitude", .required,
+          "latitude and longitude must be given together")
       }
       return location
     }

@@ -24,7 +24,7 @@ extension Event {
         usersIn: """
           SELECT user_id FROM invitations WHERE event_id = \(id) AND status = 'going'
           UNION ALL
-          SELECT creator_id FROM events WHERE id = \(id)
+          \(hosts(of: id))
           """,
         about: .eventReminder(id, try row["title"], start: try row["start_time"]))
     }

@@ -68,7 +68,7 @@ public struct Event: Sendable {
   static func visible(to user: User.ID) -> SQL {
     """
     (
-      SELECT id AS event_id, 'creator' AS my_status FROM events WHERE creator_id = \(user)
+      SELECT event_id, 'creator' AS my_status FROM event_hosts WHERE user_id = \(user)
       UNION ALL
       SELECT event_id, status FROM invitations WHERE user_id = \(user)
     ) AS m
@@ -90,7 +90,7 @@ public struct Event: Sendable {
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
     """
     EXISTS (
-      SELECT 1 FROM events WHERE id = \(id) AND creator_id = \(user)
+      SELECT 1 FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)
       UNION ALL
       SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)
     )
@@ -107,6 +107,16 @@ public struct Event: Sendable {
       time: "e.start_time", id: "e.id", order: archived ? .descending : .ascending)
     if archived { return try await List.read(page: page, query: query, in: database, item: Event.init(row:)) }
     return try await List.read(.events, of: user, page: page, query: query, in: database, item: Event.init(row:))
+  }
+
+  /// Those of some events that a user may see, in the given order.
+  static func these(_ ids: [ID], for user: User.ID, in database: some Querying) async throws -> [Event] {
+    try await database.rows(
+      """
+      SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = ANY(\(ids))
+      ORDER BY array_position(\(ids), e.id)
+      """
+    ).map(Event.init(row:))
   }
 
   // MARK: Writing

@@ -9,7 +9,7 @@ struct EventRoutes {
   private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
-    routes.get("events", use: list)
+    routes.get("events", readsQuery: true, use: list)
     routes.post("events", use: create)
     routes.get("events/{id}", use: get)
     routes.patch("events/{id}", use: edit)
@@ -22,7 +22,15 @@ struct EventRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let (page, when) = try request.query { ($0.page(), $0.word("when", of: When.allCases)) }
+    let (ids, page, when) = try request.query { fields -> ([Event.ID]?, PageRequest, When?) in
+      if let ids: [Event.ID] = fields.ids() { return (ids, PageRequest(), nil) }
+      return (nil, fields.page(), fields.word("when", of: When.allCases))
+    }
+    if let ids {
+      return .list(List(onlyPage: try await Event.these(ids, for: context.user, in: database))) {
+        EventJSON(event: $0, participants: nil)
+      }
+    }
     let archived = when == .past
     return try await request.unlessUnchanged(archived ? nil : .events, of: context.user, in: database) {
       .list(try await Event.list(archived: archived, of: context.user, page: page, in: database)) {
@@ -41,17 +49,20 @@ struct EventRoutes {
         capacity: fields.optional("capacity", .capacity))
       let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
       if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime") {
-        fields.note("endTime", Event.Plan.endRule)
+        fields.note("endTime", .outOfRange, Event.Plan.endRule)
       }
       return (plan, guests)
     }
     let id = Event.ID.new()
-    let rows = try await dependencies.change(at: .user(me), thenReading: Event.Detail.query(id, for: me)) { change in
-      try await Event.create(id, plan, inviting: guests, by: me, in: change)
+    return try await dependencies.respond(
+      to: context, at: .user(me), thenReading: Event.Detail.query(id, for: me)
+    ) {
+      try await Event.create(id, plan, inviting: guests, by: me, in: $0)
+    } response: { rows in
+      var response = Response.event(try Event.Detail(rows: rows), status: .created)
+      response.headers[.location] = "/api/v1/events/\(id)"
+      return response
     }
-    var response = Response.event(try Event.Detail(rows: rows), status: .created)
-    response.headers[.location] = "/api/v1/events/\(id)"
-    return response
   }
 
   @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
@@ -75,24 +86,22 @@ struct EventRoutes {
         timeZone: fields.edit("timeZone", .timeZone), location: fields.clearableEdit("location", .location),
         capacity: fields.clearableEdit("capacity", .capacity))
     }
-    return .event(
-      try await dependencies.change(of: id, by: me) { change in
-        try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
-          let new = edit.applied(to: old)
-          guard new.endsAfterStart else { throw AppError.invalid("endTime", Event.Plan.endRule) }
-          return new
-        }
-      })
+    return try await dependencies.respond(to: context, of: id) { change in
+      try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
+        let new = edit.applied(to: old)
+        guard new.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Event.Plan.endRule) }
+        return new
+      }
+    }
   }
 
   @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let version = request.ifMatch()
-    return .event(
-      try await dependencies.change(of: id, by: me) { change in
-        try await Event.cancel(id, by: me, ifVersion: version, in: change)
-      })
+    return try await dependencies.respond(to: context, of: id) {
+      try await Event.cancel(id, by: me, ifVersion: version, in: $0)
+    }
   }
 }
 

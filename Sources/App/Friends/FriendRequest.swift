@@ -44,6 +44,17 @@ public struct FriendRequest: Sendable {
     JOIN users AS receiver ON receiver.id = r.receiver_id
     """
 
+  /// A request that a user has sent or received, open or closed, unless the other user is hidden from them.
+  static func find(_ id: ID, for user: User.ID, in database: some Querying) async throws -> FriendRequest? {
+    try await database.first(
+      """
+      SELECT \(columns) FROM \(source)
+      WHERE r.id = \(id) AND \(user) IN (r.sender_id, r.receiver_id)
+        AND \(User.visible("r.sender_id", to: user)) AND \(User.visible("r.receiver_id", to: user))
+      """
+    ).map(FriendRequest.init(row:))
+  }
+
   /// The result of sending a friend request.
   enum Sent: Sendable {
     case created(FriendRequest)
@@ -74,7 +85,7 @@ public struct FriendRequest: Sendable {
   static func send(
     from sender: User.ID, to receiver: User.ID, isLimited: Bool = true, in change: Change
   ) async throws -> Sent {
-    guard sender != receiver else { throw AppError.invalid("receiverId", "must be another user") }
+    guard sender != receiver else { throw AppError.invalid("receiverId", .notAllowed, "must be another user") }
     // Before the user locks, so that a request that waits for its turn holds no lock on the two users.
     try change.write(User.takingTurns(at: .friendRequests, by: sender))
     try await change.lockBoth(sender, receiver, for: .share)

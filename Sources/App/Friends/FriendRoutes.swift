@@ -7,10 +7,11 @@ struct FriendRoutes {
   private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
-    routes.get("friends", use: friends)
+    routes.get("friends", readsQuery: true, use: friends)
     routes.delete("friends/{userId}", use: unfriend)
-    routes.get("friend-requests", use: requests)
+    routes.get("friend-requests", readsQuery: true, use: requests)
     routes.post("friend-requests", use: send)
+    routes.get("friend-requests/{id}", use: request)
     routes.delete("friend-requests/{id}", use: cancel)
     routes.post("friend-requests/{id}/accept", use: accept)
     routes.post("friend-requests/{id}/decline", use: decline)
@@ -26,8 +27,10 @@ struct FriendRoutes {
   @Sendable private func unfriend(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    try await dependencies.change(at: .user(me), .user(other)) { try await Friend.end(with: other, by: me, in: $0) }
-    return .noContent
+    return try await dependencies.respond(to: context, at: .user(me), .user(other)) {
+      try await Friend.end(with: other, by: me, in: $0)
+      return .noContent
+    }
   }
 
   @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
@@ -39,16 +42,23 @@ struct FriendRoutes {
     }
   }
 
+  @Sendable private func request(_ request: Request, _ context: Context) async throws -> Response {
+    let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
+    guard let found = try await FriendRequest.find(id, for: context.user, in: database) else {
+      throw AppError.friendRequestNotFound
+    }
+    return .json(found)
+  }
+
   @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
     if let pending = try await FriendRequest.pending(from: me, to: receiver, in: database) { return .json(pending) }
-    let sent = try await dependencies.change(at: .user(me), .user(receiver)) {
-      try await FriendRequest.send(from: me, to: receiver, isLimited: dependencies.throttle.isOn, in: $0)
-    }
-    switch sent {
-    case .created(let request): return .json(request, status: .created)
-    case .alreadyPending(let request), .accepted(let request): return .json(request)
+    return try await dependencies.respond(to: context, at: .user(me), .user(receiver)) {
+      switch try await FriendRequest.send(from: me, to: receiver, isLimited: dependencies.throttle.isOn, in: $0) {
+      case .created(let request): .json(request, status: .created)
+      case .alreadyPending(let request), .accepted(let request): .json(request)
+      }
     }
   }
 
@@ -78,7 +88,9 @@ struct FriendRoutes {
     let me = try context.user
     let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
     let other = try await FriendRequest.other(in: id, direction, of: me, in: database)
-    return .json(try await dependencies.change(at: .user(me), .user(other)) { try await verb(id, me, other, $0) })
+    return try await dependencies.respond(to: context, at: .user(me), .user(other)) {
+      .json(try await verb(id, me, other, $0))
+    }
   }
 }
 

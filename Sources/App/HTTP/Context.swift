@@ -18,6 +18,8 @@ public struct Context: RequestContext {
   let channel: any Channel
   var trustedProxies = TrustedProxies()
   var forwardedFor: [String] = []
+  /// Set for a write with an `Idempotency-Key`.
+  var idempotent: IdempotentRequest?
 
   public init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
@@ -25,10 +27,17 @@ public struct Context: RequestContext {
     unnamedLogger = source.logger
   }
 
-  var caller: AccessTokens.Caller? { admission.caller.withLock { $0 } }
+  var caller: AccessTokens.Caller? { admission.state.withLock { $0.caller } }
 
   func admit(_ caller: AccessTokens.Caller) {
-    admission.caller.withLock { $0 = caller }
+    admission.state.withLock { $0.caller = caller }
+  }
+
+  /// The rate limit that this request counted against.
+  var rateLimit: RateLimit.State? { admission.state.withLock { $0.rateLimit } }
+
+  func note(_ rateLimit: RateLimit.State) {
+    admission.state.withLock { $0.rateLimit = rateLimit }
   }
 
   /// Adds the request's id to each line. Made on demand, because most requests log nothing.
@@ -61,9 +70,9 @@ public struct Context: RequestContext {
   }
 }
 
-/// Holds the caller once the request is admitted.
+/// What becomes known of a request on its way.
 private final class Admission: Sendable {
-  let caller = Mutex<AccessTokens.Caller?>(nil)
+  let state = Mutex((caller: AccessTokens.Caller?.none, rateLimit: RateLimit.State?.none))
 }
 
 extension AppError {

@@ -21,10 +21,10 @@ struct HealthRoutes {
     readiness = dependencies.readiness
   }
 
-  func add(to routes: Routes) {
-    routes.get("health/live", use: live)
-    routes.get("health/ready", use: ready)
-    routes.get("openapi.yaml", use: openAPI)
+  func add(to router: some RouterMethods<Context>) {
+    router.get("health/live", use: live)
+    router.get("health/ready", use: ready)
+    router.get("openapi.yaml", use: openAPI)
   }
 
   /// The process is running and can respond.

@@ -28,9 +28,10 @@ private func buildRoutes(
         requests: requests))
   HealthRoutes(dependencies).add(to: router)
 
-  let open = router.group("api/v1")
+  let api = router.group("api/v1")
+  let open = Routes(api, dependencies)
   var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
-  let signedIn = open.group().add(middleware: onlySignedIn)
+  let signedIn = Routes(api.group().add(middleware: onlySignedIn), dependencies)
   // The router tries routes in this order, so the ones that phones request most come first.
   CacheRoutes(dependencies).add(to: signedIn)
   EventRoutes(dependencies: dependencies).add(to: signedIn)
@@ -50,8 +51,7 @@ private func buildRoutes(
   DeviceRoutes(dependencies: dependencies).add(to: signedIn)
   StreamRoutes(streams).add(to: signedIn)
   onlySignedIn.uploads = Uploads()
-  PictureRoutes(dependencies: dependencies).add(to: open.group().add(middleware: onlySignedIn), root: router)
+  PictureRoutes(dependencies: dependencies).add(
+    to: Routes(api.group().add(middleware: onlySignedIn), dependencies), root: router)
   return router
 }
-
-typealias Routes = any RouterMethods<Context>

@@ -66,13 +66,13 @@ struct Invitation: Sendable {
     let strangers = guests.enumerated().filter { !known.contains($0.element) }
     guard strangers.isEmpty else {
       throw AppError.invalid(
-        strangers.map { FieldError(field: "\(field)[\($0.offset)]", message: "is not a friend") })
+        strangers.map { FieldError(field: "\(field)[\($0.offset)]", code: .notAFriend, message: "is not a friend") })
     }
     let invited = Set<User.ID>(try rows.filter { try $0["is_invited"] }.map { try $0["id"] })
     let new = Array(known.subtracting(invited))
     guard !new.isEmpty else { return }
     guard total + new.count <= maximumGuests else {
-      throw AppError.invalid(field, "must not take the event beyond its limit of \(maximumGuests) guests")
+      throw AppError.invalid(field, .outOfRange, "would exceed the event's limit of \(maximumGuests) guests")
     }
     try change.write(
       "INSERT INTO invitations (event_id, user_id) SELECT \(event), user_id FROM unnest(\(new)) AS user_id")
@@ -90,7 +90,8 @@ struct Invitation: Sendable {
   }
 
   /// Withdraws an invitation to an open event of the creator. A place that becomes free goes to the guest who has
-  /// waited longest. The guest is notified, unless they have declined. Repeating the call changes nothing.
+  /// waited longest. The guest loses all earlier notifications about the event, and is notified, unless they have
+  /// declined. Repeating the call changes nothing.
   static func withdraw(
     from guest: User.ID, to event: Event.ID, by creator: User.ID, in change: Change
   ) async throws {
@@ -104,6 +105,17 @@ struct Invitation: Sendable {
     guard let status else { return }
     try Event.checkIsOpen(row)
     try await leave(where: "i.event_id = \(event) AND i.user_id = \(guest)", by: creator, in: change)
+    let mine: SQL = "recipient_id = \(guest) AND subject_id = \(event)"
+    // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
+    try change.write(
+      NotificationQueue.remove(
+        """
+        SELECT id, \(guest) AS recipient_id FROM notification_queue
+        WHERE subject_id = \(event) AND \(guest) = ANY(recipient_ids)
+        """))
+    try change.write(Delivery.delete(where: mine))
+    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(mine)")
+    change.erase("DELETE FROM notifications WHERE \(mine)")
     if status != .declined { change.notify(guest, about: .invitationWithdrawn(event, try row["title"])) }
   }
 
@@ -114,15 +126,17 @@ struct Invitation: Sendable {
     // The lock on the event's row orders all answers to it, so no place is given twice.
     let rows = try await change.pipeline(
       """
-      SELECT creator_id, title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived
+      SELECT title, capacity, status, going_count, waitlisted_count, archived_at IS NOT NULL AS is_archived
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """,
       "SELECT status FROM invitations WHERE event_id = \(event) AND user_id = \(guest) FOR NO KEY UPDATE",
-      "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(guest)")
+      "SELECT \(Person.columns("u")), ARRAY(\(Event.hosts(of: event))) AS hosts FROM users AS u WHERE u.id = \(guest)")
     guard let eventRow = rows[0].first, let person = rows[2].first else { throw AppError.eventNotFound }
-    let creator: User.ID? = try eventRow["creator_id"]
-    guard let invitation = rows[1].first else { throw creator == guest ? AppError.ownEvent : AppError.eventNotFound }
+    let hosts: [User.ID] = try person["hosts"]
+    guard let invitation = rows[1].first else {
+      throw hosts.contains(guest) ? AppError.ownEvent : AppError.eventNotFound
+    }
     try Event.checkIsOpen(eventRow)
     let (old, title): (Status, String) = (try invitation["status"], try eventRow["title"])
     let (capacity, waiting): (Int?, Int) = (try eventRow["capacity"], try eventRow["waitlisted_count"])
@@ -152,9 +166,7 @@ struct Invitation: Sendable {
         \(unescaped: new.rawValue)_count = \(unescaped: new.rawValue)_count + 1
       WHERE id = \(event)
       """)
-    if let creator {
-      change.notify(creator, about: .invitationAnswered(event, title, by: try Person(row: person), new))
-    }
+    change.notify(hosts, about: .invitationAnswered(event, title, by: try Person(row: person), new))
     change.touch(.events, .invitations, of: guest)
     touchWhoSeesCounts(of: [event], in: change)
     if old == .going, waiting > 0 { try await promoteWaiting(at: [event], by: guest, in: change) }
@@ -198,18 +210,18 @@ struct Invitation: Sendable {
         SELECT event_id, count(*)::integer AS count FROM unnest(\(guests.map(\.event))) AS event_id GROUP BY event_id
       ) AS promoted
       WHERE e.id = promoted.event_id
-      RETURNING e.id, e.title, e.creator_id
+      RETURNING e.id, e.title, ARRAY(SELECT user_id FROM event_hosts WHERE event_id = e.id) AS hosts
       """)
     let plans = try Dictionary(
-      uniqueKeysWithValues: moved.map { row -> (Event.ID, (title: String, creator: User.ID?)) in
-        (try row["id"], (try row["title"], try row["creator_id"]))
+      uniqueKeysWithValues: moved.map { row -> (Event.ID, (title: String, hosts: [User.ID])) in
+        (try row["id"], (try row["title"], try row["hosts"]))
       })
     for (event, person) in guests {
-      guard let (title, creator) = plans[event] else { continue }
+      guard let (title, hosts) = plans[event] else { continue }
       change.touch(.events, .invitations, of: person.id)
       change.notify(person.id, about: .waitlistPromoted(event, title, guest: person.id))
-      if let creator, let actor {
-        change.notify(creator, about: .guestPromoted(event, title, guest: person, by: actor))
+      if let actor {
+        change.notify(hosts, about: .guestPromoted(event, title, guest: person, by: actor))
       }
     }
     touchWhoSeesCounts(of: events, in: change)
@@ -225,10 +237,10 @@ struct Invitation: Sendable {
     "SELECT user_id FROM invitations WHERE event_id = \(event) AND status <> 'declined'"
   }
 
-  /// Touches the lists that show the counts of events: their creators' lists, and those of all guests while there are
+  /// Touches the lists that show the counts of events: their hosts' lists, and those of all guests while there are
   /// few.
   static func touchWhoSeesCounts(of events: [Event.ID], in change: Change) {
-    change.touch(.events, ofUsersIn: "SELECT creator_id FROM events WHERE id = ANY(\(events))")
+    change.touch(.events, ofUsersIn: Event.hosts(of: events))
     change.touch(
       .events, .invitations,
       ofUsersIn: """

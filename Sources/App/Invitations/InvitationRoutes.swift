@@ -7,8 +7,8 @@ struct InvitationRoutes {
   private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
-    routes.get("invitations", use: list)
-    routes.get("events/{id}/invitations", use: guests)
+    routes.get("invitations", readsQuery: true, use: list)
+    routes.get("events/{id}/invitations", readsQuery: true, use: guests)
     routes.post("events/{id}/invitations", use: invite)
     routes.put("events/{id}/invitations/me", use: answer)
     routes.delete("events/{id}/invitations/{userId}", use: withdraw)
@@ -25,10 +25,9 @@ struct InvitationRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
-    return .event(
-      try await dependencies.change(of: id, by: me) { change in
-        try await Invitation.answer(status, to: id, by: me, in: change)
-      })
+    return try await dependencies.respond(to: context, of: id) {
+      try await Invitation.answer(status, to: id, by: me, in: $0)
+    }
   }
 
   @Sendable private func guests(_ request: Request, _ context: Context) async throws -> Response {
@@ -43,20 +42,18 @@ struct InvitationRoutes {
     let guests: [User.ID] = try await request.read {
       $0.required("userIds", .list(of: .id(), atMost: Invitation.maximumBatch))
     }
-    return .event(
-      try await dependencies.change(of: id, by: me) { change in
-        try await Event.invite(guests, to: id, by: me, in: change)
-      })
+    return try await dependencies.respond(to: context, of: id) {
+      try await Event.invite(guests, to: id, by: me, in: $0)
+    }
   }
 
   @Sendable private func withdraw(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: User.ID = try context.id("userId", else: .userNotFound)
-    return .event(
-      try await dependencies.change(of: id, by: me) { change in
-        try await Invitation.withdraw(from: guest, to: id, by: me, in: change)
-      })
+    return try await dependencies.respond(to: context, of: id) {
+      try await Invitation.withdraw(from: guest, to: id, by: me, in: $0)
+    }
   }
 }
 

@@ -11,6 +11,7 @@ enum Mail: Sendable {
   case emailChanged(User.ID, from: String)
   /// Tells the account's address that one more identity can log in.
   case identityLinked(User.ID)
+  case identityUnlinked(User.ID)
 
   /// The prefix of all mail types.
   static let prefix = "mail-"
@@ -30,6 +31,7 @@ enum Mail: Sendable {
       """
     case .passwordChanged(let user): Self.informing("password-changed", user, to: "u.email")
     case .identityLinked(let user): Self.informing("identity-linked", user, to: "u.email")
+    case .identityUnlinked(let user): Self.informing("identity-unlinked", user, to: "u.email")
     case .emailChanged(let user, let old): Self.informing("email-changed", user, to: "\(old)")
     }
   }

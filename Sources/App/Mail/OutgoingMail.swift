@@ -5,7 +5,8 @@ import Postgres
 public struct OutgoingMail: Sendable {
   /// The same at every attempt.
   public let id: String
-  /// `verify-email`, `reset-password`, `password-changed`, `email-changed` or `identity-linked`.
+  /// `verify-email`, `reset-password`, `password-changed`, `email-changed`, `identity-linked`
+  /// or `identity-unlinked`.
   public let type: String
   public let to: String
   public let username: String

@@ -29,17 +29,17 @@ extension Notice {
     let (actor, title) = (text("actor"), "“\(text("title"))”")
     return switch Kind(rawValue: text("type")) {
     case .friendRequest: "\(actor) wants to be friends."
-    case .friendAccepted: "\(actor) and you are friends now."
+    case .friendAccepted: "You and \(actor) are now friends."
     case .eventInvited: "\(actor) invited you to \(title)."
     case .eventUpdated: "\(title) has changed: \(words(for: members["changes"]))."
     case .eventCancelled: "\(title) was cancelled."
     case .invitationWithdrawn: "You are no longer invited to \(title)."
     case .invitationAnswered: "\(actor) \(verb(for: text("status"))) \(title)."
     case .waitlistPromoted where members["actor"] != nil: "\(actor) got a free place and is going to \(title)."
-    case .waitlistPromoted: "A place has become free: you are going to \(title)."
+    case .waitlistPromoted: "A place opened up. You are now going to \(title)."
     case .eventReminder: "\(title) starts \(isAnHourAhead(text("start"), of: time) ? "in an hour" : "soon")."
     case .sessionRevoked:
-      "One of your sessions was ended because a copy of its token was used. If it was not you, change your password."
+      "One of your sessions was ended because an old token was used. If this was not you, change your password."
     case nil: nil
     }
   }

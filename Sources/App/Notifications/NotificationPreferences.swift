@@ -1,7 +1,7 @@
 import Postgres
 
 /// The types of notifications that a user's devices get. The inbox gets all types.
-struct NotificationPreferences: Sendable {
+struct NotificationPreferences: Stamped {
   let muted: Set<Notice.Kind>
   /// The collection's stamp, read in the same snapshot.
   var stamp: Timestamp?

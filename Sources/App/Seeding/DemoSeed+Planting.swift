@@ -90,7 +90,7 @@ extension DemoSeed {
     try await Invitation.leave(
       where: """
         i.event_id = \(event.id) AND i.user_id IN (
-          SELECT h.hidden_id FROM hidden AS h JOIN events AS e ON e.creator_id = h.user_id WHERE e.id = \(event.id)
+          SELECT hidden_id FROM hidden WHERE user_id IN (\(Event.hosts(of: Event.ID(rawValue: event.id))))
         )
         """, by: User.ID(rawValue: creator), in: change)
   }

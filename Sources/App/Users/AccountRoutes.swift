@@ -14,7 +14,7 @@ struct AccountRoutes {
   func add(to routes: Routes) {
     routes.patch("users/me", use: edit)
     routes.delete("users/me", use: delete)
-    routes.get("users/me/export", use: export)
+    routes.get("users/me/export", limit: .exports, use: export)
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
@@ -33,12 +33,15 @@ struct AccountRoutes {
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
-    let edited = try await dependencies.change(at: .user(me)) { change in
+    return try await dependencies.respond(to: context, at: .user(me)) { change in
       try await User.edit(me, edit, by: session, keys: keys, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
+    } committed: {
+      try await $0.afterCommit(in: database)
+    } response: {
+      .profile($0)
     }
-    return .profile(try await edited.afterCommit(in: database))
   }
 
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {

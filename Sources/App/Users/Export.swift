@@ -62,6 +62,7 @@ struct Export: Sendable {
     "workers": "is about workers",
     "schema_migrations": "is about the schema",
     "throttles": "counts attempts by digest, kept for a day; a list of names can reverse them",
+    "idempotency_keys": "holds responses that the user has got, encrypted, kept for a day",
     "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
     "session_epoch": "is one row for everyone",
   ]

@@ -5,6 +5,16 @@ extension Person {
   /// much.
   private static let leastLikeness = 0.2
 
+  /// Those of some people whom a user sees, in the given order.
+  static func these(_ ids: [User.ID], for reader: User.ID, in database: some Querying) async throws -> [Person] {
+    try await database.rows(
+      """
+      SELECT \(columns("u")) FROM users AS u WHERE u.id = ANY(\(ids)) AND \(User.visible("u.id", to: reader))
+      ORDER BY array_position(\(ids), u.id)
+      """
+    ).map { try Person(row: $0) }
+  }
+
   /// People whose username or display name has a part that is similar to `query`, ignoring case, accents and some
   /// typos. Friends come first, then the most similar names. The reader is left out.
   ///

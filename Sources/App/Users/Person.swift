@@ -17,7 +17,9 @@ struct Person: Sendable {
     \(unescaped: alias).picture_url AS \(unescaped: prefix)picture_url
     """
   }
+}
 
+extension Person {
   init(row: Row, prefix: String = "") throws {
     let first = try row.place(of: prefix + "id")
     id = try row[first]

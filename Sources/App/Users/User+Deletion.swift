@@ -22,7 +22,7 @@ extension User {
       """
       SELECT id FROM events
       WHERE id IN (
-        SELECT id FROM events WHERE creator_id = \(id)
+        \(Event.hosted(by: id))
         UNION ALL
         SELECT event_id FROM invitations WHERE user_id = \(id)
       )
@@ -37,6 +37,7 @@ extension User {
       // order, because a removal from the queue waits for fan-out, and fan-out writes deliveries.
       lockingNotices(about: id), NotificationQueue.delete(where: "person_id = \(id)"), removingNotices(to: id),
       deletingDeliveries(of: id),
+      "DELETE FROM idempotency_keys WHERE user_id = \(id)",
       "DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE user_id = \(id) ORDER BY id FOR UPDATE)",
       // The rows that are deleted at the end, after the stamps, must be locked by then: a purge may be deleting a
       // token, and two users who delete their accounts may have sent each other requests.
@@ -59,6 +60,7 @@ extension User {
       SET note = NULL, location_name = NULL, latitude = NULL, longitude = NULL, updated_at = clock_timestamp()
       WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
       """)
+    try forgetNotesAndPlaces(of: id, in: change)
     try await Invitation.leave(where: "i.user_id = \(id)", by: id, in: change)
     // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
@@ -92,13 +94,13 @@ extension User {
   }
 
   /// A query of waiting notices for a user about their events, their sessions, and people with whom they have a friend
-  /// request. From all other notices, fan-out leaves out recipients without an account.
+  /// request. Fan-out removes recipients without an account from all other notices.
   private static func notices(to id: ID) -> SQL {
     """
     SELECT q.id, \(id) AS recipient_id
     FROM notification_queue AS q
     WHERE \(id) = ANY(q.recipient_ids) AND q.subject_id IN (
-      SELECT id FROM events WHERE creator_id = \(id)
+      \(Event.hosted(by: id))
       UNION ALL
       SELECT event_id FROM invitations WHERE user_id = \(id)
       UNION ALL
@@ -116,14 +118,42 @@ extension User {
     Delivery.delete(where: "recipient_id = \(id) OR person_id = \(id)")
   }
 
+  /// Removes notes and places of a user's events from notices of edits, wherever these wait or are kept. The caller has
+  /// locked the events.
+  private static func forgetNotesAndPlaces(of id: ID, in change: Change) throws {
+    let edits: SQL = """
+      n.type = 'event-updated' AND n.subject_id IN (SELECT id FROM events WHERE creator_id = \(id))
+        AND n.payload @? '$.changes[*] ? (@.field == "note" || @.field == "location")'
+      """
+    func scrubbing(_ table: SQL) -> SQL {
+      """
+      UPDATE \(table) AS n
+      SET payload = jsonb_set(n.payload, '{changes}', (
+        SELECT jsonb_agg(
+          CASE
+            WHEN each.change->>'field' IN ('note', 'location') THEN each.change || '{"old": null, "new": null}'
+            ELSE each.change
+          END ORDER BY each.place)
+        FROM jsonb_array_elements(n.payload->'changes') WITH ORDINALITY AS each (change, place)
+      ))
+      WHERE \(edits)
+      """
+    }
+    // In the order in which a notice moves.
+    try change.write(scrubbing("notification_queue"))
+    try change.write(scrubbing("deliveries"))
+    change.touch(.notifications, ofUsersIn: "SELECT n.recipient_id FROM notifications AS n WHERE \(edits)")
+    change.erase(scrubbing("notifications"))
+  }
+
   /// Cancels the coming events of a user. The caller has locked and touched these events.
-  private static func cancelComingEvents(of host: ID, in change: Change) async throws {
+  private static func cancelComingEvents(of creator: ID, in change: Change) async throws {
     // An event is live for a day after its end.
     let cancelled = try await change.rows(
       """
       UPDATE events
       SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
-      WHERE creator_id = \(host) AND status = 'scheduled' AND archived_at IS NULL
+      WHERE creator_id = \(creator) AND status = 'scheduled' AND archived_at IS NULL
         AND live_until > clock_timestamp() + interval '24 hours'
       RETURNING id, title
       """)
@@ -133,7 +163,8 @@ extension User {
       usersIn: """
         SELECT event_id, user_id FROM invitations WHERE event_id = ANY(\(events.map(\.id))) AND status <> 'declined'
         """,
-      aboutEach: events.sorted(by: { $0.id < $1.id }).map { .eventCancelled($0.id, $0.title, by: host) }, by: host)
+      aboutEach: events.sorted(by: { $0.id < $1.id }).map { .eventCancelled($0.id, $0.title, by: creator) }, by: creator
+    )
   }
 }
 

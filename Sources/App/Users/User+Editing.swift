@@ -67,7 +67,8 @@ extension User {
 
   /// Retires the username that a user has given up for another one.
   ///
-  /// - Throws: ``AppError/usernameTaken`` if someone else has given up the new name recently.
+  /// - Throws: ``AppError/usernameTaken`` if someone else has given up the new name recently; `too-many-usernames` if
+  ///   the user has given up too many names recently.
   private static func retire(
     _ username: String, for newUsername: String, of id: ID, in change: Change
   ) async throws {
@@ -76,17 +77,18 @@ extension User {
       retired("\(newUsername)", except: id),
       "DELETE FROM retired_usernames WHERE digest = \(digest(of: "\(newUsername)"))",
       retiring("\(username)", of: id),
-      // Otherwise one user could take any number of names out of use.
       """
-      DELETE FROM retired_usernames
-      WHERE digest IN (
-        SELECT digest FROM retired_usernames WHERE user_id = \(id) ORDER BY until DESC OFFSET \(maximumRetired)
-      )
+      SELECT ceil(extract(epoch FROM until - clock_timestamp()))::bigint FROM retired_usernames
+      WHERE user_id = \(id) AND until > clock_timestamp()
+      ORDER BY until DESC
+      OFFSET \(maximumRetired)
       """)
     guard results[0].isEmpty else { throw AppError.usernameTaken }
+    // Otherwise one user could take any number of names out of use.
+    if let tooMany = results[3].first { throw AppError.tooManyUsernames(retryAfter: try tooMany[0]) }
   }
 
-  /// How many names of one user stay retired at a time. The latest are kept.
+  /// How many names of one user are retired at a time.
   private static let maximumRetired = 5
 
   /// - Parameter owner: the user who may take the name back; nil if the account is deleted.
@@ -117,10 +119,10 @@ extension User {
 extension Change {
   /// Locks the live events of a creator whose name or picture is about to change, so that no one is invited to them
   /// meanwhile. The caller has locked the creator.
-  func lockEvents(thatShow host: User.ID) async throws {
+  func lockEvents(thatShow creator: User.ID) async throws {
     try await rows(
       """
-      SELECT id FROM events WHERE creator_id = \(host) AND archived_at IS NULL
+      SELECT id FROM events WHERE creator_id = \(creator) AND archived_at IS NULL
       ORDER BY id
       FOR NO KEY UPDATE
       """)
@@ -137,13 +139,15 @@ extension Change {
     let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
     touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending)")
     touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")
-    let hosted: SQL = "e.creator_id = \(person) AND e.archived_at IS NULL"
-    touch(.events, ofUsersIn: "SELECT e.creator_id FROM events AS e WHERE \(hosted)")
+    let created: SQL = "e.creator_id = \(person) AND e.archived_at IS NULL"
+    touch(
+      .events,
+      ofUsersIn: "SELECT h.user_id FROM events AS e JOIN event_hosts AS h ON h.event_id = e.id WHERE \(created)")
     touch(
       .events, .invitations,
       ofUsersIn: """
         SELECT i.user_id FROM events AS e JOIN invitations AS i ON i.event_id = e.id
-        WHERE \(hosted) AND \(User.visible("i.user_id", to: person))
+        WHERE \(created) AND \(User.visible("i.user_id", to: person))
         """)
   }
 }

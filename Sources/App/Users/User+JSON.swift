@@ -9,6 +9,8 @@ extension User: JSONWritable {
       $0.member("email", email)
       $0.member("emailVerified", isEmailVerified)
       $0.member("pendingEmail", pendingEmail)
+      $0.member("hasPassword", hasPassword)
+      $0.member("identities", identities)
       $0.member("createdAt", createdAt)
       $0.member("timestamp", stamp.map(Stamp.init))
     }

@@ -1,7 +1,7 @@
 import Postgres
 
 /// An account, as its owner sees it.
-public struct User: Sendable {
+public struct User: Stamped {
   public typealias ID = Identifier<User>
 
   let id: ID
@@ -17,6 +17,9 @@ public struct User: Sendable {
   /// stays until then, or until another address is requested, even if the link has expired: a profile does not change
   /// with the clock.
   let pendingEmail: String?
+  let hasPassword: Bool
+  /// The names of the providers that the user can sign in with.
+  let identities: [String]
   let createdAt: Timestamp
   /// The stamp of the profile, read in the same snapshot.
   var stamp: Timestamp?
@@ -61,7 +64,10 @@ public struct User: Sendable {
     let row = try await database.first(
       """
       SELECT u.id, u.username, u.display_name, u.bio, u.picture_url, u.email,
-        u.email_verified_at IS NOT NULL AS is_email_verified, pending.email AS pending_email, u.created_at, s.profile AS stamp
+        u.email_verified_at IS NOT NULL AS is_email_verified, pending.email AS pending_email,
+        u.password_hash IS NOT NULL AS has_password,
+        ARRAY(SELECT provider FROM identities WHERE user_id = u.id ORDER BY provider) AS identities, u.created_at,
+        s.profile AS stamp
       FROM users AS u
       LEFT JOIN user_stamps AS s ON s.user_id = u.id
       LEFT JOIN mail_tokens AS pending ON pending.user_id = u.id AND pending.purpose = 'verify-email'
@@ -72,7 +78,8 @@ public struct User: Sendable {
       User(
         id: try row["id"], username: try row["username"], displayName: try row["display_name"], bio: try row["bio"],
         pictureURL: try row["picture_url"], email: try row["email"], isEmailVerified: try row["is_email_verified"],
-        pendingEmail: try row["pending_email"], createdAt: try row["created_at"], stamp: try row["stamp"])
+        pendingEmail: try row["pending_email"], hasPassword: try row["has_password"],
+        identities: try row["identities"], createdAt: try row["created_at"], stamp: try row["stamp"])
     }
   }
 }
@@ -93,6 +100,12 @@ extension User {
 
 extension AppError {
   static let userNotFound = AppError(.notFound, "user-not-found", "There is no such user.")
+  static func tooManyUsernames(retryAfter seconds: Int) -> AppError {
+    AppError(
+      .tooManyRequests, "too-many-usernames", "The username has changed several times. Change it again later.",
+      retryAfter: seconds)
+  }
+
   static let usernameTaken = AppError(.conflict, "username-taken", "This username is taken.")
   static let emailTaken = AppError(.conflict, "email-taken", "This e-mail address already belongs to an account.")
 }

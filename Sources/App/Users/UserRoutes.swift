@@ -6,8 +6,8 @@ struct UserRoutes {
 
   func add(to routes: Routes) {
     routes.get("users/me", use: me)
-    routes.get("users", use: search)
-    routes.get("users/recommended", use: recommended)
+    routes.get("users", readsQuery: true, limit: .search, use: search)
+    routes.get("users/recommended", readsQuery: true, use: recommended)
     routes.get("users/{id}", use: profile)
   }
 
@@ -20,8 +20,19 @@ struct UserRoutes {
 
   @Sendable private func search(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    let (query, limit) = try request.query { ($0.text("query", 1...100), $0.onlyPage()) }
-    return .list(List(onlyPage: try await Person.named(query, for: me, atMost: limit, in: database)))
+    enum Wanted {
+      case these([User.ID])
+      case named(String, atMost: Int)
+    }
+    let wanted = try request.query { fields -> Wanted in
+      if let ids: [User.ID] = fields.ids() { return .these(ids) }
+      return .named(fields.text("query", 1...100), atMost: fields.onlyPage())
+    }
+    switch wanted {
+    case .these(let ids): return .list(List(onlyPage: try await Person.these(ids, for: me, in: database)))
+    case .named(let query, let limit):
+      return .list(List(onlyPage: try await Person.named(query, for: me, atMost: limit, in: database)))
+    }
   }
 
   @Sendable private func recommended(_ request: Request, _ context: Context) async throws -> Response {

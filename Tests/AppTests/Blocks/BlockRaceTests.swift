@@ -133,16 +133,7 @@ import Testing
 
   @Test func `all users block each other`() async throws {
     try await TestApp.run { app in
-      var phones: [Phone] = []
-      for number in 0..<6 { phones.append(try await app.signUp("user\(number)")) }
-      for (index, one) in phones.enumerated() {
-        for other in phones.dropFirst(index + 1) { try await app.befriend(one, other) }
-      }
-      for phone in phones {
-        let guests = phones.filter { $0.id != phone.id }
-        let id = try await phone.createEvent(inviting: guests, capacity: 2)["id"].string ?? ""
-        for guest in guests { try await guest.answer("going", to: id) }
-      }
+      let phones = try await app.friendsWhoInviteEachOther(6)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for one in phones {
           for other in phones where other.id != one.id { group.addTask { _ = try await one.block(other) } }

@@ -136,7 +136,7 @@ import Testing
       }
       _ = try await ben.get("users/me")
       let all = try await muster("--all")
-      #expect(all.standardOutput.hasPrefix("ended the sessions of everyone\n"), "\(all.standardError)")
+      #expect(all.standardOutput.hasPrefix("ended all sessions\n"), "\(all.standardError)")
       try await eventually { try await ben.send("GET", "users/me").problem == "session-ended" }
       let unknown = try await muster("--user", "nobody")
       #expect(try await unknown.exitStatus() == 1)

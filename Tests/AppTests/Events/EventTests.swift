@@ -100,10 +100,7 @@ import Testing
   @Test func `an edit keeps absent fields, clears null fields, and notifies guests who have not declined`() async throws
   {
     try await TestApp.run { app in
-      let (ana, ben) = try await app.friends("ana", "ben")
-      let cleo = try await app.signUp("cleo")
-      try await app.befriend(ana, cleo)
-      let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
+      let (ana, ben, cleo, id) = try await app.hostAndGuests()
       try await cleo.answer("declined", to: id)
       try await app.takeNotifications()
 
@@ -309,12 +306,23 @@ import Testing
     }
   }
 
+  @Test func `events are read by their ids, in order, live and archived, without other people's`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben, _, id) = try await app.hostAndGuests()
+      let past = try await ana.createEvent("Past")["id"].string ?? ""
+      try await app.database.execute("UPDATE events SET archived_at = now() WHERE id = \(Event.ID(past))")
+      let answer = try await ana.get("events?ids=\(past),\(Event.ID.new()),\(id)")
+      #expect(answer["items"].array.map { $0["id"].string } == [past, id])
+      #expect(answer["items"][0]["participants"] == .null && answer["timestamp"] == .null)
+      #expect(try await ben.get("events?ids=\(past),\(id)")["items"].array.map { $0["id"].string } == [id])
+      #expect(try await ana.send("GET", "events?ids=\(id)&when=past").badFields == ["when"])
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `an answer touches the lists of all users who see the counts`() async throws {
     try await TestApp.run { app in
-      let (ana, ben) = try await app.friends("ana", "ben")
-      let cleo = try await app.signUp("cleo")
-      try await app.befriend(ana, cleo)
-      let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
+      let (ana, ben, cleo, id) = try await app.hostAndGuests()
       try await app.fanOut()
       let (hers, cleos) = (try await ana.refreshLists(), try await cleo.refreshLists())
       #expect(try await ben.stale { try await ben.answer("going", to: id) } == [.events, .invitations])

@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import Testing
 import Yams
 
@@ -22,6 +23,72 @@ import Yams
       #expect(served.subtracting(described).sorted() == [], "not in the document")
       #expect(described.subtracting(served).sorted() == [], "not served")
     }
+  }
+
+  @Test func `no operation of the API accepts a query parameter that it does not have`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for route in app.routes.sorted() {
+        let parts = route.split(separator: " ")
+        guard parts[1].hasPrefix("/api/v1/") else { continue }
+        let path = parts[1].dropFirst("/api/v1/".count).replacing("{userId}", with: ana.id)
+          .replacing(/\{\w+\}/, with: Event.ID.new().description)
+        let answer = try await ana.send(String(parts[0]), "\(path)?surprise=1&limits=2", "{}")
+        #expect(answer.status == 422, "\(route): \(answer.body)")
+        let errors = answer.json["errors"].array.filter { $0["code"].string == "unknown" }
+        #expect(errors.map { $0["field"].string } == ["surprise", "limits"], "\(route): \(answer.body)")
+      }
+      let repeated = try await ana.send("GET", "friends?limit=1&limit=1")
+      #expect(repeated.badFields == ["limit"] && repeated.json["errors"][0]["code"].string == "repeated")
+      // A hostile query gets a short answer.
+      let hostile = try await ana.send("GET", "friends?" + (1...300).map { "a\($0)=1" }.joined(separator: "&"))
+      #expect(hostile.badFields.count == 10)
+      #expect(try await app.value("SELECT count(*) FROM users") == 1)
+    }
+  }
+
+  @Test func `responses to signed-in users are kept from shared caches`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for path in ["users/me", "friends", "events?when=past", "users/\(ana.id)", "notifications"] {
+        #expect(try await ana.send("GET", path).header("Cache-Control") == "private, no-cache", "\(path)")
+      }
+      let tag = try #require(try await ana.send("GET", "friends").header("ETag"))
+      let unchanged = try await ana.send("GET", "friends", headers: [("If-None-Match", tag)])
+      #expect(unchanged.status == 304 && unchanged.header("Cache-Control") == "private, no-cache")
+      #expect(try await ana.send("GET", "users/me/export").header("Cache-Control") == "no-store")
+    }
+  }
+
+  /// ``TestApp/send(_:_:body:headers:token:)`` checks every response of every test in this way.
+  @Test func `a response that the document does not allow is found`() throws {
+    let document = try #require(APIDocument.published)
+    func faults(_ status: Int, _ body: String, _ method: String = "POST", _ path: String = "notifications/read")
+      -> [String]
+    {
+      let type = status < 400 ? "application/json; charset=utf-8" : "application/problem+json"
+      let answer = Answer(status: status, headers: [("Content-Type", type)], body: body)
+      return document.faults(in: answer, to: method, "/api/v1/" + path)
+    }
+    #expect(faults(200, #"{"unread": 0}"#) == [])
+    for body in [#"{"unread": -1}"#, #"{"unread": "0"}"#, "{}", #"{"unread": 0, "more": 1}"#, "[]", "null"] {
+      #expect(faults(200, body) != [], "\(body)")
+    }
+    #expect(faults(201, #"{"unread": 0}"#) != [])
+    let problem = #"{"type": "x", "title": "X", "status": 422, "detail": "X", "requestId": "x"}"#
+    #expect(faults(422, problem) == [])
+    #expect(faults(422, problem.replacing(#""title": "X", "#, with: "")) != [])
+    let person =
+      #"{"id": "01900000-0000-7000-8000-000000000002", "username": "a", "displayName": "A", "pictureUrl": null}"#
+    func friends(_ stamp: String) -> String {
+      #"{"items": [{"user": \#(person), "since": "2026-05-01T18:00:00Z"}], "nextCursor": null, "timestamp": \#(stamp)}"#
+    }
+    #expect(faults(200, friends("null"), "GET", "friends?limit=1") == [])
+    #expect(faults(200, friends(#""2026-05-01T18:00:00.123456Z""#), "HEAD", "friends") == [])
+    for stamp in ["5", #""2026-05-01T18:00:00Z""#, "{}"] {
+      #expect(faults(200, friends(stamp), "GET", "friends") != [], "\(stamp)")
+    }
+    #expect(faults(200, friends("null").replacing("01900000", with: "x"), "GET", "friends") != [])
   }
 
   @Test func `the document is served unchanged`() async throws {

@@ -66,20 +66,11 @@ import Testing
       let id = try await ana.createEvent(inviting: [guests[0]])["id"].string ?? ""
       try await guests[0].answer("declined", to: id)
       try await app.takeNotifications()
-      let hers = try await ana.refreshLists()
-      var theirs: [[App.Collection: String]] = []
-      for guest in guests { theirs.append(try await guest.refreshLists()) }
-      let invited = try await ana.invite([guests[1], guests[2], guests[1]], to: id)
+      let invited = try await app.expectStale(of: ana, and: guests, notified: [guests[1], guests[2]]) {
+        try await ana.invite([guests[1], guests[2], guests[1]], to: id)
+      }
       #expect(invited.json["counts"]["invited"].int == 2)
       #expect(invited.header("ETag") == "\"1\"")
-      try await app.fanOut()
-      #expect(try await ana.stale(hers) == [.events])
-      for (guest, stamps) in zip(guests, theirs) {
-        let isNew = guest.id != guests[0].id
-        let expected: Set<App.Collection> =
-          isNew ? [.events, .invitations, .notifications] : [.events, .invitations]
-        #expect(try await guest.stale(stamps) == expected)
-      }
       let told = try await app.takeNotifications()
       #expect(told.allSatisfy { $0.type == "event-invited" && $0.payload["userId"].string == ana.id })
       #expect(Set(told.map(\.recipient)) == [guests[1].id, guests[2].id] && told.count == 2)
@@ -182,19 +173,10 @@ import Testing
       let id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
       for guest in guests.dropLast() { try await guest.answer("going", to: id) }
       try await app.takeNotifications()
-      let hers = try await ana.refreshLists()
-      var theirs: [[App.Collection: String]] = []
-      for guest in guests { theirs.append(try await guest.refreshLists()) }
-      let withdrawn = try await ana.withdraw(guests[0], from: id)
-      #expect(withdrawn.json["counts"]["going"].int == 1 && withdrawn.json["counts"]["waitlisted"].int == 0)
-      try await app.fanOut()
-      #expect(try await ana.stale(hers) == [.events])
-      for (guest, stamps) in zip(guests, theirs) {
-        let isTold = guest.id != guests[2].id
-        let expected: Set<App.Collection> =
-          isTold ? [.events, .invitations, .notifications] : [.events, .invitations]
-        #expect(try await guest.stale(stamps) == expected)
+      let withdrawn = try await app.expectStale(of: ana, and: guests, notified: [guests[0], guests[1]]) {
+        try await ana.withdraw(guests[0], from: id)
       }
+      #expect(withdrawn.json["counts"]["going"].int == 1 && withdrawn.json["counts"]["waitlisted"].int == 0)
       let told = try await app.takeNotifications()
       #expect(told.count == 2)
       #expect(told.contains { $0 == ("invitation-withdrawn", guests[0]) && $0.payload["eventId"].string == id })
@@ -214,6 +196,26 @@ import Testing
       #expect(try await guests[0].get("events/\(id)")["myStatus"].string == "invited")
       #expect(try await app.takeNotifications().map { $0 == ("event-invited", guests[0]) } == [true])
       try await app.expectConsistency()
+    }
+  }
+
+  @Test func `inviting and withdrawing again and again leaves one notification`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guest = try await app.crowd(1, around: ana)[0]
+      let other = try await ana.createEvent("Other", inviting: [guest])["id"].string ?? ""
+      let id = try await ana.createEvent()["id"].string ?? ""
+      for round in 0..<5 {
+        try await ana.invite([guest], to: id)
+        if round % 2 == 0 { try await app.fanOut() }
+        try await ana.withdraw(guest, from: id)
+        if round % 2 == 1 { try await app.fanOut() }
+      }
+      try await app.fanOut()
+      let items = try await guest.get("notifications")["items"].array
+      #expect(items.map { $0["type"].string } == ["invitation-withdrawn", "event-invited"])
+      #expect(items.map { $0["eventId"].string } == [id, other])
+      try await app.takeNotifications()
     }
   }
 

@@ -145,7 +145,7 @@ import Testing
       let both = try await told()
       #expect(both.map(\.recipient) == [guests[1].id, ana.id])
       #expect(both.allSatisfy { $0.payload["userId"].string == guests[1].id })
-      #expect(both[0].payload["message"].string == "A place has become free: you are going to “Picnic”.")
+      #expect(both[0].payload["message"].string == "A place opened up. You are now going to “Picnic”.")
       #expect(both[1].payload["message"].string == "Guest 2 got a free place and is going to “Picnic”.")
       try await ana.withdraw(guests[1], from: id)
       #expect(try await told().map(\.recipient) == [guests[2].id])

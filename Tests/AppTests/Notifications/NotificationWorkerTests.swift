@@ -94,11 +94,11 @@ import Testing
     }
   }
 
-  @Test func `a row that was in flight when a worker died is sent with nothing else in flight`() async throws {
+  @Test func `a row that was in flight at two deaths of workers is sent with nothing else in flight`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(6)
       try await app.enqueue(rounds: 0..<2, to: 6)
-      try await app.database.execute("UPDATE deliveries SET deaths = 1 WHERE payload->>'round' = '0'")
+      try await app.database.execute("UPDATE deliveries SET deaths = 2 WHERE payload->>'round' = '0'")
       let inFlight = Mutex(0)
       let recorder = Recorder { push, _ in
         let count = inFlight.withLock { count -> Int in
@@ -111,6 +111,23 @@ import Testing
       }
       try await app.worker(recorder).runOnce()
       for reader in 1...6 { #expect(recorder.rounds("\(reader)-1") == [0, 1]) }
+      #expect(try await app.countQueue() == 0)
+    }
+  }
+
+  @Test func `one death of a worker makes no row wait for another`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(3)
+      try await app.enqueue(rounds: 0..<1, to: 3)
+      try await app.database.execute("UPDATE deliveries SET deaths = 1")
+      let reached = Mutex(0)
+      let recorder = Recorder { _, _ in
+        reached.withLock { $0 += 1 }
+        // Each ends only after all have begun.
+        try await eventually { reached.withLock { $0 == 3 } }
+      }
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.told.count == 3)
       #expect(try await app.countQueue() == 0)
     }
   }

@@ -49,3 +49,12 @@ final class CapturedLog: Sendable {
     return logger
   }
 }
+
+extension Logger {
+  /// Logs only what is critical.
+  static var quiet: Logger {
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    return logger
+  }
+}

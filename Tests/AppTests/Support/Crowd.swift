@@ -29,6 +29,52 @@ extension TestApp {
     }
     return phones
   }
+
+  /// Signs up users who are all friends. Each hosts an event with two places, which all others want.
+  func friendsWhoInviteEachOther(_ count: Int) async throws -> [Phone] {
+    var phones: [Phone] = []
+    for number in 0..<count { phones.append(try await signUp("user\(number)")) }
+    for (index, one) in phones.enumerated() {
+      for other in phones.dropFirst(index + 1) { try await befriend(one, other) }
+    }
+    for phone in phones {
+      let guests = phones.filter { $0.id != phone.id }
+      let id = try await phone.createEvent(inviting: guests, capacity: 2)["id"].string ?? ""
+      for guest in guests { try await guest.answer("going", to: id) }
+    }
+    return phones
+  }
+
+  /// Ana, who hosts an event, and her friends Ben and Cleo, whom she has invited.
+  func hostAndGuests() async throws -> (ana: Phone, ben: Phone, cleo: Phone, event: String) {
+    let (ana, ben) = try await friends("ana", "ben")
+    let cleo = try await signUp("cleo")
+    try await befriend(ana, cleo)
+    return (ana, ben, cleo, try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? "")
+  }
+
+  /// Expects which lists of an event's host and guests a change makes stale. Afterwards, the notices that it sent are
+  /// fanned out.
+  ///
+  /// - Parameter notified: the guests whom the change notifies.
+  func expectStale(
+    of host: Phone, and guests: [Phone], notified: [Phone], sourceLocation: SourceLocation = #_sourceLocation,
+    after change: () async throws -> Answer
+  ) async throws -> Answer {
+    let hosts = try await host.refreshLists()
+    var theirs: [[App.Collection: String]] = []
+    for guest in guests { theirs.append(try await guest.refreshLists()) }
+    let answer = try await change()
+    try await fanOut()
+    #expect(try await host.stale(hosts) == [.events], sourceLocation: sourceLocation)
+    for (guest, stamps) in zip(guests, theirs) {
+      let isNotified = notified.contains { $0.id == guest.id }
+      let expected: Set<App.Collection> =
+        isNotified ? [.events, .invitations, .notifications] : [.events, .invitations]
+      #expect(try await guest.stale(stamps) == expected, sourceLocation: sourceLocation)
+    }
+    return answer
+  }
 }
 
 extension Phone {

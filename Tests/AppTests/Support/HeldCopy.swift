@@ -26,7 +26,7 @@ struct HeldCopy: Equatable, Sendable {
     let start = #"{"items":"#
     let end = try #require(body.range(of: #","nextCursor":null,"timestamp":""#, options: .backwards), "\(body)")
     items = String(body[..<end.lowerBound].dropFirst(start.count))
-    stamp = String(body[end.upperBound...].dropLast(#""}"#.count))
+    stamp = String(body[end.upperBound...].prefix { $0 != "\"" })
   }
 
   /// The header with which a GET echoes the stamp.

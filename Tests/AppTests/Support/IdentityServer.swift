@@ -96,16 +96,13 @@ final class IdentityServer: Sendable {
     let tls = TLSConfiguration.makeServerConfiguration(
       certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(material.certificate.utf8)).map { .certificate($0) },
       privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(material.certificateKey.utf8), format: .pem)))
-    var quiet = Logger(label: "identity")
-    quiet.logLevel = .critical
-    let logger = quiet
     try await serving(
-      logger: logger,
+      logger: .quiet,
       service: { onListening -> any Service in
         let application = Application(
           router: router, server: try .tls(tlsConfiguration: tls),
           configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: logger)
+          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: .quiet)
         return application
       }
     ) { port in

@@ -85,6 +85,11 @@ struct Model {
     var actor: String?
     var others: [String] = []
     var isRead = false
+
+    /// The notice of an edit keeps that the note or the place has changed, but not from what to what.
+    mutating func forgetNoteAndPlace() {
+      others = others.map { $0.replacing(/(note|location) from .*? to [^,]*/) { "\($0.output.1) from - to -" } }
+    }
   }
 
   /// A type of notification that a user has turned off for devices.
@@ -164,6 +169,8 @@ struct Model {
     }
     for event in events.indices where events[event].host == person {
       (events[event].plan.note, events[event].plan.location) = (nil, nil)
+      for index in queue.indices where queue[index].event == event { queue[index].forgetNoteAndPlace() }
+      for index in inbox.indices where inbox[index].event == event { inbox[index].forgetNoteAndPlace() }
     }
     people[person].isGone = true
     friendships.removeAll { $0.isOf(person) }
@@ -344,6 +351,8 @@ struct Model {
     guard let status else { return Self.doneOrMissing }
     clock += 1
     remove(guest, from: event, by: person)
+    queue.removeAll { $0.recipient == guest && $0.event == event }
+    inbox.removeAll { $0.recipient == guest && $0.event == event }
     // A guest who has declined is not notified.
     if status != "declined" { tell(notice("invitation-withdrawn", to: guest, of: event), by: person) }
     return Self.done

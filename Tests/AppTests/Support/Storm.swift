@@ -52,11 +52,9 @@ final class Storm: Sendable {
       try await Migrator(url: cluster.url, migrations: Resources.migrations).up()
       let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
       let environment = TestApp.environment(cluster.url).merging(more) { $1 }
-      var quiet = Logger(label: "test")
-      quiet.logLevel = .critical
       let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
       let dependencies = try await Dependencies(
-        configuration, name: "test", logger: quiet, endedSessionsAge: .seconds(5))
+        configuration, name: "test", logger: .quiet, endedSessionsAge: .seconds(5))
       do {
         try await StormySink.run(seed: seed) { sink in
           let own = TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies)

@@ -33,6 +33,8 @@ struct TestApp: Sendable {
     [
       "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+      // Tests send as fast as they can.
+      "MUSTER_RATE_LIMITS": "off",
       // Many processes run at once, and would compete for the port.
       "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
       // No test contacts the real providers, whatever it configures.
@@ -67,10 +69,8 @@ struct TestApp: Sendable {
         configuration.databaseURL = pooled
         configuration.isBehindPooler = true
       }
-      var quiet = Logger(label: "test")
-      quiet.logLevel = .critical
       let dependencies = try await Dependencies(
-        configuration, name: "test", logger: logger ?? quiet, endedSessionsAge: .seconds(5),
+        configuration, name: "test", logger: logger ?? .quiet, endedSessionsAge: .seconds(5),
         connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites)
       do {
         try await serving(
@@ -146,8 +146,11 @@ struct TestApp: Sendable {
         status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: first))
     }
     let bytes = try await response.body.collect(upTo: 16 << 20)
-    return Answer(
+    let answer = Answer(
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
+    let faults = APIDocument.published?.faults(in: answer, to: method, URL(string: request.url)?.path ?? "") ?? []
+    #expect(faults == [], "\(method) \(path): \(answer.status) \(answer.body.prefix(1000))")
+    return answer
   }
 
   /// Registers a user, who is then logged in.

@@ -73,16 +73,13 @@ final class WebhookSink: Sendable {
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
   ) async throws {
     let sink = WebhookSink(answer: answer)
-    var quiet = Logger(label: "webhook")
-    quiet.logLevel = .critical
-    let logger = quiet
     try await serving(
-      logger: logger,
+      logger: .quiet,
       service: { onListening -> any Service in
         let application = Application(
           responder: CallbackResponder<BasicRequestContext> { request, _ in try await sink.take(request) },
           configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
-          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: logger)
+          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: .quiet)
         return application
       }
     ) { port in

@@ -293,16 +293,7 @@ import Testing
 
   @Test func `all friends deleting their accounts, too`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
-      var phones: [Phone] = []
-      for number in 0..<8 { phones.append(try await app.signUp("user\(number)")) }
-      for (index, one) in phones.enumerated() {
-        for other in phones.dropFirst(index + 1) { try await app.befriend(one, other) }
-      }
-      for phone in phones {
-        let guests = phones.filter { $0.id != phone.id }
-        let id = try await phone.createEvent(inviting: guests, capacity: 2)["id"].string ?? ""
-        for guest in guests { try await guest.answer("going", to: id) }
-      }
+      let phones = try await app.friendsWhoInviteEachOther(8)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for phone in phones.dropLast() { group.addTask { _ = try await phone.deleteAccount() } }
         try await group.waitForAll()

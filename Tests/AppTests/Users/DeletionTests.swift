@@ -116,13 +116,36 @@ import Testing
         try await ana.edit(id, #"{"note": "Ring twice", "location": \#(place)}"#)
       }
       _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
-      try await ben.answer("declined", to: shared)
+      // One edit has reached Ben's inbox and device, another still waits.
+      try await ben.register(token: "bens")
       try await app.takeNotifications()
+      try await ana.edit(shared, #"{"note": "Ring three times"}"#)
+      try await app.fanOut()
+      try await ana.edit(shared, #"{"note": "Ring four times", "title": "Shared dinner"}"#)
       #expect(
         try await ben.stale { try await ana.deleteAccount() } == [.friends, .events, .invitations, .notifications])
 
       let titles = try await app.database.rows("SELECT title FROM events ORDER BY title")
-      #expect(try titles.map { try $0[0] as String } == ["Past", "Shared"])
+      #expect(try titles.map { try $0[0] as String } == ["Past", "Shared dinner"])
+      let traces: Int? = try await app.value(
+        """
+        SELECT count(*)
+        FROM (
+          SELECT payload FROM notification_queue UNION ALL SELECT payload FROM deliveries
+          UNION ALL SELECT payload FROM notifications
+        ) AS kept
+        WHERE payload::text ~ 'Ring|kitchen|38.7'
+        """)
+      #expect(traces == 0)
+      let kept: Int? = try await app.value(
+        "SELECT count(*) FROM notifications WHERE type = 'event-updated' AND payload->>'title' LIKE 'Shared%'")
+      #expect(kept == 3)
+      try await app.fanOut()
+      let edits = try await ben.get("notifications")["items"].array.filter { $0["type"].string == "event-updated" }
+      #expect(edits[0]["message"].string == "“Shared dinner” has changed: the title, the note.")
+      #expect(edits[0]["changes"].array.map { $0["new"] } == [.string("Shared dinner"), .null])
+      try await app.forgetDeliveries()
+      try await app.takeNotifications()
       for id in [shared, past["id"].string ?? ""] {
         let seen = try await ben.get("events/\(id)")
         #expect(seen["title"].string != nil)
@@ -171,10 +194,7 @@ import Testing
   /// Lists show counts up to 200 invitations: with one guest fewer, they appear in everyone's lists.
   @Test func `a guest who leaves may bring the counts back into the lists`() async throws {
     try await TestApp.run { app in
-      let (ana, ben) = try await app.friends("ana", "ben")
-      let cleo = try await app.signUp("cleo")
-      try await app.befriend(ana, cleo)
-      let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
+      let (_, ben, cleo, id) = try await app.hostAndGuests()
       try await app.takeNotifications()
       try await app.database.execute(
         """

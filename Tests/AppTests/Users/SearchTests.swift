@@ -16,6 +16,25 @@ extension Phone {
 }
 
 @Suite struct SearchTests {
+  @Test func `users are read by their ids, in order, without hidden and unknown ones`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
+      try await dev.block(ana)
+      let unknown = User.ID.new().description
+      let answer = try await ana.get("users?ids=\(cleo.id),\(dev.id),\(ben.id.uppercased()),\(unknown),\(ana.id)")
+      #expect(answer["items"].array.map { $0["username"].string } == ["cleo", "ben", "ana"])
+      #expect(answer["items"][0].keys == ["id", "username", "displayName", "pictureUrl"])
+      #expect(answer["timestamp"] == .null && answer["nextCursor"] == .null)
+      let tooMany = Array(repeating: ben.id, count: 101).joined(separator: ",")
+      for bad in ["", ",", "x", "\(ben.id),", "\(ben.id)%20\(cleo.id)", tooMany] {
+        #expect(try await ana.send("GET", "users?ids=\(bad)").badFields == ["ids"], "\(bad)")
+      }
+      let both = try await ana.send("GET", "users?ids=\(ben.id)&query=ben")
+      #expect(both.badFields == ["query"])
+    }
+  }
+
   @Test func `a search finds usernames and each part of names, and shows people as lists do`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

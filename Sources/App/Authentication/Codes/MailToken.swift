@@ -158,5 +158,6 @@ struct MailToken: Sendable {
 }
 
 extension AppError {
-  static let badMailToken = AppError.invalid("token", "must be a mailed token that is neither used nor expired")
+  static let badMailToken = AppError.invalid(
+    "token", .invalidToken, "must be a mailed token that is neither used nor expired")
 }

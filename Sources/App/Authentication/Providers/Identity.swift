@@ -46,6 +46,12 @@ struct Identity: Sendable {
     throw AppError.busy
   }
 
+  /// The account of an identity at the moment.
+  static func account(of identity: Identity, in database: some Querying) async throws -> User.ID? {
+    try await database.value(
+      "SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)")
+  }
+
   /// The account of an identity. Until this change ends, the account stays and keeps the identity.
   private static func owner(of identity: Identity, in change: Change) async throws -> User.ID? {
     let owner: SQL = """
@@ -126,6 +132,7 @@ struct Identity: Sendable {
       ON CONFLICT DO NOTHING
       """)
     if inserted.affected == 1 {
+      change.touch(.profile, of: user)
       change.mail(.identityLinked(user))
       return
     }
@@ -133,6 +140,28 @@ struct Identity: Sendable {
       "SELECT subject FROM identities WHERE user_id = \(user) AND provider = \(identity.provider)")
     guard let mine else { throw AppError.identityTaken }
     guard mine == identity.subject else { throw AppError.alreadyLinked }
+  }
+
+  /// Removes the identity of a provider from an account, and queues Apple's grant for revocation. The owner gets a
+  /// mail. Idempotent.
+  ///
+  /// - Throws: ``AppError`` `last-way-in` if the user could not sign in any more.
+  static func unlink(
+    _ provider: IdentityProvider.Name, from user: User.ID, by session: Session.ID, in change: Change
+  ) async throws {
+    guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
+    try await Session.check(session, in: change)
+    let row = try await change.first(
+      """
+      SELECT password_hash IS NOT NULL OR EXISTS (
+        SELECT FROM identities WHERE user_id = \(user) AND provider <> \(provider)
+      ) AS has_another
+      FROM users WHERE id = \(user)
+      """)
+    guard try await remove("user_id = \(user) AND provider = \(provider)", in: change) > 0 else { return }
+    guard let row, try row["has_another"] else { throw AppError.lastWayIn }
+    change.touch(.profile, of: user)
+    change.mail(.identityUnlinked(user))
   }
 
   /// Whether a token proves that this user is acting now: its identity is linked to the account, and it was issued
@@ -173,12 +202,19 @@ struct Identity: Sendable {
   /// Removes all identities from an account, and queues Apple's grants for revocation. The caller has locked the
   /// account.
   static func unlinkAll(from user: User.ID, in change: Change) async throws {
+    try await remove("user_id = \(user)", in: change)
+  }
+
+  /// - Returns: the number of identities that were removed.
+  @discardableResult
+  private static func remove(_ condition: SQL, in change: Change) async throws -> Int {
     // One statement: if a grant is being stored concurrently, it waits and then returns that grant.
-    let gone = try await change.rows("DELETE FROM identities WHERE user_id = \(user) RETURNING sealed_grant")
+    let gone = try await change.rows("DELETE FROM identities WHERE \(condition) RETURNING sealed_grant")
     for row in gone {
       let sealed: Data? = try row["sealed_grant"]
       if let grant = sealed.flatMap({ AppleGrant(sealed: $0) }) { change.revoke(grant) }
     }
+    return gone.count
   }
 }
 
@@ -188,6 +224,8 @@ extension AppError {
     "This e-mail address belongs to an existing account. Log in to that account, then link the provider to it.")
   static let identityTaken = AppError(
     .conflict, "identity-taken", "This identity is linked to another account.")
+  static let lastWayIn = AppError(
+    .conflict, "last-way-in", "This is the only way to log in to the account. Set a password first.")
   static let alreadyLinked = AppError(
     .conflict, "already-linked", "The account is already linked to another identity of this provider.")
 }

@@ -19,6 +19,8 @@ struct ProviderRoutes {
   func addLinks(to routes: Routes) {
     routes.post("auth/apple/link") { try await link(.apple, $0, $1) }
     routes.post("auth/google/link") { try await link(.google, $0, $1) }
+    routes.delete("auth/apple") { try await unlink(.apple, $0, $1) }
+    routes.delete("auth/google") { try await unlink(.google, $0, $1) }
   }
 
   @Sendable private func signIn(
@@ -32,7 +34,9 @@ struct ProviderRoutes {
     }
     let identity = try await provider.verify(shown.token, logger: context.logger)
     try await dependencies.throttle.count(.sessions(of: identity))
-    let (user, pass, isNew) = try await database.change { change in
+    // A new identity has no account to wait for.
+    let turn = try await Identity.account(of: identity, in: database).map(KeyedQueue.Key.user)
+    let (user, pass, isNew) = try await dependencies.change(at: turn.map { [$0] } ?? []) { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
       let pass = try await Session.start(for: id, device: device, keys: dependencies.refreshTokenKeys, in: change)
       return (try await User.find(id, in: change), pass, isNew)
@@ -59,6 +63,18 @@ struct ProviderRoutes {
       try await Identity.link(identity, to: me, by: session, in: $0)
     }
     await keepGrant(shown.authorizationCode, identity, logger: context.logger)
+    return .noContent
+  }
+
+  @Sendable private func unlink(
+    _ name: IdentityProvider.Name, _ request: Request, _ context: Context
+  ) async throws -> Response {
+    let (me, session) = (try context.user, try context.session)
+    let proof = try await request.read {
+      $0.proof(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
+    }
+    try await proof.check(context, in: dependencies)
+    try await dependencies.change(at: .user(me)) { try await Identity.unlink(name, from: me, by: session, in: $0) }
     return .noContent
   }
 

@@ -97,7 +97,8 @@ public final class AccessTokens: Sendable {
 }
 
 extension AppError {
-  static let noToken = AppError(.unauthorized, "no-token", "This needs an access token: Authorization: Bearer <token>.")
-  static let invalidToken = AppError(.unauthorized, "invalid-token", "This access token is not one of ours.")
+  static let noToken = AppError(
+    .unauthorized, "no-token", "This request needs an access token: Authorization: Bearer <token>.")
+  static let invalidToken = AppError(.unauthorized, "invalid-token", "This access token is invalid. Log in again.")
   static let tokenExpired = AppError(.unauthorized, "token-expired", "This access token has expired: refresh it.")
 }

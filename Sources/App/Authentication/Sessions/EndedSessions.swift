@@ -129,7 +129,7 @@ final class EndedSessions: Service {
     }
     guard let count else { return }
     logger.error(
-      "requests are refused: it is not known which sessions have ended",
+      "refusing requests: the list of ended sessions is too old",
       metadata: ["requests": "\(count)", "age_seconds": "\(age / .seconds(1))"])
   }
 }

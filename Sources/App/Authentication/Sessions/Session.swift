@@ -157,6 +157,7 @@ public struct Session: Sendable {
 }
 
 extension AppError {
-  static let sessionNotFound = AppError(.notFound, "session-not-found", "You have no such session.")
+  static let sessionNotFound = AppError(
+    .notFound, "session-not-found", "There is no such session, or it has already ended.")
   static let sessionEnded = AppError(.unauthorized, "session-ended", "This session has ended: log in again.")
 }

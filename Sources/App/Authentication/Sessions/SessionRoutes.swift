@@ -1,5 +1,7 @@
 import Foundation
+import HTTPTypes
 import Hummingbird
+import NIOCore
 import Postgres
 
 /// Routes to register, log in and refresh, which are open to everyone, and to manage sessions.
@@ -19,11 +21,15 @@ struct SessionRoutes {
   /// Behind ``SignedIn``.
   func addSignedIn(to routes: Routes) {
     routes.post("auth/logout", use: logout)
-    routes.get("auth/sessions", use: list)
+    routes.get("auth/sessions", readsQuery: true, use: list)
     routes.delete("auth/sessions/{id}", use: end)
   }
 
   @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.registrations, in: context)
+    var request = request
+    let body = try await request.bytes(upTo: Request.maximumBody, else: .bodyTooLarge)
+    request.body = RequestBody(buffer: body)
     let (username, email, password, displayName) = try await request.read { fields in
       let (username, email) = (fields.required("username", .username), fields.required("email", .email))
       let password = fields.required("password", .password)
@@ -31,24 +37,43 @@ struct SessionRoutes {
       if !fields.hasError(in: "password"),
         let objection = Passwords.objection(to: password, username: username, displayName: displayName, email: email)
       {
-        fields.note("password", objection)
+        fields.note("password", .weakPassword, objection)
       }
       return (username, email, password, displayName)
     }
+    let idempotent = try request.idempotencyKey().map {
+      IdempotentRequest(
+        $0, scope: ["register", username.lowercased()], content: Data(body.readableBytesView), keys: keys)
+    }
     try passwords.admit()
+    if let first = try await idempotent?.stored(in: database) { return try await logInAgain(first, password, context) }
     try await dependencies.throttle.count(.registrations(from: context.address), .registrations(with: email))
     // Outside the transaction: hashing takes a while, and must not occupy a connection.
     let hash = try await passwords.hash(password)
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
-    let (user, pass) = try await database.change { change in
+    let registered = try await database.change { change -> (User?, Session.Pass)? in
+      if try await idempotent?.begin(in: change) != nil { return nil }
       let id = try await User.register(registration, in: change)
+      try idempotent?.store(nil, of: id, in: change)
       let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
       change.mail(.token(mailed))
       let pass = try await Session.start(for: id, device: nil, keys: keys, in: change)
       return (try await User.find(id, in: change), pass)
     }
-    return try await dependencies.signedIn(user, pass, status: .created)
+    if let (user, pass) = registered { return try await dependencies.signedIn(user, pass, status: .created) }
+    guard let first = try await idempotent?.stored(in: database) else { throw AppError.busy }
+    return try await logInAgain(first, password, context)
+  }
+
+  /// The response to a repeated registration: the account that the first one created, with a new session.
+  private func logInAgain(
+    _ first: IdempotentRequest.Stored, _ password: String, _ context: Context
+  ) async throws -> Response {
+    // The user may have another name by now.
+    let username = try await Credentials.find(first.user, in: database)?.username
+    guard let username else { throw AppError.wrongCredentials }
+    return try await logIn(username, password, device: nil, context, status: .created)
   }
 
   @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
@@ -59,6 +84,12 @@ struct SessionRoutes {
       )
     }
     try passwords.admit()
+    return try await logIn(login, password, device: device, context)
+  }
+
+  private func logIn(
+    _ login: String, _ password: String, device: String?, _ context: Context, status: HTTPResponse.Status = .ok
+  ) async throws -> Response {
     // Tries again if the password was changed or hashed anew before the session starts.
     while true {
       let proven = try await dependencies.throttle.attempt(
@@ -77,13 +108,14 @@ struct SessionRoutes {
         let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
         return (try await User.find(id, in: change), pass)
       }
-      if let (user, pass) = started { return try await dependencies.signedIn(user, pass) }
+      if let (user, pass) = started { return try await dependencies.signedIn(user, pass, status: status) }
     }
   }
 
   @Sendable private func refresh(_ request: Request, _ context: Context) async throws -> Response {
     let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
+    try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
     // A theft is recorded in the database before the caller is refused.
     let rotated = try await dependencies.change(at: .session(shown.session)) { change -> (User?, Session.Pass)? in
       guard case .rotated(let next) = try await Session.rotate(shown, keys: keys, in: change) else { return nil }
@@ -143,7 +175,7 @@ extension Fields.Rule where Value == String {
     Self(placeholder: "") { json throws(Fields.Broken) in
       let password = try anyPassword.read(json)
       guard (8...256).contains(password.precomposedStringWithCanonicalMapping.unicodeScalars.count) else {
-        throw Fields.Broken("must have 8 to 256 characters")
+        throw Fields.Broken(.wrongLength, "must have 8 to 256 characters")
       }
       return password
     }
@@ -152,10 +184,10 @@ extension Fields.Rule where Value == String {
   /// Not trimmed: spaces count like other characters.
   static var anyPassword: Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
       // Enough for characters of four bytes, or of two scalars.
-      guard text.utf8.count <= 2048 else { throw Fields.Broken("must have at most 256 characters") }
-      guard !text.hasLongRunOfMarks else { throw Fields.Broken(String.markRule) }
+      guard text.utf8.count <= 2048 else { throw Fields.Broken(.wrongLength, "must have at most 2048 bytes") }
+      guard !text.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
       return text
     }
   }
@@ -165,5 +197,5 @@ extension AppError {
   static let wrongCredentials = AppError(
     .unauthorized, "wrong-credentials", "There is no account with this login and password.")
   static let invalidRefreshToken = AppError(
-    .unauthorized, "session-ended", "This refresh token is not one of ours: log in again.")
+    .unauthorized, "session-ended", "This refresh token is invalid. Log in again.")
 }

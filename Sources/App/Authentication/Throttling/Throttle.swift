@@ -238,7 +238,7 @@ struct Throttle: Sendable {
 
 extension AppError {
   static let tooManyAttempts = AppError(
-    .tooManyRequests, "too-many-attempts", "There were too many attempts: try again later.")
+    .tooManyRequests, "too-many-attempts", "Too many attempts. Try again later.")
 
   fileprivate func waiting(_ seconds: Double) -> AppError {
     var error = self

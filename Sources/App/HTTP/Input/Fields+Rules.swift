@@ -3,10 +3,12 @@ import Postgres
 
 extension Fields.Rule {
   /// Adds a condition to this rule.
-  func and(_ message: String, _ isValid: @escaping (Value) -> Bool) -> Fields.Rule<Value> {
+  func and(
+    _ message: String, code: FieldError.Code = .badFormat, _ isValid: @escaping (Value) -> Bool
+  ) -> Fields.Rule<Value> {
     Fields.Rule(placeholder: placeholder) { json throws(Fields.Broken) in
       let value = try read(json)
-      guard isValid(value) else { throw Fields.Broken(message) }
+      guard isValid(value) else { throw Fields.Broken(code, message) }
       return value
     }
   }
@@ -15,7 +17,7 @@ extension Fields.Rule {
 extension Fields.Rule where Value == Bool {
   static var flag: Self {
     Self(placeholder: false) { json throws(Fields.Broken) in
-      guard case .bool(let value) = json else { throw Fields.Broken("must be true or false, not \(json.kind)") }
+      guard case .bool(let value) = json else { throw Fields.Broken.wrongType("true or false", json) }
       return value
     }
   }
@@ -29,9 +31,9 @@ extension Fields.Rule {
 extension Fields.Rule where Value == Int {
   static func integer(_ range: ClosedRange<Int>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
-      guard case .number(let digits) = json else { throw Fields.Broken("must be a number, not \(json.kind)") }
+      guard case .number(let digits) = json else { throw Fields.Broken.wrongType("a number", json) }
       guard digits.utf8.count <= Self.longestNumber, let number = Int(digits), range.contains(number) else {
-        throw Fields.Broken("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        throw Fields.Broken(.outOfRange, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number
     }
@@ -41,9 +43,9 @@ extension Fields.Rule where Value == Int {
 extension Fields.Rule where Value == Double {
   static func number(_ range: ClosedRange<Double>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
-      guard case .number(let digits) = json else { throw Fields.Broken("must be a number, not \(json.kind)") }
+      guard case .number(let digits) = json else { throw Fields.Broken.wrongType("a number", json) }
       guard digits.utf8.count <= Self.longestNumber, let number = Double(digits), range.contains(number) else {
-        throw Fields.Broken("must be a number from \(range.lowerBound) to \(range.upperBound)")
+        throw Fields.Broken(.outOfRange, "must be a number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number
     }
@@ -54,11 +56,11 @@ extension Fields.Rule where Value == Timestamp {
   /// RFC 3339 with any offset, cut to whole seconds.
   static var time: Self {
     Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
       guard let time = Timestamp(rfc3339: text), time.microseconds >= 0,
         Timestamp.years1To9999.contains(time.microseconds)
       else {
-        throw Fields.Broken("must be a time like 2026-05-01T18:00:00Z, from 1970 on")
+        throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00Z, from 1970 on")
       }
       return Timestamp(microseconds: time.microseconds / 1_000_000 * 1_000_000)
     }
@@ -69,12 +71,12 @@ extension Fields.Rule where Value == Timestamp {
   /// RFC 3339 with any offset, to the microsecond. A coarser time stands for the last microsecond that it covers.
   static var moment: Self {
     Self(placeholder: Timestamp(microseconds: 0)) { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
       var digits = 0
       guard let time = Timestamp(rfc3339: text, fractionDigits: &digits), time.microseconds >= 0,
         Timestamp.years1To9999.contains(time.microseconds)
       else {
-        throw Fields.Broken("must be a time like 2026-05-01T18:00:00.123456Z, from 1970 on")
+        throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00.123456Z, from 1970 on")
       }
       let unit = (min(digits, 6)..<6).reduce(1 as Int64) { unit, _ in unit * 10 }
       return Timestamp(microseconds: time.microseconds + unit - 1)
@@ -86,7 +88,7 @@ extension Fields.Rule {
   static func id<Thing>() -> Self where Value == Identifier<Thing> {
     Self(placeholder: Identifier.new()) { json throws(Fields.Broken) in
       guard case .string(let text) = json, let id = Identifier<Thing>(text) else {
-        throw Fields.Broken("must be a UUID")
+        throw Fields.Broken(.badFormat, "must be a UUID")
       }
       return id
     }
@@ -97,7 +99,7 @@ extension Fields.Rule {
     Self(placeholder: words[0]) { json throws(Fields.Broken) in
       guard case .string(let text) = json, let word = words.first(where: { $0.rawValue.hasSameBytes(as: text) })
       else {
-        throw Fields.Broken("must be one of " + words.map(\.rawValue).joined(separator: ", "))
+        throw Fields.Broken(.notAllowed, "must be one of " + words.map(\.rawValue).joined(separator: ", "))
       }
       return word
     }
@@ -105,15 +107,15 @@ extension Fields.Rule {
 
   static func list<Element>(of rule: Fields.Rule<Element>, atMost limit: Int) -> Self where Value == [Element] {
     Self(placeholder: []) { json throws(Fields.Broken) in
-      guard case .array(let elements) = json else { throw Fields.Broken("must be an array, not \(json.kind)") }
-      guard elements.count <= limit else { throw Fields.Broken("must have at most \(limit) elements") }
+      guard case .array(let elements) = json else { throw Fields.Broken.wrongType("an array", json) }
+      guard elements.count <= limit else { throw Fields.Broken(.outOfRange, "must have at most \(limit) elements") }
       var values: [Element] = []
       var errors: [FieldError] = []
       for (index, element) in elements.enumerated() {
         do throws(Fields.Broken) {
           values.append(try rule.read(element))
         } catch {
-          errors += error.errors.map { FieldError(field: "[\(index)]\($0.field)", message: $0.message) }
+          errors += error.errors(in: "[\(index)]")
         }
       }
       guard errors.isEmpty else { throw Fields.Broken(errors: errors) }
@@ -124,7 +126,7 @@ extension Fields.Rule {
   /// An object with fields of its own.
   static func object(_ placeholder: Value, _ body: @escaping (inout Fields) -> Value) -> Self {
     Self(placeholder: placeholder) { json throws(Fields.Broken) in
-      guard case .object(let members) = json else { throw Fields.Broken("must be an object, not \(json.kind)") }
+      guard case .object(let members) = json else { throw Fields.Broken.wrongType("an object", json) }
       var fields = Fields(members, prefix: ".")
       let value = body(&fields)
       guard fields.errors.isEmpty else { throw Fields.Broken(errors: fields.errors) }

@@ -6,12 +6,12 @@ extension Fields.Rule where Value == String {
   /// Text with `length` characters (Unicode scalars), in NFC and trimmed of white space.
   static func text(_ length: ClosedRange<Int>) -> Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let raw) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard case .string(let raw) = json else { throw Fields.Broken.wrongType("a string", json) }
       let bound = length.lowerBound == 0 ? "at most" : "\(length.lowerBound) to"
-      let miscounted = Fields.Broken("must have \(bound) \(length.upperBound) characters")
+      let miscounted = Fields.Broken(.wrongLength, "must have \(bound) \(length.upperBound) characters")
       let trimmed = raw.trimmedScalars
       guard trimmed.utf8.count <= length.upperBound * String.mostBytesOfComposed else { throw miscounted }
-      guard !trimmed.hasLongRunOfMarks else { throw Fields.Broken(String.markRule) }
+      guard !trimmed.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
       let text = String(trimmed).precomposedStringWithCanonicalMapping
       guard length.contains(text.unicodeScalars.count) else { throw miscounted }
       return text
@@ -33,9 +33,9 @@ extension Fields.Rule where Value == String {
   /// Text that is kept byte for byte, neither trimmed nor normalized.
   static func opaque(_ length: ClosedRange<Int>) -> Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken("must be a string, not \(json.kind)") }
+      guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
       guard length.contains(text.utf8.count) else {
-        throw Fields.Broken("must have \(length.lowerBound) to \(length.upperBound) bytes")
+        throw Fields.Broken(.wrongLength, "must have \(length.lowerBound) to \(length.upperBound) bytes")
       }
       return text
     }

@@ -29,7 +29,7 @@ struct Fields {
 
   mutating func required<Value>(_ name: String, _ rule: Rule<Value>) -> Value {
     guard let json = members[name], json != .null else {
-      note(name, "is required")
+      note(name, .required, "is required")
       return rule.placeholder
     }
     return read(name, json, rule)
@@ -55,22 +55,24 @@ struct Fields {
 
   /// Records an error for every member that is not one of `names`.
   mutating func allow(only names: [String], _ message: String) {
-    for (name, _) in members where !names.contains(where: { $0.hasSameBytes(as: name) }) { note(name, message) }
+    for (name, _) in members where !names.contains(where: { $0.hasSameBytes(as: name) }) {
+      note(name, .unknown, message)
+    }
   }
 
   func hasError(in names: String...) -> Bool {
     errors.contains { names.contains($0.field) }
   }
 
-  mutating func note(_ name: String, _ message: String) {
-    errors.append(FieldError(field: prefix + name, message: message))
+  mutating func note(_ name: String, _ code: FieldError.Code, _ message: String) {
+    errors.append(FieldError(field: prefix + name, code: code, message: message))
   }
 
   private mutating func read<Value>(_ name: String, _ json: JSON, _ rule: Rule<Value>) -> Value {
     do {
       return try rule.read(json)
     } catch {
-      errors += error.errors.map { FieldError(field: prefix + name + $0.field, message: $0.message) }
+      errors += error.errors(in: prefix + name)
       return rule.placeholder
     }
   }
@@ -86,12 +88,21 @@ struct Fields {
     /// Fields relative to the value: empty for the value itself, `.latitude` or `[3]` for a part of it.
     let errors: [FieldError]
 
-    init(_ message: String) {
-      errors = [FieldError(field: "", message: message)]
+    init(_ code: FieldError.Code, _ message: String) {
+      errors = [FieldError(field: "", code: code, message: message)]
     }
 
     init(errors: [FieldError]) {
       self.errors = errors
+    }
+
+    static func wrongType(_ expected: String, _ json: JSON) -> Broken {
+      Broken(.wrongType, "must be \(expected), not \(json.kind)")
+    }
+
+    /// The same errors for the field that has the value.
+    func errors(in field: String) -> [FieldError] {
+      errors.map { FieldError(field: field + $0.field, code: $0.code, message: $0.message) }
     }
   }
 }

@@ -2,10 +2,15 @@ import Foundation
 import Hummingbird
 import HummingbirdCore
 
-/// Reads query parameters and records every one that breaks its rule, as ``Fields`` does for a body.
+/// Reads query parameters and records every one that breaks its rule, as ``Fields`` does for a body. A parameter that
+/// nothing reads, or that is given twice, is an error too.
 struct QueryFields {
   private let parameters: FlatDictionary<Substring, Substring>
-  var errors: [FieldError] = []
+  private var known: [String] = []
+  private(set) var errors: [FieldError] = []
+
+  /// A request with more strays does not get a longer error.
+  private static let mostStrays = 10
 
   init(_ uri: URI) {
     parameters = uri.queryParameters
@@ -14,15 +19,15 @@ struct QueryFields {
   /// `?limit=` and `?cursor=`.
   mutating func page() -> PageRequest {
     var page = PageRequest()
-    if let text = parameters["limit"] {
+    if let text = value("limit") {
       if let limit = Int(text), PageRequest.limits.contains(limit) {
         page.limit = limit
       } else {
-        errors.append(FieldError(field: "limit", message: "must be a whole number from 1 to 100"))
+        note("limit", .outOfRange, "must be a whole number from 1 to 100")
       }
     }
-    if let text = parameters["cursor"] {
-      page.cursor = Cursor(String(text))
+    if let text = value("cursor") {
+      page.cursor = Cursor(text)
       if page.cursor == nil { errors.append(.foreignCursor) }
     }
     return page
@@ -35,18 +40,32 @@ struct QueryFields {
     return asked.limit
   }
 
+  /// `?ids=`: comma-separated ids of the wanted items, at most a page. Nil if it is absent. Nothing else may then be
+  /// asked for.
+  mutating func ids<Thing>() -> [Identifier<Thing>]? {
+    guard let text = value("ids") else { return nil }
+    let texts = text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    guard texts.count <= PageRequest.limits.upperBound else {
+      note("ids", .outOfRange, "must have at most \(PageRequest.limits.upperBound) ids")
+      return []
+    }
+    let ids = texts.compactMap { Identifier<Thing>(String(decoding: $0, as: UTF8.self)) }
+    if ids.count < texts.count { note("ids", .badFormat, "must be UUIDs with commas between them") }
+    return ids
+  }
+
   /// Text that follows the same rule as in a body: see ``Fields/Rule/text(_:)``.
   mutating func text(_ name: String, _ length: ClosedRange<Int>) -> String {
-    guard let value = parameters[Substring(name)] else {
-      errors.append(FieldError(field: name, message: "is required"))
+    guard let value = value(name) else {
+      note(name, .required, "is required")
       return ""
     }
     do {
-      let text = try Fields.Rule<String>.text(length).read(.string(String(value)))
+      let text = try Fields.Rule<String>.text(length).read(.string(value))
       if !text.utf8.contains(0) { return text }
-      errors.append(FieldError(field: name, message: "must not contain U+0000"))
+      note(name, .badFormat, "must not contain U+0000")
     } catch {
-      errors += error.errors.map { FieldError(field: name, message: $0.message) }
+      errors += error.errors(in: name)
     }
     return ""
   }
@@ -55,24 +74,44 @@ struct QueryFields {
   ///
   /// - Parameter form: the error message for a value that cannot be parsed.
   mutating func parsed<Value>(_ name: String, _ form: String, _ parse: (String) -> Value?) -> Value? {
-    guard let text = parameters[Substring(name)], !text.isEmpty else { return nil }
-    let value = parse(String(text))
-    if value == nil { errors.append(FieldError(field: name, message: form)) }
+    guard let text = value(name), !text.isEmpty else { return nil }
+    let value = parse(text)
+    if value == nil { note(name, .badFormat, form) }
     return value
   }
 
   /// One of a few words; nil if it is absent.
   mutating func word<Word: RawRepresentable>(_ name: String, of words: [Word]) -> Word? where Word.RawValue == String {
-    guard let text = parameters[Substring(name)] else { return nil }
-    let word = words.first { $0.rawValue.hasSameBytes(as: String(text)) }
-    if word == nil {
-      let known = words.map(\.rawValue).joined(separator: ", ")
-      errors.append(FieldError(field: name, message: "must be one of \(known)"))
-    }
+    guard let text = value(name) else { return nil }
+    let word = words.first { $0.rawValue.hasSameBytes(as: text) }
+    if word == nil { note(name, .notAllowed, "must be one of " + words.map(\.rawValue).joined(separator: ", ")) }
     return word
+  }
+
+  /// Records an error for every parameter that was not read so far.
+  mutating func refuseStrays() {
+    let known = known
+    let strays = parameters.lazy.map { String($0.key) }.filter { name in
+      !known.contains { $0.hasSameBytes(as: name) }
+    }
+    for name in strays.prefix(Self.mostStrays) {
+      note(String(decoding: name.utf8.prefix(100), as: UTF8.self), .unknown, "is not a parameter of this request")
+    }
+  }
+
+  private mutating func value(_ name: String) -> String? {
+    known.append(name)
+    let values = parameters.filter { name.hasSameBytes(as: String($0.key)) }
+    if values.count > 1 { note(name, .repeated, "must be given only once") }
+    return values.first.map { String($0.value) }
+  }
+
+  private mutating func note(_ name: String, _ code: FieldError.Code, _ message: String) {
+    errors.append(FieldError(field: name, code: code, message: message))
   }
 }
 
 extension FieldError {
-  static let foreignCursor = FieldError(field: "cursor", message: "must be the nextCursor of a page of this list")
+  static let foreignCursor = FieldError(
+    field: "cursor", code: .badFormat, message: "must be the nextCursor of a page of this list")
 }

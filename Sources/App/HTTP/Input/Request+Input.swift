@@ -60,6 +60,7 @@ extension Request {
   func query<Value>(_ body: (inout QueryFields) -> Value) throws -> Value {
     var fields = QueryFields(uri)
     let value = body(&fields)
+    fields.refuseStrays()
     guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
     return value
   }

@@ -42,6 +42,10 @@ struct Envelope: RouterMiddleware {
     // A response to HEAD has no body, not even for an error: the client would take it for the next response.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
+    if let (limit, policy) = context.rateLimit?.headers {
+      response.headers[.rateLimit] = limit
+      response.headers[.rateLimitPolicy] = policy
+    }
     let duration = ContinuousClock.now - start
     requests.count(request.method, context.endpointPath, response.status.code, after: duration)
     log.answered(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
@@ -61,7 +65,7 @@ struct Envelope: RouterMiddleware {
       return error.kind == .unknownOutcome ? .unknownOutcome : .databaseAway
     case let error as HTTPError where error.status == .notFound:
       guard let methods = allowedMethods.of(path: request.uri.path) else {
-        return AppError(.notFound, "route-not-found", "There is nothing at this path.")
+        return AppError(.notFound, "route-not-found", "No route has this path.")
       }
       var refusal = AppError(.methodNotAllowed, "method-not-allowed", "This path allows \(methods).")
       refusal.allow = methods
@@ -69,7 +73,8 @@ struct Envelope: RouterMiddleware {
     case let error as HTTPError where error.status.code < 500:
       return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
     default:
-      return AppError(.internalError, "internal-error", "Something went wrong on our side.")
+      return AppError(
+        .internalError, "internal-error", "An internal error occurred. If it persists, report the request id.")
     }
   }
 }
@@ -89,7 +94,7 @@ extension AppError {
   static var unknownOutcome: AppError {
     var error = AppError(
       .unavailable, "unknown-outcome",
-      "The database became unavailable during the change, which may or may not be saved. Repeat the request.")
+      "The database became unavailable during the change, which may or may not be saved. Read before you repeat it.")
     error.retryAfter = 1
     return error
   }

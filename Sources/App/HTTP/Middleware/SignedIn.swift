@@ -3,7 +3,7 @@ import Hummingbird
 import HummingbirdCore
 import NIOCore
 
-/// Admits only requests with a valid access token whose session has not ended.
+/// Admits only requests with a valid access token whose session has not ended. The responses are for the caller alone.
 struct SignedIn: RouterMiddleware {
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
@@ -17,6 +17,15 @@ struct SignedIn: RouterMiddleware {
     let caller = try await accessTokens.verify(token)
     context.admit(caller)
     try endedSessions.check(caller)
+    var response = try await respond(to: request, of: caller, context, next)
+    if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "private, no-cache" }
+    return response
+  }
+
+  private func respond(
+    to request: Request, of caller: AccessTokens.Caller, _ context: Context,
+    _ next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
     guard let uploads, request.method == .put else {
       return try await next(
         try await whole(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)

@@ -57,6 +57,7 @@ extension FieldError: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
       $0.member("field", field)
+      $0.member("code", code.rawValue)
       $0.member("message", message)
     }
   }

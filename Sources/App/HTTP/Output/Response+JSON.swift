@@ -46,23 +46,29 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }
 
-  static func list(_ list: List<some JSONWritable>) -> Response {
-    .list(list) { $0 }
+  /// - Parameter more: writes further members of the envelope.
+  static func list(
+    _ list: List<some JSONWritable>, more: (inout JSONWriter) -> Void = { _ in }
+  ) -> Response {
+    .list(list, more: more) { $0 }
   }
 
   /// A list in its envelope. The first page of a collection carries its ETag, which
   /// ``Request/unlessUnchanged(_:of:in:_:)`` compares.
-  static func list<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) -> Response {
+  static func list<Item>(
+    _ list: List<Item>, more: (inout JSONWriter) -> Void = { _ in }, item: (Item) -> some JSONWritable
+  ) -> Response {
     var json = JSONWriter()
     json.object {
       $0.member("items", list.items.map(item))
       $0.member("nextCursor", list.next?.text)
       $0.member("timestamp", list.stamp.map(Stamp.init))
+      more(&$0)
     }
     var response = Response(
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
       body: ResponseBody(byteBuffer: json.buffer))
-    // A later page carries the stamp of the first page, which does not describe its own items.
+    // A later page carries the stamp of the first page, which is not the ETag of its own items.
     if let stamp = list.stamp, !list.isContinued { response.headers[.eTag] = Stamp(stamp).eTag }
     return response
   }

@@ -1,5 +1,5 @@
-import Dispatch
 import Foundation
+import Postgres
 
 extension IPAddress {
   /// IPv4 addresses outside the public Internet: IANA's special-purpose registry, and multicast.
@@ -33,12 +33,20 @@ extension IPAddress {
   /// All addresses of a host, in the order in which the system would try them. The user who registers a webhook chooses
   /// the name server that responds, so the lookup has a time limit.
   ///
-  /// - Throws: ``DeliveryFailure``.
-  static func resolving(_ host: String, within limit: Duration = .seconds(5)) async throws -> [IPAddress] {
+  /// - Parameter look: looks up the addresses. It may block for as long as the system's resolver does.
+  /// - Throws: ``DeliveryFailure``. It is local if too many lookups have not ended yet.
+  static func resolving(
+    _ host: String, within limit: Duration = .seconds(5), lookups: HostLookups = .shared,
+    look: @escaping @Sendable (String) throws -> [IPAddress] = addresses(of:)
+  ) async throws -> [IPAddress] {
     let (answers, answer) = AsyncStream.makeStream(of: Result<[IPAddress], any Error>.self)
-    // The resolver blocks, so it must not run on an event loop or on a task's thread, and this task stops waiting for
-    // it at the limit.
-    DispatchQueue.global().async { answer.yield(Result { try addresses(of: host) }) }
+    guard lookups.begin() else { throw DeliveryFailure.local("too many hosts are being looked up") }
+    // On a thread of its own, so that slow name servers delay no other lookup. This task stops waiting at the limit.
+    BlockingWork.run {
+      let found = Result { try look(host) }
+      lookups.end()
+      answer.yield(found)
+    }
     let alarm = Task {
       try await Task.sleep(for: limit)
       answer.finish()
@@ -48,7 +56,7 @@ extension IPAddress {
     throw DeliveryFailure(description: "the webhook's host cannot be found in time", isTimeout: true)
   }
 
-  private static func addresses(of host: String) throws -> [IPAddress] {
+  static func addresses(of host: String) throws -> [IPAddress] {
     var list: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(host, nil, nil, &list) == 0 else {
       throw DeliveryFailure(description: "the webhook's host cannot be found")

@@ -24,8 +24,12 @@ public struct Channels: PushSender {
   /// A sentence for each platform whose devices cannot be reached with this configuration.
   public var gaps: [String] {
     var gaps: [String] = []
-    if apns == nil { gaps.append("\(Self.noAPNs): iOS deliveries wait in the queue until they are given up") }
-    if fcm == nil { gaps.append("\(Self.noFCM): Android deliveries wait in the queue until they are given up") }
+    if apns == nil {
+      gaps.append("\(Self.noAPNs): iOS deliveries wait in the queue and become dead letters after a day")
+    }
+    if fcm == nil {
+      gaps.append("\(Self.noFCM): Android deliveries wait in the queue and become dead letters after a day")
+    }
     return gaps
   }
 

@@ -22,7 +22,17 @@ extension Push {
   }
 
   /// A phone shows only the latest of the pushes with the same id. At most 64 bytes.
-  var collapseID: String? { type == Notice.Kind.eventUpdated.rawValue ? "\(type):\(subject)" : nil }
+  var collapseID: String? {
+    switch Notice.Kind(rawValue: type) {
+    case .eventUpdated: return "\(type):\(subject)"
+    case .eventInvited, .invitationWithdrawn: return "invitation:\(subject)"
+    case .invitationAnswered:
+      guard case .object(let members)? = try? JSON(parsing: payload.utf8), case .string(let guest)? = members["userId"]
+      else { return nil }
+      return "\(subject)\(guest)".replacing("-", with: "")
+    default: return nil
+    }
+  }
 
   typealias Member = (name: String, value: JSON)
 

@@ -27,6 +27,13 @@ public struct DeliveryFailure: Error, CustomStringConvertible {
     (self.description, self.remedy, self.isTimeout) = (description, remedy, isTimeout)
   }
 
+  /// A failure to begin, for a reason in this process. It counts as no attempt.
+  static func local(_ description: String) -> DeliveryFailure {
+    var failure = DeliveryFailure(description: description)
+    failure.isLocal = true
+    return failure
+  }
+
   /// Any error of a send. The texts of other errors may contain hosts and addresses, so only their types are kept.
   init(_ error: any Error) {
     switch error {

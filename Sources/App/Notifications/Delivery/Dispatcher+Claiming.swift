@@ -73,7 +73,7 @@ extension Dispatcher {
         if !found { suspected.remove(source) }
         if suspected.isEmpty { soloUntil = nil }
       case .all, .recent:
-        if mode != .oneRound, claim.hasSuspects || claim.orphans > claim.dead.count { suspected.insert(source) }
+        if mode != .oneRound, claim.hasSuspects { suspected.insert(source) }
         polling[source].end(
           at: now, found: found, mayHaveMore: claim.runs.count + claim.orphans >= claimed.limit,
           wasFull: claimed.scope.isFull)

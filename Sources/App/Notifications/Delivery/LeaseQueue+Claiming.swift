@@ -10,7 +10,7 @@ extension LeaseQueue {
     /// index, in front of those that are due. A claim that reads past them ten times a second does nothing else. Rows
     /// that commit late, or that a dead worker held, are found by the next full claim.
     case recent
-    /// One row that was in flight when a worker died.
+    /// One row that was in flight when workers died several times in a row.
     case suspect
 
     var isFull: Bool { if case .recent = self { false } else { true } }
@@ -19,7 +19,7 @@ extension LeaseQueue {
   struct Claim: Sendable {
     /// Rows that are sent one after the other.
     var runs: [[LeasedRow]] = []
-    /// Rows that were in flight when a worker died. They are not claimed: each is sent alone later.
+    /// Rows that were in flight when a worker died. They are not claimed now.
     var orphans = 0
     /// Ids of those that are dead letters now.
     var dead: [Int64] = []
@@ -72,9 +72,9 @@ extension LeaseQueue {
   func claiming(_ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID) -> SQL {
     let (since, suspicion): (SQL, SQL) =
       switch scope {
-      case .all: ("", "d.deaths = 0")
-      case .recent: ("AND d.due_at > now() - interval '5 seconds'", "d.deaths = 0")
-      case .suspect: ("", "d.deaths > 0")
+      case .all: ("", "d.deaths < \(Self.suspectDeaths)")
+      case .recent: ("AND d.due_at > now() - interval '5 seconds'", "d.deaths < \(Self.suspectDeaths)")
+      case .suspect: ("", "d.deaths >= \(Self.suspectDeaths)")
       }
     let isAlone = if case .suspect = scope { true } else { order.isEmpty }
     let key: SQL = "\(unescaped: order.map { ", d.\($0)" }.joined())"
@@ -142,7 +142,8 @@ extension LeaseQueue {
       FROM behind
       CROSS JOIN LATERAL (
         SELECT FROM \(name) AS b
-        WHERE b.id = behind.id AND num_nulls(b.died_at) = 1 AND b.due_at <= now() AND b.deaths = 0
+        WHERE b.id = behind.id AND num_nulls(b.died_at) = 1 AND b.due_at <= now()
+          AND b.deaths < \(Self.suspectDeaths)
           AND \(Self.isFree("b", for: worker))
         FOR UPDATE OF b SKIP LOCKED
       ) AS free
@@ -163,7 +164,7 @@ extension LeaseQueue {
     """
     SELECT EXISTS (
       SELECT FROM \(name) AS d
-      WHERE d.deaths > 0 AND d.died_at IS NULL AND d.due_at <= now() AND \(Self.isFree("d", for: worker))
+      WHERE d.deaths >= \(Self.suspectDeaths) AND d.died_at IS NULL AND d.due_at <= now() AND \(Self.isFree("d", for: worker))
     )
     """
   }

@@ -174,7 +174,7 @@ extension Device {
 }
 
 extension AppError {
-  static let deviceNotFound = AppError(.notFound, "device-not-found", "You have no such device.")
+  static let deviceNotFound = AppError(.notFound, "device-not-found", "There is no such device.")
   static let tooManyDevices = AppError(
     .conflict, "too-many-devices", "You already have \(Device.maximum) devices. Remove one first.")
 }

@@ -8,7 +8,7 @@ struct DeviceRoutes {
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
   func add(to routes: Routes) {
-    routes.get("devices", use: list)
+    routes.get("devices", readsQuery: true, use: list)
     routes.put("devices", use: register)
     routes.delete("devices/{id}", use: remove)
   }
@@ -24,13 +24,13 @@ struct DeviceRoutes {
   @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let new = try await request.read { registration(&$0) }
-    let (device, isNew, secret) = try await dependencies.change(at: .user(me)) {
-      try await Device.register(new, for: me, by: session, keys: keys, in: $0)
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      let (device, isNew, secret) = try await Device.register(new, for: me, by: session, keys: keys, in: $0)
+      var response = Response.json(
+        DeviceJSON(device: device, current: session, secret: secret), status: isNew ? .created : .ok)
+      if secret != nil { response.headers[.cacheControl] = "no-store" }
+      return response
     }
-    var response = Response.json(
-      DeviceJSON(device: device, current: session, secret: secret), status: isNew ? .created : .ok)
-    if secret != nil { response.headers[.cacheControl] = "no-store" }
-    return response
   }
 
   private func registration(_ fields: inout Fields) -> Device.Registration {
@@ -42,14 +42,14 @@ struct DeviceRoutes {
     let rotatesSecret = fields.optional("rotateSecret", .flag) ?? false
     if !fields.hasError(in: "platform") {
       if !fields.hasError(in: "token"), let objection = self.objection(to: token, of: platform) {
-        fields.note("token", objection)
+        fields.note("token", .badFormat, objection)
       }
       let particular: [(name: String, isGiven: Bool, platform: Device.Platform)] = [
         ("environment", environment != nil, .ios), ("topic", topic != nil, .ios),
         ("rotateSecret", rotatesSecret, .webhook),
       ]
       for (name, isGiven, owner) in particular where isGiven && platform != owner && !fields.hasError(in: name) {
-        fields.note(name, "is for \(owner.rawValue) only")
+        fields.note(name, .notAllowed, "is for \(owner.rawValue) only")
       }
     }
     return Device.Registration(
@@ -74,8 +74,10 @@ struct DeviceRoutes {
   @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Device.ID = try context.id("id", else: .deviceNotFound)
-    try await database.change { try await Device.remove(id, of: me, in: $0) }
-    return .noContent
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      try await Device.remove(id, of: me, in: $0)
+      return .noContent
+    }
   }
 }
 

@@ -18,7 +18,7 @@ struct InboxItem: Sendable {
   /// The number of ids that one request may mark.
   static let maximumBatch = 500
   /// Items marked in one change, under the lock of the user's stamps.
-  private static let maximumMarked = 1000
+  static let maximumMarked = 1000
 
   /// The columns of ``source(of:)``.
   static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
@@ -41,13 +41,21 @@ struct InboxItem: Sendable {
     payload = try row["payload"]
   }
 
-  /// Newest first.
-  static func list(of user: User.ID, page: PageRequest, in database: some Querying) async throws -> List<InboxItem> {
-    try await List.read(
+  /// Newest first, with the number of all unread items as the list's ``List/count``.
+  ///
+  /// - Parameter onlyUnread: leaves out what was read. Phones do not keep this list, so it has no stamp.
+  static func list(
+    of user: User.ID, onlyUnread: Bool = false, page: PageRequest, in database: some Querying
+  ) async throws -> List<InboxItem> {
+    let unread: SQL = "\(source(of: user)) AND n.read_at IS NULL"
+    var list = try await List.read(
       .notifications, of: user, page: page,
       query: Keyset(
-        list: .inbox, columns: columns, source: source(of: user), time: "n.filed_at", id: "n.id", order: .descending),
+        list: onlyUnread ? .unreadInbox : .inbox, columns: columns, source: onlyUnread ? unread : source(of: user),
+        time: "n.filed_at", id: "n.id", order: .descending, count: "(SELECT count(*) FROM \(unread))"),
       in: database, item: InboxItem.init(row:))
+    if onlyUnread { list.stamp = nil }
+    return list
   }
 
   /// The items to mark as read.
@@ -56,6 +64,7 @@ struct InboxItem: Sendable {
     /// All items that had arrived at this time. The list's stamp is the time of its newest item, or later: sent back,
     /// it marks the items in the list and none that came after.
     case arrived(by: Timestamp)
+    case all
   }
 
   /// Marks unread items that the user sees as read, at most one batch. Ignores ids that are not theirs.
@@ -102,6 +111,7 @@ extension InboxItem.Marked {
     switch self {
     case .these(let ids): "n.id = ANY(\(ids))"
     case .arrived(let time): "n.filed_at <= \(time)"
+    case .all: "true"
     }
   }
 }

@@ -8,16 +8,21 @@ struct InboxRoutes {
   private var database: Database { dependencies.database }
 
   func add(to routes: Routes) {
-    routes.get("notifications", use: list)
+    routes.get("notifications", readsQuery: true, use: list)
     routes.post("notifications/read", use: markRead)
     routes.get("notification-preferences", use: preferences)
     routes.put("notification-preferences", use: choose)
   }
 
+  private enum Unread: String, CaseIterable {
+    case only = "true"
+  }
+
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.query { $0.page() }
-    return try await request.unlessUnchanged(.notifications, of: context.user, in: database) {
-      .list(try await InboxItem.list(of: context.user, page: page, in: database))
+    let (page, unread) = try request.query { ($0.page(), $0.word("unread", of: Unread.allCases)) }
+    return try await request.unlessUnchanged(unread == nil ? .notifications : nil, of: context.user, in: database) {
+      let list = try await InboxItem.list(of: context.user, onlyUnread: unread != nil, page: page, in: database)
+      return .list(list, more: { $0.member("unread", list.count) })
     }
   }
 
@@ -26,19 +31,33 @@ struct InboxRoutes {
     let marked = try await request.read { fields -> InboxItem.Marked in
       let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
       let time = fields.optional("before", .moment)
-      if (ids == nil) == (time == nil) {
-        for name in ["ids", "before"] { fields.note(name, "exactly one of ids and before must be given") }
+      let all = fields.optional("all", .flag) ?? false
+      if [ids != nil, time != nil, all].count(where: { $0 }) != 1 {
+        for name in ["ids", "before", "all"] {
+          fields.note(name, .required, "exactly one of ids, before and all must be given")
+        }
       }
+      if all { return .all }
       if let time { return .arrived(by: time) }
       return .these(ids ?? [])
     }
-    while true {
-      let rows = try await database.change(thenReading: InboxItem.unread(of: me, left: marked)) {
-        try InboxItem.markRead(marked, by: me, in: $0)
+    let reading = InboxItem.unread(of: me, left: marked)
+    if context.idempotent != nil {
+      // All batches but the last, whose response is stored.
+      while let row = try await database.first(reading), try row[1] > InboxItem.maximumMarked {
+        try await dependencies.change(at: .user(me)) { try InboxItem.markRead(marked, by: me, in: $0) }
       }
-      guard let row = rows.first else { throw AppError.sessionEnded }
-      let (unread, left): (Int, Int) = (try row[0], try row[1])
-      if left == 0 { return .json(Unread(count: unread)) }
+    }
+    while true {
+      var left = 0
+      let response = try await dependencies.respond(to: context, at: .user(me), thenReading: reading) {
+        try InboxItem.markRead(marked, by: me, in: $0)
+      } response: { rows in
+        guard let row = rows.first else { throw AppError.sessionEnded }
+        left = try row[1]
+        return .json(UnreadCount(count: try row[0]))
+      }
+      if left == 0 || context.idempotent != nil { return response }
     }
   }
 
@@ -61,15 +80,17 @@ struct InboxRoutes {
       }
       return choices
     }
-    let chosen = try await dependencies.change(at: .user(me)) {
+    return try await dependencies.respond(to: context, at: .user(me)) {
       try await NotificationPreferences.choose(choices, by: me, in: $0)
+    } committed: {
+      try await $0.afterCommit(of: me, in: database)
+    } response: {
+      .json($0, stamp: $0.stamp)
     }
-    let committed = try await chosen.afterCommit(of: me, in: database)
-    return .json(committed, stamp: committed.stamp)
   }
 }
 
-private struct Unread: JSONWritable {
+private struct UnreadCount: JSONWritable {
   let count: Int
 
   func write(to json: inout JSONWriter) {

@@ -13,7 +13,7 @@ struct StreamRoutes {
   }
 
   func add(to routes: Routes) {
-    routes.get("notifications/stream", use: stream)
+    routes.get("notifications/stream", readsQuery: true, use: stream)
   }
 
   @Sendable private func stream(_ request: Request, _ context: Context) async throws -> Response {
@@ -22,7 +22,7 @@ struct StreamRoutes {
     // A client that reconnects automatically repeats its original URL, so the header takes precedence.
     if let header = request.headers[.lastEventID], !header.isEmpty {
       guard let number = Timestamp(streamNumber: header) else {
-        throw AppError.invalid("Last-Event-ID", Self.form)
+        throw AppError.invalid("Last-Event-ID", .badFormat, Self.form)
       }
       last = number
     }

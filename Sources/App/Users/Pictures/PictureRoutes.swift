@@ -10,8 +10,8 @@ struct PictureRoutes {
   private var database: Database { dependencies.database }
 
   /// - Parameter root: pictures are outside the API and its versions, because their URLs are permanent.
-  func add(to routes: Routes, root: Routes) {
-    routes.put("users/me/picture", use: put)
+  func add(to routes: Routes, root: some RouterMethods<Context>) {
+    routes.put("users/me/picture", limit: .uploads, use: put)
     routes.delete("users/me/picture", use: remove)
     root.get("pictures/{key}", use: show)
   }
@@ -20,22 +20,28 @@ struct PictureRoutes {
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let picture = try Picture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
-    let changed = try await dependencies.change(at: .user(me)) { change in
+    return try await dependencies.respond(to: context, at: .user(me)) { change in
       try await picture.put(of: me, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
+    } committed: {
+      try await $0.afterCommit(in: database)
+    } response: {
+      .profile($0)
     }
-    return .profile(try await changed.afterCommit(in: database))
   }
 
   @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    try await dependencies.change(at: .user(me)) { try await Picture.remove(of: me, in: $0) }
-    return .noContent
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      try await Picture.remove(of: me, in: $0)
+      return .noContent
+    }
   }
 
   /// Serves a picture to anyone who has its URL. No token is needed, because image views send none.
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
     let key = context.parameters.get("key") ?? ""
     // A key always names the same picture.
     let eTag = "\"\(key)\""

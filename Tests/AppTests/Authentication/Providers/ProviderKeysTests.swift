@@ -37,7 +37,7 @@ import Testing
         timing.patience = patience
         timing.now = { clock.now }
         let keys = ProviderKeys(
-          url: "\(identity.url)/keys", client: outgoing.client, timing: timing, logger: ProviderKeysTests.logger)
+          url: "\(identity.url)/keys", client: outgoing.client, timing: timing, logger: .quiet)
         do {
           try await body(Scene(identity: identity, keys: keys, clock: clock))
         } catch {
@@ -56,12 +56,6 @@ import Testing
       let knows = try await knows(id)
       #expect(knows == isKnown, "\(id)", sourceLocation: sourceLocation)
     }
-  }
-
-  private static var logger: Logger {
-    var logger = Logger(label: "test")
-    logger.logLevel = .critical
-    return logger
   }
 
   @Test func `concurrent requests for the keys cause one fetch`() async throws {
@@ -189,10 +183,10 @@ import Testing
       timing.leastAge = .milliseconds(20)
       timing.greatestAge = .milliseconds(40)
       let keys = ProviderKeys(
-        url: "\(identity.url)/keys", client: outgoing.client, timing: timing, logger: Self.logger)
+        url: "\(identity.url)/keys", client: outgoing.client, timing: timing, logger: .quiet)
       let providers = IdentityProviders([IdentityProvider(.google, clientIDs: ["x"], keys: keys)])
       // A service without any provider ends no sooner than the others.
-      let group = ServiceGroup(services: [providers, IdentityProviders([])], logger: Self.logger)
+      let group = ServiceGroup(services: [providers, IdentityProviders([])], logger: .quiet)
       async let running: Void = group.run()
       try await eventually { identity.fetches >= 3 }
       let before = try await keys.verifying("first")

@@ -109,6 +109,56 @@ import Testing
     }
   }
 
+  @Test func `an identity is unlinked, but never the last way to log in`() async throws {
+    try await TestApp.runWithProviders { app, identity in
+      let ana = try await app.signUp("ana")
+      #expect(try await ana.get("users/me")["hasPassword"].bool == true)
+      #expect(try await ana.get("users/me")["identities"] == .array([]))
+      let google = try identity.token(.google, "1")
+      let linking = try await ana.stale { _ = try await ana.link(.google, google) }
+      #expect(linking == [.profile])
+      #expect(try await ana.get("users/me")["identities"] == .array([.string("google")]))
+      for (body, problem) in [
+        ("{}", "invalid-fields"), (#"{"currentPassword": "wrong horse"}"#, "wrong-password"),
+        (#"{"currentIdToken": "\#(try identity.token(.google, "2"))"}"#, "identity-not-proven"),
+      ] {
+        #expect(try await ana.send("DELETE", "auth/google", body).problem == problem, "\(body)")
+      }
+      let proof = #"{"currentPassword": "\#(ana.password)"}"#
+      for expected in [[.profile], []] as [Set<App.Collection>] {
+        let stale = try await ana.stale {
+          let unlinked = try await ana.send("DELETE", "auth/google", proof)
+          #expect(unlinked.status == 204, "\(unlinked.body)")
+        }
+        #expect(stale == expected)
+      }
+      #expect(try await ana.get("users/me")["identities"] == .array([]))
+      let mails: Int? = try await app.value("SELECT count(*) FROM mails WHERE type = 'mail-identity-unlinked'")
+      #expect(mails == 1)
+      // The identity is free again, and its account has no other way in.
+      let other = try await app.signIn(.google, google)
+      #expect(other.json["isNew"].bool == true)
+      let token = try #require(other.json["accessToken"].string)
+      let bearer = [("Authorization", "Bearer \(token)")]
+      let unlinking = #"{"currentIdToken": "\#(google)"}"#
+      let refused = try await app.send("DELETE", "auth/google", body: unlinking, headers: bearer)
+      #expect(refused.status == 409 && refused.problem == "last-way-in", "\(refused.body)")
+      let me = try await app.send("GET", "users/me", headers: bearer)
+      #expect(me.json["hasPassword"].bool == false && me.json["identities"] == .array([.string("google")]))
+      // Of two identities, each may go, but not both, even at once.
+      let linked = try await app.send(
+        "POST", "auth/apple/link",
+        body: #"{"idToken": "\#(try identity.token(.apple, "1"))", "currentIdToken": "\#(google)"}"#, headers: bearer)
+      #expect(linked.status == 204, "\(linked.body)")
+      async let one = app.send("DELETE", "auth/google", body: unlinking, headers: bearer)
+      async let two = app.send("DELETE", "auth/apple", body: unlinking, headers: bearer)
+      let statuses = try await [one.status, two.status]
+      #expect(statuses.count { $0 == 204 } == 1, "\(statuses)")
+      let left: Int? = try await app.value("SELECT count(*) FROM identities")
+      #expect(left == 1)
+    }
+  }
+
   @Test func `an ended session links nothing, however late the body of its request arrives`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")

@@ -97,6 +97,8 @@ private struct Line: CustomStringConvertible {
     POST   auth/email/verify               none         422    422     422     422   422 422:invalid-fields
     POST   auth/apple                      none         401    401     401     401   401 401:invalid-identity-token
     POST   auth/google                     none         401    401     401     401   401 401:invalid-identity-token
+    DELETE auth/apple                      needed       204    204     204     204   204
+    DELETE auth/google                     needed       204    204     204     204   204
     POST   auth/apple/link                 needed       401    401     401     401   401 401:invalid-identity-token
     POST   auth/google/link                needed       401    401     401     401   401 401:invalid-identity-token
     POST   auth/logout                     needed       204    204     204     204   204
@@ -119,6 +121,7 @@ private struct Line: CustomStringConvertible {
     DELETE blocks/{userId}                 needed       204    204     204     204   204
     GET    friend-requests                 needed       200    200     200     200   200
     POST   friend-requests                 needed       201    409     409     404   422 404:user-not-found 409:already-friends 422:invalid-fields
+    GET    friend-requests/{id}            needed       404    404     404     404   200 404:friend-request-not-found
     DELETE friend-requests/{id}            needed       404    404     404     404   200 404:friend-request-not-found
     POST   friend-requests/{id}/accept     needed       404    404     404     404   200 404:friend-request-not-found
     POST   friend-requests/{id}/decline    needed       404    404     404     404   200 404:friend-request-not-found
@@ -288,6 +291,7 @@ private struct Cast: Sendable {
     case "POST auth/apple", "POST auth/google": return #"{"idToken": "made-up", "nonce": "made-up"}"#
     case "POST auth/apple/link", "POST auth/google/link":
       return #"{"idToken": "made-up", "nonce": "made-up", "currentPassword": "\#(password)"}"#
+    case "DELETE auth/apple", "DELETE auth/google": return #"{"currentPassword": "\#(password)"}"#
     case "POST auth/password": return #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
     case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
     case "PUT users/me/picture": return Sample.webpText

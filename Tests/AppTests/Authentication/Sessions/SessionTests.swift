@@ -21,8 +21,8 @@ import Testing
       #expect(me["email"].string == "ana@example.com")
       #expect(
         me.keys == [
-          "id", "username", "displayName", "bio", "pictureUrl", "email", "emailVerified", "pendingEmail", "createdAt",
-          "timestamp",
+          "id", "username", "displayName", "bio", "pictureUrl", "email", "emailVerified", "pendingEmail", "hasPassword",
+          "identities", "createdAt", "timestamp",
         ])
     }
   }

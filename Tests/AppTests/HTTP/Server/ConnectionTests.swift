@@ -53,11 +53,9 @@ import Testing
 
   @Test func `a server whose listener is closed ends with an error, so that it is restarted`() async throws {
     let router = Router(context: BasicRequestContext.self)
-    var quiet = Logger(label: "test")
-    quiet.logLevel = .critical
     let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: MetricsRegistry())
     let server = makeServer(
-      responder: router.buildResponder(), host: "127.0.0.1", port: 0, gate: gate, logger: quiet
+      responder: router.buildResponder(), host: "127.0.0.1", port: 0, gate: gate, logger: .quiet
     ) { port in
       for socket in Int32(3)..<4096 {
         var address = sockaddr_in()

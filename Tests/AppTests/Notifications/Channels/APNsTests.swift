@@ -83,6 +83,18 @@ import Testing
     }
   }
 
+  @Test func `the latest push about an invitation or about one guest's answer replaces the others`() throws {
+    let (event, ana, ben) = (Event.ID.new(), User.ID.new(), User.ID.new())
+    func person(_ id: User.ID) -> Person { Person(id: id, username: "a", displayName: "A", pictureURL: nil) }
+    func id(_ notice: Notice) -> String? { Push(notice).collapseID }
+    let invited = try #require(id(.eventInvited(event, "Picnic", by: person(ana))))
+    #expect(id(.invitationWithdrawn(event, "Picnic")) == invited)
+    let answers = [Invitation.Status.going, .declined].map { id(.invitationAnswered(event, "P", by: person(ana), $0)) }
+    #expect(answers[0] == answers[1] && answers[0] != id(.invitationAnswered(event, "P", by: person(ben), .going)))
+    // Apple accepts 64 bytes.
+    for id in [invited, try #require(answers[0])] { #expect(id.utf8.count <= 64, "\(id)") }
+  }
+
   @Test func `a device's own environment and topic are used`() async throws {
     try await PushServer.run { server, outgoing in
       try await sender(server, outgoing).send(.ofEdit(), to: .iOS("abcd", .sandbox, topic: "com.example.other"))

@@ -373,6 +373,43 @@ import Testing
     }
   }
 
+  @Test func `name servers that do not respond delay no other lookup`() async throws {
+    let isOver = Flag()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<32 {
+        group.addTask {
+          _ = try? await IPAddress.resolving("slow\(number).example", within: .seconds(60)) { _ in
+            while !isOver.isSet { usleep(10_000) }
+            return []
+          }
+        }
+      }
+      // With a limit on threads, this would wait for one of the others.
+      let found = try await IPAddress.resolving("fast.example", within: .seconds(30)) { _ in
+        [try #require(IPAddress("192.0.2.1"))]
+      }
+      #expect(found.count == 1)
+      isOver.set()
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func `too many lookups are a failure of this process, not of the host`() async throws {
+    let lookups = HostLookups(limit: 1)
+    let (isRunning, isOver) = (Flag(), Flag())
+    async let slow = IPAddress.resolving("slow.example", within: .seconds(60), lookups: lookups) { _ in
+      isRunning.set()
+      while !isOver.isSet { usleep(10_000) }
+      return []
+    }
+    try await eventually { isRunning.isSet }
+    let refused = try await failure { _ = try await IPAddress.resolving("fast.example", lookups: lookups) { _ in [] } }
+    #expect(refused.isLocal && !refused.isTimeout)
+    isOver.set()
+    #expect(try await slow.isEmpty)
+    #expect(try await IPAddress.resolving("fast.example", lookups: lookups) { _ in [] }.isEmpty)
+  }
+
   @Test func `the system's resolver returns the addresses of a host`() async throws {
     let local = try await IPAddress.resolving("localhost").map(\.description)
     #expect(local.contains("127.0.0.1") || local.contains("0:0:0:0:0:0:0:1"))
@@ -380,5 +417,15 @@ import Testing
     #expect(literal == ["2606:4700:4700:0:0:0:0:1111"])
     let unknown = try await failure { _ = try await IPAddress.resolving("nobody.invalid") }
     #expect(unknown.description == "the webhook's host cannot be found")
+  }
+}
+
+private final class Flag: Sendable {
+  private let state = Atomic(false)
+
+  var isSet: Bool { state.load(ordering: .relaxed) }
+
+  func set() {
+    state.store(true, ordering: .relaxed)
   }
 }

@@ -212,14 +212,7 @@ import Testing
       }
       let workers = (0..<3).map { _ in Task { try await app.worker(recorder, concurrency: 6).run() } }
       for round in 0..<rounds { try await app.enqueue(rounds: round..<round + 1, to: readers) }
-      try await eventually(within: .seconds(60)) {
-        try await app.hurry()
-        return try await app.countQueue() == 0
-      }
-      for worker in workers {
-        worker.cancel()
-        try await worker.value
-      }
+      try await app.finish(workers)
       // Exactly once, because no worker died.
       for reader in 1...readers {
         for device in 1...2 { #expect(recorder.rounds("\(reader)-\(device)") == (0..<rounds).map(Optional.some)) }
@@ -246,14 +239,7 @@ import Testing
           WHERE lease IS NOT NULL AND hashtext(lease::text) % 2 = 0
           """)
       }
-      try await eventually(within: .seconds(60)) {
-        try await app.hurry()
-        return try await app.countQueue() == 0
-      }
-      for worker in workers {
-        worker.cancel()
-        try await worker.value
-      }
+      try await app.finish(workers)
       for reader in 1...readers {
         for device in 1...2 {
           // Rows in flight may have arrived twice.
@@ -465,4 +451,18 @@ private final class Gauge: Sendable {
   }
 
   func leave() { counts.withLock { $0.now -= 1 } }
+}
+
+extension TestApp {
+  /// Waits until the workers have delivered everything, and stops them.
+  fileprivate func finish(_ workers: [Task<Void, any Error>]) async throws {
+    try await eventually(within: .seconds(60)) {
+      try await hurry()
+      return try await countQueue() == 0
+    }
+    for worker in workers {
+      worker.cancel()
+      try await worker.value
+    }
+  }
 }

@@ -6,6 +6,40 @@ import Testing
 @testable import App
 
 @Suite struct InboxTests {
+  @Test func `unread notifications are counted on every page, listed alone, and marked all at once`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await file(3, for: ana, in: app)
+      let all = try await ana.get("notifications?limit=1")
+      #expect(all["unread"].int == 3)
+      let cursor = try #require(all["nextCursor"].string)
+      #expect(try await ana.get("notifications?limit=1&cursor=\(cursor)")["unread"].int == 3)
+      let id = try #require(all["items"][0]["id"].string)
+      try await ana.markRead(#"{"ids": ["\#(id)"]}"#)
+      let unread = try await ana.pages(of: "notifications?unread=true", limit: 1)
+      #expect(unread.count == 2 && !unread.contains { $0["id"].string == id })
+      let answer = try await ana.send("GET", "notifications?unread=true", headers: [("If-None-Match", "*")])
+      #expect(answer.status == 200 && answer.header("ETag") == nil)
+      #expect(answer.json["timestamp"] == .null && answer.json["unread"].int == 2)
+      // A cursor belongs to its list.
+      #expect(try await ana.send("GET", "notifications?unread=true&cursor=\(cursor)").badFields == ["cursor"])
+      for bad in ["false", "1", ""] {
+        #expect(try await ana.send("GET", "notifications?unread=\(bad)").badFields == ["unread"], "\(bad)")
+      }
+      let (ben, bens) = (try await app.signUp("ben"), try await ana.refreshLists())
+      try await file(1, for: ben, in: app)
+      #expect(try await ana.markRead(#"{"all": true}"#).json["unread"].int == 0)
+      #expect(try await ana.stale(bens) == [.notifications])
+      #expect(try await ana.get("notifications?unread=true")["items"].array.isEmpty)
+      #expect(try await ben.get("notifications")["unread"].int == 1)
+      for bad in ["{}", #"{"all": false}"#, #"{"all": true, "ids": []}"#] {
+        #expect(try await ana.markRead(bad, expecting: 422).badFields == ["ids", "before", "all"], "\(bad)")
+      }
+      #expect(try await ana.markRead(#"{"all": "yes"}"#, expecting: 422).badFields.contains("all"))
+      try await app.takeNotifications()
+    }
+  }
+
   // MARK: Contents
 
   @Test func `recipients get notices in the inbox, newest first, with ids derived from the notices`() async throws {

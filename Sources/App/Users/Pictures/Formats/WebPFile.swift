@@ -24,6 +24,11 @@ enum WebPFile {
       let size = size(of: file, first)
     else { return nil }
     guard first.name == extended else { return (size.width, size.height, riff(copy(first, of: file))) }
+    // A decoder may allocate what a frame announces.
+    func fits(_ chunk: Chunk) -> Bool {
+      guard let inner = Self.size(of: file, chunk) else { return false }
+      return inner.width <= size.width && inner.height <= size.height
+    }
 
     var orientation: ExifOrientation?
     var hasPixels = false
@@ -32,10 +37,11 @@ enum WebPFile {
     for chunk in chunks.dropFirst() {
       switch chunk.name {
       case frame:
-        guard let frame = cleanedFrame(chunk, of: file) else { return nil }
+        guard let frame = cleanedFrame(chunk, of: file, fits) else { return nil }
         body += frame
         hasPixels = true
       case exif where orientation == nil: orientation = Self.orientation(in: file, chunk.content)
+      case lossy where !fits(chunk), lossless where !fits(chunk): return nil
       case _ where kept.contains(chunk.name):
         body += copy(chunk, of: file)
         hasPixels = hasPixels || chunk.name == lossy || chunk.name == lossless
@@ -87,10 +93,15 @@ enum WebPFile {
   }
 
   /// A frame of an animation has a header of 16 bytes, and its own chunks.
-  private static func cleanedFrame(_ frame: Chunk, of file: PictureBytes) -> [UInt8]? {
+  ///
+  /// - Parameter fits: whether the pixels of a chunk are not larger than the picture.
+  private static func cleanedFrame(
+    _ frame: Chunk, of file: PictureBytes, _ fits: (Chunk) -> Bool
+  ) -> [UInt8]? {
     let start = frame.content.lowerBound + 16
     guard frame.content.count >= 16, let inner = chunks(of: file, in: start..<frame.content.upperBound),
-      inner.contains(where: { $0.name == lossy || $0.name == lossless })
+      case let pictures = inner.filter({ $0.name == lossy || $0.name == lossless }), !pictures.isEmpty,
+      pictures.allSatisfy(fits)
     else { return nil }
     let shown = inner.filter { pixels.contains($0.name) }.flatMap { copy($0, of: file) }
     return chunk(Self.frame, file.bytes[frame.content.lowerBound..<start] + shown)

@@ -1,0 +1,19 @@
+-- Responses to writes that carried an Idempotency-Key, kept for 24 hours. A repeated request gets the first response.
+
+CREATE TABLE idempotency_keys (
+  -- SHA-256 of the user, the method, the path and the key.
+  digest bytea PRIMARY KEY,
+  user_id uuid NOT NULL,
+  -- HMAC of the request's body under the key with this id.
+  kid text NOT NULL,
+  fingerprint bytea NOT NULL,
+  -- Encrypted. NULL for a registration: its tokens are not stored.
+  sealed_response bytea,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX idempotency_keys_of_user ON idempotency_keys (user_id);
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
+
+-- down
+
+DROP TABLE idempotency_keys;

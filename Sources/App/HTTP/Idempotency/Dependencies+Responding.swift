@@ -1,0 +1,78 @@
+import Hummingbird
+import Postgres
+
+/// A value with the stamp of its collection, which only a read after the commit has.
+protocol Stamped: Sendable {
+  var stamp: Timestamp? { get set }
+}
+
+/// Changes that end with a response. If the request has an `Idempotency-Key`, the response is stored in the transaction
+/// of the change, and a repeated request gets it.
+extension Dependencies {
+  func respond(
+    to context: Context, at keys: KeyedQueue.Key..., verb: (Change) async throws -> Response
+  ) async throws -> Response {
+    try await respond(to: context, at: keys, verb: verb)
+  }
+
+  private func respond(
+    to context: Context, at keys: [KeyedQueue.Key], verb: (Change) async throws -> Response
+  ) async throws -> Response {
+    guard let request = context.idempotent else { return try await change(at: keys, verb: verb) }
+    let user = try context.user
+    return try await change(at: keys) { change in
+      try await request.once(by: user, in: change) { try await verb(change) }
+    }
+  }
+
+  /// Reads what the response needs after the verb. Without an `Idempotency-Key`, it is read in the round trip of
+  /// COMMIT.
+  func respond(
+    to context: Context, at keys: KeyedQueue.Key..., thenReading reading: SQL, verb: (Change) async throws -> Void,
+    response: (Rows) throws -> Response
+  ) async throws -> Response {
+    try await respond(to: context, at: keys, thenReading: reading, verb: verb, response: response)
+  }
+
+  private func respond(
+    to context: Context, at keys: [KeyedQueue.Key], thenReading reading: SQL, verb: (Change) async throws -> Void,
+    response: (Rows) throws -> Response
+  ) async throws -> Response {
+    guard context.idempotent != nil else { return try response(try await change(at: keys, thenReading: reading, verb)) }
+    return try await respond(to: context, at: keys) { change in
+      try await verb(change)
+      return try response(try await change.rows(reading))
+    }
+  }
+
+  /// Responds with an object that is a collection. With an `Idempotency-Key`, it has no stamp: the stamp is made after
+  /// the response is stored.
+  ///
+  /// - Parameter committed: reads the object again after the commit.
+  func respond<Value: Stamped>(
+    to context: Context, at keys: KeyedQueue.Key..., verb: (Change) async throws -> Value,
+    committed: (Value) async throws -> Value, response: (Value) -> Response
+  ) async throws -> Response {
+    guard context.idempotent != nil else {
+      return response(try await committed(try await change(at: keys, verb: verb)))
+    }
+    return try await respond(to: context, at: keys) { change in
+      var value = try await verb(change)
+      value.stamp = nil
+      return response(value)
+    }
+  }
+
+  /// Responds with an event after a verb on it, as the user sees it.
+  ///
+  /// - Parameter verb: must refuse users who do not see the event, before or after the change.
+  func respond(
+    to context: Context, of event: Event.ID, verb: (Change) async throws -> Void
+  ) async throws -> Response {
+    let user = try context.user
+    try await checkMayWait(at: event, user)
+    return try await respond(
+      to: context, at: [.actor(user), .event(event)], thenReading: Event.Detail.query(event, for: user), verb: verb
+    ) { .event(try Event.Detail(rows: $0)) }
+  }
+}

@@ -1,0 +1,172 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import NIOCore
+import Postgres
+
+/// A write with an `Idempotency-Key`. Sent again within 24 hours, it gets the first response and has no second effect.
+struct IdempotentRequest: Sendable {
+  /// Seconds for which responses are kept.
+  static let lifetime = 86_400
+  private static let label = "muster idempotency"
+  private static let headers: [HTTPField.Name] = [.contentType, .eTag, .location, .cacheControl]
+
+  let digest: Data
+  private let content: Data
+  private let keys: SigningKeys
+
+  /// - Parameters:
+  ///   - scope: what the key is unique in, such as the user, the method and the path.
+  ///   - content: the parts of the request that must be the same when it is repeated.
+  init(_ key: String, scope: [String], content: Data, keys: SigningKeys) {
+    digest = Data(SHA256.hash(data: Data((scope + [key]).joined(separator: "\n").utf8)))
+    self.content = content
+    self.keys = keys
+  }
+
+  /// A first response that is stored.
+  struct Stored {
+    let user: User.ID
+    let sealed: Data?
+  }
+
+  /// What is stored for this request.
+  ///
+  /// - Throws: `idempotency-key-reused` if the first request had other content.
+  func stored(in database: some Querying) async throws -> Stored? {
+    try await database.first(selecting).map(stored(in:))
+  }
+
+  private var selecting: SQL {
+    "SELECT user_id, kid, fingerprint, sealed_response FROM idempotency_keys WHERE digest = \(digest)"
+  }
+
+  private func stored(in row: Row) throws -> Stored {
+    let fingerprint: Data = try row["fingerprint"]
+    // A key that is no longer configured cannot show that the content is the same.
+    guard let expected = self.fingerprint(kid: try row["kid"]), expected == fingerprint else {
+      throw AppError.idempotencyKeyReused
+    }
+    return Stored(user: try row["user_id"], sealed: try row["sealed_response"])
+  }
+
+  /// Runs a verb and stores its response in the verb's transaction, unless one is stored already.
+  ///
+  /// - Throws: `request-running` if the first request has not ended.
+  func once(by user: User.ID, in change: Change, _ verb: () async throws -> Response) async throws -> Response {
+    if let first = try await begin(in: change) { return try response(first) }
+    let response = try await verb()
+    try store(try await sealed(response), of: user, in: change)
+    return response
+  }
+
+  /// Makes sure that this is the only request with the key, until the transaction ends.
+  func begin(in change: Change) async throws -> Stored? {
+    let lock = digest.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+    let rows = try await change.pipeline(
+      "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))", selecting)
+    guard let isFirst = rows[0].first, try isFirst[0] else { throw AppError.requestRunning }
+    return try rows[1].first.map(stored(in:))
+  }
+
+  /// - Parameter sealed: nil if the response is not stored.
+  func store(_ sealed: Data?, of user: User.ID, in change: Change) throws {
+    let kid = keys.signing.kid
+    guard let fingerprint = fingerprint(kid: kid) else { return }
+    try change.write(
+      """
+      INSERT INTO idempotency_keys (digest, user_id, kid, fingerprint, sealed_response)
+      VALUES (\(digest), \(user), \(kid), \(fingerprint), \(sealed))
+      """)
+  }
+
+  private func fingerprint(kid: String) -> Data? {
+    keys.derived(kid: kid, label: Self.label + " fingerprint").map {
+      Data(HMAC<SHA256>.authenticationCode(for: digest + content, using: $0))
+    }
+  }
+
+  // MARK: Responses
+
+  /// The first response as it was, and a header that says so.
+  func response(_ stored: Stored) throws -> Response {
+    guard let sealed = stored.sealed.flatMap(Sealed.init(bytes:)),
+      case .array(let parts)? = try? JSON(parsing: sealed.opened(label: Self.label, keys: keys).utf8), parts.count == 3,
+      case .number(let code) = parts[0], let status = Int(code), case .object(let fields) = parts[1],
+      case .string(let body) = parts[2]
+    else { throw AppError.idempotencyKeyReused }
+    var response = Response(status: HTTPResponse.Status(code: status), headers: [.idempotentReplayed: "true"])
+    for name in Self.headers {
+      if case .string(let value)? = fields[name.canonicalName] { response.headers[name] = value }
+    }
+    if !body.isEmpty { response.body = ResponseBody(byteBuffer: ByteBuffer(string: body)) }
+    return response
+  }
+
+  private func sealed(_ response: Response) async throws -> Data {
+    let body = BodyCollector()
+    try await response.body.write(body)
+    var json = JSONWriter()
+    json.raw("[\(response.status.code),")
+    json.object { json in
+      for name in Self.headers {
+        if let value = response.headers[name] { json.member(name: name.canonicalName) { $0.string(value) } }
+      }
+    }
+    json.raw(",")
+    json.string(body.text)
+    json.raw("]")
+    return try Sealed(json.text, label: Self.label, keys: keys).bytes
+  }
+
+  /// Deletes what is older than 24 hours.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.batch(
+      """
+      DELETE FROM idempotency_keys WHERE digest IN (
+        SELECT digest FROM idempotency_keys
+        WHERE created_at < now() - make_interval(secs => \(Double(lifetime)))
+        LIMIT \(limit)
+        FOR UPDATE SKIP LOCKED
+      )
+      """)[0].affected
+  }
+}
+
+/// Collects a response's body, which must be UTF-8.
+private final class BodyCollector: ResponseBodyWriter {
+  private(set) var text = ""
+
+  func write(_ buffer: ByteBuffer) {
+    text += String(buffer: buffer)
+  }
+
+  func finish(_ trailingHeaders: HTTPFields?) {}
+}
+
+extension Request {
+  /// - Throws: 422 unless the header is one word of 1 to 255 visible ASCII characters.
+  func idempotencyKey() throws -> String? {
+    let keys = headers[values: .idempotencyKey]
+    guard let key = keys.first else { return nil }
+    guard keys.count == 1, (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
+    else {
+      throw AppError.invalid("Idempotency-Key", .badFormat, "must be 1 to 255 visible ASCII characters")
+    }
+    return key
+  }
+}
+
+extension HTTPField.Name {
+  static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
+  static let idempotentReplayed = HTTPField.Name("Idempotent-Replayed")!
+}
+
+extension AppError {
+  static let idempotencyKeyReused = AppError(
+    .invalid, "idempotency-key-reused", "This Idempotency-Key was used for a request with another body.")
+  static let requestRunning = AppError(
+    .conflict, "request-running", "The first request with this Idempotency-Key has not ended.", retryAfter: 1)
+}

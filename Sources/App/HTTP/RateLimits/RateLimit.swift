@@ -1,0 +1,50 @@
+import Foundation
+
+/// How often one user, or one address without a user, may make requests of one kind: a token bucket.
+enum RateLimit: String, CaseIterable, Sendable {
+  case reads, writes, search, uploads, exports, refreshes, registrations, files
+
+  /// The requests that may come at once.
+  var burst: Int {
+    switch self {
+    case .reads: 100
+    case .writes: 30
+    case .search: 20
+    case .uploads, .refreshes: 10
+    case .exports: 4
+    case .registrations: 60
+    case .files: 1000
+    }
+  }
+
+  /// The seconds in which an empty bucket fills up.
+  var window: Int {
+    switch self {
+    case .reads, .files: 5
+    case .writes: 6
+    case .search: 4
+    case .refreshes: 10
+    case .uploads, .exports, .registrations: 3600
+    }
+  }
+
+  /// Tokens per second.
+  var rate: Double { Double(burst) / Double(window) }
+
+  /// The state of a bucket after a request.
+  struct State: Sendable {
+    let limit: RateLimit
+    /// Requests that may follow at once.
+    let remaining: Int
+    /// Seconds until the bucket is full.
+    let reset: Int
+    /// Seconds to wait, for a request that is refused.
+    let wait: Int?
+
+    /// The values of `RateLimit` and `RateLimit-Policy`, as in draft-ietf-httpapi-ratelimit-headers-10.
+    var headers: (limit: String, policy: String) {
+      let name = limit.rawValue
+      return ("\"\(name)\";r=\(remaining);t=\(reset)", "\"\(name)\";q=\(limit.burst);w=\(limit.window)")
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import HTTPTypes
+import Hummingbird
+import Postgres
+import Synchronization
+
+/// The token buckets of this process. Several processes allow several times as much.
+final class RateLimits: Sendable {
+  /// Whose requests a bucket counts.
+  enum Subject: Hashable, Sendable {
+    case user(User.ID)
+    case session(Session.ID)
+    case address(String)
+  }
+
+  private struct Key: Hashable {
+    let limit: RateLimit
+    let subject: Subject
+  }
+
+  private struct Bucket {
+    var tokens: Double
+    var filledAt: ContinuousClock.Instant
+  }
+
+  /// Bounds the memory: some 10 MB.
+  private static let maximumBuckets = 100_000
+
+  private let isOn: Bool
+  private let buckets = Mutex<[Key: Bucket]>([:])
+
+  init(isOn: Bool) {
+    self.isOn = isOn
+  }
+
+  /// The number of buckets.
+  var count: Int { buckets.withLock { $0.count } }
+
+  /// Counts a request.
+  ///
+  /// - Returns: nil if the limits are off.
+  func take(_ limit: RateLimit, of subject: Subject, at now: ContinuousClock.Instant = .now) -> RateLimit.State? {
+    guard isOn else { return nil }
+    return buckets.withLock { buckets in
+      let key = Key(limit: limit, subject: subject)
+      if buckets[key] == nil, buckets.count >= Self.maximumBuckets { Self.forget(&buckets, at: now) }
+      var bucket = buckets[key] ?? Bucket(tokens: Double(limit.burst), filledAt: now)
+      bucket.tokens = Self.tokens(in: bucket, limit, at: now)
+      bucket.filledAt = now
+      let isAllowed = bucket.tokens >= 1
+      if isAllowed { bucket.tokens -= 1 }
+      buckets[key] = bucket
+      return RateLimit.State(
+        limit: limit, remaining: Int(bucket.tokens),
+        reset: Int(((Double(limit.burst) - bucket.tokens) / limit.rate).rounded(.up)),
+        wait: isAllowed ? nil : max(1, Int(((1 - bucket.tokens) / limit.rate).rounded(.up))))
+    }
+  }
+
+  private static func tokens(in bucket: Bucket, _ limit: RateLimit, at now: ContinuousClock.Instant) -> Double {
+    let seconds = max(0, (now - bucket.filledAt) / .seconds(1))
+    return min(Double(limit.burst), bucket.tokens + seconds * limit.rate)
+  }
+
+  /// Makes room: full buckets are the same as new ones. If all are in use, all are forgotten.
+  private static func forget(_ buckets: inout [Key: Bucket], at now: ContinuousClock.Instant) {
+    buckets = buckets.filter { tokens(in: $1, $0.limit, at: now) < Double($0.limit.burst) }
+    if buckets.count >= maximumBuckets { buckets = [:] }
+  }
+}
+
+extension RateLimits {
+  /// Counts a request of the caller, or of the client's address if there is no caller.
+  ///
+  /// - Throws: `rate-limited`
+  func count(_ limit: RateLimit, in context: Context) throws {
+    try count(limit, of: context.caller.map { .user($0.user) } ?? .address(context.address), in: context)
+  }
+
+  func count(_ limit: RateLimit, of subject: Subject, in context: Context) throws {
+    guard let state = take(limit, of: subject) else { return }
+    context.note(state)
+    if let wait = state.wait { throw AppError.rateLimited(retryAfter: wait) }
+  }
+}
+
+extension HTTPField.Name {
+  static let rateLimit = HTTPField.Name("RateLimit")!
+  static let rateLimitPolicy = HTTPField.Name("RateLimit-Policy")!
+}
+
+extension AppError {
+  static func rateLimited(retryAfter seconds: Int) -> AppError {
+    AppError(.tooManyRequests, "rate-limited", "Too many requests. Slow down.", retryAfter: seconds)
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// Adds the routes of the API to a group of the router.
+struct Routes {
+  typealias Handler = @Sendable (Request, Context) async throws -> Response
+
+  private let group: any RouterMethods<Context>
+  private let dependencies: Dependencies
+
+  init(_ group: any RouterMethods<Context>, _ dependencies: Dependencies) {
+    self.group = group
+    self.dependencies = dependencies
+  }
+
+  /// - Parameters:
+  ///   - readsQuery: whether the handler calls ``Request/query(_:)``, which refuses unknown parameters. All other
+  ///     handlers have no parameters.
+  ///   - limit: the limit that requests of signed-in users count against.
+  func get(
+    _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .reads, use handler: @escaping Handler
+  ) {
+    add(path, .get, readsQuery, limit, handler)
+  }
+
+  func post(
+    _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .writes, use handler: @escaping Handler
+  ) {
+    add(path, .post, readsQuery, limit, handler)
+  }
+
+  func put(_ path: RouterPath, limit: RateLimit = .writes, use handler: @escaping Handler) {
+    add(path, .put, false, limit, handler)
+  }
+
+  func patch(_ path: RouterPath, use handler: @escaping Handler) {
+    add(path, .patch, false, .writes, handler)
+  }
+
+  func delete(_ path: RouterPath, use handler: @escaping Handler) {
+    add(path, .delete, false, .writes, handler)
+  }
+
+  private func add(
+    _ path: RouterPath, _ method: HTTPRequest.Method, _ readsQuery: Bool, _ limit: RateLimit,
+    _ handler: @escaping Handler
+  ) {
+    // The writes below `auth` are safe to repeat in ways of their own.
+    let takesKey = method != .get && !path.description.hasPrefix("/auth/")
+    group.on(path, method: method) { [dependencies] request, context in
+      // Routes without a user count in ways of their own.
+      if context.caller != nil { try dependencies.rateLimits.count(limit, in: context) }
+      if !readsQuery, request.uri.query != nil { try request.query { _ in } }
+      guard takesKey, let key = try request.idempotencyKey() else { return try await handler(request, context) }
+      let user = try context.user
+      let idempotent = IdempotentRequest(
+        key, scope: [user.description, method.rawValue, request.uri.path], content: try await request.content(),
+        keys: dependencies.refreshTokenKeys)
+      if let first = try await idempotent.stored(in: dependencies.database) { return try idempotent.response(first) }
+      var context = context
+      context.idempotent = idempotent
+      return try await handler(request, context)
+    }
+  }
+}
+
+extension Request {
+  /// What a repeated request must have in common with the first one. The body was received before.
+  fileprivate func content() async throws -> Data {
+    let body = hasBody ? try await bytes(upTo: Picture.maximumLength, else: .bodyTooLarge) : ByteBuffer()
+    return Data([uri.query ?? "", headers[.ifMatch] ?? "", ""].joined(separator: "\n").utf8)
+      + Data(body.readableBytesView)
+  }
+}

@@ -1,0 +1,83 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct RateLimitTests {
+  @Test(arguments: RateLimit.allCases) func `a bucket allows its burst at once, and then its rate`(_ limit: RateLimit) {
+    let limits = RateLimits(isOn: true)
+    let start = ContinuousClock.now
+    let subject = RateLimits.Subject.user(.new())
+    for left in (0..<limit.burst).reversed() {
+      let state = limits.take(limit, of: subject, at: start)
+      #expect(state?.wait == nil && state?.remaining == left)
+    }
+    let refused = limits.take(limit, of: subject, at: start)
+    #expect(refused?.remaining == 0 && refused?.reset == limit.window)
+    let wait = refused?.wait ?? 0
+    #expect(wait == max(1, Int((1 / limit.rate).rounded(.up))))
+    // Refused requests cost nothing.
+    #expect(limits.take(limit, of: subject, at: start + .seconds(wait))?.wait == nil)
+    // A bucket never holds more than its burst.
+    let later = limits.take(limit, of: subject, at: start + .seconds(10 * limit.window))
+    #expect(later?.remaining == limit.burst - 1)
+    // Others have buckets of their own.
+    for other in [RateLimits.Subject.user(.new()), .session(.new()), .address("192.0.2.1")] {
+      #expect(limits.take(limit, of: other, at: start)?.remaining == limit.burst - 1)
+    }
+  }
+
+  @Test func `the number of buckets is bounded`() {
+    let limits = RateLimits(isOn: true)
+    let start = ContinuousClock.now
+    for number in 0..<250_000 {
+      // Most buckets are full again when room is needed.
+      let time = start + .milliseconds(number)
+      #expect(limits.take(.writes, of: .address("\(number)"), at: time)?.wait == nil)
+    }
+    #expect(limits.count <= 100_000)
+    #expect(RateLimits(isOn: false).take(.writes, of: .address("x")) == nil)
+  }
+
+  @Test func `each user has limits of their own, and each response says what is left`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let first = try await ana.send("GET", "users/me")
+      #expect(first.header("RateLimit") == #""reads";r=99;t=1"#)
+      #expect(first.header("RateLimit-Policy") == #""reads";q=100;w=5"#)
+      // Errors count and carry the headers too.
+      let missing = try await ana.send("GET", "users/\(User.ID.new())")
+      #expect(missing.status == 404 && missing.header("RateLimit")?.hasPrefix(#""reads";r=9"#) == true)
+      let refused = try await until429 { try await ana.send("POST", "cache/validate/\(ana.id)") }
+      #expect(refused.problem == "rate-limited" && refused.header("Retry-After") == "1")
+      #expect(refused.header("RateLimit")?.hasPrefix(#""reads";r=0;t="#) == true)
+      // Other kinds of requests, other users and health checks are not affected.
+      #expect(
+        try await ana.send("PATCH", "users/me", #"{"bio": "Climbs"}"#).header("RateLimit") == #""writes";r=29;t=1"#)
+      #expect(try await ana.send("GET", "users?query=ben").header("RateLimit") == #""search";r=19;t=1"#)
+      #expect(try await ana.send("GET", "users/me/export").header("RateLimit") == #""exports";r=3;t=900"#)
+      #expect(try await ben.send("GET", "users/me").header("RateLimit") == #""reads";r=99;t=1"#)
+      #expect(try await app.send("GET", "/health/live").header("RateLimit") == nil)
+      let refreshed = try await ana.refresh()
+      #expect(refreshed.header("RateLimit") == #""refreshes";r=9;t=1"#)
+    }
+  }
+
+  @Test func `registrations count per address`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "on", "MUSTER_THROTTLING": "off"]) { app in
+      for number in 0..<60 { _ = try await app.signUp("user\(number)") }
+      let body = #"{"username": "ana", "email": "ana@example.com", "password": "correct horse"}"#
+      let refused = try await app.send("POST", "auth/register", body: body)
+      #expect(refused.status == 429 && refused.problem == "rate-limited", "\(refused.body)")
+      try await app.takeMails()
+    }
+  }
+
+  private func until429(_ send: () async throws -> Answer) async throws -> Answer {
+    for _ in 0..<500 {
+      let answer = try await send()
+      if answer.status == 429 { return answer }
+    }
+    return try await send()
+  }
+}
