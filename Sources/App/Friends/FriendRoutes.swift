@@ -53,7 +53,12 @@ struct FriendRoutes {
   @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
-    if let pending = try await FriendRequest.pending(from: me, to: receiver, in: database) { return .json(pending) }
+    // With an Idempotency-Key, this response must be stored, too.
+    if context.idempotent == nil,
+      let pending = try await FriendRequest.pending(from: me, to: receiver, in: database)
+    {
+      return .json(pending)
+    }
     return try await dependencies.respond(to: context, at: .user(me), .user(receiver)) {
       switch try await FriendRequest.send(from: me, to: receiver, isLimited: dependencies.throttle.isOn, in: $0) {
       case .created(let request): .json(request, status: .created)

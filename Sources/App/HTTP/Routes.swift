@@ -54,6 +54,7 @@ struct Routes {
       if context.caller != nil { try dependencies.rateLimits.count(limit, in: context) }
       if !readsQuery, request.uri.query != nil { try request.query { _ in } }
       guard takesKey, let key = try request.idempotencyKey() else { return try await handler(request, context) }
+      try dependencies.rateLimits.count(.repeatable, in: context)
       let user = try context.user
       let idempotent = IdempotentRequest(
         key, scope: [user.description, method.rawValue, request.uri.path], content: try await request.content(),

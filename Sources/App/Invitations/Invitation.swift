@@ -113,7 +113,8 @@ struct Invitation: Sendable {
         SELECT id, \(guest) AS recipient_id FROM notification_queue
         WHERE subject_id = \(event) AND \(guest) = ANY(recipient_ids)
         """))
-    try change.write(Delivery.delete(where: mine))
+    // A delivery that is being sent stays, so that the next one waits for it.
+    try change.write(Delivery.delete(where: "\(mine) AND lease IS NULL"))
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(mine)")
     change.erase("DELETE FROM notifications WHERE \(mine)")
     if status != .declined { change.notify(guest, about: .invitationWithdrawn(event, try row["title"])) }

@@ -37,7 +37,6 @@ extension User {
       // order, because a removal from the queue waits for fan-out, and fan-out writes deliveries.
       lockingNotices(about: id), NotificationQueue.delete(where: "person_id = \(id)"), removingNotices(to: id),
       deletingDeliveries(of: id),
-      "DELETE FROM idempotency_keys WHERE user_id = \(id)",
       "DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE user_id = \(id) ORDER BY id FOR UPDATE)",
       // The rows that are deleted at the end, after the stamps, must be locked by then: a purge may be deleting a
       // token, and two users who delete their accounts may have sent each other requests.
@@ -65,6 +64,7 @@ extension User {
     // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE person_id = \(id)")
+    change.erase("DELETE FROM idempotency_keys WHERE user_id = \(id)")
     // Once more: fan-out may have written deliveries for notices that the removal above did not find.
     change.erase(deletingDeliveries(of: id))
     // Events that no one else sees.
@@ -125,7 +125,7 @@ extension User {
       n.type = 'event-updated' AND n.subject_id IN (SELECT id FROM events WHERE creator_id = \(id))
         AND n.payload @? '$.changes[*] ? (@.field == "note" || @.field == "location")'
       """
-    func scrubbing(_ table: SQL) -> SQL {
+    func scrubbing(_ table: SQL, _ rows: SQL) -> SQL {
       """
       UPDATE \(table) AS n
       SET payload = jsonb_set(n.payload, '{changes}', (
@@ -136,14 +136,21 @@ extension User {
           END ORDER BY each.place)
         FROM jsonb_array_elements(n.payload->'changes') WITH ORDINALITY AS each (change, place)
       ))
-      WHERE \(edits)
+      WHERE \(rows)
       """
     }
-    // In the order in which a notice moves.
-    try change.write(scrubbing("notification_queue"))
-    try change.write(scrubbing("deliveries"))
+    let guests: SQL = """
+      SELECT i.user_id FROM invitations AS i JOIN events AS e ON e.id = i.event_id WHERE e.creator_id = \(id)
+      """
+    // In the order in which a notice moves, and in id order, as fan-out and workers lock.
+    let waiting: SQL = "SELECT n.id FROM notification_queue AS n WHERE \(edits) ORDER BY n.id FOR UPDATE"
+    try change.write(scrubbing("notification_queue", "n.id IN (\(waiting))"))
+    let sending: SQL = """
+      SELECT n.id FROM deliveries AS n WHERE n.recipient_id IN (\(guests)) AND \(edits) ORDER BY n.id FOR UPDATE
+      """
+    try change.write(scrubbing("deliveries", "n.id IN (\(sending))"))
     change.touch(.notifications, ofUsersIn: "SELECT n.recipient_id FROM notifications AS n WHERE \(edits)")
-    change.erase(scrubbing("notifications"))
+    change.erase(scrubbing("notifications", edits))
   }
 
   /// Cancels the coming events of a user. The caller has locked and touched these events.

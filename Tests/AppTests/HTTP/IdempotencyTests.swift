@@ -42,6 +42,21 @@ import Testing
     }
   }
 
+  @Test func `a request that was pending already is not sent again under its key`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let request = try await ana.sendFriendRequest(to: ben)
+      let key = [("Idempotency-Key", "a-key")]
+      let body = #"{"receiverId": "\#(ben.id)"}"#
+      let first = try await ana.send("POST", "friend-requests", body, headers: key)
+      #expect(first.status == 200 && first.json["id"].string == request)
+      try await ben.decline(request)
+      same(first, try await ana.send("POST", "friend-requests", body, headers: key))
+      #expect(try await app.value("SELECT count(*) FROM friend_requests") == 1)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `every write outside auth takes a key`() async throws {
     try await TestApp.run { app in
       let (ana, ben, cleo, event) = try await app.hostAndGuests()

@@ -166,7 +166,7 @@ extension HTTPField.Name {
 
 extension AppError {
   static let idempotencyKeyReused = AppError(
-    .invalid, "idempotency-key-reused", "This Idempotency-Key was used for a request with another body.")
+    .invalid, "idempotency-key-reused", "This Idempotency-Key was used for another request.")
   static let requestRunning = AppError(
     .conflict, "request-running", "The first request with this Idempotency-Key has not ended.", retryAfter: 1)
 }

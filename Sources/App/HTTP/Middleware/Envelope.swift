@@ -94,7 +94,8 @@ extension AppError {
   static var unknownOutcome: AppError {
     var error = AppError(
       .unavailable, "unknown-outcome",
-      "The database became unavailable during the change, which may or may not be saved. Read before you repeat it.")
+      "The database became unavailable during the change, which may or may not be saved. Repeat it with its Idempotency-Key, or read first."
+    )
     error.retryAfter = 1
     return error
   }

@@ -3,6 +3,8 @@ import Foundation
 /// How often one user, or one address without a user, may make requests of one kind: a token bucket.
 enum RateLimit: String, CaseIterable, Sendable {
   case reads, writes, search, uploads, exports, refreshes, registrations, files
+  /// Writes with an `Idempotency-Key`, whose responses are kept for a day.
+  case repeatable
 
   /// The requests that may come at once.
   var burst: Int {
@@ -14,6 +16,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .exports: 4
     case .registrations: 60
     case .files: 1000
+    case .repeatable: 2000
     }
   }
 
@@ -25,6 +28,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .search: 4
     case .refreshes: 10
     case .uploads, .exports, .registrations: 3600
+    case .repeatable: IdempotentRequest.lifetime
     }
   }
 

@@ -61,9 +61,17 @@ final class RateLimits: Sendable {
     return min(Double(limit.burst), bucket.tokens + seconds * limit.rate)
   }
 
-  /// Makes room: full buckets are the same as new ones. If all are in use, all are forgotten.
+  /// Makes room for a tenth more. Full buckets are the same as new ones. If too many are in use, buckets of addresses
+  /// go first: a user has one address or a few, but an attacker may have many.
   private static func forget(_ buckets: inout [Key: Bucket], at now: ContinuousClock.Instant) {
     buckets = buckets.filter { tokens(in: $1, $0.limit, at: now) < Double($0.limit.burst) }
+    var excess = buckets.count - maximumBuckets / 10 * 9
+    guard excess > 0 else { return }
+    buckets = buckets.filter { key, _ in
+      guard excess > 0, case .address = key.subject else { return true }
+      excess -= 1
+      return false
+    }
     if buckets.count >= maximumBuckets { buckets = [:] }
   }
 }
@@ -73,7 +81,9 @@ extension RateLimits {
   ///
   /// - Throws: `rate-limited`
   func count(_ limit: RateLimit, in context: Context) throws {
-    try count(limit, of: context.caller.map { .user($0.user) } ?? .address(context.address), in: context)
+    if let caller = context.caller { return try count(limit, of: .user(caller.user), in: context) }
+    let address = context.address
+    try count(limit, of: .address(IPAddress(address)?.network ?? address), in: context)
   }
 
   func count(_ limit: RateLimit, of subject: Subject, in context: Context) throws {

@@ -79,6 +79,11 @@ struct APNsSender: PushSender {
         $0.member("aps") {
           $0.object {
             $0.member("alert") { $0.object { $0.member("body", message) } }
+            if let badge = push.badge { $0.member("badge", badge) }
+            $0.member("category", push.type)
+            $0.member("interruption-level", push.interruptionLevel)
+            // A notification extension of the app may change the push before it is shown.
+            $0.member("mutable-content", 1)
             $0.member("sound", "default")
             $0.member("thread-id", push.subject)
           }

@@ -13,12 +13,22 @@ public struct Push: Sendable {
   public let payload: String
   /// When the change was made.
   public let createdAt: Timestamp
+  /// The number of unread notifications when the push is sent; nil unless it is for an iPhone.
+  public var badge: Int?
 }
 
 extension Push {
   /// When the push is no longer useful. A reminder expires after an hour, when its event starts.
   var expiry: Timestamp {
     createdAt.adding(seconds: type == Notice.Kind.eventReminder.rawValue ? Event.reminderLead : 86_400)
+  }
+
+  /// How iOS presents the push. A `time-sensitive` one may break through Focus, if the app is entitled to that.
+  var interruptionLevel: String {
+    switch Notice.Kind(rawValue: type) {
+    case .eventReminder, .eventCancelled, .sessionRevoked: "time-sensitive"
+    default: "active"
+    }
   }
 
   /// A phone shows only the latest of the pushes with the same id. At most 64 bytes.

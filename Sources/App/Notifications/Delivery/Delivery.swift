@@ -21,17 +21,19 @@ enum Delivery {
   }
 
   private static func verdict(
-    on row: LeasedRow, _ device: Result<Device?, any Error>, _ sender: any PushSender
+    on row: LeasedRow, _ target: Result<Target?, any Error>, _ sender: any PushSender
   ) -> Dispatcher.Verdict {
     do {
-      guard let device = try device.get() else { return .withdrawn }
-      let push = try Push(row)
+      guard let target = try target.get() else { return .withdrawn }
+      let device = target.device
+      var push = try Push(row)
+      push.badge = target.badge
       let recipient: User.ID = try row.fields[1]
       return .send(
         Dispatcher.Send(
           channel: device.platform.channel, recipient: recipient, device: device,
           host: device.platform == .webhook ? WebhookAddress.authority(of: device.token) : nil
-        ) { try await sender.send(push, to: device) })
+        ) { [push] in try await sender.send(push, to: device) })
     } catch {
       return .refused(DeliveryFailure(description: "the row is malformed: \(type(of: error))", remedy: .none))
     }
@@ -44,14 +46,23 @@ enum Delivery {
     "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE \(condition) ORDER BY id FOR UPDATE)"
   }
 
+  private struct Target {
+    let device: Device
+    /// The recipient's unread notifications, for the badge of an iPhone.
+    let badge: Int?
+  }
+
+  /// A badge does not count further.
+  private static let highestBadge = 9999
+
   /// Rereads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a
   /// deletion or a logout that was confirmed before.
   ///
-  /// - Returns: the device to send to, by row; nil if the device must not get the notification anymore. Rows that are
-  ///   no longer held are missing.
+  /// - Returns: what to send to, by row; nil if the device must not get the notification anymore. Rows that are no
+  ///   longer held are missing.
   private static func recheck(
     _ rows: [LeasedRow], in database: Database
-  ) async throws -> [Int64: Result<Device?, any Error>] {
+  ) async throws -> [Int64: Result<Target?, any Error>] {
     let found = try await database.pipeline(
       LeaseQueue.byIndex,
       """
@@ -64,7 +75,17 @@ enum Delivery {
             AND q.created_at < now() - make_interval(secs => \(Double(Event.reminderLead)))
           ),
         d.id, d.platform, d.token, d.environment, d.topic, d.sealed_secret,
-        CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END
+        CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END,
+        CASE WHEN d.platform = 'ios' THEN (
+          SELECT count(*)
+          FROM (
+            SELECT FROM notifications AS n
+            WHERE n.recipient_id = q.recipient_id AND n.read_at IS NULL AND NOT EXISTS (
+              SELECT FROM hidden AS h WHERE h.user_id = n.recipient_id AND h.hidden_id = n.person_id
+            )
+            LIMIT \(highestBadge)
+          ) AS unread
+        ) END
       FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
       LEFT JOIN sessions AS s ON s.id = d.session_id AND \(Session.isOpen("s"))
@@ -72,7 +93,9 @@ enum Delivery {
     return Dictionary(
       uniqueKeysWithValues: try found.map { row in
         let (id, isWanted): (Int64, Bool) = (try row[0], try row[1])
-        return (id, isWanted ? Result { try Device(row: row, from: 2) } : .success(nil))
+        return (
+          id, isWanted ? Result { Target(device: try Device(row: row, from: 2), badge: try row[9]) } : .success(nil)
+        )
       })
   }
 }

@@ -32,9 +32,11 @@ struct InboxRoutes {
       let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
       let time = fields.optional("before", .moment)
       let all = fields.optional("all", .flag) ?? false
-      if [ids != nil, time != nil, all].count(where: { $0 }) != 1 {
+      let given = [ids != nil, time != nil, all].count { $0 }
+      if given != 1 {
         for name in ["ids", "before", "all"] {
-          fields.note(name, .required, "exactly one of ids, before and all must be given")
+          fields.note(
+            name, given == 0 ? .required : .notAllowed, "exactly one of ids, before and all must be given")
         }
       }
       if all { return .all }
@@ -47,17 +49,20 @@ struct InboxRoutes {
       while let row = try await database.first(reading), try row[1] > InboxItem.maximumMarked {
         try await dependencies.change(at: .user(me)) { try InboxItem.markRead(marked, by: me, in: $0) }
       }
+      return try await dependencies.respond(to: context, at: .user(me)) { change in
+        // Read before: after the marks, their lock on the stamps would be held across the read.
+        guard let row = try await change.first(reading) else { throw AppError.sessionEnded }
+        let (unread, marking): (Int, Int) = (try row[0], try row[1])
+        try InboxItem.markRead(marked, by: me, in: change)
+        return .json(UnreadCount(count: unread - marking))
+      }
     }
     while true {
-      var left = 0
-      let response = try await dependencies.respond(to: context, at: .user(me), thenReading: reading) {
+      let rows = try await dependencies.change(at: [.user(me)], thenReading: reading) {
         try InboxItem.markRead(marked, by: me, in: $0)
-      } response: { rows in
-        guard let row = rows.first else { throw AppError.sessionEnded }
-        left = try row[1]
-        return .json(UnreadCount(count: try row[0]))
       }
-      if left == 0 || context.idempotent != nil { return response }
+      guard let row = rows.first else { throw AppError.sessionEnded }
+      if try row[1] == 0 { return .json(UnreadCount(count: try row[0])) }
     }
   }
 

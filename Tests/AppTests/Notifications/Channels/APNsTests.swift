@@ -41,7 +41,8 @@ import Testing
   @Test func `a push has everything Apple requires`() async throws {
     try await PushServer.run { server, outgoing in
       let sender = try self.sender(server, outgoing)
-      let push = Push.ofEdit()
+      var push = Push.ofEdit()
+      push.badge = 7
       let device = Device.iOS()
       try await sender.send(push, to: device)
       let request = try #require(server.received.first)
@@ -57,7 +58,13 @@ import Testing
       #expect(request.header("apns-collapse-id") == "event-updated:\(push.subject)")
       let body = request.json
       #expect(body.keys == ["aps", "notificationId", "type", "eventId", "title", "changes"])
-      #expect(body["aps"].keys == ["alert", "sound", "thread-id"])
+      #expect(
+        body["aps"].keys == [
+          "alert", "badge", "category", "interruption-level", "mutable-content", "sound", "thread-id",
+        ])
+      #expect(body["aps"]["badge"].int == 7 && body["aps"]["mutable-content"].int == 1)
+      #expect(body["aps"]["category"].string == "event-updated")
+      #expect(body["aps"]["interruption-level"].string == "active")
       #expect(body["aps"]["alert"]["body"].string == "“Picnic” has changed: the time, the note.")
       #expect(body["aps"]["sound"].string == "default")
       #expect(body["aps"]["thread-id"].string == push.subject)

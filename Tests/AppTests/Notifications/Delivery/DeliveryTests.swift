@@ -296,6 +296,31 @@ import Testing
     }
   }
 
+  @Test func `an iPhone's badge is the number of unread notifications when the push is sent`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await ana.register(.ios, token: String(repeating: "ab", count: 32))
+      try await ana.register(.log, token: "log")
+      for phone in [ben, cleo] { try await ana.sendFriendRequest(to: try await app.signUp("of-\(phone.username)")) }
+      let first = try await ben.createEvent(inviting: [ana])["id"].string ?? ""
+      try await ben.edit(first, #"{"title": "Dinner"}"#)
+      try await cleo.sendFriendRequest(to: ana)
+      try await app.fanOut()
+      try await ana.markRead(
+        #"{"ids": ["\#(try #require(try await ana.get("notifications")["items"][1]["id"].string))"]}"#)
+      try await ana.block(cleo)
+      let recorder = Recorder()
+      try await app.worker(recorder).runOnce()
+      // Two of four: one is read, and one names a user whom she has blocked.
+      #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == 4)
+      #expect(try await ana.get("notifications")["unread"].int == 2)
+      #expect(Set(recorder.told.filter { $0.token != "log" }.map(\.push.badge)) == [2])
+      #expect(Set(recorder.told.filter { $0.token == "log" }.map(\.push.badge)) == [nil])
+      try await app.takeNotifications()
+    }
+  }
+
   // MARK: Checked again when a send begins
 
   @Test func `a block, a mute or the end of a session stops rows that were claimed before it`() async throws {
