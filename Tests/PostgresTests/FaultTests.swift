@@ -7,9 +7,8 @@ import Testing
 @Suite("Network faults", .timeLimit(.minutes(15)))
 struct FaultTests {
   /// Whether to run more rounds of the same tests.
-  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
-  private static let cuts = isLong ? 30_000 : 1500
-  private static let patience = isLong ? Duration.seconds(200) : .seconds(10)
+  private static let cuts = testsAreLong ? 30_000 : 1500
+  private static let patience = testsAreLong ? Duration.seconds(200) : .seconds(10)
 
   /// A database whose clients reach the server through a proxy.
   private func withProxy(
@@ -73,7 +72,7 @@ struct FaultTests {
         proxy.hangUp()
         try await load.recovery(within: .seconds(30))
       }
-      if Self.isLong { print("\(proxy.cuts) cuts of \(proxy.accepted) connections: \(load.summary)") }
+      if testsAreLong { print("\(proxy.cuts) cuts of \(proxy.accepted) connections: \(load.summary)") }
       #expect(proxy.cuts > 100)
       try await expectNoLeak(of: databases, configuration, server)
       try await load.check(on: server, within: configuration.longestCall)
@@ -91,7 +90,7 @@ struct FaultTests {
       // Connections are slow, and almost none lives long enough to be cut.
       proxy.mode = .cut(within: 1 << 40)
       let load = try await Load.run(on: databases, isCancelling: true) { load in
-        let calls = Self.isLong ? 100_000 : 5000
+        let calls = testsAreLong ? 100_000 : 5000
         let end = ContinuousClock.now + Self.patience / 2
         while load.ended < calls, .now < end { try await Task.sleep(for: .milliseconds(50)) }
       }

@@ -21,7 +21,7 @@ import Testing
 
   @Test func `any three concurrent acts end as in some serial order`() async throws {
     var random = SeededRandom(seed: 5)
-    let count = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] == "1" ? 5000 : 400
+    let count = testsAreLong ? 5000 : 400
     var scripts: [Script] = []
     for _ in 0..<count {
       let start = Start.allCases[Int.random(in: 0..<Start.allCases.count, using: &random)]

@@ -7,17 +7,15 @@ import Testing
 
 /// Real workers deliver notifications to a real receiver, while any of them may fail at any moment.
 @Suite(.serialized, .timeLimit(.minutes(20))) struct ChaosTests {
-  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
-
   @Test
   func `through kills, crashes and outages everything arrives in order, and twice only after a takeover`()
     async throws
   {
-    let seed = Self.isLong ? UInt64.random(in: 0...UInt64.max) : 7
-    let total = Self.isLong ? 20_000 : 2000
+    let seed = testsAreLong ? UInt64.random(in: 0...UInt64.max) : 7
+    let total = testsAreLong ? 20_000 : 2000
     try await Storm.gather(50, seed: seed) { storm in
       try await storm.rage(
-        notifications: total, pause: Self.isLong ? 100...400 : 300...800, restarts: Self.isLong ? 6 : 2)
+        notifications: total, pause: testsAreLong ? 100...400 : 300...800, restarts: testsAreLong ? 6 : 2)
       var workers: [Program] = []
       for _ in 0..<3 { workers.append(try await storm.startWorker()) }
       defer { for worker in workers { worker.signal(SIGKILL) } }

@@ -10,7 +10,6 @@ import Testing
 /// set back, and processes are killed. See ``CrowdedWorld``, ``CachingPhone`` and ``History``.
 @Suite struct HistoryTests {
   /// Set for longer runs.
-  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let settings = [
     "MUSTER_THROTTLING": "off", "MUSTER_ACCESS_TOKEN_SECONDS": "86400",
     // Keeps `pictureUrl` the same, no matter which port the service listens on.
@@ -21,14 +20,14 @@ import Testing
     async throws
   {
     try await TestApp.run(Self.settings, prepare: Trouble.prepareClock) { app in
-      let history = History(goal: Self.isLong ? 1_000_000 : 20_000)
+      let history = History(goal: testsAreLong ? 1_000_000 : 20_000)
       let world = try await CrowdedWorld(in: app, history)
       try await Trouble.begin(slow: 8, failing: 1, in: app)
-      try await world.run(phonesEach: Self.isLong ? 6 : 2, clockIsSet: true)
+      try await world.run(phonesEach: testsAreLong ? 6 : 2, clockIsSet: true)
       try await Trouble.end(in: app)
       #expect(history.violations == [])
       let tally = history.tally
-      if Self.isLong { print("\(tally)") }
+      if testsAreLong { print("\(tally)") }
       for verb in RandomPerson.Verb.allCases { #expect(tally.done[verb, default: 0] > 0, "\(verb) is never done") }
       // Each kind of outcome occurred often enough to matter.
       #expect(tally.fresh > tally.validations / 20, "\(tally)")
@@ -50,7 +49,7 @@ import Testing
       defer { service.program.signal(SIGKILL) }
       world.place.move(to: service.app)
       async let story: Void = world.run()
-      for _ in 0..<(Self.isLong ? 200 : 4) {
+      for _ in 0..<(testsAreLong ? 200 : 4) {
         let before = history.tally
         try await eventually(within: .seconds(60)) { history.tally.validations > before.validations + 100 }
         try await Task.sleep(for: .milliseconds(Int.random(in: 1...300, using: &random)))

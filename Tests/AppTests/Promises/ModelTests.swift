@@ -1,6 +1,7 @@
 import Foundation
 import Postgres
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import App
@@ -10,12 +11,11 @@ import Testing
 @Suite struct ModelTests {
   private static let environment = ProcessInfo.processInfo.environment
   /// Set for longer runs.
-  private static let isLong = environment["MUSTER_LONG_TESTS"] != nil
-  private static let steps = isLong ? 400 : 100
+  private static let steps = testsAreLong ? 400 : 100
   /// A violation names its seed. Set `MUSTER_MODEL_SEED` to that seed to reproduce it.
   private static let seeds: [UInt64] = {
     if let seed = environment["MUSTER_MODEL_SEED"].flatMap({ UInt64($0) }) { return [seed] }
-    return Array(0..<(isLong ? 60 : 4))
+    return Array(0..<(testsAreLong ? 60 : 4))
   }()
   private static let atOnce = 3
 

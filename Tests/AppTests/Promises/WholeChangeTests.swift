@@ -9,7 +9,6 @@ import Testing
 /// No change commits without its rows in the queue, and no row without its change, even if connections and services die
 /// between two statements. Afterwards, everything that was queued is in the inboxes once.
 @Suite(.timeLimit(.minutes(10))) struct WholeChangeTests {
-  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
   private static let guests = 5
 
   /// The service that phones call, with a record of its failures.
@@ -106,7 +105,7 @@ import Testing
       for party in parties {
         people.addTask { try await befriend(party.guests, at: site) }
         people.addTask {
-          for _ in 0..<(isLong ? 100 : 4) { try await plan(party.host, party.guests, at: site) }
+          for _ in 0..<(testsAreLong ? 100 : 4) { try await plan(party.host, party.guests, at: site) }
           // The test fails if all of these are done and too little has died.
           for _ in 0..<60 where !site.hadItsTroubles { try await plan(party.host, party.guests, at: site) }
         }

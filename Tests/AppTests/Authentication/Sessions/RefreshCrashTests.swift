@@ -9,7 +9,6 @@ import Testing
 /// Kills real processes while phones refresh. A phone without a response sends its token again, to another process.
 @Suite struct RefreshCrashTests {
   /// Set for longer runs.
-  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
 
   /// Makes a retry come too late to get the same token again.
   private func letTimePass(_ app: TestApp) async throws {
@@ -66,7 +65,7 @@ import Testing
             try await keepRefreshing(phone.refreshToken, at: place)
           }
         }
-        for round in 0..<(Self.isLong ? 200 : 6) {
+        for round in 0..<(testsAreLong ? 200 : 6) {
           let service = try await ServiceProcess(of: app)
           defer { service.program.signal(SIGKILL) }
           place.state.withLock { $0.service = service }

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
@@ -7,8 +8,7 @@ import Testing
 /// Random lives of sessions, compared with the contract for each token that is sent. See ``RefreshWorld``.
 @Suite struct RefreshPropertyTests {
   /// Set for longer runs.
-  private static let isLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] != nil
-  private static let worlds = isLong ? 12_000 : 425
+  private static let worlds = testsAreLong ? 12_000 : 425
   private static let steps = 250
   private static let atOnce = 16
 
