@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test func `while the first request runs, a repeated one is told so, also by another process`() async throws {
+  @Test func `while the first request runs, a repeated one gets 409`() async throws {
     try await TestApp.run(queuesWrites: false) { app in
       let ana = try await app.signUp("ana")
       // Holds the first request at the lock of its user.

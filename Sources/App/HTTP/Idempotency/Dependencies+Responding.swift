@@ -1,11 +1,6 @@
 import Hummingbird
 import Postgres
 
-/// A value with the stamp of its collection, which only a read after the commit has.
-protocol Stamped: Sendable {
-  var stamp: Timestamp? { get set }
-}
-
 /// Changes that end with a response. If the request has an `Idempotency-Key`, the response is stored in the transaction
 /// of the change, and a repeated request gets it.
 extension Dependencies {
