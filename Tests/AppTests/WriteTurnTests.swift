@@ -90,13 +90,14 @@ import Testing
 
   /// The writes to one user that 40 requests send at once.
   enum Rush: CaseIterable {
-    case edits, blocks, friendRequests, unfriendings
+    case edits, blocks, friendRequests, marks, unfriendings
 
     fileprivate func send(_ guest: Phone, _ ana: Phone, _ number: Int) async throws -> Int {
       switch self {
       case .edits: try await ana.send("PATCH", "users/me", #"{"bio": "Number \#(number)"}"#).status
       case .blocks: try await guest.send("PUT", "blocks/\(ana.id)").status
       case .friendRequests: try await guest.send("POST", "friend-requests", #"{"receiverId": "\#(ana.id)"}"#).status
+      case .marks: try await ana.send("POST", "notifications/read", #"{"all": true}"#).status
       case .unfriendings: try await guest.send("DELETE", "friends/\(ana.id)").status
       }
     }
@@ -110,13 +111,14 @@ import Testing
       let guests = try await app.crowd(40, around: rush == .friendRequests ? ben : ana)
       let queue = app.dependencies.writeQueue
       // All but the first of a user's own writes wait before they enter that user's line.
-      let key = rush == .edits ? KeyedQueue.Key.actor(ana.userID) : .user(ana.userID)
+      let key = [.edits, .marks].contains(rush) ? KeyedQueue.Key.actor(ana.userID) : .user(ana.userID)
       func waiting() -> Int? { queue.waiting(at: key) }
       let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
       defer { elsewhere.close() }
       try await app.withConnections(64) {
         let writes = try await elsewhere.transaction { transaction in
           try await transaction.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR UPDATE")
+          try await transaction.rows("SELECT 1 FROM user_stamps WHERE user_id = \(ana.userID) FOR UPDATE")
           let writes = guests.enumerated().map { number, guest in
             Task { try await rush.send(guest, ana, number) }
           }

@@ -36,6 +36,20 @@ import Testing
     return count
   }
 
+  /// A reminder of such an event could not be read, and would stop all others.
+  @Test func `no event can have an infinite time`() async throws {
+    try await TestApp.run { app in
+      try await app.signUp("ana").createEvent()
+      for column in ["start_time", "end_time"] {
+        for time in ["infinity", "-infinity"] {
+          await #expect(throws: PostgresError.self, "\(column) \(time)") {
+            try await app.database.execute("UPDATE events SET \(unescaped: column) = \(time)::timestamptz")
+          }
+        }
+      }
+    }
+  }
+
   @Test func `an hour before the start, the host and the guests who are going are reminded once`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")

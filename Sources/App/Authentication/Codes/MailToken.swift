@@ -37,7 +37,10 @@ struct MailToken: Sendable {
 
   /// Issues a token to the account with this address. If there is none, it does the same work and issues nothing.
   static func issueReset(to email: String, keys: SigningKeys, in change: Change) async throws -> ID {
-    try await issue(.resetPassword, email: "u.email", where: "lower(u.email) = lower(\(email))", keys: keys, in: change)
+    let account: User.ID? = try await change.value("SELECT id FROM users WHERE lower(email) = lower(\(email))")
+    try change.takeTurns(at: [account ?? .new()], for: .share)
+    return try await issue(
+      .resetPassword, email: "u.email", where: "lower(u.email) = lower(\(email))", keys: keys, in: change)
   }
 
   private static func issue(

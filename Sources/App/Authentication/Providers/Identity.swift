@@ -46,10 +46,16 @@ struct Identity: Sendable {
     throw AppError.busy
   }
 
-  /// The account of an identity at the moment.
-  static func account(of identity: Identity, in database: some Querying) async throws -> User.ID? {
-    try await database.value(
-      "SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)")
+  /// The accounts that a sign-in would lock at the moment: the identity's own, or one that would lose its unverified
+  /// address.
+  static func accounts(of identity: Identity, in database: some Querying) async throws -> [User.ID] {
+    try await database.rows(
+      """
+      SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)
+      UNION
+      SELECT id FROM users WHERE lower(email) = lower(\(identity.email)) AND email_verified_at IS NULL
+      """
+    ).map { try $0["user_id"] }
   }
 
   /// The account of an identity. Until this change ends, the account stays and keeps the identity.

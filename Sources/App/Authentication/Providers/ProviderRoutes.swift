@@ -34,9 +34,8 @@ struct ProviderRoutes {
     }
     let identity = try await provider.verify(shown.token, logger: context.logger)
     try await dependencies.throttle.count(.sessions(of: identity))
-    // A new identity has no account to wait for.
-    let turn = try await Identity.account(of: identity, in: database).map(KeyedQueue.Key.user)
-    let (user, pass, isNew) = try await dependencies.change(at: turn.map { [$0] } ?? []) { change in
+    let turns = try await Identity.accounts(of: identity, in: database).map(KeyedQueue.Key.user)
+    let (user, pass, isNew) = try await dependencies.change(at: turns) { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
       let pass = try await Session.start(for: id, device: device, keys: dependencies.refreshTokenKeys, in: change)
       return (try await User.find(id, in: change), pass, isNew)

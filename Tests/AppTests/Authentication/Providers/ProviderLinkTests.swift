@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
@@ -106,6 +107,26 @@ import Testing
       let linked = try await ana.send("POST", path, #"{"idToken": "\#(google)", "currentIdToken": "\#(apple)"}"#)
       #expect(linked.status == 204)
       #expect(try await app.signIn(.google, google).json["user"]["id"].string == ana.id)
+    }
+  }
+
+  /// Whether the identity is hers, or would only take her unverified address.
+  @Test(arguments: [true, false]) func `sign-ins that lock one user wait for their turn`(isLinked: Bool) async throws {
+    try await TestApp.runWithProviders(["MUSTER_THROTTLING": "off"]) { app, identity in
+      let ana = try await app.signUp("ana")
+      let token = try identity.token(.google, "1", isLinked ? [:] : IdentityServer.email("ana@example.com"))
+      if isLinked { #expect(try await ana.link(.google, token).status == 204) }
+      let queue = app.dependencies.writeQueue
+      let elsewhere = try Database(Database.Configuration(url: app.databaseURL))
+      defer { elsewhere.close() }
+      let signIns = try await elsewhere.transaction { transaction in
+        try await transaction.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR UPDATE")
+        let signIns = (0..<6).map { _ in Task { try await app.signIn(.google, token).status } }
+        try await eventually { queue.waiting(at: .actor(ana.userID)) == signIns.count - 1 }
+        return signIns
+      }
+      for signIn in signIns { #expect(try await signIn.value == 200) }
+      #expect(queue.isIdle)
     }
   }
 
