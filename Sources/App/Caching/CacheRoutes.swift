@@ -94,7 +94,7 @@ private struct Verdict {
   /// Nil if the collection is unknown.
   let collection: Collection?
   let isFresh: Bool
-  /// Whether the phone's stamp was no time.
+  /// Whether the phone's stamp was not a time.
   let isMalformed: Bool
   var stamp: Timestamp?
   /// A JSON array.

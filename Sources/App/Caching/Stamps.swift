@@ -11,7 +11,7 @@ public struct Stamps: Sendable {
     case clock(Timestamp)
     /// The phone has no copy.
     case none
-    /// The stamp of the copy is no time.
+    /// The stamp of the copy is not a time.
     case malformed
 
     /// How far a phone's clock may be wrong, in seconds.

@@ -70,7 +70,7 @@ public struct Context: RequestContext {
   }
 }
 
-/// What becomes known of a request on its way.
+/// What middleware learns about a request.
 private final class Admission: Sendable {
   let state = Mutex((caller: AccessTokens.Caller?.none, rateLimit: RateLimit.State?.none))
 }
