@@ -200,7 +200,7 @@ extension Database {
   ///
   /// - Returns: the rows of `reading`.
   func change(thenReading reading: SQL, _ body: (Change) async throws -> Void) async throws -> Rows {
-    let (wakesWorkers, results) = try await transactionWithAnswers(repeating: true, orAfter: Stamps.isOfDeletedUser) {
+    let (wakesWorkers, results) = try await transactionWithResults(repeating: true, orAfter: Stamps.isOfDeletedUser) {
       transaction in
       let change = Change(transaction)
       try await body(change)

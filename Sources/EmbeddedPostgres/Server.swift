@@ -47,8 +47,8 @@ struct Server: Sendable {
     if let setProgramFolder { return [setProgramFolder] }
     var folders: [String] = []
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    if let told = try? await Account.current.run("pg_config", ["--bindir"], programs: path), told.succeeded {
-      folders += told.output.split(whereSeparator: \.isNewline).map(String.init)
+    if let folder = try? await Account.current.run("pg_config", ["--bindir"], programs: path), folder.succeeded {
+      folders += folder.output.split(whereSeparator: \.isNewline).map(String.init)
     }
     for brew in ["/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"] {
       folders += versions(in: "\(brew)/opt", prefix: "postgresql@")

@@ -228,12 +228,12 @@ public final class Database: Querying {
   ///
   /// - Returns: the body's value, and the results of the statements that it gave to ``Transaction/atCommit(_:)``, in
   ///   order.
-  public func transactionWithAnswers<Value: Sendable>(
+  public func transactionWithResults<Value: Sendable>(
     repeating: Bool = false, orAfter isConflict: (PostgresError) -> Bool = { _ in false },
     _ body: (Transaction) async throws -> Value
-  ) async throws -> (value: Value, answers: [Rows]) {
-    let (value, answers) = try await repeated(repeating, orAfter: isConflict, on: pool, body)
-    return (value, answers)
+  ) async throws -> (value: Value, results: [Rows]) {
+    let (value, results) = try await repeated(repeating, orAfter: isConflict, on: pool, body)
+    return (value, results)
   }
 
   func readSlowly(_ statements: [SQL]) async throws -> [Rows] {
@@ -260,7 +260,7 @@ public final class Database: Querying {
       do {
         return try await once(on: pool, for: statements, body)
       } catch let error as PostgresError
-        where isRepeatable && (error.isWorthRepeating || isConflict(error)) && attempt < 5
+        where isRepeatable && (error.isRetryable || isConflict(error)) && attempt < 5
       {
         try await Task.sleep(for: .milliseconds(5 * attempt) * Double.random(in: 0.5...1.5))
         attempt += 1

@@ -90,7 +90,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
 
   /// The transaction conflicted with another, or with a change of the schema. Running its whole body again would
   /// probably succeed.
-  public var isWorthRepeating: Bool {
+  public var isRetryable: Bool {
     sqlState == "40001" || sqlState == "40P01" || isStalePlan
   }
 

@@ -13,7 +13,8 @@ import Testing
   static let guides: [String] = {
     let names = FileManager.default.enumerator(atPath: Program.checkout.appending(path: "docs").path)
     let docs = (names?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
-    return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md"] + docs.sorted()
+    return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md"]
+      + docs.sorted()
   }()
 
   private func exists(_ path: String) -> Bool {
@@ -37,7 +38,21 @@ import Testing
     }
   }
 
+  @Test func `the guide to the demo data names everything in it`() throws {
+    let guide = try String(contentsOf: Program.checkout.appending(path: "Seeds/README.md"), encoding: .utf8)
+    for (file, subject) in [("people", "username"), ("events", "title")] {
+      let json = try Data(contentsOf: Program.checkout.appending(path: "Seeds/\(file).json"))
+      let items = try #require(try JSONSerialization.jsonObject(with: json) as? [[String: Any]])
+      #expect(!items.isEmpty)
+      for item in items {
+        let id = try #require(item["id"] as? String)
+        let name = try #require(item[subject] as? String)
+        #expect(guide.contains("| `\(id.suffix(12))` | \(name)"), "\(name)")
+      }
+    }
+  }
+
   @Test func `there are guides`() {
-    #expect(Self.guides.count >= 12)
+    #expect(Self.guides.count >= 13)
   }
 }

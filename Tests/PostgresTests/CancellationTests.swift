@@ -4,10 +4,10 @@ import TestSupport
 import Testing
 
 /// A cancelled task returns at once. Its transaction is cleaned up in the background.
-@Suite("Cancelled transactions", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct CancellationTests {
-  @Test("A cancelled transaction returns at once, its statement is cancelled, and it is rolled back")
-  func duringStatement() async throws {
+  @Test
+  func `a cancelled transaction returns at once, its statement is cancelled, and it is rolled back`() async throws {
     try await withDatabase(
       "CREATE TABLE notes (id bigint PRIMARY KEY)",
       configure: {
@@ -39,8 +39,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A transaction that is cancelled while it waits for a lock leaves the lock's queue")
-  func duringLock() async throws {
+  @Test func `a transaction that is cancelled while it waits for a lock leaves the lock's queue`() async throws {
     try await withDatabase(
       "CREATE TABLE notes (id bigint PRIMARY KEY)",
       configure: {
@@ -61,8 +60,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A transaction whose task is cancelled between two statements is rolled back")
-  func betweenStatements() async throws {
+  @Test func `a transaction whose task is cancelled between two statements is rolled back`() async throws {
     try await withDatabase("CREATE TABLE notes (id bigint)", configure: { $0.connections = 1 }) { database, server in
       let task = Task {
         try await database.transaction { transaction in
@@ -81,8 +79,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A cancelled task stops waiting for a connection, and no connection is lost")
-  func whileWaiting() async throws {
+  @Test func `a cancelled task stops waiting for a connection, and no connection is lost`() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, server in
       let patient = try await database.transaction { transaction in
         try await transaction.rows("SELECT 1")
@@ -103,8 +100,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("A late cancel request never hits the connection's next owner")
-  func lateRequests() async throws {
+  @Test func `a late cancel request never hits the connection's next owner`() async throws {
     try await withDatabase(configure: {
       $0.connections = 6
       $0.statementTimeout = .seconds(30)
@@ -141,8 +137,9 @@ struct CancellationTests {
     }
   }
 
-  @Test("If its statement cannot be cancelled, a connection is closed at once, and no caller waits for it")
-  func refusedRequest() async throws {
+  @Test
+  func `if its statement cannot be cancelled, a connection is closed at once, and no caller waits for it`() async throws
+  {
     try await TestCluster.withDatabase { url in
       let proxy = try FaultProxy(inFrontOf: url)
       defer { proxy.close() }
@@ -163,8 +160,9 @@ struct CancellationTests {
     }
   }
 
-  @Test("After 400 cancellations at random moments, no caller gets another's result and the pool recovers")
-  func randomMoments() async throws {
+  @Test
+  func `after 400 cancellations at random moments, no caller gets another's result and the pool recovers`() async throws
+  {
     try await withDatabase(
       "CREATE TABLE notes (id bigint PRIMARY KEY)",
       configure: {

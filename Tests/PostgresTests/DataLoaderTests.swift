@@ -2,7 +2,7 @@ import Postgres
 import Testing
 
 /// Concurrent reads by key.
-@Suite("Data loader", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct DataLoaderTests {
   /// Loads the doubles of even numbers; odd numbers have no value. Collects the keys of each statement.
   private func doubles(
@@ -17,8 +17,7 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("Every caller gets its own value, in fewer statements than calls")
-  func many() async throws {
+  @Test func `every caller gets its own value, in fewer statements than calls`() async throws {
     try await withDatabase { database, _ in
       let statements = Collected<[Int]>()
       let doubles = doubles(in: database, statements)
@@ -41,8 +40,7 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("A caller sees everything that was committed before its call")
-  func fresh() async throws {
+  @Test func `a caller sees everything that was committed before its call`() async throws {
     let setUp =
       "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint); INSERT INTO counters SELECT generate_series(1, 32), 0"
     try await withDatabase(setUp) { database, _ in
@@ -70,8 +68,7 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("A failure reaches all callers of its statement and no others")
-  func failures() async throws {
+  @Test func `a failure reaches all callers of its statement and no others`() async throws {
     try await withDatabase { database, _ in
       var shared = 0
       for _ in 1...20 {
@@ -99,8 +96,8 @@ struct DataLoaderTests {
     }
   }
 
-  @Test("A few slow statements delay no other callers, and a cancelled caller stops waiting at once")
-  func waiting() async throws {
+  @Test
+  func `a few slow statements delay no other callers, and a cancelled caller stops waiting at once`() async throws {
     try await withDatabase(configure: { $0.maximumWaiting = 6 }) { database, _ in
       let (statements, opened, refused) = (Collected<[Int]>(), Collected<Bool>(), Collected<Int>())
       let doubles = doubles(in: database, statements) { _ in

@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// A mismatch is an error that names the column, never a wrong value and never a trap.
-@Suite("Decoding", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct DecodingTests {
   /// Reads the column `wanted` of the statement's only row, which must fail.
   private func expectMismatch<Value: SQLValue>(
@@ -25,8 +25,7 @@ struct DecodingTests {
     case red, green
   }
 
-  @Test("A type that differs from the column's")
-  func wrongType() async throws {
+  @Test func `a type that differs from the column's`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "1", as: String.self)
       try await expectMismatch(database, "1", as: Bool.self)
@@ -50,8 +49,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("numeric, which has no Swift type here")
-  func numeric() async throws {
+  @Test func `numeric, which has no Swift type here`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "1.5::numeric", as: Double.self)
       try await expectMismatch(database, "(SELECT sum(n) FROM (VALUES (1::bigint)) AS v (n))", as: Int.self)
@@ -59,8 +57,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("NULL where a value is expected")
-  func null() async throws {
+  @Test func `NULL where a value is expected`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "NULL::text", as: String.self)
       try await expectMismatch(database, "NULL::int8", as: Int.self)
@@ -72,8 +69,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("A number that is too large for its type")
-  func overflow() async throws {
+  @Test func `a number that is too large for its type`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "32768", as: Int16.self)
       try await expectMismatch(database, "-32769", as: Int16.self)
@@ -82,8 +78,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Timestamps that a Timestamp cannot represent")
-  func timestamps() async throws {
+  @Test func `timestamps that a Timestamp cannot represent`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "'infinity'::timestamptz", as: Timestamp.self)
       try await expectMismatch(database, "'-infinity'::timestamptz", as: Timestamp.self)
@@ -93,23 +88,20 @@ struct DecodingTests {
     }
   }
 
-  @Test("Infinite days")
-  func days() async throws {
+  @Test func `infinite days`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "'infinity'::date", as: Day.self)
       try await expectMismatch(database, "'-infinity'::date", as: Day.self)
     }
   }
 
-  @Test("A day out of PostgreSQL's range never becomes another day")
-  func endlessDay() async throws {
+  @Test func `a day out of PostgreSQL's range never becomes another day`() async throws {
     try await withDatabase { database, _ in
       _ = try await postgresError { try await database.rows("SELECT \(Day(days: 10_000_000_000))") }
     }
   }
 
-  @Test("A label that the Swift enumeration does not have")
-  func unknownLabel() async throws {
+  @Test func `a label that the Swift enumeration does not have`() async throws {
     try await withDatabase("CREATE TYPE color AS ENUM ('red', 'blue')") { database, _ in
       try await expectMismatch(database, "'blue'", as: Color.self)
       try await expectMismatch(database, "'blue'::color", as: Color.self)
@@ -119,8 +111,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Among columns with the same name, the first one is read, in any order of reads")
-  func doubledNames() async throws {
+  @Test func `among columns with the same name, the first one is read, in any order of reads`() async throws {
     try await withDatabase { database, _ in
       for _ in 0..<2 {
         let rows = try await database.rows("SELECT n AS a, n * 10 AS b, n * 100 AS a FROM generate_series(1, 3) AS n")
@@ -133,8 +124,8 @@ struct DecodingTests {
     }
   }
 
-  @Test("A row fetched from a cursor has the cursor's columns, even if the same FETCH had others before")
-  func cursorColumns() async throws {
+  @Test
+  func `a row fetched from a cursor has the cursor's columns, even if the same FETCH had others before`() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, _ in
       for (query, columns): (SQL, [String]) in [("SELECT 1 AS x", ["x"]), ("SELECT 2 AS y, 3 AS z", ["y", "z"])] {
         try await database.transaction { transaction in
@@ -146,8 +137,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Arrays of other types, arrays with several dimensions, and values that are not arrays")
-  func arrays() async throws {
+  @Test func `arrays of other types, arrays with several dimensions, and values that are not arrays`() async throws {
     let setUp = "CREATE TYPE pair AS (a bigint, b bigint); CREATE TYPE long AS ENUM ('a label of many characters')"
     try await withDatabase(setUp) { database, _ in
       try await expectMismatch(database, "ARRAY['a']", as: [Int].self)
@@ -165,8 +155,8 @@ struct DecodingTests {
     }
   }
 
-  @Test("The error says that an array has several dimensions, has NULLs, or is empty with another type")
-  func arrayMessages() async throws {
+  @Test
+  func `the error says that an array has several dimensions, has NULLs, or is empty with another type`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first(
@@ -182,15 +172,13 @@ struct DecodingTests {
     }
   }
 
-  @Test("A composite value read as an array")
-  func compositeAsArray() async throws {
+  @Test func `a composite value read as an array`() async throws {
     try await withDatabase("CREATE TYPE wrapped AS (a int)") { database, _ in
       try await expectMismatch(database, "ROW(-5)::wrapped", as: [String].self)
     }
   }
 
-  @Test("A missing column, by name and by index")
-  func missingColumn() async throws {
+  @Test func `a missing column, by name and by index`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(try await database.first("SELECT 1 AS one, 2 AS two"))
       let byName = #expect(throws: PostgresError.self) { _ = try row["three"] as Int }
@@ -205,8 +193,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("Rows outlive the database, and they are in order")
-  func rowsOutliveTheDatabase() async throws {
+  @Test func `rows outlive the database, and they are in order`() async throws {
     let rows = try await withDatabase { database, _ in
       try await database.rows("SELECT i, 'number ' || i AS text FROM generate_series(1::int8, 1000) AS i ORDER BY i")
     }
@@ -218,8 +205,7 @@ struct DecodingTests {
     #expect(try last["text"] == "number 1000")
   }
 
-  @Test("The value is nil without a row, but not for NULL in a row")
-  func nothing() async throws {
+  @Test func `the value is nil without a row, but not for NULL in a row`() async throws {
     try await withDatabase { database, _ in
       #expect(try await database.rows("SELECT 1 WHERE false").isEmpty)
       let none: Int? = try await database.value("SELECT 1 WHERE false")

@@ -4,10 +4,11 @@ import TestSupport
 import Testing
 
 /// A primary dies, and its synchronous standby replaces it.
-@Suite("Failover", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct FailoverTests {
-  @Test("If the primary is killed under load, no acknowledged write is lost, and the promoted standby serves")
-  func failover() async throws {
+  @Test func `if the primary is killed under load, no acknowledged write is lost, and the promoted standby serves`()
+    async throws
+  {
     try await ServerPair.run { pair in
       let primary = Server(url: pair.url(pair.primary))
       try await primary.script(Load.table)
@@ -37,8 +38,7 @@ struct FailoverTests {
     }
   }
 
-  @Test("If the wait of a COMMIT for the standby is cancelled, its outcome is unknown")
-  func unconfirmed() async throws {
+  @Test func `if the wait of a COMMIT for the standby is cancelled, its outcome is unknown`() async throws {
     try await ServerPair.run { pair in
       let server = Server(url: pair.url(pair.primary))
       try await server.script(Load.table)

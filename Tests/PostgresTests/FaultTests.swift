@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Calls while the network between client and server fails.
-@Suite("Network faults", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct FaultTests {
   /// Whether to run more rounds of the same tests.
   private static let cuts = testsAreLong ? 30_000 : 1500
@@ -42,13 +42,13 @@ struct FaultTests {
     #expect(try await server.backends() <= bound)
   }
 
-  @Test("If connections are cut at random bytes, no call hangs, gets another's result, or misreports its write")
-  func cuts() async throws {
+  @Test func `if connections are cut at random bytes, no call hangs, gets another's result, or misreports its write`()
+    async throws
+  {
     try await cut(seed: 1, isCancelling: false)
   }
 
-  @Test("The same holds while callers are cancelled at random moments")
-  func cutsAndCancellations() async throws {
+  @Test func `the same holds while callers are cancelled at random moments`() async throws {
     try await cut(seed: 2, isCancelling: true)
   }
 
@@ -79,8 +79,9 @@ struct FaultTests {
     }
   }
 
-  @Test("If callers are cancelled at random on a slow network, no result is misdelivered and the pool recovers")
-  func cancellations() async throws {
+  @Test func `if callers are cancelled at random on a slow network, no result is misdelivered and the pool recovers`()
+    async throws
+  {
     try await withProxy(
       configure: {
         $0.connections = 8
@@ -99,8 +100,9 @@ struct FaultTests {
     }
   }
 
-  @Test("If the server falls silent, callers get errors within their deadlines, and results once it is back")
-  func blackHole() async throws {
+  @Test func `if the server falls silent, callers get errors within their deadlines, and results once it is back`()
+    async throws
+  {
     try await withProxy(configure: {
       $0.connections = 4
       $0.connectTimeout = .seconds(1)
@@ -123,8 +125,7 @@ struct FaultTests {
     }
   }
 
-  @Test("A read that is retried after its connection breaks has one deadline for all attempts")
-  func oneDeadline() async throws {
+  @Test func `a read that is retried after its connection breaks has one deadline for all attempts`() async throws {
     try await withProxy(configure: {
       $0.connectTimeout = .seconds(20)
       $0.waitTimeout = .seconds(20)
@@ -144,8 +145,8 @@ struct FaultTests {
     }
   }
 
-  @Test("If one connection gets no response, idle connections to the same server are not handed out")
-  func doubtedConnections() async throws {
+  @Test
+  func `if one connection gets no response, idle connections to the same server are not handed out`() async throws {
     try await withProxy(configure: {
       $0.connections = 4
       $0.waitTimeout = .seconds(30)
@@ -164,8 +165,8 @@ struct FaultTests {
     }
   }
 
-  @Test("If the server closes every connection, callers get errors at once, and results once it stops")
-  func refusal() async throws {
+  @Test
+  func `if the server closes every connection, callers get errors at once, and results once it stops`() async throws {
     try await withProxy(configure: { $0.connections = 4 }) { databases, proxy, server, configuration in
       let load = try await Load.run(on: databases) { load in
         try await load.recovery(within: .seconds(30))

@@ -3,10 +3,9 @@ import Testing
 
 @testable import Postgres
 
-@Suite("Listening")
+@Suite
 struct ListenerTests {
-  @Test("Notifications arrive in order, and a lost connection is reported")
-  func hearing() async throws {
+  @Test func `notifications arrive in order, and a lost connection is reported`() async throws {
     try await withDatabase { database, server in
       var events = database.notifications(on: "news", "Odd \"name\"").makeAsyncIterator()
       #expect(await events.next() == .mayHaveMissed)
@@ -24,8 +23,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("A sequence closes its connection when iteration ends")
-  func ending() async throws {
+  @Test func `a sequence closes its connection when iteration ends`() async throws {
     try await withDatabase { database, server in
       let task = Task {
         for await _ in database.notifications(on: "news") {}
@@ -36,8 +34,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("Closing the database ends the sequence and its connection")
-  func closing() async throws {
+  @Test func `closing the database ends the sequence and its connection`() async throws {
     try await withDatabase { database, server in
       let ended = Collected<Void>()
       Task {
@@ -53,8 +50,7 @@ struct ListenerTests {
 
   private let hint = ListenerEvent.notification(channel: "hint", payload: "")
 
-  @Test("A hint sent after another has arrived also arrives, but at least 50 ms later")
-  func hintsOneByOne() async throws {
+  @Test func `a hint sent after another has arrived also arrives, but at least 50 ms later`() async throws {
     try await withDatabase { database, _ in
       var events = database.notifications(on: "hint").makeAsyncIterator()
       #expect(await events.next() == .mayHaveMissed)
@@ -67,8 +63,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("Any number of hints without pause are sent 50 ms apart, and they delay no transaction")
-  func hintsAtOnce() async throws {
+  @Test func `any number of hints without pause are sent 50 ms apart, and they delay no transaction`() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, _ in
       var events = database.notifications(on: "hint", "end").makeAsyncIterator()
       #expect(await events.next() == .mayHaveMissed)
@@ -95,8 +90,7 @@ struct ListenerTests {
     }
   }
 
-  @Test("A hint arrives after the client's sessions were killed, and a closed database sends none")
-  func hintsAfterLoss() async throws {
+  @Test func `a hint arrives after the client's sessions were killed, and a closed database sends none`() async throws {
     try await withDatabase { database, server in
       var events = database.notifications(on: "hint").makeAsyncIterator()
       #expect(await events.next() == .mayHaveMissed)

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Migrator, undoing", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct MigratorDownTests {
   /// Migrations that record when they are undone.
   private static let migrations = ["0001_a", "0002_b", "0003_c"].map {
@@ -22,8 +22,7 @@ struct MigratorDownTests {
     try await server.value("SELECT coalesce(array_agg(name ORDER BY step), '{}') FROM undone")
   }
 
-  @Test("Migrations after a version are undone, newest first, and can be applied again")
-  func newestFirst() async throws {
+  @Test func `migrations after a version are undone, newest first, and can be applied again`() async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
       let migrator = Migrator(url: url, migrations: Self.migrations)
@@ -41,8 +40,7 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("A migration without a down part, or one that the program does not know, is not undone")
-  func refusals() async throws {
+  @Test func `a migration without a down part, or one that the program does not know, is not undone`() async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
       let final = Migration(fileName: "0004_final.sql", text: "CREATE TABLE final ();\n")
@@ -58,8 +56,7 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("A failing down part leaves no trace")
-  func failing() async throws {
+  @Test func `a failing down part leaves no trace`() async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
       let text = "CREATE TABLE kept ();\n-- down\nDROP TABLE kept;\nDROP TABLE nowhere;\n"
@@ -72,8 +69,7 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("Concurrent programs undo each migration once")
-  func concurrently() async throws {
+  @Test func `concurrent programs undo each migration once`() async throws {
     try await withDatabase { database, server in
       let text = "CREATE TABLE last ();\n-- down\nSELECT pg_advisory_xact_lock(1);\nDROP TABLE last;\n"
       let last = Migration(fileName: "0004_last.sql", text: text)
@@ -85,8 +81,8 @@ struct MigratorDownTests {
     }
   }
 
-  @Test("The line that begins the down part is found with any line ending", arguments: ["\r\n", " \n", "\t\r\n"])
-  func lineEndings(end: String) async throws {
+  @Test(arguments: ["\r\n", " \n", "\t\r\n"])
+  func `the line that begins the down part is found with any line ending`(end: String) async throws {
     try await TestCluster.withDatabase { url in
       let server = Server(url: url)
       let text = ["CREATE TABLE kept ();", "-- down", "DROP TABLE kept;", ""].joined(separator: end)

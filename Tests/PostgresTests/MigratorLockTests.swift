@@ -5,7 +5,7 @@ import Testing
 @testable import Postgres
 
 /// Migrations while other programs use the tables.
-@Suite("Migrator, with other programs", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct MigratorLockTests {
   private static let users = Migration(
     fileName: "0001_users.sql", text: "CREATE TABLE users (id bigint);\n-- down\nDROP TABLE users;\n")
@@ -25,8 +25,10 @@ struct MigratorLockTests {
     return migrator
   }
 
-  @Test("A migration does not block others while it retries for a table in use, and it is applied once it is free")
-  func steppingBack() async throws {
+  @Test
+  func `a migration does not block others while it retries for a table in use, and it is applied once it is free`()
+    async throws
+  {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
       let migrator = migrator(server, Self.users, Self.names)
@@ -50,8 +52,9 @@ struct MigratorLockTests {
     }
   }
 
-  @Test("A migration that never gets its lock leaves no trace, and the error names its statement and the blocker")
-  func givingUp() async throws {
+  @Test func `a migration that never gets its lock leaves no trace, and the error names its statement and the blocker`()
+    async throws
+  {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
       var migrator = migrator(server, Self.users, Self.names)
@@ -70,8 +73,7 @@ struct MigratorLockTests {
     }
   }
 
-  @Test("The error of a failing file names the file and its statement")
-  func naming() async throws {
+  @Test func `the error of a failing file names the file and its statement`() async throws {
     try await withDatabase { _, server in
       let failing = Migration(
         fileName: "0002_failing.sql", text: "SELECT 1;\n/* ; */ SELECT\n  missing FROM nowhere;\n")
@@ -83,8 +85,10 @@ struct MigratorLockTests {
     }
   }
 
-  @Test("A no-transaction file that gets no lock says how to find its invalid index, and other files ignore the index")
-  func invalidIndex() async throws {
+  @Test
+  func `a no-transaction file that gets no lock says how to find its invalid index, and other files ignore the index`()
+    async throws
+  {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
       let indexing = Migration(
@@ -106,8 +110,8 @@ struct MigratorLockTests {
     }
   }
 
-  @Test("A warning names the connected programs before a breaking migration, but not before others")
-  func breaking() async throws {
+  @Test
+  func `a warning names the connected programs before a breaking migration, but not before others`() async throws {
     try await withDatabase(configure: { $0.applicationName = "muster serve" }) { database, server in
       try await database.execute("SELECT 1")
       var migrator = migrator(

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Migrator", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct MigratorTests {
   private static let users = Migration(
     fileName: "0001_users.sql", text: "CREATE TABLE users (id bigint);\n-- down\nDROP TABLE users;\n")
@@ -36,8 +36,7 @@ struct MigratorTests {
     try await server.value("SELECT to_regclass(\(name)) IS NOT NULL")
   }
 
-  @Test("Pending migrations are applied once, in the order of their names")
-  func inOrder() async throws {
+  @Test func `pending migrations are applied once, in the order of their names`() async throws {
     try await withServer { server in
       #expect(try await states(server, Self.names, Self.users) == ["0001_users pending", "0002_names pending"])
       #expect(try await hasTable("schema_migrations", server) == false, "reading the status changes nothing")
@@ -49,8 +48,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("The status says which migrations are applied and when")
-  func status() async throws {
+  @Test func `the status says which migrations are applied and when`() async throws {
     try await withServer { server in
       let before = Timestamp.now()
       _ = try await up(server, Self.users, Self.names)
@@ -66,8 +64,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("Eight programs that migrate a database at the same time apply each file once")
-  func concurrently() async throws {
+  @Test func `eight programs that migrate a database at the same time apply each file once`() async throws {
     try await withDatabase { database, server in
       // The first migrator waits here until all of them run.
       let waiting = Migration(fileName: "0000_waiting.sql", text: "SELECT pg_advisory_xact_lock(1);\n")
@@ -80,8 +77,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("An applied file that was edited is rejected by name, and nothing is applied")
-  func edited() async throws {
+  @Test func `an applied file that was edited is rejected by name, and nothing is applied`() async throws {
     try await withServer { server in
       _ = try await up(server, Self.users, Self.names)
       let edited = Migration(fileName: "0002_names.sql", text: "ALTER TABLE users ADD name text; -- edited")
@@ -97,8 +93,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("A failing file leaves no trace, and earlier files stay applied")
-  func failing() async throws {
+  @Test func `a failing file leaves no trace, and earlier files stay applied`() async throws {
     try await withServer { server in
       let failing = Migration(
         fileName: "0002_failing.sql", text: "CREATE TABLE half (id bigint);\nSELECT missing FROM nowhere;\n")
@@ -124,8 +119,7 @@ struct MigratorTests {
     #expect(isValid)
   }
 
-  @Test("A file that cannot run in a transaction runs without one")
-  func withoutTransaction() async throws {
+  @Test func `a file that cannot run in a transaction runs without one`() async throws {
     try await withServer { server in
       let inTransaction = Migration(fileName: "0002_index.sql", text: "CREATE INDEX CONCURRENTLY i ON users (id);\n")
       let error = try await postgresError { _ = try await up(server, Self.users, inTransaction) }
@@ -136,8 +130,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("Programs that wait for another's CREATE INDEX CONCURRENTLY do not block it")
-  func withoutTransactionConcurrently() async throws {
+  @Test func `programs that wait for another's CREATE INDEX CONCURRENTLY do not block it`() async throws {
     try await withServer { server in
       _ = try await up(server, Self.users)
       try await server.script("INSERT INTO users SELECT generate_series(1, 100000)")
@@ -155,8 +148,8 @@ struct MigratorTests {
     }
   }
 
-  @Test("A file that fails outside a transaction stays pending, and other programs are not locked out")
-  func failingWithoutTransaction() async throws {
+  @Test
+  func `a file that fails outside a transaction stays pending, and other programs are not locked out`() async throws {
     try await withServer { server in
       let failing = Migration(
         fileName: "0002_index.sql",
@@ -168,8 +161,8 @@ struct MigratorTests {
     }
   }
 
-  @Test("The status says that a migration is breaking, even if it is pending or unknown to the program")
-  func breaking() async throws {
+  @Test
+  func `the status says that a migration is breaking, even if it is pending or unknown to the program`() async throws {
     try await withServer { server in
       let breaking = Migration(
         fileName: "0002_breaking.sql", text: "-- breaking\nALTER TABLE users RENAME TO people;\n")
@@ -185,8 +178,7 @@ struct MigratorTests {
     }
   }
 
-  @Test("A program that is older than the schema changes nothing")
-  func ahead() async throws {
+  @Test func `a program that is older than the schema changes nothing`() async throws {
     try await withServer { server in
       _ = try await up(server, Self.users, Self.names, Self.notes)
       #expect(

@@ -4,10 +4,9 @@ import TestSupport
 import Testing
 
 /// Incorrect use of the client must not cause further damage.
-@Suite("Misuse")
+@Suite
 struct MisuseTests {
-  @Test("The same text with parameters of other types is a different statement")
-  func typesOfParameters() async throws {
+  @Test func `the same text with parameters of other types is a different statement`() async throws {
     try await withDatabase("CREATE TABLE numbers (n int, value text)") { database, _ in
       func insert(_ n: Int32, _ value: some SQLValue) async throws {
         try await database.execute("INSERT INTO numbers SELECT \(n), to_jsonb(\(value))::text")
@@ -23,8 +22,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("Concurrent statements stay inside their transaction")
-  func concurrentStatements() async throws {
+  @Test func `concurrent statements stay inside their transaction`() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, _ in
       for _ in 0..<150 {
         await #expect(throws: Unexpected.self) {
@@ -41,8 +39,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("A body that swallows a cancellation or a timeout cannot commit")
-  func swallowedTimeout() async throws {
+  @Test func `a body that swallows a cancellation or a timeout cannot commit`() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, server in
       let task = Task {
         try await database.transaction { transaction in
@@ -61,8 +58,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("A transaction that begins on a shared connection does not stay open for other callers")
-  func beginOnLane() async throws {
+  @Test func `a transaction that begins on a shared connection does not stay open for other callers`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       _ = try? await database.rows("BEGIN")
       _ = try? await database.rows("SELECT 1 / 0")
@@ -76,8 +72,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("Callers that gave up waiting do not count toward the limit")
-  func cancelledWaiters() async throws {
+  @Test func `callers that gave up waiting do not count toward the limit`() async throws {
     let configure: (inout Database.Configuration) -> Void = {
       $0.connections = 1
       $0.maximumWaiting = 5
@@ -108,8 +103,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("A transaction may begin after another's end, or inside another on a different database")
-  func notNested() async throws {
+  @Test func `a transaction may begin after another's end, or inside another on a different database`() async throws {
     try await withDatabase { one, _ in
       try await withDatabase { other, _ in
         let late = try await one.transaction { transaction in
@@ -126,8 +120,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("With target_session_attrs=read-write, reads and writes find the server")
-  func readWriteHosts() async throws {
+  @Test func `with target_session_attrs=read-write, reads and writes find the server`() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { _, server in
       let database = try Database(Database.Configuration(url: server.url + "&target_session_attrs=read-write"))
       defer { database.close() }
@@ -136,8 +129,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("An error's description, which is logged, quotes no values")
-  func descriptionsWithoutValues() async throws {
+  @Test func `an error's description, which is logged, quotes no values`() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, _ in
       for value in ["s3cret", "s3\"c\nret"] {
         let error = try await postgresError { _ = try await database.rows("SELECT \(value)::text::int") }
@@ -151,8 +143,7 @@ struct MisuseTests {
     }
   }
 
-  @Test("A text with U+0000 is never sent truncated")
-  func nulInText() async throws {
+  @Test func `a text with U+0000 is never sent truncated`() async throws {
     try await withDatabase { database, _ in
       let error = await #expect(throws: PostgresError.self) {
         try await database.rows("SELECT 1 \(unescaped: "\u{0}") FROM nowhere")

@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// Exclusive connections: their number, their time limits, and their failures.
-@Suite("Pool", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct PoolTests {
   static let counters =
     "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint); INSERT INTO counters VALUES (1, 0), (2, 0)"
@@ -12,8 +12,7 @@ struct PoolTests {
     try await server.value("SELECT array_agg(n ORDER BY id) FROM counters")
   }
 
-  @Test("There are never more connections than configured, and every caller gets a turn")
-  func bound() async throws {
+  @Test func `there are never more connections than configured, and every caller gets a turn`() async throws {
     try await withDatabase(Self.counters, configure: { $0.connections = 2 }) { database, server in
       let most = try await withThrowingTaskGroup(of: Int.self) { tasks in
         for _ in 0..<10 {
@@ -33,8 +32,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A free connection is reused before another one is opened")
-  func reuse() async throws {
+  @Test func `a free connection is reused before another one is opened`() async throws {
     try await withDatabase { database, server in
       let pids = Collected<Int>()
       for _ in 0..<5 { pids.append(try await database.execute("SELECT pg_backend_pid()")[0][0]) }
@@ -44,8 +42,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Waiting scripts do not prevent others from connecting")
-  func scriptsThatWait() async throws {
+  @Test func `waiting scripts do not prevent others from connecting`() async throws {
     try await withDatabase { database, server in
       try await withThrowingTaskGroup(of: Void.self) { tasks in
         try await database.transaction { holder in
@@ -65,8 +62,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A caller that waits too long for a connection gets a timeout")
-  func waitTimeout() async throws {
+  @Test func `a caller that waits too long for a connection gets a timeout`() async throws {
     try await withDatabase(configure: {
       $0.connections = 1
       $0.waitTimeout = .milliseconds(500)
@@ -84,8 +80,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Too many waiting callers are rejected, and the others are served in order")
-  func overloaded() async throws {
+  @Test func `too many waiting callers are rejected, and the others are served in order`() async throws {
     try await withDatabase(
       Self.counters,
       configure: {
@@ -119,8 +114,7 @@ struct PoolTests {
     }
   }
 
-  @Test("The victim of a deadlock runs its body again, and both transactions commit")
-  func deadlock() async throws {
+  @Test func `the victim of a deadlock runs its body again, and both transactions commit`() async throws {
     try await withDatabase(Self.counters) { database, server in
       let attempts = Collected<Int>()
       try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -141,8 +135,7 @@ struct PoolTests {
     }
   }
 
-  @Test("A caller that would wait for a connection behind too many bytes is rejected")
-  func waitingBytes() async throws {
+  @Test func `a caller that would wait for a connection behind too many bytes is rejected`() async throws {
     try await withDatabase(configure: {
       $0.connections = 1
       $0.maximumWaitingBytes = 1_000_000
@@ -173,8 +166,9 @@ struct PoolTests {
     }
   }
 
-  @Test("A body runs again, up to five times in total, only if it is repeatable and the error is retryable")
-  func repetitions() async throws {
+  @Test func `a body runs again, up to five times in total, only if it is repeatable and the error is retryable`()
+    async throws
+  {
     try await withDatabase { database, _ in
       let cases = [
         (state: "40001", repeating: true, attempts: 5), ("40P01", true, 5), ("40001", false, 1), ("23505", true, 1),
@@ -193,8 +187,9 @@ struct PoolTests {
     }
   }
 
-  @Test("If a session ends during a transaction, its changes are rolled back and the next transaction works")
-  func terminatedInTheMiddle() async throws {
+  @Test func `if a session ends during a transaction, its changes are rolled back and the next transaction works`()
+    async throws
+  {
     try await withDatabase(Self.counters, configure: { $0.connections = 1 }) { database, server in
       let idle = try await postgresError {
         try await database.transaction { transaction in
@@ -227,8 +222,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Connections that broke while idle are replaced")
-  func terminatedWhileIdle() async throws {
+  @Test func `connections that broke while idle are replaced`() async throws {
     try await withDatabase(configure: { $0.connections = 4 }) { database, server in
       try await expectFullPool(of: database, connections: 4)
       try await server.terminateBackends()
@@ -237,8 +231,7 @@ struct PoolTests {
     }
   }
 
-  @Test("The server ends a transaction that is left idle, and the pool replaces its connection")
-  func idleInTransaction() async throws {
+  @Test func `the server ends a transaction that is left idle, and the pool replaces its connection`() async throws {
     try await withDatabase(
       Self.counters,
       configure: {
@@ -272,8 +265,7 @@ struct PoolTests {
     FOR EACH ROW EXECUTE FUNCTION wait();
     """
 
-  @Test("If the connection breaks during COMMIT, the outcome is unknown")
-  func unknownOutcome() async throws {
+  @Test func `if the connection breaks during COMMIT, the outcome is unknown`() async throws {
     try await withDatabase(Self.slowCommit) { database, server in
       try await database.transaction { holder in
         try await holder.rows("SELECT pg_advisory_xact_lock(1)")
@@ -289,8 +281,7 @@ struct PoolTests {
     }
   }
 
-  @Test("Cancelling the task does not cancel COMMIT")
-  func cancelledDuringCommit() async throws {
+  @Test func `cancelling the task does not cancel COMMIT`() async throws {
     try await withDatabase(Self.slowCommit) { database, server in
       let other = try await database.transaction { holder in
         try await holder.rows("SELECT pg_advisory_xact_lock(1)")

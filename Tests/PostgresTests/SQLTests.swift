@@ -2,17 +2,15 @@ import Foundation
 import Postgres
 import Testing
 
-@Suite("SQL", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct SQLTests {
-  @Test("A value becomes a numbered parameter, never text")
-  func numbering() {
+  @Test func `a value becomes a numbered parameter, never text`() {
     let name = "Robert'); DROP TABLE students; --"
     let sql: SQL = "SELECT * FROM students WHERE name = \(name) AND class = \(3) AND note = \(nil as String?)"
     #expect(sql.text == "SELECT * FROM students WHERE name = $1 AND class = $2 AND note = $3")
   }
 
-  @Test("An interpolated string literal is a value, too")
-  func interpolatedLiteral() async throws {
+  @Test func `an interpolated string literal is a value, too`() async throws {
     let sql: SQL = "SELECT \("now()")"
     #expect(sql.text == "SELECT $1")
     try await withDatabase { database, _ in
@@ -21,8 +19,8 @@ struct SQLTests {
     }
   }
 
-  @Test("Fragments are renumbered, even inside other fragments, and keep the order of their values")
-  func fragments() async throws {
+  @Test
+  func `fragments are renumbered, even inside other fragments, and keep the order of their values`() async throws {
     let innermost: SQL = "\(4), \("five")::text"
     let inner: SQL = "\(3), \(innermost), \(6)"
     let sql: SQL = "SELECT concat_ws('-', \(1), \(2), \(inner), \(7), \(inner))"
@@ -33,8 +31,7 @@ struct SQLTests {
     }
   }
 
-  @Test("Statements can be concatenated, even with themselves")
-  func sums() async throws {
+  @Test func `statements can be concatenated, even with themselves`() async throws {
     var sql: SQL = "SELECT \(1)" + ", \("two")"
     sql += ", \(nil as Int?)"
     sql += ""
@@ -53,8 +50,7 @@ struct SQLTests {
     }
   }
 
-  @Test("Unescaped text is part of the statement")
-  func unescaped() async throws {
+  @Test func `unescaped text is part of the statement`() async throws {
     let column = "\"odd \"\"name\"\"\""
     let sql: SQL = "SELECT \(5) AS \(unescaped: column)"
     #expect(sql.text == "SELECT $1 AS \"odd \"\"name\"\"\"")
@@ -64,8 +60,7 @@ struct SQLTests {
     }
   }
 
-  @Test("An empty string is not NULL")
-  func emptyString() async throws {
+  @Test func `an empty string is not NULL`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first(
@@ -81,8 +76,7 @@ struct SQLTests {
     }
   }
 
-  @Test("NULL keeps the type of the missing value")
-  func typedNull() async throws {
+  @Test func `NULL keeps the type of the missing value`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first("SELECT pg_typeof(\(nil as Int?))::text, pg_typeof(\(nil as [UUID]?))::text"))
@@ -91,8 +85,7 @@ struct SQLTests {
     }
   }
 
-  @Test("U+0000 is rejected, and nothing of the batch is sent")
-  func zeroCharacter() async throws {
+  @Test func `U+0000 is rejected, and nothing of the batch is sent`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       try await database.rows("SELECT 'the last statement'")
       let good: SQL = "SELECT 'before'"
@@ -108,16 +101,14 @@ struct SQLTests {
     }
   }
 
-  @Test("U+0000 is rejected inside an array, too")
-  func zeroCharacterInArray() async throws {
+  @Test func `U+0000 is rejected inside an array, too`() async throws {
     try await withDatabase { database, _ in
       let error = try await postgresError { try await database.rows("SELECT \(["fine", "a\u{0}b"])") }
       #expect(error.kind == .invalidParameter)
     }
   }
 
-  @Test("Bytes and numbers may contain zero bytes")
-  func zeroByte() async throws {
+  @Test func `bytes and numbers may contain zero bytes`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(try await database.first("SELECT \(Data([0, 1, 0])), \(0), \([0, 256])"))
       #expect(try row[0] == Data([0, 1, 0]))
@@ -126,8 +117,7 @@ struct SQLTests {
     }
   }
 
-  @Test("A thousand parameters arrive in order")
-  func manyParameters() async throws {
+  @Test func `a thousand parameters arrive in order`() async throws {
     var list: SQL = "\(0)"
     for number in 1..<1_000 { list += ", \(number)" }
     let sql: SQL = "SELECT ARRAY[\(list)]"
@@ -137,8 +127,7 @@ struct SQLTests {
     }
   }
 
-  @Test("More parameters than the protocol allows are rejected, and the connection stays usable")
-  func tooManyParameters() async throws {
+  @Test func `more parameters than the protocol allows are rejected, and the connection stays usable`() async throws {
     var list: SQL = "\(0)"
     for _ in 0..<16 { list = "\(list), \(list)" }
     let sql: SQL = "SELECT 1 WHERE 1 IN (\(list))"
@@ -167,8 +156,7 @@ struct SQLTests {
     }
   }
 
-  @Test("Several statements in one text are rejected")
-  func severalStatements() async throws {
+  @Test func `several statements in one text are rejected`() async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, server in
       let error = try await postgresError {
         try await database.execute("INSERT INTO notes VALUES ('a'); INSERT INTO notes VALUES ('b')")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Reads during failures, hangs and overload.
-@Suite("Shared connections under stress", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct SharedConnectionFailureTests {
   /// The outcomes of 20 tasks that read without pause.
   private final class Readers: Sendable {
@@ -48,8 +48,7 @@ struct SharedConnectionFailureTests {
     return readers.errors.all
   }
 
-  @Test("No caller notices when the server ends the session of a shared connection")
-  func terminatedBackend() async throws {
+  @Test func `no caller notices when the server ends the session of a shared connection`() async throws {
     try await withDatabase { database, server in
       let errors = try await whileReading(database) { readers in
         for round in 0..<8 {
@@ -68,8 +67,9 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("If the server ends all sessions at once, no result is mixed up and the shared connections reopen")
-  func allTerminated() async throws {
+  @Test
+  func `if the server ends all sessions at once, no result is mixed up and the shared connections reopen`() async throws
+  {
     try await withDatabase { database, server in
       let errors = try await whileReading(database) { readers in
         for _ in 0..<5 {
@@ -84,8 +84,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("A shared connection that cannot open takes no reads from the open one")
-  func brokenLane() async throws {
+  @Test func `a shared connection that cannot open takes no reads from the open one`() async throws {
     let administration = try await TestCluster.administrationURL()
     try await withDatabase { database, server in
       let name: String = try await server.value("SELECT current_database()")
@@ -101,8 +100,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("A database that was unavailable is used again once it is back")
-  func comesBack() async throws {
+  @Test func `a database that was unavailable is used again once it is back`() async throws {
     let administration = try await TestCluster.administrationURL()
     try await withDatabase("CREATE TABLE notes (n int)") { database, server in
       let name: String = try await server.value("SELECT current_database()")
@@ -123,8 +121,8 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("No server, or an invalid URL", arguments: ["postgresql://127.0.0.1:1/none", "host=/nowhere dbname=none"])
-  func cannotConnect(url: String) async throws {
+  @Test(arguments: ["postgresql://127.0.0.1:1/none", "host=/nowhere dbname=none"])
+  func `no server, or an invalid URL`(url: String) async throws {
     let database = try Database(.init(url: url))
     defer { database.close() }
     #expect(try await postgresError { try await database.rows("SELECT 1") }.kind == .cannotConnect)
@@ -134,8 +132,7 @@ struct SharedConnectionFailureTests {
     #expect(try await postgresError { try await nonsense.rows("SELECT 1") }.kind == .invalidParameter)
   }
 
-  @Test("A slow statement fails with the server's timeout, and its shared connection stays open")
-  func statementTimeout() async throws {
+  @Test func `a slow statement fails with the server's timeout, and its shared connection stays open`() async throws {
     try await withDatabase(configure: {
       $0.sharedConnections = 1
       $0.statementTimeout = .seconds(1)
@@ -178,8 +175,8 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Cancelling a task ends its wait at once and does not affect others on the shared connection")
-  func cancellation() async throws {
+  @Test
+  func `cancelling a task ends its wait at once and does not affect others on the shared connection`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       let behind = try await database.transaction { transaction in
         try await transaction.rows("SELECT pg_advisory_xact_lock(1)")
@@ -202,8 +199,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("A task that is already cancelled gets no result")
-  func cancelledBefore() async throws {
+  @Test func `a task that is already cancelled gets no result`() async throws {
     try await withDatabase { database, _ in
       let task = Task {
         withUnsafeCurrentTask { $0?.cancel() }
@@ -215,8 +211,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Too many waiting callers are rejected, and the others are served")
-  func overloaded() async throws {
+  @Test func `too many waiting callers are rejected, and the others are served`() async throws {
     try await withDatabase(configure: {
       $0.sharedConnections = 1
       $0.maximumWaiting = 5
@@ -250,8 +245,9 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Callers with too many bytes in total are rejected, and accepted again once the others have results")
-  func overloadedByBytes() async throws {
+  @Test func `callers with too many bytes in total are rejected, and accepted again once the others have results`()
+    async throws
+  {
     try await withDatabase(configure: {
       $0.sharedConnections = 1
       $0.maximumWaitingBytes = 1_000_000
@@ -288,8 +284,7 @@ struct SharedConnectionFailureTests {
     }
   }
 
-  @Test("Closing ends work in flight on shared connections and in transactions")
-  func closing() async throws {
+  @Test func `closing ends work in flight on shared connections and in transactions`() async throws {
     try await TestCluster.withDatabase { url in
       var configuration = Database.Configuration(url: url)
       configuration.applicationName = Server.applicationName

@@ -3,10 +3,9 @@ import Postgres
 import Testing
 
 /// Reads of many callers on a few connections.
-@Suite("Shared connections", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct SharedConnectionTests {
-  @Test("200 tasks with 50 reads each get their own results")
-  func manyReads() async throws {
+  @Test func `200 tasks with 50 reads each get their own results`() async throws {
     try await withDatabase { database, server in
       let wrong = try await withThrowingTaskGroup(of: Int.self) { tasks in
         for task in 0..<200 {
@@ -34,8 +33,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("A failing statement does not affect others on the same shared connection")
-  func failuresAmongOthers() async throws {
+  @Test func `a failing statement does not affect others on the same shared connection`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       let outcomes = Collected<String>()
       await withTaskGroup(of: Void.self) { tasks in
@@ -63,8 +61,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("A batch returns results in order, and fails as a whole with its first error")
-  func batches() async throws {
+  @Test func `a batch returns results in order, and fails as a whole with its first error`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       let answers = try await database.pipeline("SELECT 1", "SELECT 2 WHERE false", "SELECT \(3)", "SELECT \(4)")
       #expect(answers.map(\.count) == [1, 0, 1, 1])
@@ -99,8 +96,7 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("Each batch is its own transaction and leaves nothing in the session")
-  func transactionPerBatch() async throws {
+  @Test func `each batch is its own transaction and leaves nothing in the session`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       try await database.rows("SELECT pg_advisory_xact_lock(1)")
       #expect(try await server.advisoryLocks(granted: true) == 0)
@@ -108,8 +104,9 @@ struct SharedConnectionTests {
     }
   }
 
-  @Test("Results and parameters larger than any buffer work, also several at once and mixed with small ones")
-  func largeValues() async throws {
+  @Test func `results and parameters larger than any buffer work, also several at once and mixed with small ones`()
+    async throws
+  {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       try await withThrowingTaskGroup(of: Void.self) { tasks in
         for number in 0..<6 {
@@ -134,7 +131,7 @@ struct SharedConnectionTests {
 }
 
 /// Texts are parsed once per connection.
-@Suite("Prepared statements", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct PreparedStatementTests {
   /// The number of statements that the shared connection's session has prepared for this text, and of their runs.
   private func prepared(_ sql: SQL, on database: Database) async throws -> (count: Int, runs: Int) {
@@ -147,8 +144,7 @@ struct PreparedStatementTests {
     return (try row[0], try row[1])
   }
 
-  @Test("A text is prepared once for all values")
-  func reuse() async throws {
+  @Test func `a text is prepared once for all values`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       for number in 0..<7 {
         let answer: Int? = try await database.value("SELECT \(number) + 0")
@@ -158,8 +154,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("Concurrent first uses of a text all succeed and prepare it once")
-  func concurrentFirstUses() async throws {
+  @Test func `concurrent first uses of a text all succeed and prepare it once`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       try await database.rows("SELECT 'the shared connection is open'")
       try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -177,8 +172,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("A text can be used several times in the batch of its first use")
-  func twiceInOneBatch() async throws {
+  @Test func `a text can be used several times in the batch of its first use`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       let answers = try await database.pipeline("SELECT \(1)", "SELECT \(2)", "SELECT \(3)")
       #expect(try answers.map { try $0[0][0] as Int } == [1, 2, 3])
@@ -186,8 +180,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("A text whose preparation failed or was skipped can be used later")
-  func skippedPreparation() async throws {
+  @Test func `a text whose preparation failed or was skipped can be used later`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       let error = try await postgresError { try await database.pipeline("SELECT 1 / 0", "SELECT \(1) AS skipped") }
       #expect(error.sqlState == "22012")
@@ -201,8 +194,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("The number of prepared statements is limited, but the number of texts is not")
-  func manyTexts() async throws {
+  @Test func `the number of prepared statements is limited, but the number of texts is not`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       for number in 0..<700 {
         let answer: Int? = try await database.value("SELECT \(unescaped: String(number))::int8")
@@ -213,8 +205,7 @@ struct PreparedStatementTests {
     }
   }
 
-  @Test("After a migration changes a column's type, reads and transactions can still use it")
-  func changedColumn() async throws {
+  @Test func `after a migration changes a column's type, reads and transactions can still use it`() async throws {
     try await withDatabase("CREATE TABLE notes (n int); INSERT INTO notes VALUES (1)") { database, server in
       let read: SQL = "SELECT n FROM notes"
       let write: SQL = "UPDATE notes SET n = n + 1 RETURNING n"

@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// Transactions are atomic, and their errors say whether they had an effect.
-@Suite("Transactions", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct TransactionTests {
   struct Stop: Error {}
 
@@ -29,8 +29,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("Others see the changes after the commit and not before")
-  func commit() async throws {
+  @Test func `others see the changes after the commit and not before`() async throws {
     try await withDatabase(Self.notes) { database, server in
       let answer = try await database.transaction { transaction in
         let rows = try await transaction.rows("INSERT INTO notes VALUES (1, 'a') RETURNING id")
@@ -44,8 +43,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("An error in the body rolls everything back and is rethrown unchanged")
-  func rollback() async throws {
+  @Test func `an error in the body rolls everything back and is rethrown unchanged`() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await stopping(database) { try await $0.rows("INSERT INTO notes VALUES (1, 'a')") }
       #expect(try await ids(server) == [])
@@ -53,8 +51,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A single statement is committed when it returns, and reports how many rows it affected")
-  func execute() async throws {
+  @Test func `a single statement is committed when it returns, and reports how many rows it affected`() async throws {
     try await withDatabase(Self.notes) { database, server in
       let rows = try await database.execute("INSERT INTO notes VALUES (1, 'a'), (2, 'b')")
       #expect(rows.affected == 2)
@@ -65,8 +62,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("The server's error names the violated constraint and says that nothing happened")
-  func serverError() async throws {
+  @Test func `the server's error names the violated constraint and says that nothing happened`() async throws {
     try await withDatabase(Self.notes + "; INSERT INTO notes VALUES (1, 'a')") { database, server in
       let double = try await postgresError { try await database.execute("INSERT INTO notes VALUES (1, 'b')") }
       #expect(double.kind == .server)
@@ -74,7 +70,7 @@ struct TransactionTests {
       #expect(double.constraint == "notes_pkey")
       #expect(double.table == "notes")
       #expect(double.detail == "Key (id)=(1) already exists.")
-      #expect(!double.mayHaveRun && !double.isUnavailable && !double.isWorthRepeating)
+      #expect(!double.mayHaveRun && !double.isUnavailable && !double.isRetryable)
       let long = try await postgresError { try await database.execute("INSERT INTO notes VALUES (2, 'a long text')") }
       #expect(long.sqlState == "23514")
       #expect(long.constraint == "notes_text_short")
@@ -87,8 +83,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A body that swallows a statement's error cannot commit")
-  func swallowedError() async throws {
+  @Test func `a body that swallows a statement's error cannot commit`() async throws {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
         try await database.transaction { transaction in
@@ -104,8 +99,8 @@ struct TransactionTests {
     }
   }
 
-  @Test("If the first statement is rejected before it is sent, the next ones still run in a transaction")
-  func refusedFirstStatement() async throws {
+  @Test
+  func `if the first statement is rejected before it is sent, the next ones still run in a transaction`() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await stopping(database) { transaction in
         _ = try? await transaction.rows("INSERT INTO notes VALUES (1, \("\0"))")
@@ -115,8 +110,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A savepoint lets a body continue after an error")
-  func savepoint() async throws {
+  @Test func `a savepoint lets a body continue after an error`() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await database.transaction { transaction in
         try await transaction.pipeline("INSERT INTO notes VALUES (1, 'a')", "SAVEPOINT before")
@@ -127,8 +121,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("Statements given to atCommit run last, in order, in the same transaction")
-  func atCommit() async throws {
+  @Test func `statements given to atCommit run last, in order, in the same transaction`() async throws {
     let setUp = "CREATE TABLE log (step bigserial, text text, transaction bigint DEFAULT txid_current())"
     try await withDatabase(setUp) { database, server in
       try await database.transaction { transaction in
@@ -143,11 +136,10 @@ struct TransactionTests {
     }
   }
 
-  @Test("A queued statement runs in order, and the next call throws its error")
-  func written() async throws {
+  @Test func `a queued statement runs in order, and the next call throws its error`() async throws {
     let setUp = "CREATE TABLE log (step bigserial, text text UNIQUE)"
     try await withDatabase(setUp) { database, server in
-      let (_, answers) = try await database.transactionWithAnswers { transaction in
+      let (_, results) = try await database.transactionWithResults { transaction in
         try transaction.write("INSERT INTO log (text) VALUES ('first')")
         transaction.atCommit("INSERT INTO log (text) VALUES ('fourth')")
         let count: Int? = try await transaction.value("SELECT count(*) FROM log")
@@ -156,8 +148,8 @@ struct TransactionTests {
         try transaction.write("INSERT INTO log (text) VALUES ('third')")
         transaction.atCommit("SELECT string_agg(text, ' ' ORDER BY step) AS all FROM log")
       }
-      #expect(answers.count == 2)
-      #expect(try answers[1].first?["all"] == "first second third fourth")
+      #expect(results.count == 2)
+      #expect(try results[1].first?["all"] == "first second third fourth")
       try await database.transaction { try $0.write("INSERT INTO log (text) VALUES ('alone')") }
       #expect(try await server.value("SELECT count(*) FROM log WHERE text = 'alone'") == 1)
 
@@ -176,8 +168,9 @@ struct TransactionTests {
     }
   }
 
-  @Test("A queued statement that cannot be sent fails the transaction, even if the body swallows the error")
-  func unsendable() async throws {
+  @Test func `a queued statement that cannot be sent fails the transaction, even if the body swallows the error`()
+    async throws
+  {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
         try await database.transaction { transaction in
@@ -193,8 +186,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("Statements given to atCommit are a transaction even if they are the only ones")
-  func atCommitAlone() async throws {
+  @Test func `statements given to atCommit are a transaction even if they are the only ones`() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await database.transaction { $0.atCommit("INSERT INTO notes VALUES (1, 'a')") }
       #expect(try await ids(server) == [1])
@@ -208,8 +200,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("An error in a statement given to atCommit rolls everything back")
-  func failingAtCommit() async throws {
+  @Test func `an error in a statement given to atCommit rolls everything back`() async throws {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
         try await database.transaction { transaction in
@@ -225,16 +216,15 @@ struct TransactionTests {
     }
   }
 
-  @Test("If the body fails, the statements given to atCommit do not run")
-  func atCommitAfterError() async throws {
+  @Test func `if the body fails, the statements given to atCommit do not run`() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await stopping(database) { $0.atCommit("INSERT INTO notes VALUES (1, 'a')") }
       #expect(try await ids(server) == [])
     }
   }
 
-  @Test("A deferred constraint that fails at COMMIT throws the server's error and rolls everything back")
-  func deferredConstraint() async throws {
+  @Test
+  func `a deferred constraint that fails at COMMIT throws the server's error and rolls everything back`() async throws {
     try await withDatabase(Self.notes) { database, server in
       let error = try await postgresError {
         try await database.transaction { transaction in
@@ -252,8 +242,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A transaction inside the body of another fails, and the outer one still commits")
-  func nested() async throws {
+  @Test func `a transaction inside the body of another fails, and the outer one still commits`() async throws {
     try await withDatabase(Self.notes, configure: { $0.connections = 1 }) { database, server in
       try await database.transaction { transaction in
         try await transaction.rows("INSERT INTO notes VALUES (1, 'a')")
@@ -268,8 +257,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A transaction cannot be used after its end")
-  func useAfterEnd() async throws {
+  @Test func `a transaction cannot be used after its end`() async throws {
     try await withDatabase(Self.notes) { database, server in
       let committed = try await database.transaction { $0 }
       let failed = Collected<Transaction>()
@@ -286,8 +274,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("A transaction without statements sends nothing")
-  func empty() async throws {
+  @Test func `a transaction without statements sends nothing`() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, server in
       let answer = try await database.transaction { _ in 7 }
       #expect(answer == 7)

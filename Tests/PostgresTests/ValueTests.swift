@@ -3,7 +3,7 @@ import Postgres
 import Testing
 
 /// Values of every type survive a round trip, and the server sees the intended values.
-@Suite("Values", .timeLimit(.minutes(15)))
+@Suite(.timeLimit(.minutes(15)))
 struct ValueTests {
   /// Sends each value alone, all values in an array, and NULL.
   private func expectRoundTrip<Value: SQLValue & Equatable>(_ values: Value...) async throws {
@@ -25,15 +25,13 @@ struct ValueTests {
     }
   }
 
-  @Test("Strings with any characters")
-  func strings() async throws {
+  @Test func `strings with any characters`() async throws {
     try await expectRoundTrip(
       "", " ", "plain", "it's", "a\\b", "line\r\nline\ttab", "ä", "a\u{308}", "👩‍👩‍👧‍👦", "𝔘𝔫𝔦", "\u{1}\u{7f}\u{10ffff}",
       "مرحبا", String(repeating: "長い", count: 100_000))
   }
 
-  @Test("The server counts the same characters")
-  func stringLength() async throws {
+  @Test func `the server counts the same characters`() async throws {
     try await withDatabase { database, _ in
       let characters: Int? = try await database.value("SELECT length(\("a\u{308}👩‍👩‍👧‍👦"))")
       #expect(characters == 9)
@@ -42,8 +40,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Every kind of text column reads as a String")
-  func textColumns() async throws {
+  @Test func `every kind of text column reads as a String`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first(
@@ -55,21 +52,18 @@ struct ValueTests {
     }
   }
 
-  @Test("Booleans")
-  func booleans() async throws {
+  @Test func `booleans`() async throws {
     try await expectRoundTrip(true, false)
   }
 
-  @Test("Integers up to their limits")
-  func integers() async throws {
+  @Test func `integers up to their limits`() async throws {
     try await expectRoundTrip(0, 1, -1, Int.max, Int.min)
     try await expectRoundTrip(0 as Int64, -1, .max, .min)
     try await expectRoundTrip(0 as Int32, -1, .max, .min)
     try await expectRoundTrip(0 as Int16, -1, .max, .min)
   }
 
-  @Test("The server sees the intended integers, and integers of any width can be read")
-  func integerWidths() async throws {
+  @Test func `the server sees the intended integers, and integers of any width can be read`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first(
@@ -91,8 +85,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Floating-point numbers, to the last bit")
-  func floatingPoint() async throws {
+  @Test func `floating-point numbers, to the last bit`() async throws {
     try await expectRoundTrip(
       0.0, 0.1, -1.5, .pi, .greatestFiniteMagnitude, .leastNonzeroMagnitude, .infinity, -.infinity)
     try await expectRoundTrip(
@@ -108,8 +101,7 @@ struct ValueTests {
     }
   }
 
-  @Test("UUIDs")
-  func uuids() async throws {
+  @Test func `UUIDs`() async throws {
     let known = try #require(UUID(uuidString: "00112233-4455-6677-8899-aabbccddeeff"))
     try await expectRoundTrip(known, UUID(), UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
     try await withDatabase { database, _ in
@@ -118,8 +110,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Timestamps, to the microsecond, before and after 1970 and 2000")
-  func timestamps() async throws {
+  @Test func `timestamps, to the microsecond, before and after 1970 and 2000`() async throws {
     let texts = [
       0: "1970-01-01 00:00:00+00", 1: "1970-01-01 00:00:00.000001+00", -1: "1969-12-31 23:59:59.999999+00",
       946_684_800_000_000: "2000-01-01 00:00:00+00", 946_684_799_999_999: "1999-12-31 23:59:59.999999+00",
@@ -139,8 +130,7 @@ struct ValueTests {
     try await expectRoundTrip(.now(), Timestamp(microseconds: -1), Timestamp(microseconds: 1_700_000_000_000_001))
   }
 
-  @Test("Calendar days")
-  func days() async throws {
+  @Test func `calendar days`() async throws {
     let texts = [
       0: "1970-01-01", -1: "1969-12-31", 10_957: "2000-01-01", 10_956: "1999-12-31", 19_782: "2024-02-29",
       2_932_896: "9999-12-31", -719_162: "0001-01-01",
@@ -155,8 +145,7 @@ struct ValueTests {
     try await expectRoundTrip(Day(days: 0), Day(days: -1), Day(days: 20_000))
   }
 
-  @Test("Bytes, including no bytes and all possible bytes")
-  func data() async throws {
+  @Test func `bytes, including no bytes and all possible bytes`() async throws {
     try await expectRoundTrip(Data(), Data([0]), Data(0...255), Data(repeating: 0xff, count: 1_000_000))
     try await withDatabase { database, _ in
       // A slice does not start at index 0.
@@ -166,8 +155,7 @@ struct ValueTests {
     }
   }
 
-  @Test("JSON documents")
-  func json() async throws {
+  @Test func `JSON documents`() async throws {
     try await expectRoundTrip(
       JSONDocument("{}"), JSONDocument("null"), JSONDocument(#"{"a": [1, 2.50, "ä\n", null, true], "b": {}}"#))
     try await withDatabase { database, _ in
@@ -179,8 +167,7 @@ struct ValueTests {
     }
   }
 
-  @Test("The server treats arrays as arrays")
-  func arrays() async throws {
+  @Test func `the server treats arrays as arrays`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first(
@@ -198,8 +185,7 @@ struct ValueTests {
     }
   }
 
-  @Test("Arrays are read like their elements, as integers of any width and every kind of text")
-  func arrayWidths() async throws {
+  @Test func `arrays are read like their elements, as integers of any width and every kind of text`() async throws {
     try await withDatabase { database, _ in
       let row = try #require(
         try await database.first(
@@ -234,15 +220,13 @@ struct ValueTests {
     let rawValue: String
   }
 
-  @Test("A type with a raw value is sent as that value")
-  func rawValues() async throws {
+  @Test func `a type with a raw value is sent as that value`() async throws {
     try await expectRoundTrip(Answer.going, .maybe, .notGoing)
     try await expectRoundTrip(Priority.low, .high)
     try await expectRoundTrip(Name(rawValue: "ana"), Name(rawValue: ""))
   }
 
-  @Test("A database enumeration can be read as a Swift enumeration or as text")
-  func databaseEnumeration() async throws {
+  @Test func `a database enumeration can be read as a Swift enumeration or as text`() async throws {
     let setUp = "CREATE TYPE answer AS ENUM ('going', 'maybe', 'not_going'); CREATE TABLE answers (answer answer)"
     try await withDatabase(setUp) { database, _ in
       for answer in Answer.allCases {

@@ -24,17 +24,6 @@ struct Block: Sendable {
 }
 
 extension User {
-  /// A SQL condition: whether a user sees another user. They see each other unless one of them has blocked the other.
-  /// Every query that shows users to users includes it, and a change that concerns two users checks it after locking
-  /// both.
-  ///
-  /// The set of hidden users is read once per statement, for any number of rows.
-  ///
-  /// - Parameter other: a column or value with a user's id. It must not be NULL.
-  static func visible(_ other: SQL, to user: User.ID) -> SQL {
-    "\(other) NOT IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))"
-  }
-
   /// Hides two users from each other on behalf of one of them. Ends their friendship and their pending requests.
   /// Removes each from the guest lists of the other's live events, cancelled events included, because these would still
   /// show one to the other. Neither is notified, and queued notices and deliveries between them are dropped.

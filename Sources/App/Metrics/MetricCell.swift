@@ -3,8 +3,3 @@ protocol MetricCell: AnyObject, Sendable {
   static var kind: MetricKind { get }
   init()
 }
-
-/// Named as in Prometheus.
-enum MetricKind: String, Sendable {
-  case counter, gauge, histogram
-}

@@ -23,8 +23,8 @@ extension Person {
   static func named(
     _ query: String, for reader: User.ID, atMost limit: Int, in database: Database
   ) async throws -> [Person] {
-    let answers = try await database.slow.send([likenessSetting, search(query, for: reader, atMost: limit)])
-    return try answers[1].map { try Person(row: $0) }
+    let results = try await database.slow.send([likenessSetting, search(query, for: reader, atMost: limit)])
+    return try results[1].map { try Person(row: $0) }
   }
 
   /// Sets the minimum similarity at which the index returns a name, for the transaction of a ``search(_:for:atMost:)``.

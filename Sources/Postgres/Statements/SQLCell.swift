@@ -1,29 +1,11 @@
 import Foundation
 
-/// The outcome of encoding a value.
-public enum SQLEncoding: Sendable {
-  /// The value's bytes were appended to the buffer.
-  case bytes
-  /// The value is NULL. Nothing was appended.
-  case null
-  /// PostgreSQL cannot represent the value: text with U+0000, or a time out of range. The statement is rejected before
-  /// it is sent.
-  case unrepresentable
-}
-
 /// One column of one row in PostgreSQL's binary format. Valid only while it is being decoded.
 public struct SQLCell {
   /// The column's type, as in `pg_type.oid`.
   public let type: UInt32
   /// nil is NULL.
   public let bytes: UnsafeRawBufferPointer?
-}
-
-/// Why a cell cannot become the requested Swift type. The row adds the column's name.
-enum CellMismatch: Error {
-  case null, type, malformed
-  /// Only for arrays: an element is NULL, or there are several dimensions.
-  case nullElement, dimensions
 }
 
 extension SQLCell {

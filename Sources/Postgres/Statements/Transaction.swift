@@ -116,18 +116,18 @@ public final class Transaction: Querying {
       return (connection.submit(before + state.last + ["COMMIT"], timeout: timeout), state.last.count)
     }
     guard let reply else { return [] }
-    let answers: [Rows]
+    let results: [Rows]
     do {
       // Never cancelled: without the result, the outcome would be unknown.
-      answers = try await reply.uncancellableValue()
+      results = try await reply.uncancellableValue()
     } catch let error as PostgresError where error.mayHaveRun || error.endsConnection {
       throw PostgresError(.unknownOutcome, "the outcome of COMMIT is unknown: \(error.message)", mayHaveRun: true)
     }
-    let tag = answers.last?.commandTag
+    let tag = results.last?.commandTag
     guard tag == "COMMIT" else {
       throw PostgresError(.transactionAborted, "COMMIT returned \(tag ?? "nothing")")
     }
-    return answers.dropLast().suffix(count)
+    return results.dropLast().suffix(count)
   }
 
   /// Rolls back and waits for it, so that a retry does not run into its own locks.

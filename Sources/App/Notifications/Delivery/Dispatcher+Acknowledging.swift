@@ -61,7 +61,7 @@ extension Dispatcher.Written {
     }
     let statements = zip(queues, acknowledgements).flatMap { $1.statements(for: $0) }
     guard !statements.isEmpty else { return }
-    _ = try await database.transactionWithAnswers(repeating: true) { transaction in
+    _ = try await database.transactionWithResults(repeating: true) { transaction in
       transaction.atCommit(LeaseQueue.byIndex)
       for statement in statements { transaction.atCommit(statement) }
     }

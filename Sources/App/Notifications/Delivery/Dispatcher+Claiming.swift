@@ -112,7 +112,7 @@ extension Dispatcher {
     let (database, sent) = (database, statements)
     group.addTask {
       do {
-        _ = try await database.transactionWithAnswers(repeating: true) { transaction in
+        _ = try await database.transactionWithResults(repeating: true) { transaction in
           for statement in sent { transaction.atCommit(statement) }
         }
         return .renewed(nil)

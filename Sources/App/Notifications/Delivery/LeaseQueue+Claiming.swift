@@ -36,16 +36,16 @@ extension LeaseQueue {
     _ scope: Scope, atMost limit: Int, for worker: UUID, lease: UUID, in database: Database
   ) async throws -> Claim {
     let claiming = claiming(scope, atMost: limit, for: worker, lease: lease)
-    let answers =
+    let results =
       switch scope {
       case .all: try await database.batch(Self.byIndex, claiming, lookingForSuspects(for: worker))
       case .recent, .suspect: try await database.batch(Self.byIndex, claiming)
       }
     var claim = Claim()
-    if answers.count > 2, let found = answers[2].first { claim.hasSuspects = try found[0] }
+    if results.count > 2, let found = results[2].first { claim.hasSuspects = try found[0] }
     var places: [Int64: Int] = [:]
     // In id order, so that each oldest row comes before those behind it.
-    let rows = try answers[1].map { row -> (id: Int64, row: Row) in (try row[1], row) }.sorted { $0.id < $1.id }
+    let rows = try results[1].map { row -> (id: Int64, row: Row) in (try row[1], row) }.sorted { $0.id < $1.id }
     for (id, row) in rows {
       let head: Int64 = try row[0]
       guard try !(row[2] as Bool) else {

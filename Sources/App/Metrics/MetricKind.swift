@@ -1,0 +1,4 @@
+/// Named as in Prometheus.
+enum MetricKind: String, Sendable {
+  case counter, gauge, histogram
+}
