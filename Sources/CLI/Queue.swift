@@ -15,12 +15,6 @@ struct Queue: AsyncParsableCommand {
     try await body(database)
   }
 
-  fileprivate static func printJSON(_ value: some Encodable) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    print(String(decoding: try encoder.encode(value), as: UTF8.self))
-  }
-
   struct Stats: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Count the rows that are due, waiting for a later attempt, in flight, and dead.")

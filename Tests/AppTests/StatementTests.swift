@@ -96,6 +96,8 @@ import Testing
     ("unfriending", "DELETE friends/{unfriended}", nil, 7),
     ("blocking", "PUT blocks/{blocked}", nil, 16),
     ("unblocking", "DELETE blocks/{unblocked}", nil, 8),
+    ("reporting", "POST reports", #"{"userId": "{asked}", "reason": "spam"}"#, 7),
+    ("reporting again", "POST reports", #"{"userId": "{asked}", "reason": "spam"}"#, 6),
     ("another bio", "PATCH users/me", #"{"bio": "Climbs."}"#, 8),
     ("another name", "PATCH users/me", #"{"displayName": "Anita"}"#, 9),
     ("another username", "PATCH users/me", #"{"username": "anita{size}"}"#, 13),
@@ -103,7 +105,7 @@ import Testing
     ("the same picture", "PUT users/me/picture", Sample.webpText, 7),
     ("no picture", "DELETE users/me/picture", nil, 9),
     // Ten of them verify the password.
-    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 45),
+    ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 49),
   ]
 
   @Test func `user calls cost the same number of statements, whatever the number of relations`()

@@ -61,7 +61,7 @@ public struct Variable: Sendable {
     "MUSTER_RATE_LIMITS", "on", "`off` for load tests: no limits on requests per second")
   static let isThrottling = Variable(
     "MUSTER_THROTTLING", "on",
-    "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests")
+    "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests and reports")
   static let scrypt = Variable(
     "MUSTER_SCRYPT", "ln=15,r=8,p=3", "the cost of hashing a password, at most 256 MiB each; never lower it")
 

@@ -46,6 +46,7 @@ private func buildRoutes(
   AccountRoutes(dependencies: dependencies).add(to: signedIn)
   FriendRoutes(dependencies: dependencies).add(to: signedIn)
   BlockRoutes(dependencies: dependencies).add(to: signedIn)
+  ReportRoutes(dependencies: dependencies).add(to: signedIn)
   InvitationRoutes(dependencies: dependencies).add(to: signedIn)
   InboxRoutes(dependencies: dependencies).add(to: signedIn)
   DeviceRoutes(dependencies: dependencies).add(to: signedIn)

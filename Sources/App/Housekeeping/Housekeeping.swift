@@ -28,6 +28,7 @@ enum Housekeeping {
       try await DeadLetters.purge(olderThan: deadLetterLifetime, atMost: 1000, in: $0)
     },
     Chore(name: "forgetting responses") { try await IdempotentRequest.purge(atMost: 1000, in: $0) },
+    Chore(name: "forgetting reports") { try await Report.purge(atMost: 1000, in: $0) },
     Chore(name: "forgetting workers") { try await Worker.purge(atMost: 1000, in: $0) },
     Chore(name: "emptying inboxes") { database in
       try await database.change { try await Notice.purge(atMost: 1000, in: $0) }

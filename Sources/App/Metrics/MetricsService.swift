@@ -61,6 +61,7 @@ private struct MetricsService: Service {
     metrics.write(to: &text)
     writeProcess(to: &text)
     await writeQueue(to: &text)
+    await writeReports(to: &text)
     return Response(
       status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8", .cacheControl: "no-store"],
       body: ResponseBody(byteBuffer: ByteBuffer(string: text.text)))
@@ -110,5 +111,16 @@ private struct MetricsService: Service {
       "muster_queue_oldest_seconds", .gauge,
       "How long ago the oldest due row became due. Read at most every 15 s.")
     text.sample("muster_queue_oldest_seconds", "", stats.oldestDueSeconds ?? 0)
+  }
+
+  /// Every process reports the same number.
+  private func writeReports(to text: inout MetricsText) async {
+    do {
+      let count = try await Report.countOpen(in: database)
+      text.family("muster_reports_open", .gauge, "Reports that wait for an operator.")
+      text.sample("muster_reports_open", "", Double(count))
+    } catch {
+      logger.warning("the reports cannot be counted", metadata: ["error": "\(error)"])
+    }
   }
 }

@@ -182,6 +182,10 @@ extension Export.Section {
       times: ["created_at"],
       people: ["blocked_id"], showsHidden: true),
     Self(
+      name: "reports", table: "reports", owners: ["reporter_id"],
+      values: ["id", "user_id", "event_id", "reason", "text"], times: ["created_at", "closed_at"],
+      withheld: ["owner_id", "snapshot", "closing_note", "expires_at"]),
+    Self(
       name: "events", table: "events", owners: ["creator_id"],
       values: [
         "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",

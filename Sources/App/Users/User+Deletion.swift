@@ -8,6 +8,7 @@ extension User {
   /// - They leave every guest list. The guest who has waited longest gets their place. An event whose creator is
   ///   already gone is deleted with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them any more, or names them.
+  /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones later.
   /// - The username is retired for 30 days.
   ///
   /// - Parameter session: must be open; nil for the demo's accounts.
@@ -48,6 +49,7 @@ extension User {
       """,
       retiring("(SELECT username FROM users WHERE id = \(id))", of: nil))
     try await Identity.unlinkAll(from: id, in: change)
+    try Report.forget(id, in: change)
     change.touchWhoSees(id)
     // Their own stamps, too, although they are deleted: so they are locked in the same order as everyone's.
     for collection in Collection.allCases { change.touch(collection, of: id) }

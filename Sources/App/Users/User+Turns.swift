@@ -3,7 +3,7 @@ import Postgres
 extension User {
   /// Things with a limited number per user.
   enum Limited: Int32 {
-    case sessions = 1, friendRequests
+    case sessions = 1, friendRequests, reports
   }
 
   /// Serializes a user's changes that add to a limited number, so that each counts what the ones before it have added.

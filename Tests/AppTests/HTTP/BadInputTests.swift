@@ -637,6 +637,19 @@ private struct Scene: Sendable {
       Call("GET", "/api/v1/blocks", by: ana, isList: true),
       Call("PUT", "/api/v1/blocks/{userId}", by: ben, id: gina.id),
       Call("DELETE", "/api/v1/blocks/{userId}", by: ben, id: gina.id),
+      Call(
+        "POST", "/api/v1/reports", by: ana, body: #"{"userId": "\#(finn.id)", "reason": "other", "text": "Rude"}"#,
+        wrong: [
+          ("{}", ["userId", "eventId", "reason"]),
+          (#"{"userId": "\#(finn.id)", "eventId": "\#(event)", "reason": "spam"}"#, ["userId", "eventId"]),
+          (#"{"userId": 5, "reason": "rude", "text": 5}"#, ["userId", "reason", "text"]),
+          (
+            #"{"eventId": "x", "userId": null, "reason": null, "text": "\#("a".repeated(2001))"}"#,
+            ["eventId", "reason", "text"]
+          ),
+          (#"{"userId": "\#(ana.id)", "reason": "spam"}"#, ["userId"]),
+          (#"{"eventId": "\#(event)", "reason": "spam"}"#, ["eventId"]),
+        ]),
       Call("GET", "/api/v1/events", by: ana, isList: true),
       Call(
         "POST", "/api/v1/events", by: ana,

@@ -69,6 +69,7 @@ import Testing
         (ana, "DELETE", "users/me/picture", nil), (ana, "PUT", "devices", device),
         (ana, "PUT", "notification-preferences", #"{"event-updated": false}"#),
         (ana, "POST", "notifications/read", #"{"all": true}"#),
+        (ana, "POST", "reports", #"{"userId": "\#(dev.id)", "reason": "spam"}"#),
         (ana, "POST", "friend-requests/\(request)/accept", nil), (ana, "PATCH", "events/\(event)", #"{"note": "Now"}"#),
         (ben, "PUT", "events/\(event)/invitations/me", #"{"status": "going"}"#),
         (ana, "POST", "events/\(event)/invitations", #"{"userIds": ["\#(dev.id)"]}"#),

@@ -19,6 +19,7 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await app.takeMails()
       try await ben.sendFriendRequest(to: ana)
+      try await ben.report(ana)
       let started = Timestamp.now()
       let program = try await serve(app, ["MUSTER_METRICS_LISTEN": "127.0.0.1:0"])
       defer { program.signal(SIGKILL) }
@@ -54,6 +55,7 @@ import Testing
       #expect(scrape.value("muster_queue_up") == 1)
       #expect(scrape.value("muster_queue_rows", ["type": "friend-request", "state": "due"]) == 1)
       #expect((0..<600).contains(scrape.value("muster_queue_oldest_seconds") ?? -1))
+      #expect(scrape.value("muster_reports_open") == 1)
       #expect(scrape.value("muster_streams") == 0)
       #expect(scrape.value("muster_ended_sessions") == 0)
       #expect((0..<60).contains(scrape.value("muster_ended_sessions_age_seconds") ?? -1))

@@ -121,6 +121,7 @@ import Testing
       try await watch.expect("meeting a request") { try await cleo.sendFriendRequest(to: people.ana, expecting: 200) }
       try await watch.expect("unfriending") { try await people.ana.unfriend(cleo) }
       try await watch.expect("unfriending again", changes: false) { try await people.ana.unfriend(cleo) }
+      try await watch.expect("reporting", changes: false) { try await hugo.report(gil) }
       // Pairs with a request, with a friendship, and with nothing between them.
       for (one, other) in [(dev, people.ana), (gil, hugo), (finn, hugo)] {
         try await watch.expect("blocking") { try await one.block(other) }

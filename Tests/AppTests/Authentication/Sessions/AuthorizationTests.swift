@@ -119,6 +119,7 @@ private struct Line: CustomStringConvertible {
     GET    blocks                          needed       200    200     200     200   200
     PUT    blocks/{userId}                 needed       204    204     204     204   422 422:invalid-fields
     DELETE blocks/{userId}                 needed       204    204     204     204   204
+    POST   reports                         needed       201    201     201     404   422 404:user-not-found 422:invalid-fields
     GET    friend-requests                 needed       200    200     200     200   200
     POST   friend-requests                 needed       201    409     409     404   422 404:user-not-found 409:already-friends 422:invalid-fields
     GET    friend-requests/{id}            needed       404    404     404     404   200 404:friend-request-not-found
@@ -296,6 +297,7 @@ private struct Cast: Sendable {
     case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
     case "PUT users/me/picture": return Sample.webpText
     case "DELETE users/me": return #"{"password": "\#(password)"}"#
+    case "POST reports": return #"{"userId": "\#(id)", "reason": "spam"}"#
     case "POST friend-requests": return #"{"receiverId": "\#(id)"}"#
     case "POST events":
       return """

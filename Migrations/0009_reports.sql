@@ -1,0 +1,38 @@
+-- Reports of users and events, for operators.
+
+CREATE TABLE reports (
+  id uuid PRIMARY KEY,
+  -- NULL once the reporter's account is deleted.
+  reporter_id uuid REFERENCES users ON DELETE SET NULL,
+  -- What is reported. No foreign keys: a report outlives what it is about.
+  user_id uuid,
+  event_id uuid,
+  -- Whose content it is: the reported user, or the event's creator. NULL if the creator's account was deleted before.
+  owner_id uuid,
+  -- The content at the time of the report, so that an operator can judge it after an edit.
+  snapshot jsonb NOT NULL,
+  reason text NOT NULL CONSTRAINT report_reason
+    CHECK (reason IN ('spam', 'harassment', 'hate', 'violence', 'nudity', 'impersonation', 'other')),
+  -- The reporter's words. NULL once the reporter's account is deleted.
+  text text CONSTRAINT report_text_length CHECK (char_length(text) <= 2000),
+  created_at timestamptz NOT NULL DEFAULT now(),
+  closed_at timestamptz,
+  -- The operator's words.
+  closing_note text CONSTRAINT report_closing_note_length CHECK (char_length(closing_note) <= 2000),
+  -- When the worker deletes the report. NULL while it is open and the owner's account exists.
+  expires_at timestamptz,
+  CONSTRAINT report_of_one_thing CHECK (num_nonnulls(user_id, event_id) = 1),
+  CONSTRAINT no_report_of_oneself CHECK (reporter_id <> owner_id)
+);
+-- Repeated reports find the open one, also if they arrive at once.
+CREATE UNIQUE INDEX one_open_report_per_reporter ON reports (reporter_id, coalesce(user_id, event_id))
+  WHERE closed_at IS NULL;
+CREATE INDEX reports_open ON reports (created_at, id) WHERE closed_at IS NULL;
+-- For the limit, and for deletions of accounts.
+CREATE INDEX reports_of_reporter ON reports (reporter_id, id);
+CREATE INDEX reports_of_owner ON reports (owner_id, id);
+CREATE INDEX reports_to_delete ON reports (expires_at) WHERE expires_at IS NOT NULL;
+
+-- down
+
+DROP TABLE reports;

@@ -1,0 +1,61 @@
+import Postgres
+
+extension Report.Subject {
+  /// The user whose content this is: the reported user, or the event's creator. Nil if the creator's account is
+  /// deleted.
+  ///
+  /// - Throws: ``AppError/eventNotFound`` unless the reporter sees the event.
+  func owner(for reporter: User.ID, in database: some Querying) async throws -> User.ID? {
+    switch self {
+    case .user(let user): return user
+    case .event(let event):
+      let row = try await database.first(
+        "SELECT creator_id FROM events WHERE id = \(event) AND \(Event.isVisible(event, to: reporter))")
+      guard let row else { throw AppError.eventNotFound }
+      return try row["creator_id"]
+    }
+  }
+
+  /// A query of the content as it is now. It has no row unless the reporter sees the subject.
+  ///
+  /// A user whom the reporter has blocked can be reported, because most people block first. Only a user in the
+  /// reporter's list of blocks can: for anyone else who is hidden, a report would reveal that they exist.
+  func content(for reporter: User.ID) -> SQL {
+    switch self {
+    case .user(let user):
+      """
+      SELECT u.id AS user_id, NULL::uuid AS event_id, u.id AS owner_id, jsonb_strip_nulls(jsonb_build_object(
+          'username', u.username, 'displayName', u.display_name, 'bio', u.bio, 'picture', u.picture_url
+        )) AS snapshot
+      FROM users AS u
+      WHERE u.id = \(user) AND (
+        \(User.visible("u.id", to: reporter))
+        OR u.id IN (SELECT blocked_id FROM shown_blocks WHERE blocker_id = \(reporter))
+      )
+      """
+    case .event(let event):
+      """
+      SELECT NULL::uuid AS user_id, e.id AS event_id, c.id AS owner_id, jsonb_strip_nulls(jsonb_build_object(
+          'title', e.title, 'note', e.note, 'place', e.location_name, 'creator', c.username
+        )) AS snapshot
+      FROM events AS e
+      LEFT JOIN users AS c ON c.id = e.creator_id
+      WHERE e.id = \(event) AND \(Event.isVisible(event, to: reporter))
+      """
+    }
+  }
+
+  var notFoundError: AppError {
+    switch self {
+    case .user: .userNotFound
+    case .event: .eventNotFound
+    }
+  }
+
+  var ownError: AppError {
+    switch self {
+    case .user: .invalid("userId", .notAllowed, "must be another user")
+    case .event: .invalid("eventId", .notAllowed, "must be an event of another user")
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Hummingbird
+import Postgres
+
+struct ReportRoutes {
+  let dependencies: Dependencies
+
+  func add(to routes: Routes) {
+    routes.post("reports", use: report)
+  }
+
+  @Sendable private func report(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let draft = try await request.read { fields -> Report.Draft in
+      let user: User.ID? = fields.optional("userId", .id())
+      let event: Event.ID? = fields.optional("eventId", .id())
+      if (user == nil) == (event == nil) {
+        for name in ["userId", "eventId"] {
+          fields.note(
+            name, user == nil ? .required : .notAllowed, "exactly one of userId and eventId must be given")
+        }
+      }
+      return Report.Draft(
+        subject: user.map(Report.Subject.user) ?? .event(event ?? .new()),
+        reason: fields.required("reason", .word(of: Report.Reason.allCases)),
+        text: fields.optional("text", .text(0...Report.maximumText)))
+    }
+    let owner = try await draft.subject.owner(for: me, in: dependencies.database)
+    return try await dependencies.respond(to: context, at: .user(me), .user(owner ?? me)) {
+      let (report, isNew) = try await Report.file(
+        draft, of: owner, by: me, isLimited: dependencies.throttle.isOn, in: $0)
+      return .json(report, status: isNew ? .created : .ok)
+    }
+  }
+}
+
+extension Report: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", id)
+      $0.member("userId", userID)
+      $0.member("eventId", eventID)
+      $0.member("reason", reason.rawValue)
+      $0.member("text", text)
+      $0.member("createdAt", createdAt)
+    }
+  }
+}

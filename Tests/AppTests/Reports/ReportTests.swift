@@ -1,0 +1,173 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct ReportTests {
+  @Test func `a report keeps what it is about, and changes no one's lists`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await ben.editProfile(#"{"bio": "Buy my pills"}"#)
+      let stale = try await app.stale(among: [ana, ben]) {
+        let report = try await ana.report(ben, reason: "harassment", text: " He writes\\nto everyone ").json
+        #expect(report.keys == ["id", "userId", "eventId", "reason", "text", "createdAt"])
+        #expect(report["userId"].string == ben.id && report["eventId"] == .null)
+        #expect(report["reason"].string == "harassment" && report["text"].string == "He writes\nto everyone")
+      }
+      #expect(stale == [:])
+      #expect(try await app.takeNotifications().isEmpty)
+      try await ben.editProfile(#"{"username": "benno", "displayName": "Benno", "bio": null}"#)
+      let entries = try await app.reports()
+      #expect(entries.count == 1)
+      let entry = try #require(entries.first)
+      #expect(entry.snapshot == ["username": "ben", "displayName": "Ben", "bio": "Buy my pills"])
+      #expect(entry.reporter == "ana" && entry.owner == "benno" && entry.userId == ben.id && entry.eventId == nil)
+      #expect(entry.closedAt == nil && entry.expiresAt == nil)
+    }
+  }
+
+  @Test func `a guest reports an event, also an archived one whose creator is hidden`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let party = try await ana.createEvent("Party", inviting: [ben])["id"].string ?? ""
+      try await ana.edit(party, #"{"note": "Bring cash", "location": {"name": "Ana's kitchen"}}"#)
+      let past =
+        try await ana.createEvent("Past", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)["id"].string
+        ?? ""
+      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      try await ben.report(event: party)
+      try await ben.block(ana)
+      // The block has removed him from the guest list.
+      #expect(try await ben.report(event: party, expecting: 404).problem == "event-not-found")
+      let report = try await ben.report(event: past).json
+      #expect(report["eventId"].string == past && report["userId"] == .null && report["text"] == .null)
+
+      let entries = try await app.reports()
+      #expect(entries.map(\.eventId) == [past, party] && entries.allSatisfy { $0.userId == nil })
+      #expect(entries.map(\.owner) == ["ana", "ana"])
+      #expect(
+        entries.map(\.snapshot) == [
+          ["title": "Past", "creator": "ana"],
+          ["title": "Party", "note": "Bring cash", "place": "Ana's kitchen", "creator": "ana"],
+        ])
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a repeated report returns the open one unchanged, and after it is closed a new one`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben, cleo) = (try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo"))
+      let first = try await ana.report(ben, reason: "spam", text: "First")
+      let second = try await ana.report(ben, reason: "hate", text: "Second", expecting: 200)
+      #expect(second.json == first.json)
+      // Other reporters and other subjects have reports of their own.
+      try await cleo.report(ben)
+      try await ana.report(cleo)
+      try await app.closeReports()
+      let third = try await ana.report(ben, reason: "hate", text: "Third")
+      #expect(third.json["id"] != first.json["id"] && third.json["text"].string == "Third")
+      #expect(try await app.reports().count == 4)
+    }
+  }
+
+  @Test func `users report neither themselves nor what they do not see`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let event = try await ana.createEvent()["id"].string ?? ""
+      for (answer, field) in [
+        (try await ana.report(ana, expecting: 422), "userId"),
+        (try await ana.report(event: event, expecting: 422), "eventId"),
+      ] {
+        #expect(answer.badFields == [field] && answer.json["errors"][0]["code"].string == "not-allowed")
+      }
+      let unknown = try await ben.report(event: Event.ID.new().description, expecting: 404)
+      #expect(unknown.problem == "event-not-found")
+      #expect(try await ben.report(event: event, expecting: 404).withoutRequestID == unknown.withoutRequestID)
+      try await ben.deleteAccount()
+      #expect(try await ana.report(ben, expecting: 404).problem == "user-not-found")
+      #expect(try await app.reports().isEmpty)
+    }
+  }
+
+  @Test func `users report those in their list of blocks, and learn nothing about others' blocks`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let unknown = try await ben.send("POST", "reports", #"{"userId": "\#(User.ID.new())", "reason": "spam"}"#)
+      #expect(unknown.status == 404 && unknown.problem == "user-not-found")
+      func expectHidden(_ other: Phone, from phone: Phone) async throws {
+        let answer = try await phone.report(other, expecting: 404)
+        #expect(answer.withoutRequestID == unknown.withoutRequestID)
+      }
+      try await ana.block(ben)
+      try await ana.report(ben)
+      try await expectHidden(ana, from: ben)
+      // His list does not show her, because her block came first. Hers still shows him.
+      try await ben.block(ana)
+      try await expectHidden(ana, from: ben)
+      try await ana.report(ben, expecting: 200)
+      try await ana.unblock(ben)
+      try await expectHidden(ben, from: ana)
+      try await ben.report(ana)
+    }
+  }
+
+  @Test func `the export has the reports that the caller has sent, and none about the caller`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await ana.report(ben, text: "Ben's pills")
+      let reports = try await ana.get("users/me/export")["reports"].array
+      #expect(reports.map(\.keys) == [["id", "userId", "eventId", "reason", "text", "createdAt", "closedAt"]])
+      #expect(reports.map { $0["text"].string } == ["Ben's pills"])
+      #expect(try await ben.get("users/me/export")["reports"].array.isEmpty)
+    }
+  }
+
+  // MARK: At once
+
+  @Test func `a user sends at most twenty new reports in a day`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let others = try await app.crowd(21, around: ana)
+      for other in others.prefix(20) { try await ana.report(other) }
+      let refused = try await ana.report(others[20], expecting: 429)
+      #expect(refused.problem == "too-many-reports")
+      let wait = refused.header("Retry-After").flatMap { Int($0) } ?? 0
+      #expect((86_000...86_400).contains(wait), "\(wait)")
+      #expect(try await app.reports().count == 20)
+      // A repeated report is not new, and the limit does not apply to others.
+      try await ana.report(others[0], expecting: 200)
+      try await others[0].report(ana)
+      // Closed reports count.
+      try await app.closeReports()
+      try await ana.report(others[20], expecting: 429)
+      try await app.database.execute("UPDATE reports SET created_at = created_at - interval '1 day'")
+      try await ana.report(others[20])
+    }
+  }
+
+  @Test func `of the same report sent many times at once, one is kept`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let body = #"{"userId": "\#(ben.id)", "reason": "spam"}"#
+      let statuses = try await app.withConnections(12) {
+        try await app.race(12) { _ in try await ana.send("POST", "reports", body) }
+      }
+      #expect(statuses == [201: 1, 200: 11])
+      #expect(try await app.reports().count == 1)
+    }
+  }
+
+  @Test func `of many reports at once only as many pass as the limit allows`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let ana = try await app.signUp("ana")
+      let others = try await app.crowd(24, around: ana)
+      let statuses = try await app.withConnections(12) {
+        try await app.race(24) { number in
+          try await ana.send("POST", "reports", #"{"userId": "\#(others[number].id)", "reason": "spam"}"#)
+        }
+      }
+      #expect(statuses == [201: 20, 429: 4])
+      #expect(try await app.reports().count == 20)
+    }
+  }
+}
