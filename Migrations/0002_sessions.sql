@@ -71,7 +71,9 @@ CREATE TABLE identities (
 CREATE TABLE mail_tokens (
   id uuid PRIMARY KEY,
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  purpose text NOT NULL CONSTRAINT mail_token_purpose CHECK (purpose IN ('verify-email', 'reset-password')),
+  purpose text NOT NULL CONSTRAINT mail_token_purpose CHECK (
+    purpose IN ('verify-email', 'reset-password', 'sign-in-code')
+  ),
   -- The address that it was mailed to. Using a `verify-email` token makes it the account's address.
   email text NOT NULL CONSTRAINT mail_token_email_length CHECK (char_length(email) <= 254),
   kid text NOT NULL,
@@ -80,6 +82,17 @@ CREATE TABLE mail_tokens (
 -- A newer token replaces the older one.
 CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
+
+-- The mails with a code to sign in, and the wrong codes, of the last 24 hours. Both are limited for each account. They
+-- are no columns of `mail_tokens`, because a new code replaces the row there.
+CREATE TABLE code_uses (
+  id uuid PRIMARY KEY DEFAULT uuid_v7(),
+  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  kind text NOT NULL CONSTRAINT code_use_kind CHECK (kind IN ('mailed', 'wrong')),
+  used_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX code_uses_of_user ON code_uses (user_id, kind, used_at);
+CREATE INDEX code_uses_by_time ON code_uses (used_at);
 
 -- Counts of failed attempts and of limited requests: by login, by address and so on. Each key is a digest.
 CREATE TABLE throttles (
@@ -95,6 +108,7 @@ CREATE INDEX throttles_by_expiry ON throttles (expires_at);
 -- down
 
 DROP TABLE throttles;
+DROP TABLE code_uses;
 DROP TABLE mail_tokens;
 DROP TABLE identities;
 DROP TABLE sessions;

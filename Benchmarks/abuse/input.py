@@ -59,6 +59,8 @@ def places(ana):
         "display name": lambda text: named("register", known | {"displayName": text}),
         "refresh token": lambda text: named("refresh", {"refreshToken": text}),
         "reset": lambda text: named("password-reset", {"email": text}),
+        "code": lambda text: named("code/confirm", {"email": "cleo@example.com", "code": text}),
+        "code request": lambda text: named("code", {"email": text}),
         "key": lambda text: named("login", {text: 1} | {f"k{number}": number for number in range(900)}),
         "keys": lambda text: named("login", {f"{number}{text[:60]}": number for number in range(len(text) // 80)}),
         "bio": lambda text: signed_in(ana, "PATCH", "users/me", {"bio": text}),

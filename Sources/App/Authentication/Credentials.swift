@@ -6,17 +6,21 @@ struct Credentials: Sendable {
   let username: String
   let displayName: String
   let email: String?
-  /// Nil for a user who signs in only with a provider.
+  let isEmailVerified: Bool
+  /// Nil for a user who signs in only with a provider or with mailed codes.
   let passwordHash: String?
 
   /// Columns of `users AS u`.
-  static let columns: SQL = "u.id, u.username, u.display_name, u.email, u.password_hash"
+  static let columns: SQL = """
+    u.id, u.username, u.display_name, u.email, u.email_verified_at IS NOT NULL AS is_email_verified, u.password_hash
+    """
 
   init(row: Row) throws {
     user = try row["id"]
     username = try row["username"]
     displayName = try row["display_name"]
     email = try row["email"]
+    isEmailVerified = try row["is_email_verified"]
     passwordHash = try row["password_hash"]
   }
 
@@ -63,21 +67,24 @@ extension User {
 
   /// Changes the password, and ends all sessions except the one that asks for it. The owner gets a mail.
   ///
-  /// - Parameter proven: the hash that the current password was checked against, outside this change.
+  /// - Parameter proven: the hash that the current password was checked against, outside this change. Nil if a mailed
+  ///   code was checked instead; then the account need not have a password.
   /// - Returns: false, without any effect, if the account has another hash by now.
+  /// - Throws: ``AppError/sessionEnded``.
   static func changePassword(
-    of id: ID, from proven: String, to hash: String, keeping session: Session.ID, in change: Change
+    of id: ID, from proven: String?, to hash: String, keeping session: Session.ID, in change: Change
   ) async throws -> Bool {
     try change.takeTurns(at: [id], for: .update)
     let changed = try await change.rows(
       """
       UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp()
-      WHERE id = \(id) AND password_hash = \(proven)
+      WHERE id = \(id) AND (\(proven) IS NULL OR password_hash = \(proven))
       """)
     guard changed.affected == 1 else { return false }
+    try await Session.check(session, in: change)
     try await Session.endAll(of: id, except: session, in: change)
-    // Otherwise an earlier request for a reset or for another address could undo this change.
-    try await MailToken.revoke([.resetPassword], of: id, in: change)
+    // Otherwise an earlier mail, or a request for another address, could undo this change or start a session.
+    try await MailToken.revoke([.resetPassword, .signInCode], of: id, in: change)
     if try await MailToken.revokePending(of: id, in: change) { change.touch(.profile, of: id) }
     change.mail(.passwordChanged(id))
     return true
@@ -96,7 +103,7 @@ extension User {
       WHERE id = \(token.user)
       """)
     try await Session.endAll(of: token.user, in: change)
-    try await MailToken.revoke([.resetPassword, .verifyEmail], of: token.user, in: change)
+    try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: token.user, in: change)
     change.touch(.profile, of: token.user)
     change.mail(.passwordChanged(token.user))
   }
@@ -118,8 +125,8 @@ extension User {
     }
     change.touch(.profile, of: token.user)
     guard let old, old.lowercased() != token.email.lowercased() else { return }
-    // A reset token sent to the old address no longer proves anything about the account.
-    try await MailToken.revoke([.resetPassword], of: token.user, in: change)
+    // What was mailed to the old address no longer proves anything about the account.
+    try await MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
     change.mail(.emailChanged(token.user, from: old))
   }
 }
@@ -127,5 +134,5 @@ extension User {
 extension AppError {
   static let wrongPassword = AppError(.forbidden, "wrong-password", "This is not the account's current password.")
   static let noPassword = AppError(
-    .conflict, "no-password", "This account has no password yet. Set one with a password reset.")
+    .conflict, "no-password", "This account has no password yet. Set one with a mailed code or a password reset.")
 }

@@ -6,50 +6,87 @@ enum Reauthentication: Sendable {
   case password(String)
   /// A fresh identity token of a linked provider.
   case identity(IdentityToken)
+  /// A code that was mailed to the account's verified address.
+  case code(String)
+
+  /// Evidence that was checked.
+  struct Proven: Sendable {
+    fileprivate let user: User.ID
+    /// The hash that the password was checked against.
+    fileprivate(set) var passwordHash: String?
+    /// The token that the code stands for.
+    fileprivate var code: MailToken.ID?
+
+    /// Uses up a code, together with the change that it permits: a change that fails costs no code. Passwords and
+    /// identity tokens can be used again.
+    ///
+    /// - Throws: ``AppError/wrongCode`` if the code was used or replaced since the check.
+    func spend(in change: Change) async throws {
+      guard let code else { return }
+      guard try await MailToken.redeem(code, of: user, for: .signInCode, in: change) != nil else {
+        throw AppError.wrongCode
+      }
+    }
+  }
 
   /// Checks the evidence. This takes as long as checking a password, so it must not run in a transaction: see
   /// ``Session/check(_:in:)``.
   ///
-  /// - Returns: the hash that the password was checked against.
-  /// - Throws: ``AppError/wrongPassword``, ``AppError/noPassword`` or ``AppError/identityNotProven``;
-  ///   ``AppError/tooManyAttempts`` after several failures.
-  @discardableResult
-  func check(_ context: Context, in dependencies: Dependencies) async throws -> String? {
+  /// - Returns: what the change must spend.
+  /// - Throws: ``AppError/wrongPassword``, ``AppError/noPassword``, ``AppError/identityNotProven``,
+  ///   ``AppError/wrongCode`` or ``AppError/emailUnverified``; ``AppError/tooManyAttempts`` after several failures.
+  func check(_ context: Context, in dependencies: Dependencies) async throws -> Proven {
     let (user, database) = (try context.user, dependencies.database)
     guard let account = try await Credentials.find(user, in: database) else { throw AppError.sessionEnded }
-    let isProven = try await dependencies.throttle.attempt(.proof(try context.session)) { () -> Bool? in
+    let proven = try await dependencies.throttle.attempt(.proof(try context.session)) { () -> Proven? in
       switch self {
       case .password(let password):
         guard let hash = account.passwordHash else { throw AppError.noPassword }
-        return try await dependencies.passwords.verify(password, against: hash) ? true : nil
+        let isRight = try await dependencies.passwords.verify(password, against: hash)
+        return isRight ? Proven(user: user, passwordHash: hash) : nil
       case .identity(let token):
-        return try await Identity.proves(
+        let isProven = try await Identity.proves(
           token, is: user, providers: dependencies.identityProviders, logger: context.logger, in: database)
-          ? true : nil
+        return isProven ? Proven(user: user) : nil
+      case .code(let code):
+        // The reader of an unverified address may be anyone: the owner may have mistyped it.
+        guard account.isEmailVerified else { throw AppError.emailUnverified }
+        let token = try await dependencies.change(at: .user(user)) {
+          try await SignInCode.check(code, of: user, keys: dependencies.refreshTokenKeys, in: $0)
+        }
+        return token.map { Proven(user: user, code: $0) }
       }
     }
-    guard isProven != nil else {
-      switch self {
-      case .password: throw AppError.wrongPassword
-      case .identity: throw AppError.identityNotProven
-      }
+    if let proven { return proven }
+    switch self {
+    case .password: throw AppError.wrongPassword
+    case .identity: throw AppError.identityNotProven
+    case .code: throw AppError.wrongCode
     }
-    return account.passwordHash
   }
 }
 
 extension Fields {
-  /// Reads the account's password, or else a fresh identity token of a linked provider. An account without a password
-  /// has only the latter.
+  /// Reads the account's password, or else a fresh identity token of a linked provider or a mailed code. An account
+  /// without a password has only the latter two.
+  ///
+  /// - Parameter idToken: nil if an identity token is not enough.
   mutating func proof(
-    password passwordName: String, idToken: String = "idToken", nonce: String = "nonce"
+    password passwordName: String, idToken: String? = "idToken", nonce: String = "nonce"
   ) -> Reauthentication {
     let password = optional(passwordName, .anyPassword)
-    let token = optional(idToken, .identityToken)
-    let nonce = optional(nonce, .nonce)
+    var identity: IdentityToken?
+    if let idToken {
+      let token = optional(idToken, .identityToken)
+      let nonce = optional(nonce, .nonce)
+      identity = token.map { IdentityToken(text: $0, nonce: nonce) }
+    }
+    let code = optional("code", .signInCode)
     if let password { return .password(password) }
-    if let token { return .identity(IdentityToken(text: token, nonce: nonce)) }
-    note(passwordName, .required, "is required unless \(idToken) is given")
+    if let identity { return .identity(identity) }
+    if let code { return .code(code) }
+    let others = [idToken, "code"].compactMap(\.self).joined(separator: " or ")
+    note(passwordName, .required, "is required unless \(others) is given")
     return .password("")
   }
 }
@@ -62,4 +99,10 @@ extension Fields.Rule where Value == String {
 extension AppError {
   static let identityNotProven = AppError(
     .forbidden, "identity-not-proven", "This identity token is invalid, too old, or not linked to the account.")
+  static let wrongCode = AppError(
+    .forbidden, "wrong-code",
+    "This code is wrong, used or expired, or too many wrong codes were tried. Request another one.")
+  static let emailUnverified = AppError(
+    .conflict, "email-unverified",
+    "The account's e-mail address is not verified, so a code does not count. Verify it, or log in with the code.")
 }

@@ -41,6 +41,7 @@ private func buildRoutes(
   providers.add(to: open)
   sessions.addSignedIn(to: signedIn)
   PasswordRoutes(dependencies: dependencies).add(to: signedIn, open: open)
+  CodeRoutes(dependencies: dependencies).add(to: open)
   providers.addLinks(to: signedIn)
   UserRoutes(database: dependencies.database).add(to: signedIn)
   AccountRoutes(dependencies: dependencies).add(to: signedIn)

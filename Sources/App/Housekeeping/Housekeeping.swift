@@ -20,6 +20,7 @@ enum Housekeeping {
     Chore(name: "forgetting mailed tokens") { database in
       try await database.change { try await MailToken.purge(atMost: 500, in: $0) }
     },
+    Chore(name: "forgetting uses of codes") { try await SignInCode.purge(atMost: 1000, in: $0) },
     Chore(name: "forgetting failed attempts") { try await Throttle.purge(atMost: 1000, in: $0) },
     Chore(name: "forgetting sessions") { try await Session.purge(atMost: 1000, in: $0) },
     Chore(name: "freeing usernames") { try await User.freeNames(atMost: 1000, in: $0) },

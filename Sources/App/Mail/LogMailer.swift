@@ -13,6 +13,7 @@ public struct LogMailer: MailSender {
     var metadata: Logger.Metadata = [
       "id": "\(mail.id)", "type": "\(mail.type)", "to": "\(mail.to)", "username": "\(mail.username)",
     ]
+    if let code = mail.code { metadata["code"] = "\(code)" }
     if let token = mail.token, let expiresAt = mail.expiresAt {
       metadata["token"] = "\(token)"
       metadata["expiresAt"] = "\(expiresAt.rfc3339())"

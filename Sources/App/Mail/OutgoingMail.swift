@@ -5,12 +5,14 @@ import Postgres
 public struct OutgoingMail: Sendable {
   /// The same at every attempt.
   public let id: String
-  /// `verify-email`, `reset-password`, `password-changed`, `email-changed`, `identity-linked`
+  /// `verify-email`, `reset-password`, `sign-in-code`, `password-changed`, `email-changed`, `identity-linked`
   /// or `identity-unlinked`.
   public let type: String
   public let to: String
   public let username: String
   public let displayName: String
+  /// The six digits that the reader may type instead of presenting the token; nil in all mails but `sign-in-code`.
+  public let code: String?
   /// The token that the reader must present, and its expiry; nil in mails that only inform.
   public let token: String?
   public let expiresAt: Timestamp?
@@ -98,6 +100,7 @@ extension OutgoingMail {
 
     /// The mail, with the text of its token.
     func mail(_ expiry: Expiry, keys: SigningKeys) throws -> OutgoingMail {
+      var code: String?
       var token: String?
       var expiresAt: Timestamp?
       if case .at(let time) = expiry, let tokenID {
@@ -108,12 +111,13 @@ extension OutgoingMail {
         guard token != nil else {
           throw DeliveryFailure(description: "MUSTER_REFRESH_TOKEN_KEYS lacks the key \(kid) of this mail's token")
         }
+        if purpose == .signInCode { code = SignInCode.text(of: tokenID, kid: kid, keys: keys) }
       }
       return OutgoingMail(
         id: id.uuidString.lowercased(),
         type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
-        username: payload.username, displayName: payload.displayName, token: token, expiresAt: expiresAt,
-        createdAt: createdAt)
+        username: payload.username, displayName: payload.displayName, code: code, token: token,
+        expiresAt: expiresAt, createdAt: createdAt)
     }
   }
 }

@@ -42,6 +42,7 @@ extension OutgoingMail: JSONWritable {
           $0.member("to", to)
           $0.member("username", username)
           $0.member("displayName", displayName)
+          $0.member("code", code)
           $0.member("token", token)
           $0.member("expiresAt", expiresAt)
         }

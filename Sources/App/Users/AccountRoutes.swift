@@ -27,13 +27,14 @@ struct AccountRoutes {
       guard case .set = edit.email else { return (edit, nil) }
       return (edit, fields.proof(password: "currentPassword"))
     }
+    let proven = try await proof?.check(context, in: dependencies)
     if case .set(let email) = edit.email {
-      try await proof?.check(context, in: dependencies)
       // Limits both the mails to one address and the mails from one account.
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
     return try await dependencies.respond(to: context, at: .user(me)) { change in
+      try await proven?.spend(in: change)
       try await User.edit(me, edit, by: session, keys: keys, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
@@ -47,8 +48,11 @@ struct AccountRoutes {
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let proof = try await request.read { $0.proof(password: "password") }
-    try await proof.check(context, in: dependencies)
-    try await dependencies.change(at: .user(me)) { try await User.erase(me, by: session, in: $0) }
+    let proven = try await proof.check(context, in: dependencies)
+    try await dependencies.change(at: .user(me)) { change in
+      try await proven.spend(in: change)
+      try await User.erase(me, by: session, in: change)
+    }
     return .noContent
   }
 

@@ -224,6 +224,9 @@ extension Export.Section {
       name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
       times: ["expires_at"], withheld: ["id", "kid"]),
     Self(
+      name: "codeUses", table: "code_uses", owners: ["user_id"], values: ["kind"], times: ["used_at"],
+      withheld: ["id"]),
+    Self(
       name: "collectionStamps", table: "user_stamps", owners: ["user_id"], key: .uuid("user_id"),
       times: Collection.allCases.map(\.column)),
   ]

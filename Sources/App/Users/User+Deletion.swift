@@ -42,6 +42,7 @@ extension User {
       // The rows that are deleted at the end, after the stamps, must be locked by then: a purge may be deleting a
       // token, and two users who delete their accounts may have sent each other requests.
       "DELETE FROM mail_tokens WHERE user_id = \(id)",
+      "DELETE FROM code_uses WHERE user_id = \(id)",
       """
       SELECT id FROM friend_requests WHERE sender_id = \(id) OR receiver_id = \(id)
       ORDER BY id

@@ -27,7 +27,8 @@ public struct User: Stamped {
   struct Registration: Sendable {
     let username: String
     let email: String
-    let passwordHash: String
+    /// Nil if the user logs in with mailed codes.
+    let passwordHash: String?
     let displayName: String
   }
 

@@ -519,6 +519,8 @@ private struct Scene: Sendable {
   /// The tokens that were mailed to Ben and Cleo.
   let verifyToken: String
   let resetToken: String
+  /// The token that was mailed to Iris with a code.
+  let codeToken: String
   /// The identity tokens of a new user and of Ana.
   let newcomer: (apple: String, google: String)
   let mine: (apple: String, google: String)
@@ -540,6 +542,8 @@ private struct Scene: Sendable {
       let cleo = try await app.signUp("cleo")
       _ = try await app.askForReset("cleo@example.com")
       let resetToken = try await app.takeToken("mail-reset-password")
+      _ = try await app.signUp("iris")
+      let codeToken = try await app.takeCode(of: "iris@example.com").token
       let gina = try await app.signUp("gina")
       let ginasOther = try await gina.signInAgain().session
       let finn = try await app.signUp("finn")
@@ -548,7 +552,7 @@ private struct Scene: Sendable {
           app: app, ana: ana, ben: ben, dev: dev, finn: finn,
           hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther,
           picture: String(try await dev.show(Sample.ascii(Sample.webpText)).suffix(24)), verifyToken: verifyToken,
-          resetToken: resetToken,
+          resetToken: resetToken, codeToken: codeToken,
           newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
@@ -581,6 +585,8 @@ private struct Scene: Sendable {
         wrong: [
           ("{}", ["currentPassword", "newPassword"]),
           (#"{"currentPassword": 5, "newPassword": "short"}"#, ["currentPassword", "newPassword"]),
+          (#"{"code": "12345", "newPassword": "short"}"#, ["code", "newPassword"]),
+          (#"{"idToken": "x", "newPassword": "correct horse finn"}"#, ["currentPassword"]),
           (#"{"currentPassword": "correct horse finn", "newPassword": "baseball"}"#, ["newPassword"]),
           (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
         ]),
@@ -595,7 +601,7 @@ private struct Scene: Sendable {
         wrong: [("{}", ["currentPassword"]), (#"{"currentPassword": 5}"#, ["currentPassword"])]),
       Call(
         "DELETE", "/api/v1/auth/google", by: ana, body: #"{"currentPassword": "\#(ana.password)"}"#,
-        wrong: [("{}", ["currentPassword"]), (#"{"currentIdToken": ""}"#, ["currentIdToken"])]),
+        wrong: [("{}", ["currentPassword"]), (#"{"currentIdToken": "", "code": 5}"#, ["currentIdToken", "code"])]),
       Call("GET", "/api/v1/users/me", by: ana),
       Call(
         "PATCH", "/api/v1/users/me", by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
@@ -606,6 +612,7 @@ private struct Scene: Sendable {
           ),
           (#"{"username": "a b", "bio": "\#("a".repeated(501))"}"#, ["username", "bio"]),
           (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
+          (#"{"email": "ana@example.org", "code": "12345x"}"#, ["code"]),
         ]),
       Call("GET", "/api/v1/users/me/export", by: ana),
       Call("GET", "/api/v1/notifications/stream", by: ana),
@@ -618,7 +625,7 @@ private struct Scene: Sendable {
         "DELETE", "/api/v1/users/me", by: hugo, body: #"{"password": "correct horse hugo"}"#,
         wrong: [
           ("{}", ["password"]), (#"{"password": null, "nonce": "x"}"#, ["password"]),
-          (#"{"password": 5, "idToken": {}}"#, ["password", "idToken"]),
+          (#"{"password": 5, "idToken": {}}"#, ["password", "idToken"]), (#"{"code": "１２３４５６"}"#, ["code"]),
         ]),
       Call("GET", "/api/v1/friends", by: ana, isList: true),
       Call("GET", "/api/v1/friend-requests", by: ana, isList: true),
@@ -761,7 +768,7 @@ private struct Scene: Sendable {
         body:
           #"{"username": "gil", "email": "gil@example.com", "password": "correct horse gil", "displayName": "Gil"}"#,
         wrong: [
-          ("{}", ["username", "email", "password"]),
+          ("{}", ["username", "email"]),
           (
             #"{"username": 1, "email": [], "password": {}, "displayName": true}"#,
             ["username", "email", "password", "displayName"]
@@ -806,6 +813,21 @@ private struct Scene: Sendable {
         wrong: [
           ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
           (#"{"token": "\#(resetToken)"}"#, ["token"]),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/code", body: #"{"email": "finn@example.com"}"#,
+        wrong: [
+          ("{}", ["email"]), (#"{"email": null}"#, ["email"]), (#"{"email": ["finn@example.com"]}"#, ["email"]),
+          (#"{"email": "finn"}"#, ["email"]),
+        ]),
+      Call(
+        "POST", "/api/v1/auth/code/confirm", body: #"{"token": "\#(codeToken)", "device": "phone"}"#,
+        wrong: [
+          ("{}", ["email", "code"]), (#"{"token": null, "email": "finn@example.com"}"#, ["code"]),
+          (#"{"token": 5, "device": ""}"#, ["token", "device"]), (#"{"token": ""}"#, ["token"]),
+          (#"{"email": "finn", "code": 123456}"#, ["email", "code"]),
+          (#"{"email": "finn@example.com", "code": "1234567"}"#, ["code"]),
+          (#"{"email": "finn@example.com", "code": " 12345"}"#, ["code"]),
         ]),
       Call(
         "POST", "/api/v1/auth/apple", body: #"{"idToken": "\#(newcomer.apple)", "displayName": "Nia"}"#,

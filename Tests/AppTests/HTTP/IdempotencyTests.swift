@@ -192,6 +192,30 @@ import Testing
     }
   }
 
+  /// Otherwise anyone who has seen the body and the key could log in.
+  @Test func `a repeated registration without a password is no way in`() async throws {
+    try await TestApp.run { app in
+      let key = [("Idempotency-Key", "a-key")]
+      let body = #"{"username": "ana", "email": "ana@example.com"}"#
+      let first = try await app.send("POST", "auth/register", body: body, headers: key)
+      #expect(first.status == 201, "\(first.body)")
+      for _ in 1...2 {
+        let again = try await app.send("POST", "auth/register", body: body, headers: key)
+        #expect(again.status == 409 && again.problem == "username-taken", "\(again.body)")
+      }
+      let without = try await app.send("POST", "auth/register", body: body)
+      #expect(without.problem == "username-taken")
+      let other = body.replacing("}", with: #", "password": "correct horse"}"#)
+      #expect(
+        try await app.send("POST", "auth/register", body: other, headers: key).problem == "idempotency-key-reused")
+      #expect(try await app.value("SELECT count(*) FROM sessions") == 1)
+      // The user gets in with a code.
+      let code = try await app.takeCode(of: "ana@example.com").code
+      let answer = try await app.confirmCode(code, of: "ana@example.com")
+      #expect(answer.json["user"]["id"] == first.json["user"]["id"])
+    }
+  }
+
   @Test func `the table holds neither bodies nor responses, is emptied after a day, and with the account`() async throws
   {
     try await TestApp.run { app in

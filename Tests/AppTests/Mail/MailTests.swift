@@ -41,7 +41,8 @@ import Testing
         #expect(delivery.json["type"].string == "mail.verify-email")
         #expect(Timestamp(rfc3339: delivery.json["timestamp"].string ?? "") != nil)
         let data = delivery.json["data"]
-        #expect(data.keys == ["to", "username", "displayName", "token", "expiresAt"])
+        #expect(data.keys == ["to", "username", "displayName", "code", "token", "expiresAt"])
+        #expect(data["code"] == .null)
         #expect(data["to"].string == "ana@example.com")
         #expect(data["username"].string == "ana")
         #expect(data["displayName"].string == "Ana")
@@ -53,6 +54,30 @@ import Testing
         let profile = try await ana.get("users/me")
         #expect(profile["emailVerified"].bool == true)
         #expect(try await app.value("SELECT count(*) FROM mails") == 0)
+      }
+    }
+  }
+
+  @Test func `the mail with a code has its token too, and both expire in ten minutes`() async throws {
+    try await WebhookSink.run { sink in
+      try await TestApp.run(sink.environment) { app in
+        let ana = try await app.signUp("ana")
+        try await app.takeMails()
+        #expect(try await app.askForCode("ANA@example.com").status == 202)
+        try await worker(app).runOnce()
+        let mail = try #require(sink.deliveries.first?.json)
+        #expect(sink.deliveries.count == 1)
+        #expect(mail["type"].string == "mail.sign-in-code")
+        let data = mail["data"]
+        #expect(data["to"].string == "ana@example.com" && data["username"].string == "ana")
+        let expiry = try #require(Timestamp(rfc3339: data["expiresAt"].string ?? ""))
+        let limit = Timestamp.now().adding(seconds: 10 * 60)
+        #expect(expiry <= limit && expiry > limit.adding(seconds: -60))
+        let (code, token) = (try #require(data["code"].string), try #require(data["token"].string))
+        #expect(code.wholeMatch(of: /[0-9]{6}/) != nil)
+        let answer = try await app.confirmCode(code, of: "ana@example.com")
+        #expect(answer.status == 200 && answer.json["user"]["id"].string == ana.id, "\(answer.body)")
+        #expect(try await app.confirmCode(byToken: token).status == 401)
       }
     }
   }
@@ -326,8 +351,13 @@ import Testing
       let fields = line.metadata.mapValues { "\($0)" }
       #expect(fields["to"] == "ana@example.com" && fields["type"] == "verify-email")
       let token = try #require(fields["token"])
+      #expect(fields["code"] == nil)
       let answer = try await app.verify(token)
       #expect(answer.status == 204)
+      _ = try await app.askForCode("ana@example.com")
+      try await worker(app, LogMailer(logger: log.logger())).runOnce()
+      let code = try #require(log.lines.last?.metadata["code"])
+      #expect(try await app.confirmCode("\(code)", of: "ana@example.com").status == 200)
     }
   }
 

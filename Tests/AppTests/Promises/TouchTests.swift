@@ -91,6 +91,7 @@ import Testing
       try await watch.expect("verifying the address") { _ = try await app.verify(token) }
       try await watch.expect("logging in, refreshing and reading", changes: false) {
         _ = try await app.logIn("anita", ana.password)
+        _ = try await app.confirmCode(byToken: try await app.takeCode(of: "new@example.com").token)
         try await ana.refresh()
         _ = try await ana.get("users/me")
       }

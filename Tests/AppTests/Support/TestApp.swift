@@ -204,6 +204,20 @@ struct TestApp: Sendable {
       "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
   }
 
+  func askForCode(_ email: String) async throws -> Answer {
+    try await send("POST", "auth/code", body: #"{"email": "\#(email)"}"#)
+  }
+
+  /// Logs in with a mailed code. The response may have any status.
+  func confirmCode(_ code: String, of email: String) async throws -> Answer {
+    try await send("POST", "auth/code/confirm", body: #"{"email": "\#(email)", "code": "\#(code)"}"#)
+  }
+
+  /// Logs in with the token of a mail that has a code.
+  func confirmCode(byToken token: String) async throws -> Answer {
+    try await send("POST", "auth/code/confirm", body: #"{"token": "\#(token)"}"#)
+  }
+
   /// Verifies an email address with the token that was mailed to it.
   func verify(_ token: String) async throws -> Answer {
     try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
@@ -316,8 +330,9 @@ struct TestApp: Sendable {
     /// For example `mail-verify-email`.
     let type: String
     let to: String
-    /// The token that the recipient would send.
-    let token: String?
+    /// The token that the recipient would send, and the code that they would type.
+    var token: String?
+    var code: String?
   }
 
   /// Empties the queue of mails, and returns the mails, oldest first.
@@ -332,11 +347,13 @@ struct TestApp: Sendable {
       ORDER BY id
       """)
     return try rows.map { row in
-      var token: String?
+      var mailed = Mailed(type: try row["type"], to: try row["email"], token: nil)
       if let id: MailToken.ID = try row["token"], let purpose: MailToken.Purpose = try row["purpose"] {
-        token = MailToken.text(of: id, for: purpose, kid: try row["kid"], keys: dependencies.refreshTokenKeys)
+        let (kid, keys): (String, SigningKeys) = (try row["kid"], dependencies.refreshTokenKeys)
+        mailed.token = MailToken.text(of: id, for: purpose, kid: kid, keys: keys)
+        if purpose == .signInCode { mailed.code = SignInCode.text(of: id, kid: kid, keys: keys) }
       }
-      return Mailed(type: try row["type"], to: try row["email"], token: token)
+      return mailed
     }
   }
 
@@ -345,6 +362,20 @@ struct TestApp: Sendable {
     let mails = try await takeMails().filter { $0.type == type }
     #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
     return try #require(mails.first?.token, sourceLocation: sourceLocation)
+  }
+
+  /// Requests a code for an address, and takes it from the only mail that has one.
+  func takeCode(
+    of email: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> (code: String, token: String) {
+    let answer = try await askForCode(email)
+    #expect(answer.status == 202, "\(answer.body)", sourceLocation: sourceLocation)
+    let mails = try await takeMails().filter { $0.type == "mail-sign-in-code" }
+    #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
+    return (
+      try #require(mails.first?.code, sourceLocation: sourceLocation),
+      try #require(mails.first?.token, sourceLocation: sourceLocation)
+    )
   }
 
   /// Waits until this number of statements in this database wait for a lock.
@@ -359,6 +390,14 @@ struct TestApp: Sendable {
   /// Runs one statement and returns its single value.
   func value<Value: SQLValue>(_ sql: SQL, as: Value.Type = Value.self) async throws -> Value? {
     try await database.value(sql)
+  }
+}
+
+extension String {
+  /// Another code of six digits than this one, for each number below a million.
+  func wrongCode(_ number: Int) -> String {
+    let digits = String(((Int(self) ?? 0) + number) % 1_000_000)
+    return String(repeating: "0", count: 6 - digits.count) + digits
   }
 }
 

@@ -277,6 +277,29 @@ import Testing
     }
   }
 
+  @Test func `a request for a code, and a wrong code`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let code = try await app.takeCode(of: "ana@example.com").code
+      let (deletion, asking, guessing) = try await holdingStamps(in: app) {
+        let deletion = delete(ana, Attempts())
+        try await app.waitForLocks(1)
+        let asking = Task { try await app.askForCode("ana@example.com").status }
+        let guessing = Task { try await app.confirmCode(code.wrongCode(1), of: "ana@example.com").status }
+        // One of them waits for the deletion, and the other one for its turn.
+        try await app.waitForLocks(2)
+        try await eventually { app.dependencies.writeQueue.waiting(at: .actor(ana.userID)) == 1 }
+        return (deletion, asking, guessing)
+      }
+      try await deletion.value
+      #expect(try await asking.value == 202)
+      #expect(try await guessing.value == 401)
+      for table in ["mail_tokens", "code_uses", "mails"] {
+        #expect(try await app.value("SELECT count(*) FROM \(unescaped: table)") == 0, "\(table)")
+      }
+    }
+  }
+
   // MARK: Many at once
 
   @Test func `of two deletions, one succeeds`() async throws {

@@ -9,12 +9,15 @@ struct MailToken: Sendable {
   enum Purpose: String, Decodable, Sendable, SQLValue {
     case verifyEmail = "verify-email"
     case resetPassword = "reset-password"
+    /// Its mail also has a code: see ``SignInCode``.
+    case signInCode = "sign-in-code"
 
     /// In seconds.
     var lifetime: Int {
       switch self {
       case .verifyEmail: 24 * 3600
       case .resetPassword: 30 * 60
+      case .signInCode: 10 * 60
       }
     }
   }
@@ -43,7 +46,10 @@ struct MailToken: Sendable {
       .resetPassword, email: "u.email", where: "lower(u.email) = lower(\(email))", keys: keys, in: change)
   }
 
-  private static func issue(
+  /// - Parameters:
+  ///   - email: a column of `users AS u`, or a value.
+  ///   - account: the condition on `users AS u` for the account. If no account meets it, no token is issued.
+  static func issue(
     _ purpose: Purpose, email: SQL, where account: SQL, keys: SigningKeys, in change: Change
   ) async throws -> ID {
     let id = ID.new()
@@ -79,11 +85,11 @@ struct MailToken: Sendable {
   }
 
   /// The condition on `mail_tokens AS t` and `users AS u` for a valid token: it has not expired by the database's
-  /// clock, and for a reset, the address that it was mailed to is still the account's.
+  /// clock, and unless it verifies a new address, the one that it was mailed to is still the account's.
   private static func isGood(_ id: ID, _ purpose: Purpose) -> SQL {
     """
     t.id = \(id) AND t.purpose = \(purpose) AND t.expires_at > clock_timestamp() AND u.id = t.user_id
-      AND (t.purpose <> 'reset-password' OR lower(u.email) = lower(t.email))
+      AND (t.purpose = 'verify-email' OR lower(u.email) = lower(t.email))
     """
   }
 
@@ -97,6 +103,16 @@ struct MailToken: Sendable {
     ).map(Credentials.init(row:))
   }
 
+  /// The account and the id of a valid token, without spending it.
+  static func find(
+    _ text: String, for purpose: Purpose, keys: SigningKeys, in database: some Querying
+  ) async throws -> (user: User.ID, token: ID)? {
+    guard let id = id(of: text, for: purpose, keys: keys) else { return nil }
+    let user: User.ID? = try await database.value(
+      "SELECT t.user_id FROM mail_tokens AS t CROSS JOIN users AS u WHERE \(isGood(id, purpose))")
+    return user.map { (user: $0, token: id) }
+  }
+
   /// Spends a token, and locks its account for a change. Of several concurrent requests with one token, one succeeds.
   ///
   /// - Parameter user: the account that the token was for when it was read: see ``credentials(behind:for:keys:in:)``.
@@ -105,6 +121,12 @@ struct MailToken: Sendable {
     _ text: String, of user: User.ID, for purpose: Purpose, keys: SigningKeys, in change: Change
   ) async throws -> MailToken? {
     guard let id = id(of: text, for: purpose, keys: keys) else { return nil }
+    return try await redeem(id, of: user, for: purpose, in: change)
+  }
+
+  static func redeem(
+    _ id: ID, of user: User.ID, for purpose: Purpose, in change: Change
+  ) async throws -> MailToken? {
     // Accounts are locked before tokens.
     try await change.lock(user, for: .update)
     let row = try await change.first(

@@ -10,10 +10,6 @@ struct PasswordRoutes {
   private var passwords: Passwords { dependencies.passwords }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  /// A few extra milliseconds of work would reveal whether an account exists. So every response to a reset request
-  /// takes this long, or a multiple of it.
-  private static let resetAnswerTime = Duration.milliseconds(100)
-
   func add(to signedIn: Routes, open: Routes) {
     signedIn.post("auth/password", use: changePassword)
     open.post("auth/password-reset", use: requestReset)
@@ -23,21 +19,21 @@ struct PasswordRoutes {
 
   @Sendable private func changePassword(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (current, new) = try await request.read { fields in
-      (fields.required("currentPassword", .anyPassword), fields.required("newPassword", .password))
+    let (proof, new) = try await request.read { fields in
+      (fields.proof(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
     }
     // Tries again if the password was changed or hashed anew meanwhile. Of two concurrent changes, the second then
-    // fails, because its current password is outdated.
+    // fails, because its current password is outdated, or its code is spent.
     while true {
       guard let account = try await Credentials.find(me, in: database) else { throw AppError.sessionEnded }
       try account.checkChoice(of: new)
-      guard let proven = try await Reauthentication.password(current).check(context, in: dependencies) else {
-        throw AppError.noPassword
-      }
+      let proven = try await proof.check(context, in: dependencies)
       // Outside the transaction: hashing takes a while, and must not occupy a connection.
       let hash = try await passwords.hash(new)
-      let isChanged = try await dependencies.change(at: .user(me)) {
-        try await User.changePassword(of: me, from: proven, to: hash, keeping: session, in: $0)
+      let isChanged = try await dependencies.change(at: .user(me)) { change -> Bool in
+        try await proven.spend(in: change)
+        return try await User.changePassword(
+          of: me, from: proven.passwordHash, to: hash, keeping: session, in: change)
       }
       if isChanged { return .noContent }
     }
@@ -45,14 +41,8 @@ struct PasswordRoutes {
 
   @Sendable private func requestReset(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
-    let start = ContinuousClock.now
     try await dependencies.throttle.count(.resets(from: context.address))
-    try await mailReset(to: email)
-    let steps = ((ContinuousClock.now - start) / Self.resetAnswerTime).rounded(.up)
-    try? await Task.sleep(until: start + Self.resetAnswerTime * steps, clock: .continuous)
-    var response = Response.json(Accepted(), status: .accepted)
-    response.headers[.cacheControl] = "no-store"
-    return response
+    return try await .afterMailing { try await mailReset(to: email) }
   }
 
   /// Mails a token if there is an account, unless many tokens were mailed to this address recently. The caller does not
@@ -97,12 +87,5 @@ struct PasswordRoutes {
       try await User.verifyEmail(by: redeemed, in: change)
     }
     return .noContent
-  }
-}
-
-/// An empty response. It does not say whether a mail will be sent.
-private struct Accepted: JSONWritable {
-  func write(to json: inout JSONWriter) {
-    json.object { _ in }
   }
 }

@@ -151,7 +151,8 @@ struct Identity: Sendable {
   /// Removes the identity of a provider from an account, and queues Apple's grant for revocation. The owner gets a
   /// mail. Idempotent.
   ///
-  /// - Throws: ``AppError`` `last-way-in` if the user could not sign in any more.
+  /// - Throws: ``AppError`` `last-way-in` if the user could not sign in any more. With a verified address, mailed codes
+  ///   are a way in.
   static func unlink(
     _ provider: IdentityProvider.Name, from user: User.ID, by session: Session.ID, in change: Change
   ) async throws {
@@ -159,7 +160,7 @@ struct Identity: Sendable {
     try await Session.check(session, in: change)
     let row = try await change.first(
       """
-      SELECT password_hash IS NOT NULL OR EXISTS (
+      SELECT password_hash IS NOT NULL OR email_verified_at IS NOT NULL OR EXISTS (
         SELECT FROM identities WHERE user_id = \(user) AND provider <> \(provider)
       ) AS has_another
       FROM users WHERE id = \(user)
@@ -231,7 +232,8 @@ extension AppError {
   static let identityTaken = AppError(
     .conflict, "identity-taken", "This identity is linked to another account.")
   static let lastWayIn = AppError(
-    .conflict, "last-way-in", "This is the only way to log in to the account. Set a password first.")
+    .conflict, "last-way-in",
+    "This is the only way to log in to the account. Set a password or verify an e-mail address first.")
   static let alreadyLinked = AppError(
     .conflict, "already-linked", "The account is already linked to another identity of this provider.")
 }

@@ -57,9 +57,10 @@ struct ProviderRoutes {
       )
     }
     let identity = try await provider.verify(shown.token, logger: context.logger)
-    try await proof.check(context, in: dependencies)
-    try await dependencies.change(at: .user(me)) {
-      try await Identity.link(identity, to: me, by: session, in: $0)
+    let proven = try await proof.check(context, in: dependencies)
+    try await dependencies.change(at: .user(me)) { change in
+      try await proven.spend(in: change)
+      try await Identity.link(identity, to: me, by: session, in: change)
     }
     await keepGrant(shown.authorizationCode, identity, logger: context.logger)
     return .noContent
@@ -72,8 +73,11 @@ struct ProviderRoutes {
     let proof = try await request.read {
       $0.proof(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
     }
-    try await proof.check(context, in: dependencies)
-    try await dependencies.change(at: .user(me)) { try await Identity.unlink(name, from: me, by: session, in: $0) }
+    let proven = try await proof.check(context, in: dependencies)
+    try await dependencies.change(at: .user(me)) { change in
+      try await proven.spend(in: change)
+      try await Identity.unlink(name, from: me, by: session, in: change)
+    }
     return .noContent
   }
 

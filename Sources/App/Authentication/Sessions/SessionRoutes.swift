@@ -32,9 +32,9 @@ struct SessionRoutes {
     request.body = RequestBody(buffer: body)
     let (username, email, password, displayName) = try await request.read { fields in
       let (username, email) = (fields.required("username", .username), fields.required("email", .email))
-      let password = fields.required("password", .password)
+      let password = fields.optional("password", .password)
       let displayName = fields.optional("displayName", .line(1...100))
-      if !fields.hasError(in: "password"),
+      if let password, !fields.hasError(in: "password"),
         let objection = Passwords.objection(to: password, username: username, displayName: displayName, email: email)
       {
         fields.note("password", .weakPassword, objection)
@@ -45,11 +45,11 @@ struct SessionRoutes {
       IdempotentRequest(
         $0, scope: ["register", username.lowercased()], content: Data(body.readableBytesView), keys: keys)
     }
-    try passwords.admit()
+    if password != nil { try passwords.admit() }
     if let first = try await idempotent?.stored(in: database) { return try await logInAgain(first, password, context) }
     try await dependencies.throttle.count(.registrations(from: context.address), .registrations(with: email))
     // Outside the transaction: hashing takes a while, and must not occupy a connection.
-    let hash = try await passwords.hash(password)
+    let hash: String? = if let password { try await passwords.hash(password) } else { nil }
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
     let registered = try await database.change { change -> (User?, Session.Pass)? in
@@ -66,10 +66,13 @@ struct SessionRoutes {
     return try await logInAgain(first, password, context)
   }
 
-  /// The response to a repeated registration: the account that the first one created, with a new session.
+  /// The response to a repeated registration: the account that the first one created, with a new session. Without a
+  /// password, it is refused like a registration without an `Idempotency-Key`: the key and the body are no secrets, and
+  /// anyone who has seen them could log in.
   private func logInAgain(
-    _ first: IdempotentRequest.Stored, _ password: String, _ context: Context
+    _ first: IdempotentRequest.Stored, _ password: String?, _ context: Context
   ) async throws -> Response {
+    guard let password else { throw AppError.usernameTaken }
     // The user may have another name by now.
     let username = try await Credentials.find(first.user, in: database)?.username
     guard let username else { throw AppError.wrongCredentials }

@@ -36,6 +36,10 @@ struct Throttle: Sendable {
     /// The address that password resets are requested from.
     static func resets(from address: String) -> Key { from(address, "resets from") }
 
+    /// The address that codes are requested from, or wrong ones come from. Accounts have counts, too: ``SignInCode``.
+    static func codeRequests(from address: String) -> Key { from(address, "code requests") }
+    static func codes(from address: String) -> Key { from(address, "codes") }
+
     /// An IPv6 address counts as its whole /64, which any subscriber can get. A whole town may share one IPv4 address,
     /// so its count fades.
     private static func from(_ address: String, _ label: String, free: Int = 20) -> Key {

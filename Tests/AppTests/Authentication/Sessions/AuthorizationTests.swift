@@ -95,6 +95,8 @@ private struct Line: CustomStringConvertible {
     POST   auth/password-reset             none         202    202     202     202   202
     POST   auth/password-reset/confirm     none         422    422     422     422   422 422:invalid-fields
     POST   auth/email/verify               none         422    422     422     422   422 422:invalid-fields
+    POST   auth/code                       none         202    202     202     202   202
+    POST   auth/code/confirm               none         401    401     401     401   401 401:invalid-code
     POST   auth/apple                      none         401    401     401     401   401 401:invalid-identity-token
     POST   auth/google                     none         401    401     401     401   401 401:invalid-identity-token
     DELETE auth/apple                      needed       204    204     204     204   204
@@ -274,7 +276,7 @@ private struct Cast: Sendable {
     return answer
   }
 
-  /// A valid body. If it names a user, it is the owner. The six routes that take a mailed token or a provider's token
+  /// A valid body. If it names a user, it is the owner. The seven routes that take a mailed token or a provider's token
   /// get a made-up one, and refuse every caller alike.
   private func body(of line: Line, by person: Phone, naming id: String) async throws -> String? {
     let password = person.password
@@ -289,6 +291,8 @@ private struct Cast: Sendable {
     case "POST auth/password-reset": return #"{"email": "\#(person.username)@example.com"}"#
     case "POST auth/password-reset/confirm": return #"{"token": "made-up", "newPassword": "\#(password) 2"}"#
     case "POST auth/email/verify": return #"{"token": "made-up"}"#
+    case "POST auth/code": return #"{"email": "\#(person.username)@example.com"}"#
+    case "POST auth/code/confirm": return #"{"token": "made-up"}"#
     case "POST auth/apple", "POST auth/google": return #"{"idToken": "made-up", "nonce": "made-up"}"#
     case "POST auth/apple/link", "POST auth/google/link":
       return #"{"idToken": "made-up", "nonce": "made-up", "currentPassword": "\#(password)"}"#

@@ -1,0 +1,109 @@
+import Hummingbird
+import Postgres
+
+/// Routes to sign in with a mailed code, which are open to everyone.
+struct CodeRoutes {
+  let dependencies: Dependencies
+
+  private var database: Database { dependencies.database }
+  private var keys: SigningKeys { dependencies.refreshTokenKeys }
+
+  func add(to routes: Routes) {
+    routes.post("auth/code", use: mail)
+    routes.post("auth/code/confirm", use: confirm)
+  }
+
+  @Sendable private func mail(_ request: Request, _ context: Context) async throws -> Response {
+    let email = try await request.read { $0.required("email", .email) }
+    try await dependencies.throttle.count(.codeRequests(from: context.address))
+    return try await .afterMailing {
+      let recipient = try await SignInCode.recipient(at: email, in: database)
+      // An unknown address costs the same statements.
+      let user = recipient ?? .new()
+      try await dependencies.change(at: .user(user)) { change in
+        change.mail(.token(try await SignInCode.issue(to: user, at: email, keys: keys, in: change)))
+      }
+    }
+  }
+
+  /// What the user took from the mail.
+  private enum Shown {
+    case token(String)
+    case code(String, email: String)
+
+    init(_ fields: inout Fields) {
+      if let token = fields.optional("token", .text(1...500)) {
+        self = .token(token)
+      } else {
+        let email = fields.required("email", .email)
+        self = .code(fields.required("code", .signInCode), email: email)
+      }
+    }
+  }
+
+  @Sendable private func confirm(_ request: Request, _ context: Context) async throws -> Response {
+    let (shown, device) = try await request.read { fields in
+      (Shown(&fields), fields.optional("device", .line(1...100)))
+    }
+    guard let (user, token) = try await find(shown, context) else { throw AppError.invalidCode }
+    let signedIn = try await dependencies.change(at: .user(user)) { change -> (User?, Session.Pass)? in
+      guard let redeemed = try await MailToken.redeem(token, of: user, for: .signInCode, in: change) else { return nil }
+      let pass = try await User.signIn(by: redeemed, device: device, keys: keys, in: change)
+      return (try await User.find(user, in: change), pass)
+    }
+    guard let (account, pass) = signedIn else { throw AppError.invalidCode }
+    return try await dependencies.signedIn(account, pass)
+  }
+
+  private func find(
+    _ shown: Shown, _ context: Context
+  ) async throws -> (user: User.ID, token: MailToken.ID)? {
+    switch shown {
+    case .token(let text):
+      // Never throttled: it cannot be guessed, and it lets the owner in while others use up the wrong codes.
+      return try await MailToken.find(text, for: .signInCode, keys: keys, in: database)
+    case .code(let code, let email):
+      return try await EvenTime.run {
+        try await dependencies.throttle.attempt(.codes(from: context.address)) {
+          () -> (user: User.ID, token: MailToken.ID)? in
+          let account = try await SignInCode.account(at: email, in: database)
+          // An unknown address costs the same statements.
+          let user = account ?? .new()
+          let token = try await dependencies.change(at: .user(user)) {
+            try await SignInCode.check(code, of: user, keys: keys, in: $0)
+          }
+          return token.map { (user: user, token: $0) }
+        }
+      }
+    }
+  }
+}
+
+extension User {
+  /// Starts a session for the reader of a mail. This also proves the account's address. If it was not verified before,
+  /// someone else may have registered it and still know a way in: then the account's password, identities, sessions and
+  /// other mailed tokens end.
+  static func signIn(
+    by token: MailToken, device: String?, keys: SigningKeys, in change: Change
+  ) async throws -> Session.Pass {
+    let proven = try await change.rows(
+      """
+      UPDATE users SET email_verified_at = clock_timestamp(), password_hash = NULL, updated_at = clock_timestamp()
+      WHERE id = \(token.user) AND email_verified_at IS NULL
+      """)
+    if proven.affected == 1 {
+      try await Identity.unlinkAll(from: token.user, in: change)
+      try await Session.endAll(of: token.user, in: change)
+      try await MailToken.revoke([.resetPassword, .verifyEmail], of: token.user, in: change)
+      change.touch(.profile, of: token.user)
+    }
+    return try await Session.start(for: token.user, device: device, keys: keys, in: change)
+  }
+}
+
+extension AppError {
+  /// The same whatever is wrong, so that it does not reveal whether there is an account.
+  static let invalidCode = AppError(
+    .unauthorized, "invalid-code",
+    "This code or token is wrong, used or expired, or too many wrong codes were tried. Request another one.")
+}
