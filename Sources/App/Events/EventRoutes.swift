@@ -131,6 +131,6 @@ extension Request {
   /// gives 0, which no event has.
   fileprivate func ifMatch() -> Int? {
     guard let text = headers[.ifMatch], text != "*" else { return nil }
-    return Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
+    return Int(text.plainTag.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
   }
 }
