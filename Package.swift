@@ -37,6 +37,7 @@ let package = Package(
     .systemLibrary(
       name: "CLibpq", pkgConfig: "libpq",
       providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
     .target(
       name: "Postgres",
       dependencies: [
@@ -56,7 +57,7 @@ let package = Package(
     .target(
       name: "App",
       dependencies: [
-        "Postgres",
+        "CZlib", "Postgres",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),

@@ -56,6 +56,10 @@ CREATE TABLE invitations (
   PRIMARY KEY (event_id, user_id)
 );
 CREATE INDEX invitations_of_user ON invitations (user_id, event_id) INCLUDE (status);
+-- The first participants of an event, in the order of `Event.withParticipants`.
+CREATE INDEX invitations_in_order ON invitations (
+  event_id, array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], status), invited_at, user_id
+);
 -- The waiting list, longest waiting first.
 CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id) WHERE status = 'waitlisted';
 

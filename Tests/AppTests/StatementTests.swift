@@ -8,6 +8,8 @@ import Testing
   /// Including BEGIN and COMMIT.
   private static let expected = [
     "making an event": 12, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
+    "live events with participants": 1, "past events with participants": 1, "some events with participants": 1,
+    "invitations with participants": 1,
     "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 12,
     "withdrawing": 13, "cancelling": 7, "archiving": 5,
   ]
@@ -46,6 +48,11 @@ import Testing
     try await count("live events") { _ = try await guests[0].get("events") }
     try await count("past events") { _ = try await guests[0].get("events?when=past") }
     try await count("invitations") { _ = try await guests[0].get("invitations") }
+    let include = "include=participants"
+    try await count("live events with participants") { _ = try await guests[0].get("events?\(include)") }
+    try await count("past events with participants") { _ = try await guests[0].get("events?when=past&\(include)") }
+    try await count("some events with participants") { _ = try await guests[0].get("events?ids=\(id)&\(include)") }
+    try await count("invitations with participants") { _ = try await guests[0].get("invitations?\(include)") }
     try await count("the guest list") { _ = try await guests[0].get("events/\(id)/invitations?limit=100") }
     try await count("inviting") { try await ana.invite(others, to: id) }
     try await count("answering") { try await guests[0].answer("going", to: id) }

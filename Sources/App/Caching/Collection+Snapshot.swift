@@ -16,9 +16,7 @@ extension Collection {
     case .sentFriendRequests:
       return Snapshot(try await FriendRequest.list(.sent, of: user, page: .whole, in: database)) { $0 }
     case .events:
-      return Snapshot(try await Event.list(archived: false, of: user, page: .whole, in: database)) {
-        EventJSON(event: $0, participants: nil)
-      }
+      return Snapshot(try await Event.list(archived: false, of: user, page: .whole, in: database)) { $0 }
     case .invitations:
       return Snapshot(try await Invitation.list(of: user, status: nil, page: .whole, in: database)) { $0 }
     case .blocks: return Snapshot(try await Block.list(of: user, page: .whole, in: database)) { $0 }

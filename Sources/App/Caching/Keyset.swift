@@ -31,9 +31,7 @@ struct Keyset: Sendable {
         rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
       }
     }
-    let direction = order.rawValue
-    let sorted: SQL = "ORDER BY cursor_time \(unescaped: direction), cursor_id \(unescaped: direction)"
-    let pageOrder: SQL = page.isWhole ? "" : sorted
+    let pageOrder: SQL = page.isWhole ? "" : "ORDER BY \(sorting)"
     // One extra row shows whether there is a next page.
     let keys: SQL = """
       \(time) AS cursor_time, \(id) AS cursor_id
@@ -46,7 +44,12 @@ struct Keyset: Sendable {
       SELECT \(columns), page.cursor_time, page.cursor_id
       FROM (SELECT \(keys)) AS page
       \(join)
-      \(sorted)
+      ORDER BY \(sorting)
       """
+  }
+
+  /// The order of a page, by columns of its query.
+  var sorting: SQL {
+    "cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)"
   }
 }

@@ -16,7 +16,6 @@ struct List<Item: Sendable>: Sendable {
     _ collection: Collection, of user: User.ID, page: PageRequest, query: Keyset, in database: some Querying,
     item: (Row) throws -> Item
   ) async throws -> List<Item> {
-    let direction = query.order.rawValue
     let rows = try await database.rows(
       """
       SELECT s.\(unescaped: collection.column) AS stamp, \(query.count ?? "NULL::bigint") AS beside, item.*
@@ -25,7 +24,7 @@ struct List<Item: Sendable>: Sendable {
       \(try query.select(page))
       ) AS item ON true
       WHERE s.user_id = \(user)
-      ORDER BY item.cursor_time \(unescaped: direction), item.cursor_id \(unescaped: direction)
+      ORDER BY \(query.sorting)
       """)
     // Every account has stamps of all collections. Without them, the account is gone.
     guard !rows.isEmpty else { throw AppError.sessionEnded }
@@ -43,6 +42,19 @@ struct List<Item: Sendable>: Sendable {
     try List(rows: try await database.rows(query.select(page)), query.list, page, stamp: nil, item: item)
   }
 
+  /// The same for a list whose items have several rows each.
+  ///
+  /// - Parameters:
+  ///   - statement: makes the statement from the page's query and its order.
+  ///   - more: adds a further row to the item of the row before.
+  static func read(
+    page: PageRequest, query: Keyset, in database: some Querying, statement: (_ page: SQL, _ order: SQL) -> SQL,
+    item: (Row) throws -> Item, more: (inout Item, Row) throws -> Void
+  ) async throws -> List<Item> {
+    let rows = try await database.rows(statement(try query.select(page), query.sorting))
+    return try List(rows: rows, query.list, page, stamp: nil, item: item, more: more)
+  }
+
   /// A list whose order may change at any moment, such as search results. It has one page and no stamp.
   init(onlyPage items: [Item]) {
     self.items = items
@@ -53,7 +65,8 @@ struct List<Item: Sendable>: Sendable {
   }
 
   private init(
-    rows: Rows, _ name: ListName, _ page: PageRequest, stamp: Timestamp?, count: Int? = nil, item: (Row) throws -> Item
+    rows: Rows, _ name: ListName, _ page: PageRequest, stamp: Timestamp?, count: Int? = nil, item: (Row) throws -> Item,
+    more: (inout Item, Row) throws -> Void = { _, _ in }
   ) throws {
     var items: [Item] = []
     var last: (time: Timestamp, id: UUID)?
@@ -61,6 +74,10 @@ struct List<Item: Sendable>: Sendable {
     for row in rows {
       // An empty collection is one row with nothing but a stamp.
       guard let id: UUID = try row["cursor_id"] else { break }
+      if id == last?.id {
+        try more(&items[items.count - 1], row)
+        continue
+      }
       guard items.count < page.limit else {
         hasMore = true
         break

@@ -7,7 +7,7 @@ extension Request {
   /// Whether an `If-None-Match` names this tag.
   func alreadyHas(_ eTag: String) -> Bool {
     headers[values: .ifNoneMatch].joined(separator: ",").split(separator: ",").contains { candidate in
-      let tag = candidate.trimmingCharacters(in: .whitespaces)
+      let tag = candidate.trimmingCharacters(in: .whitespaces).plainTag
       // RFC 9110 requires weak comparison for If-None-Match.
       return tag == "*" || tag == eTag || tag == "W/\(eTag)"
     }

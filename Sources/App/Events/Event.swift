@@ -22,7 +22,6 @@ public struct Event: Sendable {
   /// The maximum number of invitations with which lists show the counts. Up to it, an answer touches the lists of all
   /// guests. Beyond it, one answer would write thousands of stamps.
   static let maximumCounted = 200
-  static let participantsShown = 20
   /// The time from the reminder to the start, in seconds.
   static let reminderLead = 3600
 
@@ -37,6 +36,8 @@ public struct Event: Sendable {
   let updatedAt: Timestamp
   /// `creator`, or the state of the reader's invitation.
   let myStatus: String
+  /// The first guests. Nil in lists, unless the reader asks for them.
+  var participants: [Guest]?
 
   init(row: Row) throws {
     id = try row["id"]
@@ -98,25 +99,40 @@ public struct Event: Sendable {
   }
 
   /// The live events by start, or the archived events by start, latest first.
+  ///
+  /// - Parameter showsParticipants: adds the first participants. Phones do not keep this list, so it has no stamp.
   static func list(
-    archived: Bool, of user: User.ID, page: PageRequest, in database: some Querying
+    archived: Bool, of user: User.ID, showsParticipants: Bool = false, page: PageRequest, in database: some Querying
   ) async throws -> List<Event> {
     let query = Keyset(
       list: archived ? .pastEvents : .events, columns: columns,
       source: "\(visible(to: user)) WHERE e.archived_at IS \(unescaped: archived ? "NOT NULL" : "NULL")",
       time: "e.start_time", id: "e.id", order: archived ? .descending : .ascending)
+    if showsParticipants {
+      return try await List.read(page: page, query: query, in: database) {
+        withParticipants($0, order: $1, atMost: participantsListed, for: user)
+      } item: {
+        try Event(withParticipant: $0)
+      } more: {
+        try $0.addParticipant($1)
+      }
+    }
     if archived { return try await List.read(page: page, query: query, in: database, item: Event.init(row:)) }
     return try await List.read(.events, of: user, page: page, query: query, in: database, item: Event.init(row:))
   }
 
   /// Those of some events that a user may see, in the given order.
-  static func these(_ ids: [ID], for user: User.ID, in database: some Querying) async throws -> [Event] {
-    try await database.rows(
-      """
-      SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = ANY(\(ids))
-      ORDER BY array_position(\(ids), e.id)
-      """
-    ).map(Event.init(row:))
+  static func these(
+    _ ids: [ID], for user: User.ID, showsParticipants: Bool = false, in database: some Querying
+  ) async throws -> [Event] {
+    let events: SQL = "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = ANY(\(ids))"
+    guard showsParticipants else {
+      return try await database.rows("\(events) ORDER BY array_position(\(ids), e.id)").map(Event.init(row:))
+    }
+    return try Event.all(
+      withParticipants: try await database.rows(
+        withParticipants(
+          events, order: "array_position(\(ids), event.id)", atMost: participantsListed, for: user)))
   }
 
   // MARK: Writing

@@ -1,20 +1,15 @@
 import HTTPTypes
 
-/// The JSON of an event.
-struct EventJSON: JSONWritable {
-  let event: Event
-  /// Nil in lists.
-  let participants: [Guest]?
-
-  /// With too many guests, their lists leave the counts out: each answer would have to touch all these lists.
+extension Event: JSONWritable {
+  /// With too many guests, their lists leave the counts out: each answer would have to touch all these lists. A list
+  /// with participants has no stamp.
   private var showsCounts: Bool {
-    participants != nil || event.myStatus == "creator" || event.counts.total <= Event.maximumCounted
+    participants != nil || myStatus == "creator" || counts.total <= Event.maximumCounted
   }
 
   func write(to json: inout JSONWriter) {
-    let plan = event.plan
     json.object {
-      $0.member("id", event.id)
+      $0.member("id", id)
       $0.member("title", plan.title)
       $0.member("note", plan.note)
       $0.member("startTime", plan.startTime)
@@ -22,13 +17,13 @@ struct EventJSON: JSONWritable {
       $0.member("timeZone", plan.timeZone)
       $0.member("location", plan.location)
       $0.member("capacity", plan.capacity)
-      $0.member("status", event.status.rawValue)
-      $0.member("creator", event.creator)
-      $0.member("version", event.version)
-      $0.member("createdAt", event.createdAt)
-      $0.member("updatedAt", event.updatedAt)
-      $0.member("myStatus", event.myStatus)
-      if showsCounts { $0.member("counts", event.counts) }
+      $0.member("status", status.rawValue)
+      $0.member("creator", creator)
+      $0.member("version", version)
+      $0.member("createdAt", createdAt)
+      $0.member("updatedAt", updatedAt)
+      $0.member("myStatus", myStatus)
+      if showsCounts { $0.member("counts", counts) }
       if let participants { $0.member("participants", participants) }
     }
   }

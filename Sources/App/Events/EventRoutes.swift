@@ -22,20 +22,21 @@ struct EventRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let (ids, page, when) = try request.query { fields -> ([Event.ID]?, PageRequest, When?) in
-      if let ids: [Event.ID] = fields.ids() { return (ids, PageRequest(), nil) }
-      return (nil, fields.page(), fields.word("when", of: When.allCases))
+    let (ids, page, when, showsParticipants) = try request.query { fields -> ([Event.ID]?, PageRequest, When?, Bool) in
+      let showsParticipants = fields.includesParticipants()
+      if let ids: [Event.ID] = fields.ids() { return (ids, PageRequest(), nil, showsParticipants) }
+      return (nil, fields.page(), fields.word("when", of: When.allCases), showsParticipants)
     }
+    let me = try context.user
     if let ids {
-      return .list(List(onlyPage: try await Event.these(ids, for: context.user, in: database))) {
-        EventJSON(event: $0, participants: nil)
-      }
+      return .list(
+        List(onlyPage: try await Event.these(ids, for: me, showsParticipants: showsParticipants, in: database)))
     }
     let archived = when == .past
-    return try await request.unlessUnchanged(archived ? nil : .events, of: context.user, in: database) {
-      .list(try await Event.list(archived: archived, of: context.user, page: page, in: database)) {
-        EventJSON(event: $0, participants: nil)
-      }
+    return try await request.unlessUnchanged(archived || showsParticipants ? nil : .events, of: me, in: database) {
+      .list(
+        try await Event.list(
+          archived: archived, of: me, showsParticipants: showsParticipants, page: page, in: database))
     }
   }
 
@@ -55,11 +56,11 @@ struct EventRoutes {
     }
     let id = Event.ID.new()
     return try await dependencies.respond(
-      to: context, at: .user(me), thenReading: Event.Detail.query(id, for: me)
+      to: context, at: .user(me), thenReading: Event.detail(id, for: me)
     ) {
       try await Event.create(id, plan, inviting: guests, by: me, in: $0)
     } response: { rows in
-      var response = Response.event(try Event.Detail(rows: rows), status: .created)
+      var response = Response.event(try Event(detail: rows), status: .created)
       response.headers[.location] = "/api/v1/events/\(id)"
       return response
     }
@@ -107,12 +108,21 @@ struct EventRoutes {
 
 extension Response {
   /// A single event with its first participants. Its ETag is its version.
-  static func event(
-    _ found: Event.Detail, status: HTTPResponse.Status = .ok
-  ) -> Response {
-    var response = Response.json(EventJSON(event: found.event, participants: found.participants), status: status)
-    response.headers[.eTag] = "\"\(found.event.version)\""
+  static func event(_ event: Event, status: HTTPResponse.Status = .ok) -> Response {
+    var response = Response.json(event, status: status)
+    response.headers[.eTag] = "\"\(event.version)\""
     return response
+  }
+}
+
+extension QueryFields {
+  private enum Include: String, CaseIterable {
+    case participants
+  }
+
+  /// `?include=participants` of a list with events.
+  mutating func includesParticipants() -> Bool {
+    word("include", of: Include.allCases) == .participants
   }
 }
 
@@ -121,6 +131,6 @@ extension Request {
   /// gives 0, which no event has.
   fileprivate func ifMatch() -> Int? {
     guard let text = headers[.ifMatch], text != "*" else { return nil }
-    return Int(text.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
+    return Int(text.plainTag.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
   }
 }

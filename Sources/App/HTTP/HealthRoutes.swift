@@ -12,7 +12,9 @@ struct HealthRoutes {
   private let endedSessions: EndedSessions
   private let schemaWatch: SchemaWatch
   private let readiness: Readiness
-  private let document = ByteBuffer(string: Resources.openAPI)
+  private static let document = ByteBuffer(string: Resources.openAPI)
+  /// Compressed once, as small as possible.
+  private static let packedDocument = Compression.gzip(document, level: 9)
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
@@ -62,8 +64,11 @@ struct HealthRoutes {
   }
 
   @Sendable private func openAPI(_ request: Request, _ context: Context) async throws -> Response {
-    Response(
-      status: .ok, headers: [.contentType: "application/yaml; charset=utf-8"], body: ResponseBody(byteBuffer: document))
+    var response = Response(
+      status: .ok, headers: [.contentType: "application/yaml; charset=utf-8"],
+      body: ResponseBody(byteBuffer: Self.document))
+    if request.takesGzip, let packed = Self.packedDocument { response.pack(packed) }
+    return response
   }
 }
 

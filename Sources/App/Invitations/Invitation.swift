@@ -13,19 +13,25 @@ struct Invitation: Sendable {
   /// The maximum number of guests of one event.
   static let maximumGuests = 10_000
 
-  let event: Event
+  private(set) var event: Event
   let status: Status
   let invitedAt: Timestamp
 
   init(row: Row) throws {
-    event = try Event(row: row)
+    try self.init(row, of: try Event(row: row))
+  }
+
+  private init(_ row: Row, of event: Event) throws {
+    self.event = event
     status = try row["my_status"]
     invitedAt = try row["invited_at"]
   }
 
   /// A user's invitations to live events, newest first.
+  ///
+  /// - Parameter showsParticipants: as in ``Event/list(archived:of:showsParticipants:page:in:)``.
   static func list(
-    of user: User.ID, status: Status?, page: PageRequest, in database: some Querying
+    of user: User.ID, status: Status?, showsParticipants: Bool = false, page: PageRequest, in database: some Querying
   ) async throws -> List<Invitation> {
     var source: SQL = """
       (SELECT event_id, status AS my_status, invited_at FROM invitations WHERE user_id = \(user)) AS m
@@ -37,6 +43,15 @@ struct Invitation: Sendable {
     let query = Keyset(
       list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.invited_at",
       source: source, time: "m.invited_at", id: "e.id", order: .descending)
+    if showsParticipants {
+      return try await List.read(page: page, query: query, in: database) {
+        Event.withParticipants($0, order: $1, atMost: Event.participantsListed, for: user)
+      } item: {
+        try Invitation($0, of: try Event(withParticipant: $0))
+      } more: {
+        try $0.event.addParticipant($1)
+      }
+    }
     // Clients cache only the unfiltered list, so a filtered list has no stamp.
     if status != nil { return try await List.read(page: page, query: query, in: database, item: Invitation.init(row:)) }
     return try await List.read(

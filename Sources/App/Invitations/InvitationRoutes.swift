@@ -15,9 +15,15 @@ struct InvitationRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let (page, status) = try request.query { ($0.page(), $0.word("status", of: Invitation.Status.allCases)) }
-    return try await request.unlessUnchanged(status == nil ? .invitations : nil, of: context.user, in: database) {
-      .list(try await Invitation.list(of: context.user, status: status, page: page, in: database))
+    let (page, status, showsParticipants) = try request.query {
+      ($0.page(), $0.word("status", of: Invitation.Status.allCases), $0.includesParticipants())
+    }
+    let me = try context.user
+    let isCollection = status == nil && !showsParticipants
+    return try await request.unlessUnchanged(isCollection ? .invitations : nil, of: me, in: database) {
+      .list(
+        try await Invitation.list(
+          of: me, status: status, showsParticipants: showsParticipants, page: page, in: database))
     }
   }
 
@@ -60,7 +66,7 @@ struct InvitationRoutes {
 extension Invitation: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
-      $0.member("event", EventJSON(event: event, participants: nil))
+      $0.member("event", event)
       $0.member("status", status.rawValue)
       $0.member("invitedAt", invitedAt)
     }

@@ -67,7 +67,7 @@ extension Dependencies {
     let user = try context.user
     try await checkMayWait(at: event, user)
     return try await respond(
-      to: context, at: [.actor(user), .event(event)], thenReading: Event.Detail.query(event, for: user), verb: verb
-    ) { .event(try Event.Detail(rows: $0)) }
+      to: context, at: [.actor(user), .event(event)], thenReading: Event.detail(event, for: user), verb: verb
+    ) { .event(try Event(detail: $0)) }
   }
 }

@@ -40,8 +40,8 @@ struct QueryFields {
     return asked.limit
   }
 
-  /// `?ids=`: comma-separated ids of the wanted items, at most a page. Nil if it is absent. Nothing else may then be
-  /// asked for.
+  /// `?ids=`: comma-separated ids of the wanted items, at most a page. Nil if it is absent. Filters and pages may
+  /// not be asked for then.
   mutating func ids<Thing>() -> [Identifier<Thing>]? {
     guard let text = value("ids") else { return nil }
     let texts = text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)

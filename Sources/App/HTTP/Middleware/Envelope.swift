@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// The outermost middleware: gives each request its id, turns every error into a problem, and logs.
+/// The outermost middleware: gives each request its id, turns every error into a problem, compresses, and logs.
 struct Envelope: RouterMiddleware {
   let log: RequestLog
   let allowedMethods: AllowedMethods
@@ -39,6 +39,7 @@ struct Envelope: RouterMiddleware {
       // The response already contains an `AppError`. Log any other failure of the server as the cause.
       if !(error is AppError), refusal.kind.status.code >= 500 { cause = error }
     }
+    response = try await Compression.apply(to: response, for: request)
     // A response to HEAD has no body, not even for an error: the client would take it for the next response.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID

@@ -1,0 +1,82 @@
+import Postgres
+
+/// Events with their first participants, as the reader sees them.
+extension Event {
+  /// How many participants a single event has, and how many an event in a list.
+  static let participantsShown = 20
+  static let participantsListed = 5
+
+  /// Adds the first participants of each event to a query of events. The result has a row for each participant, and one
+  /// row for an event without guests.
+  ///
+  /// One statement, so that counts and participants come from one snapshot. The index `invitations_in_order` has the
+  /// order, so that an event with thousands of guests costs as much as one with a few.
+  ///
+  /// - Parameters:
+  ///   - events: a query for ``columns``, named `event` in the result.
+  ///   - order: the order of the events.
+  static func withParticipants(_ events: SQL, order: SQL, atMost limit: Int, for user: User.ID) -> SQL {
+    """
+    SELECT event.*, guest.*
+    FROM (\(events)) AS event
+    LEFT JOIN LATERAL (
+      SELECT \(Guest.columns), i.rank AS guest_rank, i.invited_at AS guest_invited_at
+      FROM (
+        SELECT v.user_id, v.status, v.invited_at, v.answered_at,
+          array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
+        FROM (\(Guest.visible(at: "event.id", to: user))) AS v
+        ORDER BY rank, v.invited_at, v.user_id
+        LIMIT \(limit)
+      ) AS i
+      JOIN users AS u ON u.id = i.user_id
+    ) AS guest ON true
+    ORDER BY \(order), guest.guest_rank, guest.guest_invited_at, guest.guest_id
+    """
+  }
+
+  /// The event in the first row of a result, with the first participant.
+  init(withParticipant row: Row) throws {
+    self = try Event(row: row)
+    participants = []
+    try addParticipant(row)
+  }
+
+  /// Adds the participant in a further row of the same event.
+  mutating func addParticipant(_ row: Row) throws {
+    // An event without guests is one row whose guest columns are NULL.
+    guard try (row["guest_id"] as User.ID?) != nil else { return }
+    participants?.append(try Guest(row: row))
+  }
+
+  static func all(withParticipants rows: Rows) throws -> [Event] {
+    var events: [Event] = []
+    for row in rows {
+      let id: ID = try row["id"]
+      if id == events.last?.id {
+        try events[events.count - 1].addParticipant(row)
+      } else {
+        events.append(try Event(withParticipant: row))
+      }
+    }
+    return events
+  }
+
+  /// A query for an event with its first participants. Only its creator and its guests can read it. For all other users
+  /// it does not exist.
+  static func detail(_ id: ID, for user: User.ID) -> SQL {
+    withParticipants(
+      "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id", atMost: participantsShown,
+      for: user)
+  }
+
+  /// - Parameter rows: the result of ``detail(_:for:)``.
+  /// - Throws: ``AppError/eventNotFound``
+  init(detail rows: Rows) throws {
+    guard let event = try Event.all(withParticipants: rows).first else { throw AppError.eventNotFound }
+    self = event
+  }
+
+  static func find(_ id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
+    try Event(detail: try await database.rows(detail(id, for: user)))
+  }
+}
