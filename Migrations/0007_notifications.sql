@@ -98,6 +98,11 @@ CREATE TABLE devices (
   -- The app's id, for `ios`.
   topic text CONSTRAINT device_topic_length CHECK (char_length(topic) BETWEEN 1 AND 255),
   name text CONSTRAINT device_name_length CHECK (char_length(name) BETWEEN 1 AND 100),
+  -- Whether the app has the sentences of notifications in the user's language.
+  localizes boolean NOT NULL DEFAULT false
+    CONSTRAINT only_phones_localize CHECK (NOT localizes OR platform IN ('ios', 'android')),
+  -- When the last badge-only pushes were sent, up to three. They limit the next one.
+  badges_sent_at timestamptz[] NOT NULL DEFAULT '{}',
   -- Signs a webhook's deliveries, sealed with a key that the database does not have. The previous one stays valid for a
   -- while.
   sealed_secret bytea,
@@ -112,7 +117,7 @@ CREATE UNIQUE INDEX webhook_registered_twice ON devices (user_id, token) WHERE p
 CREATE INDEX devices_of_user ON devices (user_id);
 CREATE INDEX devices_of_session ON devices (session_id);
 
--- One row for each notification and device. Only the oldest row of a device and subject can be claimed, together with
+-- One row for each notification and device, and one of type 'badge' for a device whose badge must change. Only the oldest row of a device and subject can be claimed, together with
 -- rows that directly follow it.
 CREATE TABLE deliveries (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

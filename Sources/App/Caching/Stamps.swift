@@ -51,13 +51,20 @@ public struct Stamps: Sendable {
 
   /// Loads the row with each user's stamps. A user without a row has no account.
   static func reads(in database: Database) -> DataLoader<User.ID, Row> {
-    DataLoader(in: database) { users, database in
-      // The subquery hides the array's length from the planner, so that the server keeps one plan.
-      let these: SQL = users.count == 1 ? "\(users[0])" : "ANY(ARRAY(SELECT unnest(\(users)::uuid[])))"
-      let rows = try await database.rows(
-        "SELECT user_id, \(Collection.columns) FROM user_stamps WHERE user_id = \(these)")
-      return Dictionary(try rows.map { (try $0[0], $0) }) { first, _ in first }
-    }
+    DataLoader(in: database) { users, database in try await rows(of: users, in: database) }
+  }
+
+  /// The stamps of several users, in one statement. A user without stamps has no account.
+  static func read(of users: [User.ID], in database: some Querying) async throws -> [User.ID: Stamps] {
+    try await rows(of: users, in: database).mapValues { try Stamps($0) }
+  }
+
+  private static func rows(of users: [User.ID], in database: some Querying) async throws -> [User.ID: Row] {
+    // The subquery hides the array's length from the planner, so that the server keeps one plan.
+    let these: SQL = users.count == 1 ? "\(users[0])" : "ANY(ARRAY(SELECT unnest(\(users)::uuid[])))"
+    let rows = try await database.rows(
+      "SELECT user_id, \(Collection.columns) FROM user_stamps WHERE user_id = \(these)")
+    return Dictionary(try rows.map { (try $0[0], $0) }) { first, _ in first }
   }
 
   static func read(_ collection: Collection, of user: User.ID, in database: some Querying) async throws -> Timestamp? {

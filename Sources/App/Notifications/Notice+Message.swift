@@ -6,28 +6,32 @@ extension Notice {
   /// In seconds. A reminder that is sent closer to the start than this does not claim that an hour is left.
   private static let onTime = 50 * 60
 
-  /// A stored payload as clients get it: with its sentence, suitable for a lock screen, as `message`.
+  /// A stored payload as clients get it: with its sentence, suitable for a lock screen, as `message`, and with `locKey`
+  /// and `locArgs`, from which an app writes the sentence in another language.
   ///
   /// - Parameter time: when it is sent. An inbox passes the time of the change, so that its items do not depend on the
   ///   clock.
   static func rendered(_ payload: JSONDocument, at time: Timestamp) -> JSONDocument {
-    guard case .object(let members)? = try? JSON(parsing: payload.text.utf8), let message = message(members, at: time)
+    guard case .object(let members)? = try? JSON(parsing: payload.text.utf8),
+      case .string(let type)? = members["type"], let sentence = Self.sentence(of: type, members, at: time)
     else { return payload }
     var json = JSONWriter()
     json.object {
-      $0.member("message", message)
+      $0.member("message", sentence.text)
+      $0.member("locKey", sentence.key(ofType: type))
+      $0.member("locArgs", sentence.args)
       $0.raw(",")
       $0.raw(payload.text.utf8.dropFirst().dropLast())
     }
     return JSONDocument(json.text)
   }
 
-  private static func message(_ members: JSON.Object, at time: Timestamp) -> String? {
+  private static func sentence(of type: String, _ members: JSON.Object, at time: Timestamp) -> Sentence? {
     func text(_ name: String) -> String {
       if case .string(let text)? = members[name] { text } else { "" }
     }
-    let (actor, title) = (text("actor"), "“\(text("title"))”")
-    return switch Kind(rawValue: text("type")) {
+    let (actor, title): (String, Sentence) = (text("actor"), "“\(text("title"))”")
+    return switch Kind(rawValue: type) {
     case .friendRequest: "\(actor) wants to be friends."
     case .friendAccepted: "You and \(actor) are now friends."
     case .eventInvited: "\(actor) invited you to \(title)."
@@ -35,30 +39,40 @@ extension Notice {
     case .eventCancelled: "\(title) was cancelled."
     case .invitationWithdrawn: "You are no longer invited to \(title)."
     case .invitationAnswered: "\(actor) \(verb(for: text("status"))) \(title)."
-    case .waitlistPromoted where members["actor"] != nil: "\(actor) got a free place and is going to \(title)."
+    case .waitlistPromoted where members["actor"] != nil:
+      Sentence("\(actor) got a free place and is going to \(title).", variant: "host")
     case .waitlistPromoted: "A place opened up. You are now going to \(title)."
-    case .eventReminder: "\(title) starts \(isAnHourAhead(text("start"), of: time) ? "in an hour" : "soon")."
+    case .eventReminder: "\(title) starts \(isAnHourAhead(text("start"), of: time) ? inAnHour : soon)."
     case .sessionRevoked:
       "One of your sessions was ended because an old token was used. If this was not you, change your password."
     case nil: nil
     }
   }
 
-  private static func verb(for status: String) -> String {
+  private static let inAnHour = Sentence("in an hour", variant: "hour")
+  private static let soon = Sentence("soon", variant: "soon")
+
+  private static func verb(for status: String) -> Sentence {
     switch Invitation.Status(rawValue: status) {
-    case .going: "is going to"
-    case .maybe: "may come to"
-    case .waitlisted: "is on the waiting list of"
-    case .declined, .invited, nil: "cannot come to"
+    case .going: Sentence("is going to", variant: "going")
+    case .maybe: Sentence("may come to", variant: "maybe")
+    case .waitlisted: Sentence("is on the waiting list of", variant: "waitlisted")
+    case .declined, .invited, nil: Sentence("cannot come to", variant: "declined")
     }
   }
 
-  private static func words(for changes: JSON?) -> String {
+  /// A single field is a variant, so that it can be translated. Several are one argument.
+  private static func words(for changes: JSON?) -> Sentence {
     guard case .array(let changes)? = changes else { return "" }
-    return changes.compactMap { change in
+    let fields = changes.compactMap { change -> String? in
       guard case .object(let members) = change, case .string(let field)? = members["field"] else { return nil }
-      return Event.Plan.parts.first { $0.field == field }?.word ?? field
-    }.joined(separator: ", ")
+      return field
+    }
+    func word(_ field: String) -> String? { Event.Plan.parts.first { $0.field == field }?.word }
+    if fields.count == 1, let only = word(fields[0]) {
+      return Sentence(Sentence(stringLiteral: only), variant: fields[0])
+    }
+    return "\(fields.map { word($0) ?? $0 }.joined(separator: ", "))"
   }
 
   private static func isAnHourAhead(_ start: String, of time: Timestamp) -> Bool {

@@ -218,8 +218,9 @@ extension Export.Section {
       values: ["type"]),
     Self(
       name: "devices", table: "devices", owners: ["user_id"],
-      values: ["id", "session_id", "platform", "token", "environment", "topic", "name"], times: ["created_at"],
-      withheld: ["sealed_secret", "sealed_previous_secret", "previous_secret_until"]),
+      values: ["id", "session_id", "platform", "token", "environment", "topic", "name", "localizes"],
+      times: ["created_at"],
+      withheld: ["badges_sent_at", "sealed_secret", "sealed_previous_secret", "previous_secret_until"]),
     Self(
       name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
       times: ["expires_at"], withheld: ["id", "kid"]),

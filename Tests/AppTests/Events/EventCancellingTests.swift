@@ -23,7 +23,7 @@ import Testing
       #expect(told.allSatisfy { $0.type == "event-cancelled" })
       #expect(Set(told.map(\.recipient)) == [guests[0].id, guests[1].id])
       #expect(told.count == 2)
-      #expect(told[0].payload.keys == ["type", "message", "eventId", "title"])
+      #expect(told[0].payload.keys == ["type", "message", "locKey", "locArgs", "eventId", "title"])
       #expect(told[0].payload["eventId"].string == id)
       for guest in guests {
         #expect(try await guest.get("events/\(id)")["status"].string == "cancelled")

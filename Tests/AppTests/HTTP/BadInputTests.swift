@@ -749,6 +749,9 @@ private struct Scene: Sendable {
             #"{"platform": "log", "token": "a b", "environment": "sandbox", "topic": "app", "rotateSecret": true}"#,
             ["token", "environment", "topic", "rotateSecret"]
           ),
+          (#"{"platform": "log", "token": "a", "localizes": true}"#, ["localizes"]),
+          (#"{"platform": "webhook", "token": "https://example.com", "localizes": true}"#, ["localizes"]),
+          (#"{"platform": "android", "token": "a", "localizes": "yes"}"#, ["localizes"]),
           (#"{"platform": "log", "token": "\#("a".repeated(1025))"}"#, ["token"]),
           (#"{"platform": "ios", "token": "\#("g".repeated(64))", "topic": "a\r\nb"}"#, ["token", "topic"]),
           (#"{"platform": "ios", "token": "\#("a".repeated(65))"}"#, ["token"]),

@@ -63,6 +63,14 @@ import Testing
       #expect(asking == ["friend_requests": 1, "user_stamps": 2, "notification_queue": 1])
       let accepting = try await rows { try await ben.accept(request) }
       #expect(accepting == ["friend_requests": 1, "friendships": 1, "user_stamps": 2, "notification_queue": 1])
+      try await app.fileNotifications(3, for: ben)
+      let reading = try await rows { try await ben.markRead(#"{"all": true}"#) }
+      #expect(reading == ["notifications": 3, "user_stamps": 1])
+      // With another iPhone, one more row.
+      try await ben.signInAgain().register(.ios, token: String(repeating: "ab", count: 32))
+      try await app.fileNotifications(3, for: ben)
+      let pushing = try await rows { try await ben.markRead(#"{"all": true}"#) }
+      #expect(pushing == ["notifications": 3, "user_stamps": 1, "deliveries": 1])
       try await app.takeNotifications()
     }
   }

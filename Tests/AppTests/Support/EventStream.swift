@@ -23,6 +23,7 @@ final class EventStream: Sendable {
     var answer: Answer?
     var hasEnded = false
     var events: [Event] = []
+    var changes: [JSON] = []
     var comments: [String] = []
     var retry: Int?
     var lastID = ""
@@ -38,7 +39,10 @@ final class EventStream: Sendable {
   /// The response without its body, or with it if the request was refused.
   var answer: Answer? { state.withLock { $0.answer } }
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
+  /// Without the events `changed`.
   var events: [Event] { state.withLock { $0.events } }
+  /// The data of the events `changed`.
+  var changes: [JSON] { state.withLock { $0.changes } }
   var comments: [String] { state.withLock { $0.comments } }
   /// In milliseconds.
   var retry: Int? { state.withLock { $0.retry } }
@@ -124,8 +128,8 @@ final class EventStream: Sendable {
   private static func dispatch(_ state: inout State) {
     if let id = state.id { state.lastID = id }
     if !state.data.isEmpty {
-      state.events.append(
-        Event(id: state.lastID, name: state.name, data: state.data.joined(separator: "\n")))
+      let event = Event(id: state.lastID, name: state.name, data: state.data.joined(separator: "\n"))
+      if event.name == "changed" { state.changes.append(event.json) } else { state.events.append(event) }
     }
     (state.name, state.data) = ("", [])
   }

@@ -115,10 +115,11 @@ enum Listing: Sendable {
     "\(type) for \(recipient): \(members.sorted().joined(separator: ", "))"
   }
 
-  /// The members of a notification besides its type and message.
+  /// The members of a notification besides its type and sentence.
   static func members(of notification: JSON) -> [String] {
     guard case .object(let members) = notification else { return [] }
-    let rest = members.filter { !["type", "message", "id", "createdAt", "readAt"].contains($0.key) }
+    let common = ["type", "message", "locKey", "locArgs", "id", "createdAt", "readAt"]
+    let rest = members.filter { !common.contains($0.key) }
     return rest.map { name, value in
       let changes = value.array.map { change in
         "\(change["field"].word ?? "-") from \(change["old"].valueWord) to \(change["new"].valueWord)"

@@ -217,13 +217,19 @@ extension Push {
 extension Device {
   static func iOS(
     _ token: String = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0",
-    _ environment: Environment = .production, topic: String? = nil
+    _ environment: Environment = .production, topic: String? = nil, localizes: Bool = false
   ) -> Device {
-    Device(id: .new(), platform: .ios, token: token, environment: environment, topic: topic, sealedSecrets: [])
+    Device(
+      id: .new(), platform: .ios, token: token, environment: environment, topic: topic, localizes: localizes,
+      sealedSecrets: [])
   }
 
-  static func android(_ token: String = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvDMExUdFQ3P1") -> Device {
-    Device(id: .new(), platform: .android, token: token, environment: nil, topic: nil, sealedSecrets: [])
+  static func android(
+    _ token: String = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvDMExUdFQ3P1", localizes: Bool = false
+  ) -> Device {
+    Device(
+      id: .new(), platform: .android, token: token, environment: nil, topic: nil, localizes: localizes,
+      sealedSecrets: [])
   }
 
   static func webhook(_ url: String, sealedSecrets: [Data]) -> Device {

@@ -77,7 +77,7 @@ import Testing
         Set(told.map { "\($0.recipient) \($0.payload["eventId"].string ?? "")" }) == [
           "\(guests[0].id) \(coming)", "\(guests[1].id) \(coming)", "\(guests[0].id) \(running)",
         ])
-      #expect(told[0].payload.keys == ["type", "message", "eventId", "title"])
+      #expect(told[0].payload.keys == ["type", "message", "locKey", "locArgs", "eventId", "title"])
       #expect(told.allSatisfy { $0.payload["message"].string?.contains("Ana") == false })
       for (event, status, version) in [
         (coming, "cancelled", 2), (running, "cancelled", 2), (over, "scheduled", 1), (past, "scheduled", 1),

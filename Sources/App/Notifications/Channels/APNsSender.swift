@@ -63,22 +63,31 @@ struct APNsSender: PushSender {
     var request = HTTPClientRequest(url: "\(base)/3/device/\(device.token)")
     request.method = .POST
     request.headers = [
-      "content-type": "application/json", "apns-topic": topic, "apns-push-type": "alert", "apns-priority": "10",
+      "content-type": "application/json", "apns-topic": topic, "apns-push-type": "alert",
+      // With 5, the phone may wait for a moment that saves power. Nothing is shown.
+      "apns-priority": push.isBadgeOnly ? "5" : "10",
       "apns-id": push.id, "apns-expiration": "\(push.expiry.microseconds / 1_000_000)",
     ]
     if let collapseID = push.collapseID { request.headers.add(name: "apns-collapse-id", value: collapseID) }
-    request.body = .bytes(try Self.body(push).buffer)
+    request.body = .bytes(try (push.isBadgeOnly ? Self.badge(push) : Self.body(push, to: device)).buffer)
     return request
   }
 
-  private static func body(_ push: Push) throws -> JSONWriter {
-    let (message, members) = try push.content()
-    return try Push.fitting(message, members) { message, members in
+  private static func badge(_ push: Push) -> JSONWriter {
+    var json = JSONWriter()
+    json.object {
+      $0.member("aps") { $0.object { if let badge = push.badge { $0.member("badge", badge) } } }
+    }
+    return json
+  }
+
+  private static func body(_ push: Push, to device: Device) throws -> JSONWriter {
+    try push.fitting(device) { text, members in
       var json = JSONWriter()
       json.object {
         $0.member("aps") {
           $0.object {
-            $0.member("alert") { $0.object { $0.member("body", message) } }
+            $0.member("alert") { $0.object { alert(text, &$0) } }
             if let badge = push.badge { $0.member("badge", badge) }
             $0.member("category", push.type)
             $0.member("interruption-level", push.interruptionLevel)
@@ -92,6 +101,16 @@ struct APNsSender: PushSender {
         for (name, value) in members { $0.member(name: name) { value.write(to: &$0) } }
       }
       return json
+    }
+  }
+
+  private static func alert(_ text: Push.Text, _ json: inout JSONWriter) {
+    switch text {
+    case .sentence(let sentence):
+      json.member("body", sentence)
+    case .localized(let key, let args):
+      json.member("loc-key", key)
+      json.member("loc-args", args)
     }
   }
 

@@ -43,29 +43,30 @@ struct FCMSender: PushSender {
   }
 
   private static func body(_ push: Push, to device: Device) throws -> JSONWriter {
-    let (message, members) = try push.content()
     let left = max(0, (push.expiry.microseconds - Timestamp.now().microseconds) / 1_000_000)
-    return try Push.fitting(message, members) { message, members in
+    return try push.fitting(device) { text, members in
       var json = JSONWriter()
       json.object {
         $0.member("message") {
           $0.object {
             $0.member("token", device.token)
-            $0.member("notification") { $0.object { $0.member("body", message) } }
+            // Android shows this sentence rather than the one for a key, so there is only one of the two.
+            if case .sentence(let sentence) = text {
+              $0.member("notification") { $0.object { $0.member("body", sentence) } }
+            }
             $0.member("data") {
               $0.object {
                 $0.member("notificationId", push.id)
-                for (name, value) in members { $0.member(name: name) { $0.string(text(of: value)) } }
+                for (name, value) in members { $0.member(name: name) { $0.string(Self.text(of: value)) } }
               }
             }
             $0.member("android") {
               $0.object {
                 $0.member("priority", "HIGH")
                 $0.member("ttl", "\(left)s")
-                if let collapseID = push.collapseID {
-                  $0.member("collapse_key", collapseID)
-                  // The key replaces a push that still waits for the phone; the tag replaces one that the phone shows.
-                  $0.member("notification") { $0.object { $0.member("tag", collapseID) } }
+                if let collapseID = push.collapseID { $0.member("collapse_key", collapseID) }
+                if push.collapseID != nil || text.isLocalized {
+                  $0.member("notification") { $0.object { appearance(of: push, text, &$0) } }
                 }
               }
             }
@@ -73,6 +74,16 @@ struct FCMSender: PushSender {
         }
       }
       return json
+    }
+  }
+
+  private static func appearance(of push: Push, _ text: Push.Text, _ json: inout JSONWriter) {
+    // The collapse key replaces a push that still waits for the phone; the tag replaces one that the phone shows.
+    if let collapseID = push.collapseID { json.member("tag", collapseID) }
+    if case .localized(let key, let args) = text {
+      // Names of Android's string resources have neither hyphens nor dots.
+      json.member("body_loc_key", key.replacing(/[-.]/, with: "_"))
+      json.member("body_loc_args", args)
     }
   }
 

@@ -15,16 +15,17 @@ enum Delivery {
       let recheck = try await recheck(rows, in: database)
       return Dictionary(
         uniqueKeysWithValues: rows.compactMap { row in
-          recheck[row.id].map { (row.id, verdict(on: row, $0, sender)) }
+          recheck[row.id].map { (row.id, verdict(on: row, $0, sender, database)) }
         })
     }
   }
 
   private static func verdict(
-    on row: LeasedRow, _ target: Result<Target?, any Error>, _ sender: any PushSender
+    on row: LeasedRow, _ target: Result<Target?, any Error>, _ sender: any PushSender, _ database: Database
   ) -> Dispatcher.Verdict {
     do {
       guard let target = try target.get() else { return .withdrawn }
+      if let pause = target.pause, pause > 0 { return .later(seconds: pause) }
       let device = target.device
       var push = try Push(row)
       push.badge = target.badge
@@ -33,7 +34,10 @@ enum Delivery {
         Dispatcher.Send(
           channel: device.platform.channel, recipient: recipient, device: device,
           host: device.platform == .webhook ? WebhookAddress.authority(of: device.token) : nil
-        ) { [push] in try await sender.send(push, to: device) })
+        ) { [push] in
+          try await sender.send(push, to: device)
+          if push.isBadgeOnly { try await noteBadge(on: device.id, in: database) }
+        })
     } catch {
       return .refused(DeliveryFailure(description: "the row is malformed: \(type(of: error))", remedy: .none))
     }
@@ -50,6 +54,8 @@ enum Delivery {
     let device: Device
     /// The recipient's unread notifications, for the badge of an iPhone.
     let badge: Int?
+    /// In seconds.
+    let pause: Double?
   }
 
   /// A badge does not count further.
@@ -73,8 +79,9 @@ enum Delivery {
           AND NOT (
             q.type = \(Notice.Kind.eventReminder)
             AND q.created_at < now() - make_interval(secs => \(Double(Event.reminderLead)))
-          ),
-        d.id, d.platform, d.token, d.environment, d.topic, d.sealed_secret,
+          )
+          AND NOT (\(isReplacedBadge)),
+        d.id, d.platform, d.token, d.environment, d.topic, d.localizes, d.sealed_secret,
         CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END,
         CASE WHEN d.platform = 'ios' THEN (
           SELECT count(*)
@@ -85,17 +92,17 @@ enum Delivery {
             )
             LIMIT \(highestBadge)
           ) AS unread
-        ) END
+        ) END,
+        \(badgePause)
       FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
       LEFT JOIN sessions AS s ON s.id = d.session_id AND \(Session.isOpen("s"))
       """)[1]
     return Dictionary(
-      uniqueKeysWithValues: try found.map { row in
+      uniqueKeysWithValues: try found.map { row -> (Int64, Result<Target?, any Error>) in
         let (id, isWanted): (Int64, Bool) = (try row[0], try row[1])
-        return (
-          id, isWanted ? Result { Target(device: try Device(row: row, from: 2), badge: try row[9]) } : .success(nil)
-        )
+        guard isWanted else { return (id, .success(nil)) }
+        return (id, Result { Target(device: try Device(row: row, from: 2), badge: try row[10], pause: try row[11]) })
       })
   }
 }
@@ -103,10 +110,10 @@ enum Delivery {
 extension Device {
   /// - Parameter place: the index of its first column.
   fileprivate init(row: Row, from place: Int) throws {
-    let secrets: [Data?] = [try row[place + 5], try row[place + 6]]
+    let secrets: [Data?] = [try row[place + 6], try row[place + 7]]
     self.init(
       id: try row[place], platform: try row[place + 1], token: try row[place + 2], environment: try row[place + 3],
-      topic: try row[place + 4], sealedSecrets: secrets.compactMap { $0 })
+      topic: try row[place + 4], localizes: try row[place + 5], sealedSecrets: secrets.compactMap { $0 })
   }
 }
 

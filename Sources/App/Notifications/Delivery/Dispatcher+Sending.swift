@@ -58,6 +58,9 @@ extension Dispatcher {
       free(number, after: nil)
       switch verdict {
       case .refused(let failure): end(number, row, failure)
+      case .later(let seconds):
+        acknowledgements[run.source].postpone(row, by: seconds)
+        drop(number, from: 1)
       case .withdrawn:
         acknowledgements[run.source].finish(row)
         advance(number)

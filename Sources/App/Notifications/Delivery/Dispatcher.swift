@@ -20,6 +20,8 @@ actor Dispatcher {
 
   enum Verdict: Sendable {
     case send(Send)
+    /// It is too early. This does not count as an attempt.
+    case later(seconds: Double)
     /// The row is no longer useful.
     case withdrawn
     /// No attempt can succeed: the row is malformed.

@@ -10,6 +10,7 @@ extension Device {
     let environment: Environment?
     let topic: String?
     let name: String?
+    let localizes: Bool
     /// Replaces a webhook's secret with a new one.
     let rotatesSecret: Bool
   }
@@ -21,11 +22,12 @@ extension Device {
     let environment: Environment?
     let topic: String?
     let name: String?
+    let localizes: Bool
     let createdAt: Timestamp
     let session: Session.ID
 
     fileprivate static let columns: SQL =
-      "d.id, d.platform, d.environment, d.topic, d.name, d.created_at, d.session_id"
+      "d.id, d.platform, d.environment, d.topic, d.name, d.localizes, d.created_at, d.session_id"
 
     init(row: Row) throws {
       id = try row["id"]
@@ -33,6 +35,7 @@ extension Device {
       environment = try row["environment"]
       topic = try row["topic"]
       name = try row["name"]
+      localizes = try row["localizes"]
       createdAt = try row["created_at"]
       session = try row["session_id"]
     }
@@ -89,15 +92,15 @@ extension Device {
         forgetting(where: others),
         """
         INSERT INTO devices AS d (
-          id, user_id, session_id, platform, token, environment, topic, name, sealed_secret, created_at
+          id, user_id, session_id, platform, token, environment, topic, name, localizes, sealed_secret, created_at
         )
         VALUES (
           \(id), \(user), \(session), \(new.platform), \(new.token), \(new.environment), \(new.topic), \(new.name),
-          \(sealed), clock_timestamp()
+          \(new.localizes), \(sealed), clock_timestamp()
         )
         ON CONFLICT \(conflict) DO UPDATE
         SET session_id = excluded.session_id, environment = excluded.environment, topic = excluded.topic,
-          name = excluded.name,
+          name = excluded.name, localizes = excluded.localizes,
           sealed_secret = CASE WHEN \(rotates) THEN excluded.sealed_secret ELSE d.sealed_secret END,
           -- A rotation that is repeated because the response was lost keeps the secret that the receiver has.
           sealed_previous_secret = CASE

@@ -21,6 +21,8 @@ public struct Device: Sendable {
   public let environment: Environment?
   /// The app's id, for an `ios` device.
   public let topic: String?
+  /// Whether the app has the sentences of notifications in the user's language.
+  public var localizes = false
   /// The secrets that sign a webhook's deliveries, sealed: the current one first, then the previous one while it is
   /// valid.
   let sealedSecrets: [Data]

@@ -39,17 +39,19 @@ struct DeviceRoutes {
     let environment = fields.optional("environment", .word(of: Device.Environment.allCases))
     let topic = fields.optional("topic", .topic)
     let name = fields.optional("name", .line(1...100))
+    let localizes = fields.optional("localizes", .flag) ?? false
     let rotatesSecret = fields.optional("rotateSecret", .flag) ?? false
     if !fields.hasError(in: "platform") {
       if !fields.hasError(in: "token"), let objection = self.objection(to: token, of: platform) {
         fields.note("token", .badFormat, objection)
       }
-      let particular: [(name: String, isGiven: Bool, platform: Device.Platform)] = [
-        ("environment", environment != nil, .ios), ("topic", topic != nil, .ios),
-        ("rotateSecret", rotatesSecret, .webhook),
+      let particular: [(name: String, isGiven: Bool, platforms: [Device.Platform])] = [
+        ("environment", environment != nil, [.ios]), ("topic", topic != nil, [.ios]),
+        ("localizes", localizes, [.ios, .android]), ("rotateSecret", rotatesSecret, [.webhook]),
       ]
-      for (name, isGiven, owner) in particular where isGiven && platform != owner && !fields.hasError(in: name) {
-        fields.note(name, .notAllowed, "is for \(owner.rawValue) only")
+      for (name, isGiven, owners) in particular
+      where isGiven && !owners.contains(platform) && !fields.hasError(in: name) {
+        fields.note(name, .notAllowed, "is for \(owners.map(\.rawValue).joined(separator: " and ")) only")
       }
     }
     return Device.Registration(
@@ -57,7 +59,7 @@ struct DeviceRoutes {
       // Upper and lower case hexadecimal digits are the same token.
       token: platform == .ios ? token.lowercased() : token,
       environment: platform == .ios ? environment ?? .production : nil, topic: topic, name: name,
-      rotatesSecret: rotatesSecret)
+      localizes: localizes, rotatesSecret: rotatesSecret)
   }
 
   private func objection(to token: String, of platform: Device.Platform) -> String? {
@@ -95,6 +97,7 @@ private struct DeviceJSON: JSONWritable {
       $0.member("environment", device.environment?.rawValue)
       $0.member("topic", device.topic)
       $0.member("name", device.name)
+      $0.member("localizes", device.localizes)
       $0.member("createdAt", device.createdAt)
       $0.member("current", device.session == current)
       if let secret { $0.member("secret", secret) }

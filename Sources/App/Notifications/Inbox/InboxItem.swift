@@ -67,12 +67,16 @@ struct InboxItem: Sendable {
     case all
   }
 
-  /// Marks unread items that the user sees as read, at most one batch. Ignores ids that are not theirs.
+  /// Marks unread items that the user sees as read, at most one batch, and queues the new number for the badges of their
+  /// other iPhones. Ignores ids that are not theirs.
   ///
   /// The statements are sent together with COMMIT, so that the stamp's lock is not held across a round trip: fan-out
   /// would wait for it, and so would all recipients in the same step. The stamp is locked first here. Items are filed,
   /// and deleted with accounts, under this lock, so two marks at once do not deadlock.
-  static func markRead(_ marked: Marked, by user: User.ID, in change: Change) throws {
+  ///
+  /// - Parameter session: its device shows the number by itself.
+  static func markRead(_ marked: Marked, by user: User.ID, on session: Session.ID, in change: Change) throws {
+    try change.write(LeaseQueue.byIndex)
     try change.write("SELECT FROM user_stamps WHERE user_id = \(user) FOR NO KEY UPDATE")
     try change.write(
       """
@@ -85,7 +89,8 @@ struct InboxItem: Sendable {
         FROM unread
         WHERE n.recipient_id = unread.recipient_id AND n.filed_at = unread.filed_at
         RETURNING 1
-      )
+      ),
+      \(Delivery.queueingBadges(of: user, except: session, ifAny: "marked"))
       UPDATE user_stamps AS s SET notifications = \(Stamps.next("notifications"))
       WHERE s.user_id = \(user) AND EXISTS (SELECT FROM marked)
       """)

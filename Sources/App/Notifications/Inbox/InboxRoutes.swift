@@ -27,7 +27,7 @@ struct InboxRoutes {
   }
 
   @Sendable private func markRead(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
+    let (me, session) = (try context.user, try context.session)
     let marked = try await request.read { fields -> InboxItem.Marked in
       let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
       let time = fields.optional("before", .moment)
@@ -47,19 +47,19 @@ struct InboxRoutes {
     if context.idempotent != nil {
       // All batches but the last, whose response is stored.
       while let row = try await database.first(reading), try row[1] > InboxItem.maximumMarked {
-        try await dependencies.change(at: .user(me)) { try InboxItem.markRead(marked, by: me, in: $0) }
+        try await dependencies.change(at: .user(me)) { try InboxItem.markRead(marked, by: me, on: session, in: $0) }
       }
       return try await dependencies.respond(to: context, at: .user(me)) { change in
         // Read before: after the marks, their lock on the stamps would be held across the read.
         guard let row = try await change.first(reading) else { throw AppError.sessionEnded }
         let (unread, marking): (Int, Int) = (try row[0], try row[1])
-        try InboxItem.markRead(marked, by: me, in: change)
+        try InboxItem.markRead(marked, by: me, on: session, in: change)
         return .json(UnreadCount(count: unread - marking))
       }
     }
     while true {
       let rows = try await dependencies.change(at: [.user(me)], thenReading: reading) {
-        try InboxItem.markRead(marked, by: me, in: $0)
+        try InboxItem.markRead(marked, by: me, on: session, in: $0)
       }
       guard let row = rows.first else { throw AppError.sessionEnded }
       if try row[1] == 0 { return .json(UnreadCount(count: try row[0])) }

@@ -2,7 +2,7 @@ import NIOCore
 import Postgres
 import Synchronization
 
-/// Sends a user's notifications to one client as they arrive, as Server-Sent Events.
+/// Sends a user's notifications to one client as they arrive, as Server-Sent Events, and which collections have changed.
 ///
 /// A live stream gets each notification from ``NotificationStreams``. A stream is behind if it starts in the past or if
 /// its client reads too slowly. It then reads the inbox itself, at the client's pace, until it has caught up.
@@ -25,12 +25,20 @@ final class NotificationStream: Sendable {
     var waiting: ByteBuffer
     /// Its place in the inbox.
     var place: Timestamp
+    /// The newest that are known.
+    var stamps: Stamps
+    /// The collections whose stamps the client has not got yet.
+    var moved: Set<Collection> = []
     var isLive = false
     var hasEnded = false
     var lastSent = ContinuousClock.now
     var writer: CheckedContinuation<Step, Never>?
 
     mutating func step() -> Step? {
+      if !moved.isEmpty {
+        waiting.writeImmutableBuffer(changed)
+        moved = []
+      }
       if waiting.readableBytes > 0 {
         defer { waiting = ByteBuffer() }
         lastSent = .now
@@ -38,6 +46,20 @@ final class NotificationStream: Sendable {
       }
       if hasEnded { return .end }
       return isLive ? nil : .catchUp(place)
+    }
+
+    /// Without an `id`, so that the client resumes after its last notification.
+    private var changed: ByteBuffer {
+      var json = JSONWriter()
+      json.object {
+        for collection in Collection.allCases where moved.contains(collection) {
+          $0.member(name: collection.rawValue) { stamps[collection].map(Stamp.init).write(to: &$0) }
+        }
+      }
+      var bytes = ByteBuffer(string: "event: changed\ndata: ")
+      bytes.writeImmutableBuffer(json.buffer)
+      bytes.writeStaticString("\n\n")
+      return bytes
     }
   }
 
@@ -48,13 +70,15 @@ final class NotificationStream: Sendable {
   let session: Session.ID
   private let state: Mutex<State>
 
-  /// - Parameter place: the place in the inbox after which the stream begins. The client gets it at once, so that it
-  ///   misses nothing if it loses the connection before the first notification.
-  init(of user: User.ID, _ session: Session.ID, after place: Timestamp) {
+  /// - Parameters:
+  ///   - place: the place in the inbox after which the stream begins. The client gets it at once, so that it misses
+  ///     nothing if it loses the connection before the first notification.
+  ///   - stamps: the client gets only later ones.
+  init(of user: User.ID, _ session: Session.ID, after place: Timestamp, _ stamps: Stamps) {
     self.user = user
     self.session = session
     let opening = ByteBuffer(string: ": open\nretry: 2000\nid: \(place.microseconds)\n\n")
-    state = Mutex(State(waiting: opening, place: place))
+    state = Mutex(State(waiting: opening, place: place, stamps: stamps))
   }
 
   /// Waits for the next step. Cancelling the task ends the stream.
@@ -108,6 +132,20 @@ final class NotificationStream: Sendable {
     change { if $0.place >= place { $0.isLive = true } }
   }
 
+  /// Sends the stamps that have moved since the last call. A slow client gets the newest ones when it reads again.
+  func note(_ stamps: Stamps) {
+    change { state in
+      // What was read before the stream was opened is older.
+      let moved = Collection.allCases.filter { collection in
+        guard let new = stamps[collection], let old = state.stamps[collection] else { return false }
+        return new > old
+      }
+      guard !moved.isEmpty, !state.hasEnded else { return }
+      state.stamps = stamps
+      state.moved.formUnion(moved)
+    }
+  }
+
   /// Shows an idle client, and the proxies in between, that the connection is alive.
   func ping(idleSince time: ContinuousClock.Instant) {
     change { state in
@@ -122,7 +160,7 @@ final class NotificationStream: Sendable {
     change { state in
       guard !state.hasEnded else { return }
       state.hasEnded = true
-      state.waiting = ByteBuffer(string: last)
+      (state.waiting, state.moved) = (ByteBuffer(string: last), [])
     }
   }
 }

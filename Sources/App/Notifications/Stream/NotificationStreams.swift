@@ -30,8 +30,10 @@ final class NotificationStreams: Service {
 
   /// Notifications that one read takes from an inbox.
   private static let pageLength = 100
-  /// Inboxes that one statement checks.
+  /// Users whose inboxes, or stamps, one statement checks.
   private static let batch = 1000
+  /// How long stamps that move gather before they are sent.
+  private static let stampInterval = Duration.seconds(1)
   /// The last message of a stream that is closed to make room for another of the same user. It makes the client wait
   /// before it reconnects, because that closes yet another stream.
   private static let makingRoom = ": too many streams\nretry: 60000\n\n"
@@ -67,6 +69,7 @@ final class NotificationStreams: Service {
         group.addTask { await self.read() }
         group.addTask { await self.tick() }
         group.addTask { await self.watchSessions() }
+        group.addTask { await self.watchStamps() }
         if canListen { group.addTask { await self.listen() } }
       }
     } onGracefulShutdown: {
@@ -128,11 +131,11 @@ final class NotificationStreams: Service {
   /// - Parameter asked: the number of the last notification that the client has; nil to start from now.
   /// - Throws: ``AppError/sessionEnded`` if the account is gone, ``AppError/tooManyStreams``, ``AppError/stopping``.
   func open(of user: User.ID, _ session: Session.ID, after asked: Timestamp?) async throws -> Opened {
-    guard let stamp = try await Stamps.read(.notifications, of: user, in: database) else {
+    guard let stamps = try await Stamps.read(of: [user], in: database)[user], let stamp = stamps[.notifications] else {
       throw AppError.sessionEnded
     }
     // A number ahead of the inbox was assigned before a backup was restored.
-    let stream = NotificationStream(of: user, session, after: min(asked ?? stamp, stamp))
+    let stream = NotificationStream(of: user, session, after: min(asked ?? stamp, stamp), stamps)
     try state.withLock { state in
       guard !state.hasStopped else { throw AppError.stopping }
       var inbox = state.inboxes[user] ?? Inbox(stamp: stamp, place: stamp)
@@ -223,6 +226,26 @@ final class NotificationStreams: Service {
         for stream in streams where ended.contains(stream.session) { stream.end() }
       }
       try? await Task.sleep(for: .milliseconds(500))
+    }
+  }
+
+  /// Tells the streams which collections have changed: a hint that saves an open app from asking.
+  private func watchStamps() async {
+    var isFailing = false
+    while !Task.isCancelled {
+      await attempt(&isFailing) { try await readStamps() }
+      try? await Task.sleep(for: Self.stampInterval)
+    }
+  }
+
+  private func readStamps() async throws {
+    let users = state.withLock { Array($0.inboxes.keys) }
+    for start in stride(from: 0, to: users.count, by: Self.batch) {
+      let batch = users[start..<min(start + Self.batch, users.count)]
+      for (user, stamps) in try await Stamps.read(of: Array(batch), in: database) {
+        let streams = state.withLock { $0.inboxes[user]?.streams ?? [] }
+        for stream in streams { stream.note(stamps) }
+      }
     }
   }
 

@@ -100,7 +100,7 @@ import Testing
       let told = try await app.takeNotifications()
       #expect(told.count == 1)
       #expect(told.allSatisfy { $0 == ("session-revoked", ana) })
-      #expect(told.first?.payload.keys == ["type", "message", "sessionId"])
+      #expect(told.first?.payload.keys == ["type", "message", "locKey", "locArgs", "sessionId"])
       #expect(try told.first?.payload["sessionId"].string == ana.session.description)
       #expect(try await ana.refresh().problem == "session-ended")
       try await eventually { try await ana.send("GET", "users/me").problem == "session-ended" }

@@ -57,7 +57,8 @@ import Testing
       #expect(request.header("apns-expiration") == "\(push.createdAt.microseconds / 1_000_000 + 86_400)")
       #expect(request.header("apns-collapse-id") == "event-updated:\(push.subject)")
       let body = request.json
-      #expect(body.keys == ["aps", "notificationId", "type", "eventId", "title", "changes"])
+      #expect(
+        body.keys == ["aps", "notificationId", "type", "eventId", "title", "changes", "loc-key", "loc-args"])
       #expect(
         body["aps"].keys == [
           "alert", "badge", "category", "interruption-level", "mutable-content", "sound", "thread-id",
@@ -68,10 +69,61 @@ import Testing
       #expect(body["aps"]["alert"]["body"].string == "“Picnic” has changed: the time, the note.")
       #expect(body["aps"]["sound"].string == "default")
       #expect(body["aps"]["thread-id"].string == push.subject)
+      #expect(body["aps"]["alert"].keys == ["body"])
+      #expect(body["loc-key"].string == "event-updated")
+      #expect(body["loc-args"].array.map(\.string) == ["Picnic", "the time, the note"])
       #expect(body["notificationId"].string == push.id)
       #expect(body["type"].string == "event-updated")
       #expect(body["eventId"].string == push.subject)
       #expect(body["changes"].array.map { $0["field"].string } == ["startTime", "note"])
+    }
+  }
+
+  @Test func `an app that has the sentences gets their keys, and the sentence for its extension`() async throws {
+    try await PushServer.run { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      let device = Device.iOS(localizes: true)
+      try await sender.send(.ofEdit(), to: device)
+      let body = try #require(server.received.first).json
+      #expect(body["aps"]["alert"].keys == ["loc-key", "loc-args"])
+      #expect(body["aps"]["alert"]["loc-key"] == body["loc-key"] && body["loc-key"].string == "event-updated")
+      #expect(body["aps"]["alert"]["loc-args"] == body["loc-args"] && body["loc-args"].array.count == 2)
+      #expect(body["message"].string == "“Picnic” has changed: the time, the note.")
+      // What the message is made from is left out first.
+      let long = String(repeating: "long ", count: 250)
+      try await sender.send(.ofEdit(long), to: device)
+      let shorter = try #require(server.received.last).json
+      #expect(shorter["aps"]["alert"]["loc-args"][0].string == long)
+      #expect(shorter.keys == ["aps", "notificationId", "type", "eventId"])
+      // Arguments are never cut: their sentence is.
+      try await sender.send(.ofEdit(String(repeating: "long ", count: 1000)), to: device)
+      let cut = try #require(server.received.last).json
+      #expect(cut["aps"]["alert"].keys == ["body"] && cut["aps"]["alert"]["body"].string?.hasSuffix("…") == true)
+      // A type of a newer release has only its sentence.
+      let unknown = Push(
+        id: UUID().uuidString.lowercased(), type: "new-type", subject: Event.ID.new().description,
+        recipient: User.ID.new().description, payload: #"{"type": "new-type", "message": "News."}"#, createdAt: .now())
+      try await sender.send(unknown, to: device)
+      #expect(server.received.last?.json["aps"]["alert"] == .object(["body": .string("News.")]))
+    }
+  }
+
+  @Test func `a badge-only push sets the number and shows nothing`() async throws {
+    try await PushServer.run { server, outgoing in
+      var push = Push(
+        id: UUID().uuidString.lowercased(), type: "badge", subject: Device.ID.new().description,
+        recipient: User.ID.new().description, payload: "{}", createdAt: .now())
+      for number in [3, 0] {
+        push.badge = number
+        try await sender(server, outgoing).send(push, to: .iOS(localizes: true))
+        let request = try #require(server.received.last)
+        #expect(request.body == #"{"aps":{"badge":\#(number)}}"#)
+        #expect(request.header("apns-push-type") == "alert")
+        #expect(request.header("apns-priority") == "5")
+        #expect(request.header("apns-collapse-id") == "badge")
+        #expect(request.header("apns-id") == push.id)
+        #expect(request.header("apns-expiration") == "\(push.createdAt.microseconds / 1_000_000 + 86_400)")
+      }
     }
   }
 

@@ -67,7 +67,9 @@ import Testing
       #expect(message["token"].string == device.token)
       #expect(message["notification"] == .object(["body": .string("“Picnic” has changed: the time, the note.")]))
       let data = message["data"]
-      #expect(data.keys == ["notificationId", "type", "eventId", "title", "changes"])
+      #expect(data.keys == ["notificationId", "type", "eventId", "title", "changes", "loc-key", "loc-args"])
+      #expect(data["loc-key"].string == "event-updated")
+      #expect(data["loc-args"].string == #"["Picnic","the time, the note"]"#)
       #expect(data["notificationId"].string == push.id && data["eventId"].string == push.subject)
       #expect(data["type"].string == "event-updated" && data["title"].string == "Picnic")
       // Google accepts only strings.
@@ -81,6 +83,26 @@ import Testing
       #expect(ttl.hasSuffix("s") && (86_200...86_300).contains(Int(ttl.dropLast()) ?? 0))
       #expect(android["collapse_key"].string == "event-updated:\(push.subject)")
       #expect(android["notification"]["tag"].string == "event-updated:\(push.subject)")
+    }
+  }
+
+  @Test func `an app that has the sentences gets their keys instead, as names of Android's resources`() async throws {
+    try await PushServer.run(answering: google()) { server, outgoing in
+      let sender = try await self.sender(server, outgoing)
+      let event = Event.ID.new()
+      let start = Timestamp.now().adding(seconds: 600)
+      try await sender.send(Push(.eventReminder(event, "Picnic", start: start)), to: .android(localizes: true))
+      try await sender.send(.ofEdit(), to: .android(localizes: true))
+      let messages = server.received(at: Self.sendPath).map { $0.json["message"] }
+      // Android prefers the sentence, if there is one.
+      for message in messages { #expect(message.keys == ["token", "data", "android"]) }
+      let reminder = messages[0]["android"]["notification"]
+      #expect(reminder.keys == ["body_loc_key", "body_loc_args"])
+      #expect(reminder["body_loc_key"].string == "event_reminder_soon")
+      #expect(reminder["body_loc_args"] == .array([.string("Picnic")]))
+      #expect(messages[0]["data"]["loc-key"].string == "event-reminder.soon")
+      #expect(messages[0]["data"]["message"].string == "“Picnic” starts soon.")
+      #expect(messages[1]["android"]["notification"].keys == ["tag", "body_loc_key", "body_loc_args"])
     }
   }
 

@@ -14,7 +14,8 @@ import Testing
       let token = String(repeating: "0aF9", count: 16)
       let first = try await ana.register(.ios, token: token, #", "name": "Ana's iPhone", "topic": "com.example.app""#)
       let id = try #require(first.json["id"].string)
-      #expect(first.json.keys == ["id", "platform", "environment", "topic", "name", "createdAt", "current"])
+      #expect(
+        first.json.keys == ["id", "platform", "environment", "topic", "name", "localizes", "createdAt", "current"])
       #expect(first.json["environment"].string == "production" && first.json["current"].bool == true)
       let again = try await ana.register(
         .ios, token: token.uppercased(), #", "name": "Ana's iPhone", "topic": "com.example.app""#, expecting: 200)
@@ -23,6 +24,10 @@ import Testing
       let other = try await ana.register(.ios, token: token, #", "environment": "sandbox""#, expecting: 200).json
       #expect(other["id"].string == id && other["environment"].string == "sandbox")
       #expect(other["name"] == .null && other["topic"] == .null)
+      for (more, localizes) in [(#", "localizes": true"#, true), ("", false)] {
+        let answer = try await ana.register(.ios, token: token, #", "environment": "sandbox""# + more, expecting: 200)
+        #expect(answer.json["localizes"].bool == localizes)
+      }
       let list = try await ana.get("devices")
       #expect(list["items"] == .array([other]) && list["timestamp"] == .null)
 
@@ -334,7 +339,7 @@ import Testing
       #expect(export["devices"].array.map { $0["token"].string } == ["https://hooks.example.com/x"])
       #expect(
         export["devices"][0].keys == [
-          "id", "sessionId", "platform", "token", "environment", "topic", "name", "createdAt",
+          "id", "sessionId", "platform", "token", "environment", "topic", "name", "localizes", "createdAt",
         ])
       #expect(export["mutedNotifications"] == .array([.object(["type": .string("event-updated")])]))
       #expect(export["notifications"].array.map { $0["payload"]["type"].string } == ["friend-accepted"])

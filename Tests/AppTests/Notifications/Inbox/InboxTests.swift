@@ -66,7 +66,7 @@ import Testing
       #expect(hers["items"].array.compactMap { $0["type"].string } == ["invitation-answered", "friend-accepted"])
       #expect(
         his["items"].array.compactMap { $0["type"].string } == ["event-updated", "event-invited", "friend-request"])
-      let common: Set = ["id", "type", "message", "createdAt", "readAt"]
+      let common: Set = ["id", "type", "message", "locKey", "locArgs", "createdAt", "readAt"]
       for (item, more) in [
         (his["items"][0], ["eventId", "title", "changes"]),
         (his["items"][1], ["eventId", "userId", "title", "actor"]),
@@ -82,6 +82,8 @@ import Testing
       #expect(changes.map { $0["field"].string } == ["title", "capacity"])
       #expect(changes[0]["old"].string == "Picnic" && changes[0]["new"].string == "Dinner")
       #expect(changes[1]["old"] == .null && changes[1]["new"].int == 5)
+      #expect(his["items"][2]["locKey"].string == "friend-request")
+      #expect(his["items"][2]["locArgs"] == .array([.string("Ana")]))
       #expect(his["items"][2]["requestId"].string == request && his["items"][2]["userId"].string == ana.id)
       #expect(hers["items"][0]["status"].string == "going")
       for (phone, list) in [(ana, hers), (ben, his)] {
@@ -385,7 +387,7 @@ import Testing
         // Including BEGIN and COMMIT.
         #expect(
           counts == [
-            "the inbox": 1, "marking": 5, "marking again": 5, "preferences": 1, "choosing": 9, "devices": 1,
+            "the inbox": 1, "marking": 6, "marking again": 6, "preferences": 1, "choosing": 9, "devices": 1,
             "registering": 8, "removing": 3, "logging out": 4,
           ], "\(size)")
       }

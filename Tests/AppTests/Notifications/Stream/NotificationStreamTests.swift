@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import Postgres
 import Synchronization
 import TestSupport
@@ -112,6 +113,101 @@ import Testing
         #expect(stream.events.isEmpty)
         try await app.fileNotifications(1, for: ana)
         try await eventually { stream.events.count == 1 }
+      }
+    }
+  }
+
+  // MARK: Changed collections
+
+  @Test func `all phones of a user learn which collections have changed, with their new stamps`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let tablet = try await ana.signInAgain()
+      // Before the streams.
+      try await ana.editProfile(#"{"bio": "Climbs."}"#)
+      try await EventStream.follow(ben) { bens in
+        try await EventStream.follow(ana) { first in
+          try await EventStream.follow(tablet) { second in
+            let start = first.lastID
+            try await ben.sendFriendRequest(to: ana)
+            let expected: [(EventStream, Phone, App.Collection)] = [
+              (first, ana, .friendRequests), (second, ana, .friendRequests), (bens, ben, .sentFriendRequests),
+            ]
+            for (stream, phone, collection) in expected {
+              try await eventually { !stream.changes.isEmpty }
+              let path = try #require(Phone.collections[collection])
+              let stamp = try await phone.get(path)["timestamp"]
+              #expect(stream.changes == [.object([collection.rawValue: stamp])])
+              #expect(stream.events.isEmpty)
+            }
+            // A client resumes after its last notification.
+            #expect(first.lastID == start)
+            try await app.fanOut()
+            for stream in [first, second] {
+              try await eventually { stream.events.count == 1 && stream.changes.count == 2 }
+              let stamp = try await ana.get("notifications")["timestamp"]
+              #expect(stream.changes.last == .object(["notifications": stamp]))
+            }
+            // The user's own changes, too.
+            try await tablet.markRead(#"{"all": true}"#)
+            try await eventually { first.changes.count == 3 && second.changes.count == 3 }
+            #expect(bens.changes.count == 1)
+          }
+        }
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a client that reads slowly gets the newest stamps once`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      func stamps() async throws -> Stamps {
+        try #require(try await Stamps.read(of: [ana.userID], in: app.database)[ana.userID])
+      }
+      let first = try await stamps()
+      let stream = NotificationStream(of: ana.userID, try ana.session, after: .now(), first)
+      guard case .send(let opening) = await stream.next() else { throw Unexpected("no opening") }
+      #expect(!String(buffer: opening).contains("changed"))
+      for number in 1...3 {
+        try await ana.editProfile(#"{"bio": "\#(number)"}"#)
+        stream.note(try await stamps())
+        try await ana.block(try await app.signUp("other\(number)"))
+        stream.note(try await stamps())
+      }
+      // What was read before the stream began is no news.
+      stream.note(first)
+      guard case .send(let bytes) = await stream.next() else { throw Unexpected("no stamps") }
+      let (profile, blocks) = (
+        try #require(try await ana.get("users/me")["timestamp"].string),
+        try #require(try await ana.get("blocks")["timestamp"].string)
+      )
+      let text = String(buffer: bytes)
+      #expect(text.components(separatedBy: "event: changed\n").count == 2 && !text.contains("id:"))
+      #expect(text.contains(profile) && text.contains(blocks))
+      stream.end()
+      stream.note(try await stamps())
+      guard case .end = await stream.next() else { throw Unexpected("more than the end") }
+    }
+  }
+
+  @Test func `the stamps of all users with streams are read in one statement`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await EventStream.follow(ana) { _ in
+        try await EventStream.follow(ana) { _ in
+          try await EventStream.follow(ben) { _ in
+            log.take()
+            var reads: [String] = []
+            try await eventually {
+              reads += log.take().filter { $0.contains("FROM user_stamps WHERE user_id = ") }
+              return reads.count >= 3
+            }
+            // The first may have begun before the last stream.
+            #expect(reads.dropFirst().allSatisfy { $0.contains("unnest") }, "\(reads)")
+          }
+        }
       }
     }
   }

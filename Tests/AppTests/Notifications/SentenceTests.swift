@@ -1,0 +1,86 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The sentences of notifications, and the table from which apps translate them.
+@Suite struct SentenceTests {
+  private static let now = Timestamp.now()
+
+  /// At least one notice of each sentence.
+  private static var notices: [Notice] {
+    let (event, title) = (Event.ID.new(), "Picnic")
+    let ana = Person(id: .new(), username: "ana", displayName: "Ana Duarte", pictureURL: nil)
+    func edit(_ fields: String...) -> Notice {
+      .eventUpdated(event, title, fields.map { Notice.FieldChange(field: $0, old: "a", new: "b") }, by: ana.id)
+    }
+    var notices: [Notice] = [
+      .friendRequest(.new(), from: ana), .friendAccepted(by: ana), .eventInvited(event, title, by: ana),
+      edit("startTime", "endTime"), edit("unknown"), .eventCancelled(event, title, by: ana.id),
+      .invitationWithdrawn(event, title), .waitlistPromoted(event, title, guest: ana.id),
+      .guestPromoted(event, title, guest: ana, by: .new()),
+      .eventReminder(event, title, start: now.adding(seconds: 3600)),
+      .eventReminder(event, title, start: now.adding(seconds: 600)), .sessionRevoked(.new()),
+    ]
+    for part in Event.Plan.parts { notices.append(edit(part.field)) }
+    for status in Invitation.Status.allCases {
+      notices.append(.invitationAnswered(event, title, by: ana, status))
+    }
+    return notices
+  }
+
+  private struct Row {
+    let format: String
+    /// The names of the arguments.
+    let parts: [String]
+  }
+
+  /// The table of the guide, by key.
+  private static func table() throws -> [String: Row] {
+    let guide = try String(contentsOf: Program.checkout.appending(path: "docs/notifications.md"), encoding: .utf8)
+    var table: [String: Row] = [:]
+    for line in guide.split(separator: "\n") {
+      guard let match = line.wholeMatch(of: /\| `([^`]+)` \| `([^`]+)` \|(.*)\|/) else { continue }
+      let parts = match.3.split(separator: ",").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) }
+      table[String(match.1)] = Row(format: String(match.2), parts: parts.filter { !$0.isEmpty })
+    }
+    return table
+  }
+
+  private func rendered(_ notice: Notice) throws -> JSON {
+    try JSON(parsing: Notice.rendered(notice.payload, at: Self.now).text.utf8)
+  }
+
+  @Test func `the guide's table has every sentence, with its arguments in order`() throws {
+    let table = try Self.table()
+    var (keys, types): (Set<String>, Set<String>) = ([], [])
+    for notice in Self.notices {
+      let payload = try rendered(notice)
+      let key = try #require(payload["locKey"].string)
+      let args = payload["locArgs"].array.compactMap(\.string)
+      let row = try #require(table[key], "\(key) is not in the table")
+      var sentence = row.format
+      for (index, arg) in args.enumerated() { sentence = sentence.replacing("%\(index + 1)$@", with: arg) }
+      #expect(payload["message"].string == sentence, "\(key)")
+      #expect(args.count == row.parts.count, "\(key)")
+      for (arg, part) in zip(args, row.parts) where payload[part] != .null {
+        #expect(payload[part].string == arg, "\(key)")
+      }
+      keys.insert(key)
+      types.insert(notice.kind.rawValue)
+    }
+    #expect(keys == Set(table.keys))
+    #expect(types == Set(Notice.Kind.allCases.map(\.rawValue)))
+    // Android's names of the keys differ, too.
+    #expect(Set(keys.map { $0.replacing(/[-.]/, with: "_") }).count == keys.count)
+  }
+
+  @Test func `a title that looks like a format or a quotation is an argument as it is`() throws {
+    let title = #"%1$@ “%2$@” \ " %"#
+    let payload = try rendered(.eventCancelled(.new(), title, by: .new()))
+    #expect(payload["message"].string == "“\(title)” was cancelled.")
+    #expect(payload["locArgs"] == .array([.string(title)]))
+  }
+}
