@@ -117,8 +117,8 @@ CREATE UNIQUE INDEX webhook_registered_twice ON devices (user_id, token) WHERE p
 CREATE INDEX devices_of_user ON devices (user_id);
 CREATE INDEX devices_of_session ON devices (session_id);
 
--- One row for each notification and device, and one of type 'badge' for a device whose badge must change. Only the oldest row of a device and subject can be claimed, together with
--- rows that directly follow it.
+-- One row for each notification and device, and one of type 'badge' for a device whose badge must change. Only the
+-- oldest row of a device and subject can be claimed, together with rows that directly follow it.
 CREATE TABLE deliveries (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   notification_id uuid NOT NULL,

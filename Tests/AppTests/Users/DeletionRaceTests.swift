@@ -1,5 +1,6 @@
 import Postgres
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import App
