@@ -7,6 +7,8 @@ public enum Resources {
   }
 
   static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
+  static var docsTemplate: String { Embedded.docs["docs.mustache"] ?? "" }
+  static var style: String { Embedded.style["style.css"] ?? "" }
   static var commonPasswords: String { Embedded.commonpasswords["common-passwords.txt"] ?? "" }
   static var seeds: [String: String] { Embedded.seeds }
 }

@@ -103,6 +103,7 @@ private struct DevelopmentService: Service {
         "Try: curl -s \(base)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(body)'",
       ]
     }
+    lines.append("All calls, with examples: \(base)/docs")
     lines.append("Ctrl-C stops it. The data stays in \(folder)")
     say(lines.joined(separator: "\n"))
   }

@@ -27,6 +27,7 @@ private func buildRoutes(
         allowedMethods: allowed, trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL,
         requests: requests))
   HealthRoutes(dependencies).add(to: router)
+  DocsRoutes(dependencies).add(to: router)
 
   let api = router.group("api/v1")
   let open = Routes(api, dependencies)

@@ -66,6 +66,24 @@ import Testing
     }
   }
 
+  @Test func `the examples of the page at docs work when pasted`() async throws {
+    try await withFolder { folder in
+      let dev = try await start(folder, port: Self.freePort())
+      try await dev.waitForOutput("Ctrl-C stops it")
+      let address = try #require(dev.standardOutput.firstMatch(of: /(http:\/\/127\.0\.0\.1:\d+)\/docs/)?.1)
+      // First what an app calls first, then the examples of all operations.
+      for arguments in [[], ["--all"]] {
+        let calls = try await Program(
+          Program.checkout.appending(path: "Scripts/first-calls").path, arguments + [String(address)])
+        #expect(try await calls.exitStatus(within: .seconds(240)) == 0, "\(calls.standardOutput)\(calls.standardError)")
+        let count = calls.standardOutput.firstMatch(of: /([0-9]+) examples of/).flatMap { Int($0.1) } ?? 0
+        #expect(count >= (arguments.isEmpty ? 19 : 56), "\(calls.standardOutput)")
+      }
+      dev.signal(SIGTERM)
+      #expect(try await dev.exitStatus(within: .seconds(15)) == 0, "\(dev.standardError)")
+    }
+  }
+
   @Test func `a cluster left by a killed process is taken over with its data`() async throws {
     try await withFolder { folder in
       let first = try await start(folder, port: Self.freePort())

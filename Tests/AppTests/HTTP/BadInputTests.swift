@@ -765,6 +765,7 @@ private struct Scene: Sendable {
   private var openCalls: [Call] {
     [
       Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
+      Call("GET", "/docs"),
       Call("GET", "/pictures/{key}", id: picture),
       Call(
         "POST", "/api/v1/auth/register",

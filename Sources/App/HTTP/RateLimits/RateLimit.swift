@@ -2,7 +2,9 @@ import Foundation
 
 /// How often one user, or one address without a user, may make requests of one kind: a token bucket.
 enum RateLimit: String, CaseIterable, Sendable {
-  case reads, writes, search, uploads, exports, refreshes, registrations, files
+  case reads, writes, search, uploads, exports, refreshes, registrations
+  /// Pictures and pages.
+  case files
   /// Writes with an `Idempotency-Key`, whose responses are kept for a day.
   case repeatable
 

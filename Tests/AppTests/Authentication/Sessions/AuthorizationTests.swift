@@ -88,6 +88,7 @@ private struct Line: CustomStringConvertible {
     GET    /health/live                    none         200    200     200     200   200
     GET    /health/ready                   none         200    200     200     200   200
     GET    /openapi.yaml                   none         200    200     200     200   200
+    GET    /docs                           none         200    200     200     200   200
     GET    /pictures/{key}                 none         200    200     200     200   200
     POST   auth/register                   none         201    201     201     201   201
     POST   auth/login                      none         200    200     200     200   200

@@ -1,0 +1,44 @@
+import HTTPTypes
+import Hummingbird
+import Synchronization
+
+/// The page at `/docs`.
+final class DocsRoutes: Sendable {
+  private let publicURL: PublicURL
+  private let rateLimits: RateLimits
+  private let page = Mutex<DocsPage?>(nil)
+
+  init(_ dependencies: Dependencies) {
+    publicURL = dependencies.publicURL
+    rateLimits = dependencies.rateLimits
+  }
+
+  func add(to router: some RouterMethods<Context>) {
+    router.get("docs", use: show)
+  }
+
+  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
+    try rateLimits.count(.files, in: context)
+    let page = try await rendered()
+    let headers: HTTPFields = [
+      .contentType: "text/html; charset=utf-8", .cacheControl: "public, max-age=300", .eTag: page.eTag,
+      .contentSecurityPolicy: DocsPage.contentSecurityPolicy, .referrerPolicy: "no-referrer",
+      .xContentTypeOptions: "nosniff",
+    ]
+    if request.alreadyHas(page.eTag) { return Response(status: .notModified, headers: headers) }
+    return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: page.bytes))
+  }
+
+  /// The page, which is made at the first request: the service's URL may not be known before it listens.
+  private func rendered() async throws -> DocsPage {
+    let known = page.withLock { $0 }
+    if let known { return known }
+    let new = try await DocsPage(baseURL: publicURL.text)
+    page.withLock { $0 = new }
+    return new
+  }
+}
+
+extension HTTPField.Name {
+  fileprivate static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
+}

@@ -1,0 +1,123 @@
+/// Says in words what the schemas of the OpenAPI document allow. Types and notes are HTML.
+struct SchemaReader {
+  let document: OpenAPIDocument
+  let markdown: Markdown
+
+  // MARK: Types
+
+  func typeName(of schema: JSON) -> String {
+    let reference = schema.member("$ref").text
+    if let name = reference.split(separator: "/").last {
+      return "<a href=\"#\(Self.anchor(String(name)))\">\(name.htmlEscaped)</a>"
+    }
+    for (keyword, word) in [("anyOf", " or "), ("oneOf", " or "), ("allOf", " with ")] {
+      let types = schema.member(keyword).elements.filter { !isCondition($0) }.map { typeName(of: $0) }
+      if !types.isEmpty { return types.joined(separator: word) }
+    }
+    let names = schema.member("type").elements.map(\.text) + [schema.member("type").text]
+    return names.filter { !$0.isEmpty }.map { named($0, schema) }.joined(separator: " or ")
+  }
+
+  private func named(_ name: String, _ schema: JSON) -> String {
+    switch name {
+    case "array": return "array of " + typeName(of: schema.member("items"))
+    case "object":
+      let values = typeName(of: schema.member("additionalProperties"))
+      return values.isEmpty ? name : "object of " + values
+    case "string":
+      let format = schema.member("format").text
+      return format.isEmpty || format == "password" ? name : "\(name) (\(format.htmlEscaped))"
+    default: return name.htmlEscaped
+    }
+  }
+
+  static func anchor(_ name: String) -> String { "schema-\(name)" }
+
+  // MARK: Notes
+
+  /// The description, and each rule.
+  func notes(on schema: JSON) -> [String] {
+    let target = document.resolved(schema)
+    let description = [schema, target].map { $0.member("description").text }.first { !$0.isEmpty } ?? ""
+    let rules = self.rules(of: target)
+    return description.isEmpty ? rules : [markdown.inline(description.replacing("\n", with: " "))] + rules
+  }
+
+  private func rules(of schema: JSON) -> [String] {
+    func code(_ value: JSON) -> String {
+      "<code>\((value.stringValue ?? value.line).htmlEscaped)</code>"
+    }
+    func range(_ least: String, _ most: String, _ unit: String) -> String? {
+      switch (schema.member(least).text, schema.member(most).text) {
+      case ("", ""): nil
+      case ("", let most): "at most \(most)\(unit)"
+      case (let least, ""): "at least \(least)\(unit)"
+      case (let least, let most): "\(least) to \(most)\(unit)"
+      }
+    }
+    var rules = [
+      range("minLength", "maxLength", " characters"), range("minItems", "maxItems", " items"),
+      range("minimum", "maximum", ""),
+    ].compactMap(\.self)
+    switch schema.member("pattern").text {
+    case "": break
+    case #"\S"#: rules.append("not only white space")
+    case let pattern: rules.append("matches <code>\(pattern.htmlEscaped)</code>")
+    }
+    let words = schema.member("enum").elements.map(code)
+    if !words.isEmpty { rules.append((words.count > 1 ? "one of " : "only ") + words.joined(separator: ", ")) }
+    if schema.member("const") != .null { rules.append("always " + code(schema.member("const"))) }
+    if schema.member("default") != .null { rules.append("default " + code(schema.member("default"))) }
+    if schema.member("example") != .null { rules.append("for example " + code(schema.member("example"))) }
+    let item = schema.member("items")
+    if item != .null, item.member("$ref") == .null { rules += self.rules(of: item).map { "each " + $0 } }
+    return rules + conditions(of: schema)
+  }
+
+  /// Combinations of members that are required.
+  private func conditions(of schema: JSON) -> [String] {
+    [("anyOf", "requires "), ("oneOf", "requires exactly one of ")].compactMap { keyword, words in
+      let names = schema.member(keyword).elements.filter(isCondition).flatMap { $0.member("required").elements }
+      let codes = names.map { "<code>\($0.text.htmlEscaped)</code>" }
+      return codes.isEmpty ? nil : words + codes.joined(separator: keyword == "anyOf" ? " or " : ", ")
+    }
+  }
+
+  /// `{required: [...]}`, which only names members of the schema that it is in.
+  private func isCondition(_ choice: JSON) -> Bool {
+    choice.members.allSatisfy { $0.key == "required" } && !choice.members.isEmpty
+  }
+
+  // MARK: Fields
+
+  /// The members of an object. Those of an object within it that has no name follow it, such as `data.title`.
+  func fields(of schema: JSON, below prefix: String = "") -> [APIReference.Field] {
+    let schema = document.resolved(schema)
+    let required = schema.member("required").elements.map(\.text)
+    var fields: [APIReference.Field] = []
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+      for part in schema.member(keyword).elements where part.member("type").text != "null" {
+        fields += self.fields(of: part, below: prefix)
+      }
+    }
+    for (name, member) in schema.member("properties").members {
+      fields.append(
+        APIReference.Field(
+          name: prefix + name, place: "", isRequired: required.contains(name), type: typeName(of: member),
+          notes: notes(on: member)))
+      if member.member("$ref").text.isEmpty, member.member("properties") != .null {
+        fields += self.fields(of: member, below: "\(prefix)\(name).")
+      }
+    }
+    return fields
+  }
+
+  func schemas() -> [APIReference.Schema] {
+    document.root.member("components").member("schemas").members.map { name, schema in
+      let fields = self.fields(of: schema)
+      return APIReference.Schema(
+        name: name, anchor: Self.anchor(name), type: typeName(of: schema), notes: notes(on: schema), fields: fields,
+        hasFields: !fields.isEmpty)
+    }
+  }
+}
