@@ -11,8 +11,16 @@ struct Dev: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run everything in one process, with a private PostgreSQL, for development.")
 
+  @Option(help: "The address to listen on. With 0.0.0.0, phones in the same network reach the service.")
+  var host = "127.0.0.1"
+
   @Option(help: "The port to listen on.")
   var port: UInt16 = 8080
+
+  @Option(
+    name: .customLong("public-url"),
+    help: "The URL for clients. By default MUSTER_PUBLIC_URL, or else the address of this machine.")
+  var publicURL: String?
 
   @Option(help: "The folder for the data, which is kept for the next run.")
   var data = ".muster"
@@ -20,8 +28,15 @@ struct Dev: AsyncParsableCommand {
   @Flag(help: "Delete the data first.")
   var reset = false
 
+  func validate() throws {
+    guard port != 0 || LocalNetwork.isLoopback(host) else {
+      throw ValidationError("--port must not be 0 with --host \(host): phones keep the address")
+    }
+  }
+
   func run() async throws {
-    let service = DevelopmentService(port: Int(port), folder: data, resets: reset, logger: makeLogger())
+    let service = DevelopmentService(
+      host: host, port: Int(port), publicURL: publicURL, folder: data, resets: reset, logger: makeLogger())
     // Closing the terminal sends SIGHUP. PostgreSQL must not keep running then.
     try await run([service], until: [.sigterm, .sigint, .sighup], logger: service.logger)
   }
@@ -29,7 +44,9 @@ struct Dev: AsyncParsableCommand {
 
 /// Runs a cluster with the migrations and the demo data, the service and the worker. All of them end together.
 private struct DevelopmentService: Service {
+  let host: String
   let port: Int
+  let publicURL: String?
   let folder: String
   let resets: Bool
   let logger: Logger
@@ -56,12 +73,24 @@ private struct DevelopmentService: Service {
     try await Migrator(url: url, migrations: Resources.migrations).up()
 
     FileLimit.raise()
-    var configuration = try await configure(for: .dev, overrides: ["DATABASE_URL": url])
-    // There is no load balancer to wait for.
-    configuration.drainSeconds = 0
+    var settings = try DevSettings.read(from: cluster)
+    if isShared, settings.keys == nil {
+      // The published keys would let anyone in the network sign tokens.
+      settings.keys = DevSettings.Keys()
+      try settings.save(to: cluster)
+      say("The service has keys of its own from now on. Log in again on every device.")
+    }
+    let configuration = try await configuration(of: url, fallbacks: settings.variables)
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
-      try await serve(with: dependencies)
+      let clientURL = configuration.publicURL ?? PublicURL.of(host, port: port)
+      // With port 0, each run has another URL.
+      if clientURL != settings.publicURL || port == 0 {
+        try await Stamps.move(in: dependencies.database)
+        settings.publicURL = clientURL
+        try settings.save(to: cluster)
+      }
+      try await serve(with: dependencies, at: isShared ? clientURL : nil)
     } catch {
       await dependencies.close()
       throw error
@@ -69,9 +98,30 @@ private struct DevelopmentService: Service {
     await dependencies.close()
   }
 
-  private func serve(with dependencies: Dependencies) async throws {
+  private var isShared: Bool { !LocalNetwork.isLoopback(host) }
+
+  private func configuration(of database: String, fallbacks: [String: String]) async throws -> MusterConfiguration {
+    var overrides = ["DATABASE_URL": database]
+    if let publicURL { overrides["MUSTER_PUBLIC_URL"] = publicURL }
+    var configuration = try await configure(for: .dev, overrides: overrides, fallbacks: fallbacks)
+    // There is no load balancer to wait for.
+    configuration.drainSeconds = 0
+    if isShared, configuration.publicURL == nil {
+      let address = PublicURL.isEverywhere(host) ? LocalNetwork.address : host
+      if address == nil { say("This machine has no address in a private network: set --public-url for phones.") }
+      configuration.publicURL = PublicURL.of(address ?? "localhost", port: port)
+    }
+    return configuration
+  }
+
+  /// - Parameter url: the URL for clients; nil for the address on which the service listens.
+  private func serve(with dependencies: Dependencies, at url: String?) async throws {
     let logins = try await DemoSeed().plant(in: dependencies)
-    let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0, logins) }
+    let service = makeService(dependencies, host: host, port: port) {
+      let greeting = DevGreeting(
+        url: url ?? PublicURL.of(host, port: $0), isShared: isShared, logins: logins, folder: folder)
+      say(greeting.text)
+    }
     let worker = NotificationWorker(
       dependencies, sender: Channels(dependencies, printsPayloads: true),
       mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
@@ -92,22 +142,6 @@ private struct DevelopmentService: Service {
   }
 
   /// Prints plain text to stdout, even if it is not a terminal.
-  private func greet(port: Int, _ logins: DemoSeed.Logins) {
-    let base = "http://127.0.0.1:\(port)"
-    var lines = ["", "Muster is up at \(base)"]
-    lines += logins.changed.map { "\($0) `muster dev --reset` deletes all data and starts over." }
-    if let login = logins.working {
-      let body = #"{"login": "\#(login)", "password": "\#(DemoSeed.password)"}"#
-      lines += [
-        "Demo login: \(login) with the password \(DemoSeed.password)",
-        "Try: curl -s \(base)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(body)'",
-      ]
-    }
-    lines.append("All calls, with examples: \(base)/docs")
-    lines.append("Ctrl-C stops it. The data stays in \(folder)")
-    say(lines.joined(separator: "\n"))
-  }
-
   private func say(_ line: String) {
     print(line)
     // A pipe is buffered, but its reader may wait for the address.

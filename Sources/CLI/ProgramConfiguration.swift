@@ -3,11 +3,13 @@ import Logging
 
 /// Reads the configuration. Logs a warning about unknown names, which are usually misspelled.
 ///
-/// - Parameter overrides: values that take precedence over all others.
+/// - Parameters:
+///   - overrides: values that take precedence over all others.
+///   - fallbacks: values for variables that have none otherwise.
 func configure(
-  for program: MusterConfiguration.Program, overrides: [String: String] = [:]
+  for program: MusterConfiguration.Program, overrides: [String: String] = [:], fallbacks: [String: String] = [:]
 ) async throws -> MusterConfiguration {
-  let configuration = try await MusterConfiguration.load(for: program, overrides: overrides)
+  let configuration = try await MusterConfiguration.load(for: program, overrides: overrides, fallbacks: fallbacks)
   if !configuration.unknownVariables.isEmpty {
     makeLogger().warning(
       "unknown environment variables are ignored: `muster --help` lists all",

@@ -18,6 +18,10 @@ struct ClusterFolder: Sendable {
   var unfinished: String { "\(path)/\(Self.unfinishedPrefix)\(getpid())" }
   var configurationFile: String { path + "/postgresql.conf" }
   var log: String { path + "/postgres.log" }
+  /// The owner's settings.
+  var settings: String { path + "/settings.json" }
+  /// Settings that are being written.
+  var newSettings: String { settings + ".new" }
   /// The major version of PostgreSQL that created the cluster; nil if there is no cluster yet.
   var major: String? { readFile(data + "/PG_VERSION").map { String($0.prefix { !$0.isWhitespace }) } }
 
@@ -135,7 +139,7 @@ struct ClusterFolder: Sendable {
   /// The server must not be running.
   func erase() throws {
     if let folder = try? makeSocketFolder() { try removeAll(["", ".lock"].map { "\(folder)/.s.PGSQL.5432\($0)" }) }
-    try removeAll(allUnfinished + [data, configurationFile, log, log + ".old"])
+    try removeAll(allUnfinished + [data, configurationFile, log, log + ".old", settings, newSettings])
     try removeAll(["\(path)/\(FolderLock.marker)"])
     rmdir(path)
   }

@@ -72,6 +72,17 @@ public final class EmbeddedPostgres: Sendable {
     "postgresql://muster@/\(percentEncoded(database))?host=\(percentEncoded(socketFolder))&port=5432"
   }
 
+  /// The owner's settings. Nil if none were kept. ``erase(_:)`` deletes them.
+  public var settings: String? { readFile(home.settings) }
+
+  /// Keeps settings with the cluster, in a file that only the owner's account can read.
+  public func keep(settings: String) throws {
+    try writeFile(home.newSettings, settings, mode: 0o600)
+    guard rename(home.newSettings, home.settings) == 0 else {
+      throw EmbeddedPostgresError("write", home.settings, errno: errno)
+    }
+  }
+
   /// Shuts the cluster down, closes its connections, and returns once it is down.
   ///
   /// After eight seconds, the server is stopped without the final checkpoint. The next start then needs a recovery, but

@@ -53,13 +53,15 @@ public struct MusterConfiguration: Sendable {
   /// Reads the environment, and an optional `.env` file in the working directory for variables that the environment
   /// leaves out.
   ///
-  /// - Parameter overrides: values that take precedence over all others.
+  /// - Parameters:
+  ///   - overrides: values that take precedence over all others.
+  ///   - fallbacks: values for variables that have none otherwise.
   public static func load(
     for program: Program = .serve, environment: [String: String] = ProcessInfo.processInfo.environment,
-    file: String? = ".env", overrides: [String: String] = [:]
+    file: String? = ".env", overrides: [String: String] = [:], fallbacks: [String: String] = [:]
   ) async throws -> MusterConfiguration {
     let written = try file.map { try values(inFile: $0) } ?? [:]
-    let variables = Variables(layers: [overrides, environment, written, defaults(for: program)])
+    let variables = Variables(layers: [overrides, environment, written, fallbacks, defaults(for: program)])
     var configuration = try MusterConfiguration(variables)
     try configuration.check(for: program)
     configuration.unknownVariables = Variable.unknown(among: environment.keys) + Variable.unknown(among: written.keys)

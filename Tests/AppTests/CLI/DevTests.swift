@@ -16,6 +16,10 @@ import Testing
   }
 
   private func start(_ folder: String, port: Int, _ more: String...) async throws -> Program {
+    try await start(folder, port: port, more)
+  }
+
+  private func start(_ folder: String, port: Int, _ more: [String]) async throws -> Program {
     try await Program(
       Program.path("muster"), ["dev", "--data", folder, "--port", String(port)] + more,
       environment: ["MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off"], in: "/tmp")
@@ -150,6 +154,74 @@ import Testing
       }
       first.signal(SIGTERM)
       #expect(try await first.exitStatus(within: .seconds(15)) == 0, "\(first.standardError)")
+    }
+  }
+
+  /// Starts it, runs `body` when it is up, and stops it.
+  private func run(
+    _ folder: String, port: Int, _ more: [String], _ body: (Program) async throws -> Void
+  ) async throws {
+    let dev = try await start(folder, port: port, more)
+    try await dev.waitForOutput("Ctrl-C stops it")
+    try await body(dev)
+    dev.signal(SIGTERM)
+    #expect(try await dev.exitStatus(within: .seconds(15)) == 0, "\(dev.standardError)")
+  }
+
+  @Test func `for phones in the network, it has keys of its own, and moves the stamps when its URL changes`()
+    async throws
+  {
+    try await withFolder { folder in
+      let port = Self.freePort()
+      let address = "http://192.0.2.7:\(port)"
+      func send(_ path: String, token: String? = nil, body: String? = nil) async throws -> (status: UInt, json: JSON) {
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/api/v1/\(path)")
+        if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+        if let body {
+          request.method = .POST
+          request.headers.add(name: "Content-Type", value: "application/json")
+          request.body = .bytes(ByteBuffer(string: body))
+        }
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+        let json = try JSON(parsing: try await response.body.collect(upTo: 1 << 20).readableBytesView)
+        return (response.status.code, json)
+      }
+
+      var (token, stamp) = ("", JSON.null)
+      try await run(folder, port: port, ["--host", "0.0.0.0", "--public-url", address + "/"]) { dev in
+        for line in [
+          "Muster is up at \(address)\n", "Type into the app: \(address)/api/v1\n", "NSAllowsLocalNetworking",
+          "Anyone in this network can log in as a demo user", "Demo login: ana",
+        ] {
+          #expect(dev.standardOutput.contains(line), "\(dev.standardOutput)")
+        }
+        let file = folder + "/settings.json"
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+        let settings = try JSON(parsing: try Data(contentsOf: URL(filePath: file)))
+        for name in ["access", "refresh"] {
+          #expect(try !SigningKeys(settings["keys"][name].string ?? "").arePublished)
+        }
+        let body = #"{"username": "gil", "email": "gil@example.com", "password": "correct horse"}"#
+        token = try #require(try await send("auth/register", body: body).json["accessToken"].string)
+        stamp = try await send("friends", token: token).json["timestamp"]
+        #expect(stamp != .null)
+      }
+      // Later runs keep the keys, also without other machines.
+      try await run(folder, port: port, ["--public-url", address]) { dev in
+        #expect(dev.standardOutput.contains("Muster is up at http://127.0.0.1:\(port)\n"))
+        #expect(!dev.standardOutput.contains("NSAllowsLocalNetworking"))
+        #expect(try await send("friends", token: token).json["timestamp"] == stamp)
+      }
+      try await run(folder, port: port, []) { _ in
+        let friends = try await send("friends", token: token)
+        #expect(friends.status == 200 && friends.json["timestamp"] != stamp)
+      }
+      try await run(folder, port: port, ["--reset"]) { _ in
+        #expect(try await send("friends", token: token).status == 401)
+      }
+      let refused = try await start(folder, port: 0, "--host", "0.0.0.0")
+      #expect(try await refused.exitStatus() != 0 && refused.standardError.contains("--port"))
     }
   }
 

@@ -170,6 +170,12 @@ import Testing
     let configuration = try await MusterConfiguration.load(
       for: .dev, environment: good.merging(none) { $1 }, file: nil)
     #expect(configuration.accessTokenKeys.arePublished && configuration.refreshTokenKeys.arePublished)
+    // Keys that `muster dev` has kept come before them, and the environment's come first.
+    let kept = try await MusterConfiguration.load(
+      for: .dev,
+      environment: good.merging([access: "", refresh: "given:" + String(repeating: "ab12", count: 11)]) { $1 },
+      file: nil, fallbacks: [access: SigningKeys.generate(), refresh: SigningKeys.generate()])
+    #expect(!kept.accessTokenKeys.arePublished && kept.refreshTokenKeys.signing.kid == "given")
     for published in [SigningKeys.published.access, SigningKeys.published.refresh] {
       for text in [published, "\(SigningKeys.generate()),\(published)", published.replacing("dev:", with: "mine:")] {
         for program in [MusterConfiguration.Program.serve, .worker] {

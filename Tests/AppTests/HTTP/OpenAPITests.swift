@@ -91,6 +91,20 @@ import Yams
     #expect(faults(200, friends("null").replacing("01900000", with: "x"), "GET", "friends") != [])
   }
 
+  @Test func `the document marks the deprecated routes, and each stays for a year at least`() throws {
+    let paths = try #require(try document()["paths"] as? [String: [String: Any]])
+    var marked: Set<String> = []
+    for (path, item) in paths {
+      for (method, operation) in item where (operation as? [String: Any])?["deprecated"] as? Bool == true {
+        marked.insert("\(method.uppercased()) \(path)")
+      }
+    }
+    #expect(marked == Set(Deprecation.routes.keys))
+    for (route, deprecation) in Deprecation.routes {
+      #expect(deprecation.sunset >= deprecation.since.adding(seconds: 365 * 86_400), "\(route)")
+    }
+  }
+
   @Test func `the document is served unchanged`() async throws {
     try await TestApp.run { app in
       let answer = try await app.send("GET", "/openapi.yaml")

@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 
 extension Timestamp {
@@ -10,5 +11,15 @@ extension Timestamp {
     else { return nil }
     let month = index < 9 ? "0\(index + 1)" : "\(index + 1)"
     self.init(rfc3339: "\(match.output.3)-\(month)-\(match.output.1)T\(match.output.4)Z")
+  }
+
+  /// The time in that format.
+  var httpDate: String {
+    var seconds = time_t(microseconds / 1_000_000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    return String(unsafeUninitializedCapacity: 32) {
+      strftime($0.baseAddress, $0.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+    }
   }
 }

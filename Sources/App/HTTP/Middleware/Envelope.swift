@@ -13,6 +13,7 @@ struct Envelope: RouterMiddleware {
   let trustedProxies: TrustedProxies
   let publicURL: PublicURL
   let requests: RequestMetrics
+  var deprecations = Deprecation.routes
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -47,10 +48,20 @@ struct Envelope: RouterMiddleware {
       response.headers[.rateLimit] = limit
       response.headers[.rateLimitPolicy] = policy
     }
+    if let (since, sunset) = deprecation(of: request, context)?.headers {
+      response.headers[.deprecation] = since
+      response.headers[.sunset] = sunset
+    }
     let duration = ContinuousClock.now - start
     requests.count(request.method, context.endpointPath, response.status.code, after: duration)
     log.answered(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
     return response
+  }
+
+  private func deprecation(of request: Request, _ context: Context) -> Deprecation? {
+    guard !deprecations.isEmpty, let route = context.endpointPath else { return nil }
+    let method = request.method == .head ? .get : request.method
+    return deprecations["\(method.rawValue) \(route)"]
   }
 
   private func problem(_ error: any Error, _ request: Request) -> AppError {
@@ -82,6 +93,8 @@ struct Envelope: RouterMiddleware {
 
 extension HTTPField.Name {
   static let xRequestID = HTTPField.Name("X-Request-Id")!
+  fileprivate static let deprecation = HTTPField.Name("Deprecation")!
+  fileprivate static let sunset = HTTPField.Name("Sunset")!
 }
 
 extension AppError {

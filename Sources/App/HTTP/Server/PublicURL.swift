@@ -3,7 +3,7 @@ import Synchronization
 
 /// The base URL of this service for clients: `MUSTER_PUBLIC_URL`, or else the address on which it listens. The database
 /// stores paths relative to it, so that the URL can change.
-final class PublicURL: Sendable {
+public final class PublicURL: Sendable {
   /// The base URL during a request. Values that write themselves into responses, such as a user in a list, have no
   /// other access to it.
   @TaskLocal static var base: String = ""
@@ -21,9 +21,17 @@ final class PublicURL: Sendable {
   /// Uses the listening address if no URL is configured.
   func listens(on host: String, port: Int) {
     guard !isConfigured else { return }
-    let isEverywhere = host == "0.0.0.0" || host == "::"
-    let name = isEverywhere ? "localhost" : host.contains(":") ? "[\(host)]" : host
-    known.withLock { $0 = "http://\(name):\(port)" }
+    known.withLock { $0 = Self.of(Self.isEverywhere(host) ? "localhost" : host, port: port) }
+  }
+
+  /// The URL of a service on a host, which may be an IPv6 address.
+  public static func of(_ host: String, port: Int) -> String {
+    "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  }
+
+  /// Whether a service that listens on `host` listens on all addresses of the machine.
+  public static func isEverywhere(_ host: String) -> Bool {
+    host == "0.0.0.0" || host == "::"
   }
 
   /// Makes a path of this service an absolute URL. URLs of other services stay as they are.

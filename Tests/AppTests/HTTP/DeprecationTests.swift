@@ -1,0 +1,51 @@
+import AsyncHTTPClient
+import Hummingbird
+import NIOHTTP1
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct DeprecationTests {
+  @Test func `each response of a deprecated route says since when, and until when it stays`() async throws {
+    let deprecation = Deprecation(
+      since: try #require(Timestamp(rfc3339: "2026-05-01T00:00:00Z")),
+      sunset: try #require(Timestamp(rfc3339: "2027-06-01T00:00:00Z")))
+    let metrics = MetricsRegistry()
+    let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
+    router.add(
+      middleware: Envelope(
+        log: RequestLog(all: false, addresses: false), allowedMethods: AllowedMethods([]),
+        trustedProxies: TrustedProxies(), publicURL: PublicURL("http://muster.test"),
+        requests: RequestMetrics([], in: metrics), deprecations: ["GET /old/{id}": deprecation]))
+    router.get("old/{id}") { _, context in
+      guard context.parameters.get("id") == "1" else { throw AppError.eventNotFound }
+      return Response.noContent
+    }
+    router.post("old/{id}") { _, _ in Response.noContent }
+    router.get("new") { _, _ in Response.noContent }
+    let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: metrics)
+    try await serving(
+      logger: .quiet,
+      service: {
+        makeServer(
+          responder: router.buildResponder(), host: "127.0.0.1", port: 0, gate: gate, logger: .quiet,
+          onServerRunning: $0)
+      }
+    ) { port in
+      for (method, path, status, isDeprecated) in [
+        ("GET", "old/1", 204, true), ("HEAD", "old/1", 204, true), ("GET", "old/2", 404, true),
+        ("POST", "old/1", 204, false), ("GET", "new", 204, false), ("GET", "nowhere", 404, false),
+      ] as [(String, String, UInt, Bool)] {
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/\(path)")
+        request.method = .RAW(value: method)
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+        #expect(response.status.code == status, "\(method) \(path)")
+        let headers = ["Deprecation", "Sunset"].map { response.headers.first(name: $0) }
+        #expect(
+          headers == (isDeprecated ? ["@1777593600", "Tue, 01 Jun 2027 00:00:00 GMT"] : [nil, nil]),
+          "\(method) \(path)")
+      }
+    }
+  }
+}
