@@ -101,16 +101,17 @@ import Testing
 
   @Test func `pages count per address, with pictures`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
-      #expect(try await app.send("GET", "/docs").header("RateLimit")?.hasPrefix(#""files";r=999;"#) == true)
+      let page = try await app.send("GET", "/docs")
+      #expect(page.header("RateLimit")?.hasPrefix(#""files";r=999;"#) == true)
     }
   }
 
   /// As a reader sees it.
   private static func example(of operation: String, in page: String) -> String? {
     guard let start = page.firstRange(of: "<pre id=\"curl-\(operation)\"") else { return nil }
-    let text = page[start.upperBound...].drop { $0 != ">" }.dropFirst(">" + "<code>".count)
+    let text = page[start.upperBound...].drop { $0 != ">" }.dropFirst("><code>".count)
     guard let end = text.firstRange(of: "</code>") else { return nil }
-    return text[..<end.lowerBound].replacing("&#39;", with: "'").replacing("&quot;", with: "\"")
+    return String(text[..<end.lowerBound]).replacing("&#39;", with: "'").replacing("&quot;", with: "\"")
       .replacing("&lt;", with: "<").replacing("&gt;", with: ">").replacing("&amp;", with: "&")
   }
 }
