@@ -71,7 +71,10 @@ private struct DevelopmentService: Service {
 
   private func serve(with dependencies: Dependencies) async throws {
     let logins = try await DemoSeed().plant(in: dependencies)
-    let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0, logins) }
+    let scheme = dependencies.certificate == nil ? "http" : "https"
+    let service = makeService(dependencies, host: "127.0.0.1", port: port) { port in
+      greet("\(scheme)://127.0.0.1:\(port)", logins)
+    }
     let worker = NotificationWorker(
       dependencies, sender: Channels(dependencies, printsPayloads: true),
       mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
@@ -92,8 +95,7 @@ private struct DevelopmentService: Service {
   }
 
   /// Prints plain text to stdout, even if it is not a terminal.
-  private func greet(port: Int, _ logins: DemoSeed.Logins) {
-    let base = "http://127.0.0.1:\(port)"
+  private func greet(_ base: String, _ logins: DemoSeed.Logins) {
     var lines = ["", "Muster is up at \(base)"]
     lines += logins.changed.map { "\($0) `muster dev --reset` deletes all data and starts over." }
     if let login = logins.working {

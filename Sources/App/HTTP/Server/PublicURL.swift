@@ -19,11 +19,11 @@ final class PublicURL: Sendable {
   var text: String { known.withLock { $0 } }
 
   /// Uses the listening address if no URL is configured.
-  func listens(on host: String, port: Int) {
+  func listens(on host: String, port: Int, isSecure: Bool = false) {
     guard !isConfigured else { return }
     let isEverywhere = host == "0.0.0.0" || host == "::"
     let name = isEverywhere ? "localhost" : host.contains(":") ? "[\(host)]" : host
-    known.withLock { $0 = "http://\(name):\(port)" }
+    known.withLock { $0 = "\(isSecure ? "https" : "http")://\(name):\(port)" }
   }
 
   /// Makes a path of this service an absolute URL. URLs of other services stay as they are.
