@@ -22,7 +22,10 @@ CREATE TABLE notification_queue (
   failures integer NOT NULL DEFAULT 0,
   last_error text,
   -- Set: a dead letter. Fan-out skips it.
-  died_at timestamptz
+  died_at timestamptz,
+  -- The trace of the request that caused the notice: its id and flags. Webhooks pass it on. A change sets it for its
+  -- transaction if its request has one.
+  trace text DEFAULT nullif(current_setting('muster.trace', true), '')
 )
 WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0.5);
@@ -142,7 +145,9 @@ CREATE TABLE deliveries (
   leased_until timestamptz,
   lease uuid,
   -- Set: a dead letter. It blocks nothing behind it.
-  died_at timestamptz
+  died_at timestamptz,
+  -- See `notification_queue`.
+  trace text
 )
 WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.5);
@@ -172,7 +177,9 @@ CREATE TABLE mails (
   worker_id uuid,
   leased_until timestamptz,
   lease uuid,
-  died_at timestamptz
+  died_at timestamptz,
+  -- See `notification_queue`.
+  trace text DEFAULT nullif(current_setting('muster.trace', true), '')
 );
 CREATE INDEX mails_due ON mails (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX mails_of_user ON mails (user_id);

@@ -115,12 +115,17 @@ public final class Change: Querying {
   /// - Returns: whether a worker has something to do now.
   fileprivate func finish() -> Bool {
     let effects = effects.withLock { $0 }
+    let wakesWorkers = !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
+    // The queues' rows take it as the default of their column.
+    if wakesWorkers, let trace = Trace.current {
+      transaction.atCommit("SELECT set_config('muster.trace', \(trace.stored), true)")
+    }
     for insert in Self.inserts(effects.notices) { transaction.atCommit(insert) }
     for mail in effects.mails { transaction.atCommit(mail.enqueueing) }
     for grant in effects.revocations { transaction.atCommit(grant.enqueueing) }
     if let stamping = Self.stamping(effects.touches) { transaction.atCommit(stamping) }
     for erasure in effects.erasures { transaction.atCommit(erasure) }
-    return !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
+    return wakesWorkers
   }
 
   /// The notices in their order. Consecutive addressed notices share one statement.

@@ -16,6 +16,9 @@ public struct Dependencies: Sendable {
   let passwords: Passwords
   let throttle: Throttle
   let rateLimits: RateLimits
+  /// Nil unless the service speaks HTTPS.
+  public let certificate: ServerCertificate?
+  let cors: CORS?
   let trustedProxies: TrustedProxies
   /// The REST service runs it in the background: see ``IdentityProviders``.
   public let identityProviders: IdentityProviders
@@ -76,6 +79,8 @@ public struct Dependencies: Sendable {
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
     rateLimits = RateLimits(isOn: configuration.isLimitingRates)
+    certificate = configuration.certificate
+    cors = configuration.cors
     trustedProxies = configuration.trustedProxies
     let providers = [(IdentityProvider.Name.apple, configuration.apple), (.google, configuration.google)]
     identityProviders = IdentityProviders(

@@ -83,7 +83,8 @@ private struct DevelopmentService: Service {
     let configuration = try await configuration(of: url, fallbacks: settings.variables)
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
-      let clientURL = configuration.publicURL ?? PublicURL.of(host, port: port)
+      let clientURL =
+        configuration.publicURL ?? PublicURL.of(host, port: port, isSecure: configuration.certificate != nil)
       // With port 0, each run has another URL.
       if clientURL != settings.publicURL || port == 0 {
         try await Stamps.move(in: dependencies.database)
@@ -109,7 +110,8 @@ private struct DevelopmentService: Service {
     if isShared, configuration.publicURL == nil {
       let address = PublicURL.isEverywhere(host) ? LocalNetwork.address : host
       if address == nil { say("This machine has no address in a private network: set --public-url for phones.") }
-      configuration.publicURL = PublicURL.of(address ?? "localhost", port: port)
+      configuration.publicURL = PublicURL.of(
+        address ?? "localhost", port: port, isSecure: configuration.certificate != nil)
     }
     return configuration
   }
@@ -117,9 +119,11 @@ private struct DevelopmentService: Service {
   /// - Parameter url: the URL for clients; nil for the address on which the service listens.
   private func serve(with dependencies: Dependencies, at url: String?) async throws {
     let logins = try await DemoSeed().plant(in: dependencies)
+    let isSecure = dependencies.certificate != nil
     let service = makeService(dependencies, host: host, port: port) {
       let greeting = DevGreeting(
-        url: url ?? PublicURL.of(host, port: $0), isShared: isShared, logins: logins, folder: folder)
+        url: url ?? PublicURL.of(host, port: $0, isSecure: isSecure), isShared: isShared, logins: logins,
+        folder: folder)
       say(greeting.text)
     }
     let worker = NotificationWorker(

@@ -2,6 +2,7 @@ import App
 import ArgumentParser
 import Logging
 import ServiceLifecycle
+import UnixSignals
 
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Run the REST service.")
@@ -18,12 +19,27 @@ struct Serve: AsyncParsableCommand {
     let configuration = try await configure(for: .serve)
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
+    let scheme = dependencies.certificate == nil ? "http" : "https"
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
-      logger.info("listening", metadata: ["address": "http://\(host):\(port)"])
+      logger.info("listening", metadata: ["address": "\(scheme)://\(host):\(port)"])
     }
     // Services stop in reverse order, so metrics stay available during the shutdown.
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
-    try await run(metrics + [service], drainSeconds: configuration.drainSeconds, logger: logger)
+    let reloading: [any Service] =
+      dependencies.certificate.map { [CertificateReloading(certificate: $0, logger: logger)] } ?? []
+    try await run(metrics + reloading + [service], drainSeconds: configuration.drainSeconds, logger: logger)
     await dependencies.close()
+  }
+}
+
+/// Reads the certificate again on SIGHUP. The service itself also checks it from time to time.
+private struct CertificateReloading: Service {
+  let certificate: ServerCertificate
+  let logger: Logger
+
+  func run() async {
+    await cancelWhenGracefulShutdown { [certificate, logger] in
+      for await _ in await UnixSignalsSequence(trapping: .sighup) { certificate.reload(logger: logger) }
+    }
   }
 }

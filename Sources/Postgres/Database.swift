@@ -135,6 +135,7 @@ public final class Database: Querying {
   ///
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
+    let statements = statements.commented
     // Reads change nothing, so retrying is safe. All shared connections may have broken at the same time.
     let timeout = configuration.timeout(of: statements.count)
     let deadline = ContinuousClock.now + timeout
@@ -244,7 +245,7 @@ public final class Database: Querying {
   func runAlone(_ statement: SQL) async throws {
     let connection = try await slowPool.acquire(for: [statement])
     defer { slowPool.release(connection) }
-    _ = try await connection.submit([statement], timeout: configuration.timeout(of: 1)).value()
+    _ = try await connection.submit([statement.commented], timeout: configuration.timeout(of: 1)).value()
   }
 
   /// - Parameter statements: the statements that the body is known to send.

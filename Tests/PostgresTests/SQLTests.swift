@@ -165,4 +165,33 @@ struct SQLTests {
       #expect(try await server.value("SELECT count(*) FROM notes") == 0)
     }
   }
+
+  @Test("A task's comment stands before each of its statements, and nothing else changes")
+  func comments() async throws {
+    try await withDatabase { database, _ in
+      let comment = SQL.Comment("GET /things/**, /* and more")
+      let current: SQL = "SELECT current_query() AS query, \(1) AS one"
+      let expected = "/* GET /things/, / and more */ SELECT current_query() AS query, $1 AS one"
+      try await SQL.$comment.withValue(comment) {
+        // The second time, the statement is prepared.
+        for _ in 1...2 {
+          let row = try #require(try await database.first(current))
+          #expect(try row["query"] == expected)
+          #expect(try row["one"] == 1)
+        }
+        let queries = try await database.transaction { transaction in
+          try transaction.write("SELECT set_config('comments.test', current_query(), true)")
+          let written: String? = try await transaction.value("SELECT current_setting('comments.test')")
+          let sent: String? = try await transaction.value("SELECT current_query()")
+          return [written, sent]
+        }
+        #expect(
+          queries.map { $0?.hasPrefix("/* GET /things/, / and more */ SELECT ") } == [true, true], "\(queries)")
+        let (_, answers) = try await database.transactionWithAnswers { $0.atCommit("SELECT current_query()") }
+        #expect(try answers[0][0][0] == "/* GET /things/, / and more */ SELECT current_query()")
+      }
+      let none: String? = try await database.value("SELECT current_query()")
+      #expect(none == "SELECT current_query()")
+    }
+  }
 }

@@ -16,6 +16,9 @@ public struct MusterConfiguration: Sendable {
   public var refreshTokenKeys: SigningKeys
   /// Required by `serve` only. If it is nil, the service uses the address on which it listens.
   public var publicURL: String?
+  /// Nil unless the program serves HTTPS.
+  public var certificate: ServerCertificate?
+  public var cors: CORS?
   public var accessTokenSeconds: Int
   public var poolSize: Int
   public var isBehindPooler: Bool
@@ -64,6 +67,8 @@ public struct MusterConfiguration: Sendable {
     let variables = Variables(layers: [overrides, environment, written, fallbacks, defaults(for: program)])
     var configuration = try MusterConfiguration(variables)
     try configuration.check(for: program)
+    // Other programs may not be able to read the files.
+    if program == .serve || program == .dev { configuration.certificate = try Self.certificate(variables) }
     configuration.unknownVariables = Variable.unknown(among: environment.keys) + Variable.unknown(among: written.keys)
     return configuration
   }
@@ -122,6 +127,8 @@ extension MusterConfiguration {
     accessTokenKeys = try variables.keys(.accessTokenKeys)
     refreshTokenKeys = try variables.keys(.refreshTokenKeys)
     publicURL = try variables.parsed(.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
+    let origins = "origins like https://app.example.com,http://localhost:3000, or *"
+    cors = try variables.parsed(.corsOrigins, origins) { CORS($0) }
     accessTokenSeconds = try variables.number(.accessTokenSeconds, in: 1...86_400)
     poolSize = try variables.number(.poolSize, in: 1...1000)
     isBehindPooler = try variables.isOn(.isBehindPooler)
@@ -174,6 +181,17 @@ extension MusterConfiguration {
       throw Problem("\(Variable.mailWebhookSecret.name) is not set: \(Variable.mailWebhook.name) requires it")
     }
     return MailWebhook(url: address, secret: secret)
+  }
+
+  private static func certificate(_ variables: Variables) throws -> ServerCertificate? {
+    switch (try variables.text(.tlsCertificate), try variables.text(.tlsKey)) {
+    case (nil, nil): return nil
+    case (let certificate?, let key?): return try ServerCertificate(certificateFile: certificate, keyFile: key)
+    case (nil, _):
+      throw Problem("\(Variable.tlsCertificate.name) is not set: \(Variable.tlsKey.name) requires it")
+    case (_, nil):
+      throw Problem("\(Variable.tlsKey.name) is not set: \(Variable.tlsCertificate.name) requires it")
+    }
   }
 
   private static func provider(_ provider: Variable.Provider, _ variables: Variables) throws

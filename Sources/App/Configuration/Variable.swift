@@ -40,6 +40,14 @@ public struct Variable: Sendable {
   static let publicURL = Variable(
     "MUSTER_PUBLIC_URL", without: "required by `serve`",
     "the service's URL for clients, such as `https://api.example.com`: each `pictureUrl` begins with it")
+  static let tlsCertificate = Variable(
+    "MUSTER_TLS_CERTIFICATE",
+    "the path of a PEM file with the certificate and its chain: `serve` then speaks HTTPS; read again when it changes")
+  static let tlsKey = Variable(
+    "MUSTER_TLS_KEY", without: "required with `MUSTER_TLS_CERTIFICATE`", "the path of a PEM file with its key")
+  static let corsOrigins = Variable(
+    "MUSTER_CORS_ORIGINS",
+    "comma-separated origins whose web pages may call the API, such as `https://app.example.com`; `*` for all")
   static let accessTokenSeconds = Variable(
     "MUSTER_ACCESS_TOKEN_SECONDS", "900", "how many seconds an access token is valid: 1 to 86400")
   static let poolSize = Variable(
@@ -124,7 +132,8 @@ public struct Variable: Sendable {
   /// In the order of `--help` and of the guide.
   public static let all =
     [
-      databaseURL, accessTokenKeys, refreshTokenKeys, publicURL, accessTokenSeconds, poolSize, isBehindPooler,
+      databaseURL, accessTokenKeys, refreshTokenKeys, publicURL, tlsCertificate, tlsKey, corsOrigins,
+      accessTokenSeconds, poolSize, isBehindPooler,
       maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isLimitingRates, isThrottling, scrypt,
       logsRequests,
       logsAddresses, metrics, mailWebhook, mailWebhookSecret, allowsPrivateWebhooks, trustedCertificates,

@@ -11,6 +11,8 @@ public struct Context: RequestContext {
   public var coreContext: CoreRequestContextStorage
   /// Sent back as `X-Request-Id`, and part of every problem and log line.
   var requestID = ""
+  /// Part of every log line, if the client has sent one.
+  var trace: Trace?
   private let unnamedLogger: Logger
   /// Shared by the copies of this context, so that the outermost middleware knows the caller.
   private let admission = Admission()
@@ -44,6 +46,7 @@ public struct Context: RequestContext {
   public var logger: Logger {
     var logger = unnamedLogger
     logger[metadataKey: "request"] = "\(requestID)"
+    if let trace { logger[metadataKey: "trace"] = "\(trace.id)" }
     return logger
   }
 

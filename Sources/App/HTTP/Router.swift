@@ -8,16 +8,18 @@ func makeRouter(_ dependencies: Dependencies, streams: NotificationStreams? = ni
   let streams = streams ?? NotificationStreams(dependencies)
   // The routes are known only after they are added, but middleware must be added first. So the routes are built twice.
   let none = RequestMetrics([], in: dependencies.metrics)
-  let routes = buildRoutes(dependencies, streams, allowed: AllowedMethods([]), requests: none).routes.map {
-    (path: $0.path.description, method: $0.method)
-  }
+  let unnamed = RouteComments([])
+  let routes = buildRoutes(
+    dependencies, streams, allowed: AllowedMethods([]), requests: none, comments: unnamed
+  ).routes.map { (path: $0.path.description, method: $0.method) }
   return buildRoutes(
     dependencies, streams, allowed: AllowedMethods(routes.map { (path: $0.path, method: $0.method.rawValue) }),
-    requests: RequestMetrics(routes, in: dependencies.metrics))
+    requests: RequestMetrics(routes, in: dependencies.metrics), comments: RouteComments(routes))
 }
 
 private func buildRoutes(
-  _ dependencies: Dependencies, _ streams: NotificationStreams, allowed: AllowedMethods, requests: RequestMetrics
+  _ dependencies: Dependencies, _ streams: NotificationStreams, allowed: AllowedMethods, requests: RequestMetrics,
+  comments: RouteComments
 ) -> Router<Context> {
   let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
   router.add(
@@ -25,7 +27,7 @@ private func buildRoutes(
       Envelope(
         log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
         allowedMethods: allowed, trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL,
-        requests: requests))
+        requests: requests, comments: comments, cors: dependencies.cors))
   HealthRoutes(dependencies).add(to: router)
   DocsRoutes(dependencies).add(to: router)
 

@@ -18,11 +18,13 @@ public struct OutgoingMail: Sendable {
   public let expiresAt: Timestamp?
   /// The time of the change that caused the mail.
   public let createdAt: Timestamp
+  /// The trace of the request that caused the mail.
+  let trace: Trace?
 }
 
 extension OutgoingMail {
   static let queue = LeaseQueue(
-    table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload")
+    table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace")
 
   /// Seconds after which a mail that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400
@@ -81,6 +83,7 @@ extension OutgoingMail {
     let createdAt: Timestamp
     let tokenID: MailToken.ID?
     let payload: Payload
+    let trace: Trace?
 
     struct Payload: Decodable {
       let to: String
@@ -95,6 +98,8 @@ extension OutgoingMail {
       self.createdAt = createdAt
       (id, type, tokenID) = (try row.fields[0], try row.fields[1], try row.fields[2])
       let document: JSONDocument = try row.fields[3]
+      let stored: String? = try row.fields[4]
+      trace = stored.flatMap { Trace(stored: $0) }
       payload = try JSONDecoder().decode(Payload.self, from: Data(document.text.utf8))
     }
 
@@ -117,7 +122,7 @@ extension OutgoingMail {
         id: id.uuidString.lowercased(),
         type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
         username: payload.username, displayName: payload.displayName, code: code, token: token,
-        expiresAt: expiresAt, createdAt: createdAt)
+        expiresAt: expiresAt, createdAt: createdAt, trace: trace)
     }
   }
 }

@@ -24,6 +24,7 @@ public struct WebhookMailer: MailSender {
     for (name, value) in webhook.secret.headers(id: mail.id, body: json.buffer) {
       request.headers.add(name: name, value: value)
     }
+    if let trace = mail.trace { request.headers.add(name: "traceparent", value: trace.traceparent()) }
     request.body = .bytes(json.buffer)
     let status = try await client.execute(request, timeout: Self.deadline).status
     guard (200..<300).contains(status.code) else {

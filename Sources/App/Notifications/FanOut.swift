@@ -149,7 +149,7 @@ enum FanOut {
   private static func claim(atMost subjects: Int, where condition: SQL) -> SQL {
     """
     heads AS MATERIALIZED (
-      SELECT q.id, q.notice_id, q.type, q.subject_id, q.person_id, q.recipient_ids, q.payload, q.created_at
+      SELECT q.id, q.notice_id, q.type, q.subject_id, q.person_id, q.recipient_ids, q.payload, q.created_at, q.trace
       FROM notification_queue AS q
       WHERE \(condition) AND \(isOldest)
       ORDER BY q.id
@@ -158,7 +158,7 @@ enum FanOut {
     ),
     following AS MATERIALIZED (
       SELECT heads.id AS head, next.nth, q.id, q.notice_id, q.type, q.subject_id, q.person_id, q.recipient_ids, q.payload,
-        q.created_at
+        q.created_at, q.trace
       FROM heads
       CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY id) AS nth
@@ -174,9 +174,9 @@ enum FanOut {
       FOR UPDATE OF q SKIP LOCKED
     ),
     claimed AS (
-      SELECT id AS head, id, notice_id, type, subject_id, person_id, recipient_ids, payload, created_at FROM heads
+      SELECT id AS head, id, notice_id, type, subject_id, person_id, recipient_ids, payload, created_at, trace FROM heads
       UNION ALL
-      SELECT head, id, notice_id, type, subject_id, person_id, recipient_ids, payload, created_at
+      SELECT head, id, notice_id, type, subject_id, person_id, recipient_ids, payload, created_at, trace
       FROM (SELECT *, row_number() OVER (PARTITION BY head ORDER BY id) AS locked FROM following) AS each
       WHERE nth = locked
     ),
@@ -209,7 +209,7 @@ enum FanOut {
   /// the guest's earlier unread answers.
   private static let filing: SQL = """
     addressed AS MATERIALIZED (
-      SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at,
+      SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at, part.trace,
         recipient.id AS recipient_id, notification_id(part.notice_id, recipient.id) AS id,
         row_number() OVER (PARTITION BY recipient.id ORDER BY part.id) AS nth,
         count(*) OVER (PARTITION BY recipient.id) AS notices
@@ -286,7 +286,7 @@ enum FanOut {
       SELECT device_id, subject_id, run, max(place) AS place, max(merge_key) AS merge_key,
         (array_agg(id ORDER BY place DESC))[1] AS id, (array_agg(recipient_id))[1] AS recipient_id, max(type) AS type,
         (array_agg(person_id))[1] AS person_id, merged_payload(payload ORDER BY place) AS payload,
-        max(created_at) AS created_at
+        max(created_at) AS created_at, (array_agg(trace ORDER BY place DESC))[1] AS trace
       FROM (
         SELECT *, count(*) FILTER (WHERE merge_key IS DISTINCT FROM previous OR merge_key IS NULL) OVER chain AS run
         FROM (SELECT *, lag(merge_key) OVER chain AS previous FROM pushes WINDOW chain AS (
@@ -312,7 +312,7 @@ enum FanOut {
       ) AS last
     ),
     joined AS MATERIALIZED (
-      SELECT d.id, merged.device_id, merged.subject_id, merged.id AS notification_id, merged.created_at,
+      SELECT d.id, merged.device_id, merged.subject_id, merged.id AS notification_id, merged.created_at, merged.trace,
         merged_payload(d.payload, merged.payload) AS payload
       FROM newest
       JOIN merged ON merged.device_id = newest.device_id AND merged.subject_id = newest.subject_id AND merged.run = 1
@@ -322,16 +322,17 @@ enum FanOut {
     ),
     joining AS (
       UPDATE deliveries AS d
-      SET notification_id = joined.notification_id, payload = joined.payload, created_at = joined.created_at
+      SET notification_id = joined.notification_id, payload = joined.payload, created_at = joined.created_at,
+        trace = joined.trace
       FROM joined
       WHERE d.id = joined.id
     ),
     delivered AS (
       INSERT INTO deliveries (
-        notification_id, recipient_id, device_id, type, subject_id, person_id, payload, created_at, due_at
+        notification_id, recipient_id, device_id, type, subject_id, person_id, payload, created_at, due_at, trace
       )
       SELECT merged.id, merged.recipient_id, merged.device_id, merged.type, merged.subject_id, merged.person_id,
-        merged.payload, merged.created_at, greatest(now(), newest.due_at)
+        merged.payload, merged.created_at, greatest(now(), newest.due_at), merged.trace
       FROM merged
       LEFT JOIN newest ON newest.device_id = merged.device_id AND newest.subject_id = merged.subject_id
       LEFT JOIN joined ON joined.device_id = merged.device_id AND joined.subject_id = merged.subject_id AND merged.run = 1

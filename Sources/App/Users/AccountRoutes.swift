@@ -66,9 +66,9 @@ struct AccountRoutes {
         .contentDisposition: #"attachment; filename="muster-export.json""#,
         .cacheControl: "no-store",
       ],
-      body: ResponseBody { writer in
+      body: ResponseBody { [comment = SQL.comment] writer in
         do {
-          try await export.write(to: &writer)
+          try await SQL.$comment.withValue(comment) { try await export.write(to: &writer) }
         } catch let error as PostgresError {
           // It is too late for an error response: the connection is closed before the end of the document.
           logger.warning("an export was interrupted", metadata: ["error": "\(error)"])

@@ -199,16 +199,16 @@ extension Export.Section {
     Self(
       name: "queuedNotices", table: "notification_queue", owners: [], ownerLists: ["recipient_ids"], key: .bigint("id"),
       values: ["notice_id", "type", "subject_id", "payload"], times: ["created_at", "died_at"], people: ["person_id"],
-      withheld: ["id", "failures", "last_error"]),
+      withheld: ["id", "failures", "last_error", "trace"]),
     Self(
       name: "deliveries", table: "deliveries", owners: ["recipient_id"], key: .bigint("id"),
       values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
       times: ["created_at", "due_at", "died_at"], people: ["person_id"],
-      withheld: ["id", "deaths", "last_error", "worker_id", "leased_until", "lease"]),
+      withheld: ["id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace"]),
     Self(
       name: "mails", table: "mails", owners: ["user_id"], key: .bigint("id"),
       values: ["mail_id", "type", "payload", "attempts"], times: ["created_at", "due_at", "died_at"],
-      withheld: ["id", "mail_token_id", "deaths", "last_error", "worker_id", "leased_until", "lease"]),
+      withheld: ["id", "mail_token_id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace"]),
     Self(
       name: "notifications", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
       values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "created_at", "read_at"],

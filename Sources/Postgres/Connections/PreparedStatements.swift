@@ -31,7 +31,8 @@ struct PreparedStatements {
 
     fileprivate init(name: String, text: String) {
       self.name = name
-      let word = text.prefix { $0.isLetter }
+      let statement = text.hasPrefix("/*") ? text.split(separator: "*/ ", maxSplits: 1).last ?? "" : text[...]
+      let word = statement.prefix { $0.isLetter }
       keepsColumns = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES", "MERGE"].contains(word.uppercased())
     }
 

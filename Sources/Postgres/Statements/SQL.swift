@@ -14,6 +14,22 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   /// The bytes of all parameters, concatenated, so that they need only one allocation.
   private(set) var bytes: [UInt8]
   private(set) var problem: PostgresError?
+  /// Stands before the text.
+  private var prefix: Comment?
+
+  /// A comment that ``SQL/comment`` puts in front of statements. It is part of the key of their prepared statements, so
+  /// it must be one of a few, such as a name for the part of the program that sends them.
+  public struct Comment: Sendable {
+    fileprivate let text: String
+
+    /// - Parameter words: trusted text. An asterisk, which could end the comment, is left out.
+    public init(_ words: String) {
+      text = "/* \(words.filter { $0 != "*" && $0 != "\0" }) */ "
+    }
+  }
+
+  /// In front of each statement that the task sends, except those of a ``DataLoader`` that several tasks share.
+  @TaskLocal public static var comment: Comment?
 
   struct Parameter: Sendable {
     let type: UInt32
@@ -34,8 +50,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   /// The text as the server sees it, with `$1`, `$2` and so on for the parameters.
   public var text: String {
-    if literals.count == 1 { return literals[0] }
-    var text = literals[0]
+    if literals.count == 1, prefix == nil { return literals[0] }
+    var text = prefix.map { $0.text + literals[0] } ?? literals[0]
     for index in 1..<literals.count {
       text += "$"
       text += String(index)
@@ -129,7 +145,27 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   }
 }
 
+extension SQL {
+  /// The statement with the task's comment.
+  var commented: SQL {
+    guard let comment = SQL.comment else { return self }
+    return with(comment)
+  }
+
+  fileprivate func with(_ comment: Comment) -> SQL {
+    var copy = self
+    copy.prefix = comment
+    return copy
+  }
+}
+
 extension [SQL] {
+  /// The statements with the task's comment.
+  var commented: [SQL] {
+    guard let comment = SQL.comment else { return self }
+    return map { $0.with(comment) }
+  }
+
   /// The size of all parameters in bytes.
   var parameterBytes: Int { reduce(0) { $0 + $1.bytes.count } }
 

@@ -52,7 +52,7 @@ public final class Transaction: Querying {
         let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
         (state.phase, state.written) = (.begun, [])
         let timeout = database.configuration.timeout(of: before.count + statements.count)
-        return (connection.submit(before + statements, timeout: timeout), before.count)
+        return (connection.submit(before + statements.commented, timeout: timeout), before.count)
       case .uncertain:
         throw Self.uncertain
       case .ended:
@@ -88,7 +88,7 @@ public final class Transaction: Querying {
     try state.withLock { state in
       guard state.phase != .ended else { throw PostgresError(.misuse, "the transaction has ended") }
       state.problem = state.problem ?? statement.problem
-      state.written.append(statement)
+      state.written.append(statement.commented)
     }
   }
 
@@ -98,7 +98,7 @@ public final class Transaction: Querying {
   }
 
   func atCommit(_ statements: [SQL]) {
-    state.withLock { $0.last += statements }
+    state.withLock { $0.last += statements.commented }
   }
 
   /// - Returns: the results of the statements given to ``atCommit(_:)``.

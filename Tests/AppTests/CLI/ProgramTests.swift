@@ -142,6 +142,8 @@ import Testing
         ("MUSTER_GOOGLE_KEYS_URL", "http://127.0.0.1/keys"),
         ("MUSTER_APPLE_REVOKE_URL", "nonsense"), ("MUSTER_APPLE_KEY_ID", "KEY"), ("MUSTER_APPLE_PRIVATE_KEY", "s3cret"),
         ("MUSTER_TRUSTED_CERTIFICATES", "/nonexistent"),
+        ("MUSTER_TLS_CERTIFICATE", "/nonexistent"), ("MUSTER_TLS_KEY", "/nonexistent"),
+        ("MUSTER_CORS_ORIGINS", "app.example.com"),
         ("MUSTER_APNS_TEAM_ID", "TEAM"), ("MUSTER_APNS_PRIVATE_KEY", "s3cret"), ("MUSTER_APNS_URL", "api.example"),
         ("MUSTER_APNS_SANDBOX_URL", "http://api.example"), ("MUSTER_FCM_URL", "http://fcm.example"),
         ("MUSTER_FCM_SERVICE_ACCOUNT", "/nonexistent/s3cret.json"),

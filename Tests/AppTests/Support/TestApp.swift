@@ -77,8 +77,9 @@ struct TestApp: Sendable {
           logger: dependencies.logger,
           service: { makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits, onListening: $0) }
         ) { port in
-          let app = TestApp(
-            url: "http://127.0.0.1:\(port)", databaseURL: databaseURL, dependencies: dependencies)
+          // The test's certificates are for this name.
+          let host = dependencies.certificate == nil ? "http://127.0.0.1" : "https://localhost"
+          let app = TestApp(url: "\(host):\(port)", databaseURL: databaseURL, dependencies: dependencies)
           try await body(app)
           let left = try await app.takeNotifications()
           #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)

@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import NIOCore
+import NIOHTTP1
 
 extension Request {
   static let maximumBody = 64 << 10
@@ -39,6 +40,10 @@ extension Request {
       return try await body.collect(upTo: limit)
     } catch is NIOTooManyBytesError {
       throw refusal
+    } catch let error where error is HTTPParserError || error is CancellationError {
+      throw error
+    } catch {
+      throw ConnectionLost()
     }
   }
 
@@ -65,6 +70,9 @@ extension Request {
     return value
   }
 }
+
+/// The client has disconnected or cancelled its request while it was sending the body.
+struct ConnectionLost: Error {}
 
 extension HTTPFields {
   /// The same as the subscript, at a fraction of its cost if there is at most one such field.

@@ -6,13 +6,16 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// The outermost middleware: gives each request its id, turns every error into a problem, compresses, and logs.
+/// The outermost middleware: gives each request its id, turns every error into a problem, compresses, adds the headers
+/// that all responses have, and logs.
 struct Envelope: RouterMiddleware {
   let log: RequestLog
   let allowedMethods: AllowedMethods
   let trustedProxies: TrustedProxies
   let publicURL: PublicURL
   let requests: RequestMetrics
+  let comments: RouteComments
+  let cors: CORS?
   var deprecations = Deprecation.routes
 
   func handle(
@@ -24,13 +27,19 @@ struct Envelope: RouterMiddleware {
       context.trustedProxies = trustedProxies
       context.forwardedFor = request.headers[values: .xForwardedFor]
     }
+    context.trace = request.headers.value(of: .traceparent).flatMap { Trace(traceparent: $0) }
     let start = ContinuousClock.now
+    let base = publicURL.text
     var response: Response
     var problem: AppError?
     var cause: (any Error)?
     do {
-      response = try await PublicURL.$base.withValue(publicURL.text) { try await next(request, context) }
-    } catch let error where error is HTTPParserError || error is IOError {
+      if let preflight = cors?.preflight(request, allowedMethods) {
+        response = preflight
+      } else {
+        response = try await respond(to: request, context, base: base, next)
+      }
+    } catch let error where error is HTTPParserError || error is IOError || error is ConnectionLost {
       // The client disconnected, or did not send HTTP. The connection handles that.
       throw error
     } catch {
@@ -44,6 +53,8 @@ struct Envelope: RouterMiddleware {
     // A response to HEAD has no body, not even for an error: the client would take it for the next response.
     if request.method == .head { response = response.createHeadResponse() }
     response.headers[.xRequestID] = context.requestID
+    SecurityHeaders.add(to: &response.headers, isSecure: base.hasPrefix("https:"))
+    cors?.expose(&response, to: request)
     if let (limit, policy) = context.rateLimit?.headers {
       response.headers[.rateLimit] = limit
       response.headers[.rateLimitPolicy] = policy
@@ -62,6 +73,18 @@ struct Envelope: RouterMiddleware {
     guard !deprecations.isEmpty, let route = context.endpointPath else { return nil }
     let method = request.method == .head ? .get : request.method
     return deprecations["\(method.rawValue) \(route)"]
+  }
+
+  /// Binds what verbs and statements cannot get as parameters.
+  private func respond(
+    to request: Request, _ context: Context, base: String, _ next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    try await PublicURL.$base.withValue(base) {
+      try await SQL.$comment.withValue(comments.comment(request.method, context.endpointPath)) {
+        guard let trace = context.trace else { return try await next(request, context) }
+        return try await Trace.$current.withValue(trace) { try await next(request, context) }
+      }
+    }
   }
 
   private func problem(_ error: any Error, _ request: Request) -> AppError {

@@ -36,23 +36,28 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var isUpgrade = false
   private var idleSince = NIODeadline.now()
 
-  /// Bytes written since the timer last fired, bytes in the channel's buffer at that time, and how far behind the
-  /// client is in reading.
-  private var written = 0
-  private var buffered = 0
-  private var download: Lag
+  private var backlog: Backlog
 
   init(limits: ConnectionLimits) {
     self.limits = limits
     upload = Lag(bytesPerSecond: limits.bytesPerSecond, credit: limits.bodyGrace)
-    download = Lag(bytesPerSecond: limits.bytesPerSecond, credit: 0)
+    backlog = Backlog(bytesPerSecond: limits.bytesPerSecond)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    // With TLS, the handshake comes first.
+    if context.channel.isActive { start(context) }
   }
 
   func channelActive(context: ChannelHandlerContext) {
+    start(context)
+    context.fireChannelActive()
+  }
+
+  private func start(_ context: ChannelHandlerContext) {
     self.context = context
     upload.run(at: .now())
     arm(context, at: .now() + tick)
-    context.fireChannelActive()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
@@ -139,7 +144,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     var data = data
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      written += 256
+      backlog.sent += 256
       if let parserError, head.status == .badRequest, head.headers.first(name: "content-length") == "0" {
         // Hummingbird's own response to a request that it cannot parse.
         let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
@@ -153,7 +158,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
         data = wrapOutboundOut(.head(head))
       }
     case .body(let bytes):
-      written += bytes.readableBytes
+      backlog.sent += bytes.readableBytes
     case .end:
       context.write(data, promise: promise)
       unanswered = max(0, unanswered - 1)
@@ -203,11 +208,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     guard let context, context.channel.isActive else { return }
     let now = NIODeadline.now()
     upload.settle(at: now)
-    let left = bytesInBuffer(context)
-    download.bytes += max(0, buffered + written - left)
-    (buffered, written) = (left, 0)
-    if left > 0 { download.run(at: now) } else { download.reset() }
-    download.settle(at: now)
+    backlog.settle(left: bytesInBuffer(context), at: now)
 
     let due = nextDeadline(after: now)
     guard due <= now else { return arm(context, at: min(due, now + tick)) }
@@ -225,9 +226,9 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       let limit = sending == .head ? limits.headSeconds : limits.bodyGrace
       due = min(due, now + .init(seconds: limit - upload.seconds))
     }
-    if buffered > 0 {
+    if backlog.left > 0 {
       // A reader's progress is visible only in steps of a TCP window, so it gets as much time as an idle connection.
-      due = min(due, now + .init(seconds: limits.idleSeconds - download.seconds))
+      due = min(due, now + .init(seconds: limits.idleSeconds - backlog.seconds))
     } else if unanswered == 0, sending == .nothing || sending == .closed {
       due = min(due, idleSince + .init(seconds: limits.idleSeconds))
     }

@@ -22,6 +22,10 @@ public struct ConnectionLimits: Sendable {
   public var largestBody = 2 << 20
   /// Bytes of a refused body that the server still reads to keep the connection open.
   public var unwantedBody = 64 << 10
+  /// Requests in progress on one HTTP/2 connection. Further ones are refused.
+  public var requestsPerConnection = 100
+  /// Seconds between two checks whether the files of the certificate have changed.
+  public var certificateSeconds = 10.0
   /// Open notification streams per user, and of all users together.
   public var streamsPerUser = 5
   public var streams = 10_000

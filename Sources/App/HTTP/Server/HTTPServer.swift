@@ -14,14 +14,16 @@ import ServiceLifecycle
 /// The service group cancels a handler that never returns (`maximumGracefulShutdownDuration`). `onServerRunning` gets
 /// the bound port, which the system chooses for `port: 0`. Requests wait until it returns.
 ///
-/// - Parameter gate: limits the open connections.
+/// - Parameters:
+///   - certificate: nil for plain HTTP/1.
+///   - gate: limits the open connections.
 func makeServer<Responder: HTTPResponder>(
-  responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(), gate: ConnectionGate,
-  logger: Logger,
+  responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(),
+  certificate: ServerCertificate? = nil, gate: ConnectionGate, logger: Logger,
   onServerRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> some Service where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
   HTTPServer(
-    responder: responder, host: host, port: port, limits: limits, gate: gate, logger: logger,
+    responder: responder, host: host, port: port, limits: limits, certificate: certificate, gate: gate, logger: logger,
     onServerRunning: onServerRunning)
 }
 
@@ -32,6 +34,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
   let host: String
   let port: Int
   let limits: ConnectionLimits
+  let certificate: ServerCertificate?
   let gate: ConnectionGate
   let logger: Logger
   let onServerRunning: @Sendable (_ port: Int) async -> Void
@@ -41,7 +44,11 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     // Hummingbird's own lines at startup repeat ours.
     var quiet = logger
     quiet.logLevel = max(quiet.logLevel, .notice)
-    let server = try HTTPServerBuilder { [limits] in LimitedHTTP1Channel(responder: $0, limits: limits) }.buildServer(
+    let builder = HTTPServerBuilder { [limits, certificate] responder -> any ServerChildChannel in
+      guard let certificate else { return LimitedHTTP1Channel(responder: responder, limits: limits) }
+      return SecureChannel(responder: responder, certificate: certificate, limits: limits)
+    }
+    let server = try builder.buildServer(
       configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
       responder: { request, writer, channel in try await answer(request, on: channel, to: writer) },

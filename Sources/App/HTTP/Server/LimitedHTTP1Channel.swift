@@ -23,11 +23,16 @@ struct LimitedHTTP1Channel: ServerChildChannel {
       let pipeline = channel.pipeline.syncOperations
       let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
       try pipeline.addHandlers([RequestHeads(), ConnectionDeadlines(limits: limits)], position: .after(decoder))
-      // Bytes that a slow client has not read must wait in the channel's buffer, where its speed is visible, and not in
-      // megabytes of kernel buffers.
-      try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
+      Self.keepUnreadBytesVisible(on: channel)
       return value
     }
+  }
+
+  /// Bytes that a slow client has not read must wait in the channel's buffer, where its speed is visible, and not in
+  /// megabytes of kernel buffers.
+  static func keepUnreadBytesVisible(on channel: any Channel) {
+    // Deadlines also hold without it, but later.
+    try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
   }
 
   func handle(value: HTTP1Channel.Value, logger: Logger) async {

@@ -19,14 +19,14 @@ public final class PublicURL: Sendable {
   var text: String { known.withLock { $0 } }
 
   /// Uses the listening address if no URL is configured.
-  func listens(on host: String, port: Int) {
+  func listens(on host: String, port: Int, isSecure: Bool = false) {
     guard !isConfigured else { return }
-    known.withLock { $0 = Self.of(Self.isEverywhere(host) ? "localhost" : host, port: port) }
+    known.withLock { $0 = Self.of(Self.isEverywhere(host) ? "localhost" : host, port: port, isSecure: isSecure) }
   }
 
   /// The URL of a service on a host, which may be an IPv6 address.
-  public static func of(_ host: String, port: Int) -> String {
-    "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  public static func of(_ host: String, port: Int, isSecure: Bool) -> String {
+    "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
   /// Whether a service that listens on `host` listens on all addresses of the machine.

@@ -21,9 +21,9 @@ public func makeService(
   dependencies.metrics.watch("muster_streams", "Open notification streams.") { Double(streams.count) }
   let server = makeServer(
     responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
-    gate: ConnectionGate(dependencies), logger: dependencies.logger
+    certificate: dependencies.certificate, gate: ConnectionGate(dependencies), logger: dependencies.logger
   ) { port in
-    dependencies.publicURL.listens(on: host, port: port)
+    dependencies.publicURL.listens(on: host, port: port, isSecure: dependencies.certificate != nil)
     await onListening(port)
   }
   let draining = Draining(
@@ -31,7 +31,8 @@ public func makeService(
   return RESTService(
     server: server, draining: draining, endedSessions: dependencies.endedSessions,
     schemaWatch: dependencies.schemaWatch,
-    identityProviders: dependencies.identityProviders, streams: streams)
+    identityProviders: dependencies.identityProviders, streams: streams, certificate: dependencies.certificate,
+    certificateSeconds: limits.certificateSeconds)
 }
 
 /// The server and the services that must run as long as it does.
@@ -42,6 +43,8 @@ struct RESTService<Server: Service>: Service {
   let schemaWatch: SchemaWatch
   let identityProviders: IdentityProviders
   let streams: NotificationStreams
+  let certificate: ServerCertificate?
+  let certificateSeconds: Double
 
   func run() async throws {
     // The first request needs them. If the database is unavailable, requests get 503.
@@ -51,6 +54,7 @@ struct RESTService<Server: Service>: Service {
       group.addTask { await schemaWatch.run() }
       group.addTask { try await identityProviders.run() }
       group.addTask { await streams.run() }
+      group.addTask { await certificate?.run(every: certificateSeconds, logger: draining.logger) }
       defer { group.cancelAll() }
       // The service group's own lines repeat ours.
       var quiet = draining.logger

@@ -10,7 +10,7 @@ struct Refusal {
   let body: ByteBuffer
 
   static var malformed: Self {
-    Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP/1.1 request.")
+    Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP request.")
   }
 
   static var headTimeout: Self {
@@ -33,11 +33,13 @@ struct Refusal {
       $0.member("requestId", requestID)
     }
     body = json.buffer
-    head = HTTPResponseHead(
-      version: .http1_1, status: status,
-      headers: [
-        "Content-Type": "application/problem+json", "Content-Length": "\(body.readableBytes)", "Connection": "close",
-        "X-Request-Id": requestID,
-      ])
+    var headers: HTTPHeaders = [
+      "Content-Type": "application/problem+json", "Content-Length": "\(body.readableBytes)", "Connection": "close",
+      "X-Request-Id": requestID,
+    ]
+    for field in SecurityHeaders.always + [SecurityHeaders.policy] {
+      headers.add(name: field.name.rawName, value: field.value)
+    }
+    head = HTTPResponseHead(version: .http1_1, status: status, headers: headers)
   }
 }

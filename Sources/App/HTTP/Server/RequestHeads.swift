@@ -21,7 +21,7 @@ final class RequestHeads: ChannelInboundHandler {
       return context.fireErrorCaught(objection)
     }
     guard head.headers.contains(where: { !$0.value.isASCII }) else { return context.fireChannelRead(data) }
-    head.headers = HTTPHeaders(head.headers.map { ($0.name, $0.value.isASCII ? $0.value : Self.masked($0.value)) })
+    head.headers = HTTPHeaders(head.headers.map { ($0.name, Self.masked($0.value)) })
     context.fireChannelRead(wrapInboundOut(.head(head)))
   }
 
@@ -34,7 +34,7 @@ final class RequestHeads: ChannelInboundHandler {
   }
 
   /// Replaces each byte that is not ASCII with a control character, which no rule for a header's value accepts.
-  private static func masked(_ value: String) -> String {
-    String(decoding: value.utf8.map { $0 < 0x80 ? $0 : 0x7f }, as: UTF8.self)
+  static func masked(_ value: String) -> String {
+    value.isASCII ? value : String(decoding: value.utf8.map { $0 < 0x80 ? $0 : 0x7f }, as: UTF8.self)
   }
 }

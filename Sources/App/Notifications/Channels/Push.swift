@@ -15,6 +15,8 @@ public struct Push: Sendable {
   public let createdAt: Timestamp
   /// The number of unread notifications when the push is sent; nil unless it is for an iPhone.
   public var badge: Int?
+  /// The trace of the request that caused the notification.
+  var trace: Trace?
 
   /// The type of a push that only sets the number on an iPhone's badge. It is no notification.
   static let badgeOnly = "badge"

@@ -27,6 +27,7 @@ struct WebhookSender: PushSender {
     for (name, value) in WebhookSecret.headers(id: push.id, body: json.buffer, signedWith: secrets) {
       request.headers.add(name: name, value: value)
     }
+    if let trace = push.trace { request.headers.add(name: "traceparent", value: trace.traceparent()) }
     request.body = .bytes(json.buffer)
     let response = try await outgoing.client.execute(request, timeout: TimeAmount(deadline))
     await Self.drain(response.body)

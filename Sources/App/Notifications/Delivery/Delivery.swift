@@ -5,7 +5,7 @@ import Postgres
 enum Delivery {
   static let queue = LeaseQueue(
     table: "deliveries", order: ["device_id", "subject_id"],
-    columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload")
+    columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload, q.trace")
 
   /// Seconds after which a push that still fails becomes a dead letter: a day.
   private static let patience = 86_400
@@ -139,5 +139,7 @@ extension Push {
       recipient: recipient.description,
       payload: Notice.rendered(try row.fields[4], at: .now()).text,
       createdAt: createdAt)
+    let stored: String? = try row.fields[5]
+    trace = stored.flatMap { Trace(stored: $0) }
   }
 }

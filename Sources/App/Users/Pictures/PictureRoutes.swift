@@ -51,13 +51,13 @@ struct PictureRoutes {
       .contentType: picture.type, .cacheControl: "public, max-age=31536000, immutable",
       .eTag: eTag,
       // Browsers must not treat the bytes as anything but a picture.
-      .xContentTypeOptions: "nosniff", .contentSecurityPolicy: "default-src 'none'; sandbox",
+      .contentSecurityPolicy: "default-src 'none'; sandbox",
     ]
     if hasIt { return Response(status: .notModified, headers: headers) }
     return Response(
       status: .ok, headers: headers,
-      body: ResponseBody(contentLength: picture.length) { [database] writer in
-        try await picture.write(to: &writer, from: database)
+      body: ResponseBody(contentLength: picture.length) { [database, comment = SQL.comment] writer in
+        try await SQL.$comment.withValue(comment) { try await picture.write(to: &writer, from: database) }
       })
   }
 }

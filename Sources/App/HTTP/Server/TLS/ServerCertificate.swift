@@ -1,0 +1,91 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP2
+import NIOSSL
+import Synchronization
+
+/// The service's certificate and key: `MUSTER_TLS_CERTIFICATE` and `MUSTER_TLS_KEY`. The files are read again when they
+/// change; connections that are already open keep what they began with.
+public final class ServerCertificate: Sendable {
+  private struct State {
+    var context: NIOSSLContext
+    /// What the files last held, whether it was usable or not.
+    var pair: Pair
+  }
+
+  /// The contents of the two files; nil for one that cannot be read.
+  private struct Pair: Equatable {
+    let certificate: Data?
+    let key: Data?
+  }
+
+  /// How long a client has to confirm the end of a connection.
+  private static let shutdownTimeout = TimeAmount.seconds(2)
+
+  private let certificateFile: String
+  private let keyFile: String
+  private let state: Mutex<State>
+
+  /// - Throws: ``MusterConfiguration/Problem`` unless the files hold a certificate chain and its key.
+  init(certificateFile: String, keyFile: String) throws(MusterConfiguration.Problem) {
+    (self.certificateFile, self.keyFile) = (certificateFile, keyFile)
+    let pair = Self.read(certificateFile, keyFile)
+    state = Mutex(State(context: try Self.context(of: pair), pair: pair))
+  }
+
+  /// The settings for a new connection.
+  var context: NIOSSLContext { state.withLock { $0.context } }
+
+  /// Checks the files until it is cancelled.
+  func run(every seconds: Double, logger: Logger) async {
+    while !Task.isCancelled {
+      // Throws only on cancellation, which ends the loop.
+      try? await Task.sleep(for: .seconds(seconds))
+      reload(logger: logger)
+    }
+  }
+
+  /// Reads the files, and uses them for new connections if they have changed. If they cannot be used, such as halfway
+  /// through a replacement, this is logged once and the previous certificate stays.
+  public func reload(logger: Logger) {
+    let pair = Self.read(certificateFile, keyFile)
+    let isNew = state.withLock { state in
+      defer { state.pair = pair }
+      return state.pair != pair
+    }
+    guard isNew else { return }
+    do throws(MusterConfiguration.Problem) {
+      let context = try Self.context(of: pair)
+      state.withLock { $0.context = context }
+      logger.notice("the certificate was reloaded")
+    } catch {
+      logger.error(
+        "the new certificate cannot be used, so the previous one stays", metadata: ["error": "\(error.description)"])
+    }
+  }
+
+  private static func read(_ certificateFile: String, _ keyFile: String) -> Pair {
+    Pair(
+      certificate: FileManager.default.contents(atPath: certificateFile),
+      key: FileManager.default.contents(atPath: keyFile))
+  }
+
+  private static func context(of pair: Pair) throws(MusterConfiguration.Problem) -> NIOSSLContext {
+    let (certificate, key) = (Variable.tlsCertificate.name, Variable.tlsKey.name)
+    guard let chain = pair.certificate.flatMap({ try? NIOSSLCertificate.fromPEMBytes(Array($0)) }), !chain.isEmpty
+    else { throw MusterConfiguration.Problem("\(certificate) must be the path of a PEM file of certificates") }
+    guard let secret = pair.key.flatMap({ try? NIOSSLPrivateKey(bytes: Array($0), format: .pem) }) else {
+      throw MusterConfiguration.Problem("\(key) must be the path of a PEM file of a private key without a passphrase")
+    }
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(secret))
+    tls.minimumTLSVersion = .tlsv12
+    tls.applicationProtocols = NIOHTTP2SupportedALPNProtocols
+    tls.shutdownTimeout = shutdownTimeout
+    guard let context = try? NIOSSLContext(configuration: tls) else {
+      throw MusterConfiguration.Problem("\(key) is not the key of the first certificate in \(certificate)")
+    }
+    return context
+  }
+}
