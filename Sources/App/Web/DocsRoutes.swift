@@ -22,8 +22,7 @@ final class DocsRoutes: Sendable {
     let page = try await rendered()
     let headers: HTTPFields = [
       .contentType: "text/html; charset=utf-8", .cacheControl: "public, max-age=300", .eTag: page.eTag,
-      .contentSecurityPolicy: DocsPage.contentSecurityPolicy, .referrerPolicy: "no-referrer",
-      .xContentTypeOptions: "nosniff",
+      .contentSecurityPolicy: DocsPage.contentSecurityPolicy,
     ]
     if request.alreadyHas(page.eTag) { return Response(status: .notModified, headers: headers) }
     return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: page.bytes))
@@ -37,8 +36,4 @@ final class DocsRoutes: Sendable {
     page.withLock { $0 = new }
     return new
   }
-}
-
-extension HTTPField.Name {
-  fileprivate static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
 }
