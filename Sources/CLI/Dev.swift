@@ -70,6 +70,8 @@ private struct DevelopmentService: Service {
   }
 
   private func serve(with dependencies: Dependencies) async throws {
+    let check = Task { await dependencies.checkPictures() }
+    defer { check.cancel() }
     let logins = try await DemoSeed().plant(in: dependencies)
     let service = makeService(dependencies, host: "127.0.0.1", port: port) { greet(port: $0, logins) }
     let worker = NotificationWorker(
