@@ -16,7 +16,7 @@ RUN swift build -c release --product muster --static-swift-stdlib \
 FROM debian:bookworm-slim
 RUN apt-get update \
   && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-    ca-certificates libjemalloc2 libpq5 libstdc++6 tzdata zlib1g \
+    ca-certificates libjemalloc2 libpq5 libstdc++6 libvips-tools tzdata zlib1g \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin muster
 COPY --from=build /out/muster /usr/local/bin/muster

@@ -43,6 +43,7 @@ public struct Dependencies: Sendable {
   /// Nil unless Google's service account is configured.
   let fcm: FCMSender.Settings?
   let publicURL: PublicURL
+  let pictureResizer: PictureResizer
   public let logger: Logger
 
   /// Pass longer times only on a machine that is known to be overloaded.
@@ -53,10 +54,12 @@ public struct Dependencies: Sendable {
   ///   - connectionWait: how long a change waits for a connection to the database.
   ///   - lockWait: how long a statement waits for a lock.
   ///   - queuesWrites: false lets writes to one user or event wait in the database, as writes of several processes do.
+  ///   - pictureProgram: the command that resizes pictures.
+  ///   - picturePatience: how long an uploaded picture may take.
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
     connectTimeout: Duration = .seconds(2), connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5),
-    queuesWrites: Bool = true
+    queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail", picturePatience: Duration = .seconds(30)
   ) async throws {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
@@ -104,6 +107,7 @@ public struct Dependencies: Sendable {
     apns = configuration.apns
     fcm = configuration.fcm
     publicURL = PublicURL(configuration.publicURL)
+    pictureResizer = PictureResizer(program: pictureProgram, patience: picturePatience, logger: logger)
     self.logger = logger
   }
 

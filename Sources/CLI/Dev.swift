@@ -118,6 +118,8 @@ private struct DevelopmentService: Service {
 
   /// - Parameter url: the URL for clients; nil for the address on which the service listens.
   private func serve(with dependencies: Dependencies, at url: String?) async throws {
+    let check = Task { await dependencies.checkPictures() }
+    defer { check.cancel() }
     let logins = try await DemoSeed().plant(in: dependencies)
     let isSecure = dependencies.certificate != nil
     let service = makeService(dependencies, host: host, port: port) {

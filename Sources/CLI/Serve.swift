@@ -23,6 +23,8 @@ struct Serve: AsyncParsableCommand {
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "\(scheme)://\(host):\(port)"])
     }
+    let check = Task { await dependencies.checkPictures() }
+    defer { check.cancel() }
     // Services stop in reverse order, so metrics stay available during the shutdown.
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
     let reloading: [any Service] =

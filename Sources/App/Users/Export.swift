@@ -163,7 +163,8 @@ extension Export.Section {
   static let all = [
     Self(
       name: "pictures", table: "pictures", owners: ["user_id"], key: .text("key"), values: ["key", "type"],
-      times: ["created_at"], binaries: ["bytes"], withheld: ["digest"]),
+      // The sizes are made from the bytes.
+      times: ["created_at"], binaries: ["bytes"], withheld: ["digest", "jpeg_192", "jpeg_768"]),
     Self(
       name: "identities", table: "identities", owners: ["user_id"], key: .text("provider"),
       values: ["provider", "subject"], times: ["created_at"], withheld: ["sealed_grant"]),

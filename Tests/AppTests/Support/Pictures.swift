@@ -6,30 +6,27 @@ import Testing
 
 @testable import App
 
-/// Small pictures, and small files that are no pictures.
+/// Small pictures that any program can decode, and small files that are no pictures.
 enum Sample {
-  /// - Parameters:
-  ///   - number: different numbers give different pictures of the same size.
-  ///   - length: the minimum length of the file.
-  ///   - metadata: chunks between the header and the pixels.
-  static func png(
-    _ number: Int = 0, width: UInt32 = 1, height: UInt32 = 1, length: Int = 0, metadata: [UInt8] = []
-  ) -> [UInt8] {
-    let signature: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
-    let start = join(signature, chunk("IHDR", join(big(width), big(height), [8, 6, 0, 0, 0])), metadata)
-    // A pattern in which missing bytes show.
-    let count = max(8, length - start.count - 24)
-    var pixels = (0..<count).map { (place: Int) -> UInt8 in UInt8(truncatingIfNeeded: place &* 31 &+ (place >> 8)) }
-    pixels.replaceSubrange(0..<4, with: big(UInt32(number)))
-    return join(start, chunk("IDAT", pixels), chunk("IEND", []))
-  }
-
+  /// A gray picture. Its corner at the top left is black.
+  ///
   /// - Parameter metadata: segments before the frame.
   static func jpeg(width: UInt16 = 1, height: UInt16 = 1, metadata: [UInt8] = []) -> [UInt8] {
-    join(
+    // A picture that is refused for its size needs fewer blocks.
+    let blocks = min((Int(width) + 7) / 8 * ((Int(height) + 7) / 8), 1 << 20)
+    // A black block is 10 0000000 0: the code of a difference of 7 bits, the lowest one, no details. The next block has
+    // the highest difference, and 00 is the same color again.
+    var scan: [UInt8] = [0b1000_0000, 0b0010_1111, 0b1110_0000]
+    scan += [UInt8](repeating: 0, count: blocks / 4)
+    return join(
       [0xff, 0xd8, 0xff, 0xe0, 0, 16], ascii("JFIF\0"), [1, 1, 0, 0, 1, 0, 1, 0, 0], metadata,
+      segment(0xdb, [0] + [UInt8](repeating: 8, count: 64)),
       [0xff, 0xc0, 0, 11, 8], big(height), big(width), [1, 1, 0x11, 0],
-      [0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x55, 0xff, 0x00, 0xff, 0xd0, 0x55, 0xff, 0xd9])
+      // One code of a bit and one of two bits, for differences of no bits and of 7 bits.
+      segment(0xc4, [0, 1, 1] + [UInt8](repeating: 0, count: 14) + [0, 7]),
+      segment(0xc4, [0x10, 1] + [UInt8](repeating: 0, count: 15) + [0]),
+      // Decoders skip what follows the last block.
+      [0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0], scan, [0x55, 0xff, 0x00, 0xff, 0xd0, 0x55, 0xff, 0xd9])
   }
 
   /// A segment of a JPEG.
@@ -54,7 +51,7 @@ enum Sample {
   static let secret = ascii("Ana, 52.5200 N 13.4050 E")
 
   /// Text that is a WebP file of one pixel.
-  static let webpText = "RIFF\u{12}\0\0\0WEBPVP8L\u{5}\0\0\0/\0\0\0\0\0"
+  static let webpText = "RIFF\u{16}\0\0\0WEBPVP8L\u{9}\0\0\0/\0\0\0\0(@D\u{4}\0"
 
   static let lossyWebP = join(
     ascii("RIFF\u{16}\0\0\0WEBPVP8 \u{a}\0\0\0"), [0x30, 1, 0, 0x9d, 1, 0x2a, 1, 0, 1, 0])
@@ -75,7 +72,8 @@ enum Sample {
 
   static let losslessPixels: [UInt8] = [0x2f, 0, 0, 0, 0]
 
-  /// A photo with one image. It has an EXIF item and an XMP item unless they are empty.
+  /// The structure of a photo with one image, which has no pixels. ``PictureResizer/sample`` has some. It has an EXIF
+  /// item and an XMP item unless they are empty.
   static func heic(
     width: UInt32 = 4032, height: UInt32 = 3024, brands: [String] = ["heic", "mif1", "heic"], exif: [UInt8] = [],
     xmp: [UInt8] = [], rest: [UInt8] = []
@@ -121,11 +119,6 @@ enum Sample {
 
   static func join(_ parts: [UInt8]...) -> [UInt8] { Array(parts.joined()) }
 
-  /// A chunk without a valid checksum, because no test decodes it.
-  static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
-    join(big(UInt32(content.count)), ascii(name), content, [0, 0, 0, 0])
-  }
-
   static func big(_ number: some FixedWidthInteger) -> [UInt8] {
     withUnsafeBytes(of: number.bigEndian) { Array($0) }
   }
@@ -141,6 +134,11 @@ struct BinaryAnswer: Sendable {
 }
 
 extension TestApp {
+  /// A picture as it is before it is stored.
+  func picture(_ bytes: [UInt8]) async throws -> Picture {
+    try await Picture(ByteBuffer(bytes: bytes), resizedBy: dependencies.pictureResizer)
+  }
+
   /// GETs a URL as an image view does: unchanged, and without a token.
   func fetch(_ url: String, method: String = "GET", headers: [(String, String)] = []) async throws -> BinaryAnswer {
     var request = HTTPClientRequest(url: url)

@@ -47,12 +47,14 @@ struct TestApp: Sendable {
   ///
   /// - Parameters:
   ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
+  ///   - pictureProgram: the command that resizes pictures.
   ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
   ///     the service.
   ///   - prepare: gets the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
-    lockWait: Duration = .seconds(5), queuesWrites: Bool = true, pastPooler: Bool = false,
+    lockWait: Duration = .seconds(5), queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail",
+    pastPooler: Bool = false,
     prepare: (_ databaseURL: String) async throws -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
@@ -71,7 +73,9 @@ struct TestApp: Sendable {
       }
       let dependencies = try await Dependencies(
         configuration, name: "test", logger: logger ?? .quiet, endedSessionsAge: .seconds(5),
-        connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites)
+        connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites,
+        // A test machine may be overloaded.
+        pictureProgram: pictureProgram, picturePatience: .seconds(120))
       do {
         try await serving(
           logger: dependencies.logger,

@@ -10,16 +10,21 @@ struct Picture: Sendable {
 
   let format: PictureFormat
   private let bytes: Data
+  private let small: Data
+  private let large: Data
 
-  /// Keeps the parts of a file that ``CleanPicture`` keeps.
+  /// Keeps the parts of a file that ``CleanPicture`` keeps, and makes its sizes.
   ///
-  /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format.
-  init(_ buffer: ByteBuffer) throws {
+  /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format. The errors of
+  ///   ``PictureResizer/resize(_:)``.
+  init(_ buffer: ByteBuffer, resizedBy resizer: PictureResizer) async throws {
     guard let clean = CleanPicture(of: Array(buffer.readableBytesView)) else { throw AppError.notAPicture }
     // Keeping the orientation may add a few bytes.
     guard clean.bytes.count <= Self.maximumLength else { throw AppError.pictureTooLarge }
     format = clean.format
     bytes = Data(clean.bytes)
+    let sizes = try await resizer.resize(clean.bytes)
+    (small, large) = (Data(sizes.small), Data(sizes.large))
   }
 
   /// Makes it the user's picture. It replaces the previous one, whose URL then stops working. The same picture again
@@ -37,11 +42,11 @@ struct Picture: Sendable {
     let url = "/pictures/\(key)"
     try await change.pipeline(
       """
-      INSERT INTO pictures (user_id, key, type, digest, bytes)
-      VALUES (\(user), \(key), \(format), \(digest), \(bytes))
+      INSERT INTO pictures (user_id, key, type, digest, bytes, jpeg_192, jpeg_768)
+      VALUES (\(user), \(key), \(format), \(digest), \(bytes), \(small), \(large))
       ON CONFLICT (user_id) DO UPDATE
       SET key = excluded.key, type = excluded.type, digest = excluded.digest, bytes = excluded.bytes,
-        created_at = now()
+        jpeg_192 = excluded.jpeg_192, jpeg_768 = excluded.jpeg_768, created_at = now()
       """,
       "UPDATE users SET picture_url = \(url), updated_at = clock_timestamp() WHERE id = \(user)")
     change.touchWhoSees(user)

@@ -19,7 +19,8 @@ struct PictureRoutes {
   /// The bytes alone decide the format: file names and `Content-Type` may be wrong.
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    let picture = try Picture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
+    let bytes = try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge)
+    let picture = try await Picture(bytes, resizedBy: dependencies.pictureResizer)
     return try await dependencies.respond(to: context, at: .user(me)) { change in
       try await picture.put(of: me, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
@@ -43,10 +44,11 @@ struct PictureRoutes {
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
     try dependencies.rateLimits.count(.files, in: context)
     let key = context.parameters.get("key") ?? ""
+    let size = try self.size(in: request)
     // A key always names the same picture.
-    let eTag = "\"\(key)\""
+    let eTag = size.map { "\"\(key)-\($0.rawValue)\"" } ?? "\"\(key)\""
     let hasIt = request.alreadyHas(eTag)
-    let picture = try await StoredPicture.find(key, isShown: !hasIt && request.method != .head, in: database)
+    let picture = try await StoredPicture.find(key, size, isShown: !hasIt && request.method != .head, in: database)
     let headers: HTTPFields = [
       .contentType: picture.type, .cacheControl: "public, max-age=31536000, immutable",
       .eTag: eTag,
@@ -59,5 +61,14 @@ struct PictureRoutes {
       body: ResponseBody(contentLength: picture.length) { [database, comment = SQL.comment] writer in
         try await SQL.$comment.withValue(comment) { try await picture.write(to: &writer, from: database) }
       })
+  }
+
+  /// `?size=`; nil for the picture as it was uploaded. Other parameters are ignored, because whoever passes on a URL may
+  /// add to it. A wrong size is an error: if it got another picture, caches would keep that for ever.
+  private func size(in request: Request) throws -> PictureSize? {
+    var query = QueryFields(request.uri)
+    let size = query.word("size", of: PictureSize.allCases)
+    guard query.errors.isEmpty else { throw AppError.invalid(query.errors) }
+    return size
   }
 }

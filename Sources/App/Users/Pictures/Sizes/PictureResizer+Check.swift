@@ -1,0 +1,36 @@
+import Foundation
+import Logging
+
+extension Dependencies {
+  /// Logs a warning unless this machine can resize pictures, so that the operator knows before users do.
+  public func checkPictures() async {
+    await pictureResizer.check()
+  }
+}
+
+extension PictureResizer {
+  /// A HEIC of 64 by 48 pixels.
+  static let sample = Array(Data(base64Encoded: encodedSample) ?? Data())
+
+  /// Tries a HEIC, because its decoder may be missing where libvips is installed.
+  fileprivate func check() async {
+    do {
+      _ = try await resize(Self.sample)
+    } catch {
+      guard !Task.isCancelled else { return }
+      logger.warning(
+        "users cannot upload all pictures: install libvips-tools, and the HEIC decoder of libheif",
+        metadata: ["error": "\(error)"])
+    }
+  }
+
+  private static let encodedSample = """
+    AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAa1tZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAAAA5waXRtAAAA\
+    AAACAAAAEGlkYXQAAAAAAEAAMAAAADhpbG9jAQAAAERAAAIAAQAAAAAAAAHRAAEAAAAAAAAALQACAAEAAAAAAAAAAQAAAAAAAAAIAAAAOGlpbmYA\
+    AAAAAAIAAAAVaW5mZQIAAAEAAQAAaHZjMQAAAAAVaW5mZQIAAAAAAgAAZ3JpZAAAAADYaXBycAAAALZpcGNvAAAAdmh2Y0MBA3AAAAAAAAAAAAAe\
+    8AD8/fj4AAAPAyAAAQAYQAEMAf//A3AAAAMAkAAAAwAAAwAeugJAIQABACpCAQEDcAAAAwCQAAADAAADAB6gIIEFlurkprm4EBAwIAAAAwAgAAAD\
+    ACEiAAEABkQBwXPAiQAAABRpc3BlAAAAAAAAAEAAAABAAAAAFGlzcGUAAAAAAAAAQAAAADAAAAAQcGl4aQAAAAADCAgIAAAAGmlwbWEAAAAAAAAA\
+    AgABAoECAAICA4QAAAAaaXJlZgAAAAAAAAAOZGltZwACAAEAAQAAADVtZGF0AAAAKSgBrxmA94SFN//iMr/mIF/ron7/LBr4KS/4iktfqeY6Hxv1\
+    qouy0CSu
+    """
+}

@@ -1,0 +1,18 @@
+import Postgres
+
+/// A size in which every picture is available, named as in the query of its URL.
+enum PictureSize: String, CaseIterable, Sendable {
+  case small = "192"
+  case large = "768"
+
+  /// The most pixels of the longer side.
+  var side: String { rawValue }
+
+  /// The column with the bytes.
+  var column: SQL {
+    switch self {
+    case .small: "jpeg_192"
+    case .large: "jpeg_768"
+    }
+  }
+}

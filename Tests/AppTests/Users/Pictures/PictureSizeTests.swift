@@ -1,0 +1,143 @@
+import Foundation
+import Postgres
+import Testing
+
+@testable import App
+
+/// The sizes of a picture, as a phone gets them.
+@Suite struct PictureSizeTests {
+  private func sides(_ bytes: [UInt8]) throws -> [Int] {
+    let jpeg = try #require(JPEGFile.cleaned(PictureBytes(bytes)), "no JPEG")
+    return [jpeg.width, jpeg.height]
+  }
+
+  private static let files: [(what: String, bytes: [UInt8], small: [Int], large: [Int])] = [
+    ("a JPEG", Sample.jpeg(width: 1600, height: 1200), [192, 144], [768, 576]),
+    ("a tall JPEG", Sample.jpeg(width: 1200, height: 1600), [144, 192], [576, 768]),
+    ("a JPEG of the largest size", Sample.jpeg(width: 4096, height: 4096), [192, 192], [768, 768]),
+    ("a line", Sample.jpeg(width: 4096), [192, 1], [768, 1]),
+    ("a PNG", Sample.png(width: 800, height: 400), [192, 96], [768, 384]),
+    ("a picture between the sizes", Sample.png(width: 384, height: 200), [192, 100], [384, 200]),
+    ("a small PNG", Sample.png(), [1, 1], [1, 1]),
+    ("a WebP", Sample.ascii(Sample.webpText), [1, 1], [1, 1]),
+    ("a HEIC", PictureResizer.sample, [64, 48], [64, 48]),
+  ]
+
+  @Test func `each picture has two sizes, which are JPEG and never larger than the picture`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (what, bytes, small, large) in Self.files {
+        #expect(CleanPicture(of: bytes)?.bytes == bytes, "\(what) has no metadata")
+        let url = try await ana.show(bytes)
+        for (query, expected) in [("?size=192", small), ("?size=768", large)] {
+          let answer = try await app.fetch(url + query)
+          #expect(answer.status == 200 && answer.header("Content-Type") == "image/jpeg", "\(what), \(query)")
+          #expect(try sides(answer.bytes) == expected, "\(what), \(query)")
+        }
+        let whole = try await app.fetch(url)
+        #expect(whole.bytes == bytes, "\(what)")
+      }
+      // The sizes are in the row of the picture, and go with it.
+      let stored: Int? = try await app.value(
+        "SELECT count(*) FROM pictures WHERE octet_length(jpeg_192) > 0 AND octet_length(jpeg_768) > 0")
+      #expect(stored == 1)
+      let export = try await ana.get("users/me/export")
+      #expect(export["pictures"][0].keys == ["key", "type", "createdAt", "bytes"])
+    }
+  }
+
+  @Test func `a size is cached like the picture, under a tag of its own`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let ana = try await app.signUp("ana")
+      let url = try await ana.show(Sample.png(length: 300_000))
+      let whole = try await app.fetch(url)
+      var tags = [try #require(whole.header("ETag"))]
+      for size in ["192", "768"] {
+        let sized = "\(url)?size=\(size)"
+        let answer = try await app.fetch(sized)
+        for name in ["Cache-Control", "X-Content-Type-Options", "Content-Security-Policy"] {
+          #expect(answer.header(name) == whole.header(name), "\(name)")
+        }
+        let tag = try #require(answer.header("ETag"))
+        let statements = try await log.statements {
+          let head = try await app.fetch(sized, method: "HEAD")
+          #expect(head.status == 200 && head.bytes.isEmpty)
+          #expect(head.header("Content-Length") == "\(answer.bytes.count)" && head.header("ETag") == tag)
+          let again = try await app.fetch(sized, headers: [("If-None-Match", tag)])
+          #expect(again.status == 304 && again.header("Cache-Control") == whole.header("Cache-Control"))
+        }
+        #expect(statements.count == 2 && !statements.contains { $0.contains("substring") }, "\(statements)")
+        for other in tags {
+          let answer = try await app.fetch(sized, headers: [("If-None-Match", other)])
+          #expect(answer.status == 200)
+        }
+        tags.append(tag)
+      }
+      #expect(Set(tags).count == 3)
+    }
+  }
+
+  @Test func `a wrong size is refused, and other parameters are ignored`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let path = try await ana.show(Sample.png()).replacing(app.url, with: "")
+      for query in [
+        "size=", "size", "size=0", "size=193", "size=0192", "size=192x192", "size=%ff", "size=192&size=768",
+      ] {
+        let answer = try await app.sendRaw("GET", "\(path)?\(query)")
+        #expect(answer.status == 422 && answer.problem == "invalid-fields", "\(query)")
+        #expect(answer.badFields == ["size"] && answer.header("Cache-Control") == nil, "\(query)")
+      }
+      for query in ["", "v=2", "Size=5", "v=1&v=2", "size=192&utm=x"] {
+        let answer = try await app.fetch("\(app.url)\(path)?\(query)")
+        #expect(answer.status == 200, "\(query)")
+      }
+    }
+  }
+
+  @Test func `a picture whose pixels are broken is refused`() async throws {
+    var broken = Sample.png()
+    let pixels = try #require(broken.firstRange(of: Sample.ascii("IDAT"))).upperBound
+    broken[pixels] ^= 0xff
+    let short = Sample.png(8, 8, rows: [UInt8](repeating: 0, count: 33))
+    let files = [
+      ("a HEIC without pixels", Sample.heic()), ("a PNG with wrong pixels", broken), ("a PNG with too few rows", short),
+      ("a WebP without pixels", Sample.lossyWebP),
+    ]
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (what, bytes) in files {
+        #expect(CleanPicture(of: bytes) != nil, "\(what) looks complete")
+        let answer = try await ana.putPicture(bytes, expecting: 415)
+        #expect(answer.problem == "unsupported-media-type", "\(what)")
+      }
+      let stored: Int? = try await app.value("SELECT count(*) FROM pictures")
+      #expect(stored == 0)
+    }
+  }
+
+  @Test func `without the program, uploads get 503, and the log says why`() async throws {
+    let log = CapturedLog()
+    try await TestApp.run(logger: log.logger(), pictureProgram: "/nonexistent/vipsthumbnail") { app in
+      let ana = try await app.signUp("ana")
+      let answer = try await ana.send("PUT", "users/me/picture", Sample.webpText)
+      #expect(answer.status == 503 && answer.problem == "pictures-unavailable")
+      #expect(answer.header("Retry-After") == "60")
+      let me = try await ana.get("users/me")
+      #expect(me["pictureUrl"] == .null)
+      let line = log.lines.first { $0.message == "pictures cannot be resized" }
+      #expect(line.map { "\($0)".contains("/nonexistent/vipsthumbnail") } == true, "\(log.text)")
+      await app.dependencies.checkPictures()
+      #expect(log.text.contains("users cannot upload all pictures"))
+    }
+  }
+
+  @Test func `where everything is installed, the check says nothing`() async throws {
+    let log = CapturedLog()
+    try await TestApp.run(logger: log.logger()) { app in
+      await app.dependencies.checkPictures()
+      #expect(!log.text.contains("picture"), "\(log.text)")
+    }
+  }
+}
