@@ -29,10 +29,13 @@ extension Fields.Rule {
 }
 
 extension Fields.Rule where Value == Int {
+  /// A whole number. As in JSON Schema, `5.0` is one, too.
   static func integer(_ range: ClosedRange<Int>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
       guard case .number(let digits) = json else { throw Fields.Broken.wrongType("a number", json) }
-      guard digits.utf8.count <= Self.longestNumber, let number = Int(digits), range.contains(number) else {
+      guard digits.utf8.count <= Self.longestNumber,
+        let number = Int(digits) ?? Double(digits).flatMap({ Int(exactly: $0) }), range.contains(number)
+      else {
         throw Fields.Broken(.outOfRange, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number

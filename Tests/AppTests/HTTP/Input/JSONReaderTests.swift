@@ -137,7 +137,12 @@ import Testing
     }
     #expect(throws: Fields.Broken.self) { try Fields.Rule<Double>.number(-90...90).read(.number("1e400")) }
     #expect(throws: Fields.Broken.self) { try Fields.Rule<Int>.integer(1...10).read(.number(long)) }
-    #expect(throws: Fields.Broken.self) { try Fields.Rule<Int>.integer(1...10).read(.number("5.0")) }
+    for whole in ["5", "5.0", "0.5e1"] {
+      #expect(try Fields.Rule<Int>.integer(1...10).read(.number(whole)) == 5)
+    }
+    for broken in ["5.5", "11.0", "1e400", "-5.0"] {
+      #expect(throws: Fields.Broken.self) { try Fields.Rule<Int>.integer(1...10).read(.number(broken)) }
+    }
     #expect(try Fields.Rule<Double>.number(-90...90).read(.number("1e-400")) == 0)
   }
 

@@ -1,0 +1,63 @@
+"""The rules of requests that the document has only in prose, because no schema can express them. A response that is due
+to one of them is no finding."""
+import re
+
+# Fields of requests with the codes of their errors, and the rule.
+REFUSED = [
+    (r"title|displayName|device|name|location\.name", "bad-format wrong-length",
+     "text is trimmed and normalized before it is measured; names are a single line without invisible characters"),
+    (r"note|bio|login|query|token|refreshToken", "bad-format wrong-length",
+     "text is trimmed and normalized before it is measured; there are at most 30 combining marks in a row"),
+    (r"password|currentPassword|newPassword", "bad-format wrong-length", "a password is normalized before it is measured"),
+    (r"password|newPassword", "weak-password", "common passwords and the account's own names are refused"),
+    (r"email", "bad-format", "an address has a domain with a dot, and no white space"),
+    (r"startTime|endTime|before", "bad-format", "years are 1970 to 9999"),
+    (r"endTime", "out-of-range", "an event ends after it starts"),
+    (r"timeZone", "not-allowed bad-format", "the name must be in the IANA database"),
+    (r"inviteeIds|userIds", "not-a-friend", "guests must be friends"),
+    (r"userId|receiverId|inviteeIds|userIds", "not-allowed", "the caller cannot befriend, block or invite themselves"),
+    (r"token", "invalid-token", "a mailed token exists, and is neither used nor expired"),
+    (r"query|limit|cursor|when", "unknown", "`ids` allows no other parameter"),
+    (r"query", "required", "a search without `ids` needs a `query`"),
+    (r"cursor", "bad-format", "a cursor comes from a page of the same list"),
+    (r"token", "bad-format", "a webhook is at a public address"),
+]
+
+# Slugs of other refusals.
+SLUGS = {
+    "idempotency-key-reused": "an Idempotency-Key belongs to one request",
+    "malformed-body": "JSON has no U+0000",
+}
+
+
+def explains_refusal(response):
+    """Whether such rules are the only reason why a valid request was refused."""
+    problem = response.json()
+    if problem["type"] == "malformed-body":
+        return "U+0000" in problem["detail"]
+    if problem["type"] != "invalid-fields":
+        return problem["type"] in SLUGS
+    return all(any(matches(error, *rule) for rule in REFUSED) for error in problem["errors"])
+
+
+def matches(error, field, codes, rule):
+    return error["code"] in codes.split() and re.fullmatch(field, re.sub(r"\[\d+\]", "", error["field"]))
+
+
+def explains_acceptance(case):
+    """Whether such a rule is the reason why an invalid request was accepted."""
+    # Headers are ASCII: one with other characters matches nothing.
+    if any(not str(value).isascii() for value in case.headers.values()):
+        return True
+    operation = case.operation.definition.raw["operationId"]
+    # A stamp that is not a time makes its collection stale, with a warning.
+    if operation == "validateCache":
+        return True
+    # Passwords and identity tokens are read only with an address.
+    if operation == "editMe" and isinstance(case.body, dict) and "email" not in case.body:
+        return any(name in case.body for name in ("currentPassword", "idToken", "nonce"))
+    return False
+
+
+# A DELETE that keeps what it is called on: a cancelled event or request stays readable.
+KEEPING = ["DELETE /api/v1/events/{id}", "DELETE /api/v1/friend-requests/{id}"]
