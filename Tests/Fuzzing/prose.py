@@ -53,9 +53,9 @@ def explains_acceptance(case):
     # A stamp that is not a time makes its collection stale, with a warning.
     if operation == "validateCache":
         return True
-    # Passwords and identity tokens are read only with an address.
+    # Passwords, identity tokens and codes are read only with an address.
     if operation == "editMe" and isinstance(case.body, dict) and "email" not in case.body:
-        return any(name in case.body for name in ("currentPassword", "idToken", "nonce"))
+        return any(name in case.body for name in ("currentPassword", "idToken", "nonce", "code"))
     return False
 
 

@@ -166,8 +166,7 @@ struct SQLTests {
     }
   }
 
-  @Test("A task's comment stands before each of its statements, and nothing else changes")
-  func comments() async throws {
+  @Test func `a task's comment stands before each of its statements, and nothing else changes`() async throws {
     try await withDatabase { database, _ in
       let comment = SQL.Comment("GET /things/**, /* and more")
       let current: SQL = "SELECT current_query() AS query, \(1) AS one"
@@ -187,8 +186,8 @@ struct SQLTests {
         }
         #expect(
           queries.map { $0?.hasPrefix("/* GET /things/, / and more */ SELECT ") } == [true, true], "\(queries)")
-        let (_, answers) = try await database.transactionWithAnswers { $0.atCommit("SELECT current_query()") }
-        #expect(try answers[0][0][0] == "/* GET /things/, / and more */ SELECT current_query()")
+        let (_, results) = try await database.transactionWithResults { $0.atCommit("SELECT current_query()") }
+        #expect(try results[0][0][0] == "/* GET /things/, / and more */ SELECT current_query()")
       }
       let none: String? = try await database.value("SELECT current_query()")
       #expect(none == "SELECT current_query()")

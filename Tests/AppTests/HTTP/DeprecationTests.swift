@@ -17,7 +17,8 @@ import Testing
       middleware: Envelope(
         log: RequestLog(all: false, addresses: false), allowedMethods: AllowedMethods([]),
         trustedProxies: TrustedProxies(), publicURL: PublicURL("http://muster.test"),
-        requests: RequestMetrics([], in: metrics), deprecations: ["GET /old/{id}": deprecation]))
+        requests: RequestMetrics([], in: metrics), comments: RouteComments([]), cors: nil,
+        deprecations: ["GET /old/{id}": deprecation]))
     router.get("old/{id}") { _, context in
       guard context.parameters.get("id") == "1" else { throw AppError.eventNotFound }
       return Response.noContent

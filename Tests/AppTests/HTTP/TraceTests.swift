@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Postgres
 import TestSupport
 import Testing
@@ -127,8 +128,11 @@ import Testing
         ("GET", "users/me/export", nil, "GET /api/v1/users/me/export"),
         ("GET", "/health/ready", nil, "GET /health/ready"),
       ] as [(String, String, String?, String)] {
-        let statements = try await log.statements { #expect(try await ana.send(method, path, body).status == 200) }
-          .filter { !["BEGIN", "COMMIT"].contains($0) }
+        let statements = try await log.statements {
+          let response = try await ana.send(method, path, body)
+          #expect(response.status == 200)
+        }
+        .filter { !["BEGIN", "COMMIT"].contains($0) }
         #expect(!statements.isEmpty)
         for statement in statements { #expect(statement.hasPrefix("/* \(route) */ "), "\(statement)") }
       }
