@@ -6,7 +6,7 @@ import re
 REFUSED = [
     (r"title|displayName|device|name|location\.name", "bad-format wrong-length",
      "text is trimmed and normalized before it is measured; names are a single line without invisible characters"),
-    (r"note|bio|login|query|token|refreshToken", "bad-format wrong-length",
+    (r"note|bio|login|query|refreshToken", "bad-format wrong-length",
      "text is trimmed and normalized before it is measured; there are at most 30 combining marks in a row"),
     (r"password|currentPassword|newPassword", "bad-format wrong-length", "a password is normalized before it is measured"),
     (r"password|newPassword", "weak-password", "common passwords and the account's own names are refused"),
@@ -16,28 +16,25 @@ REFUSED = [
     (r"timeZone", "not-allowed bad-format", "the name must be in the IANA database"),
     (r"inviteeIds|userIds", "not-a-friend", "guests must be friends"),
     (r"userId|receiverId|inviteeIds|userIds", "not-allowed", "the caller cannot befriend, block or invite themselves"),
-    (r"token", "invalid-token", "a mailed token exists, and is neither used nor expired"),
+    (r"token", "bad-format wrong-length invalid-token", "a mailed token is known; a webhook is at a public address"),
     (r"query|limit|cursor|when", "unknown", "`ids` allows no other parameter"),
     (r"query", "required", "a search without `ids` needs a `query`"),
     (r"cursor", "bad-format", "a cursor comes from a page of the same list"),
-    (r"token", "bad-format", "a webhook is at a public address"),
 ]
-
-# Slugs of other refusals.
-SLUGS = {
-    "idempotency-key-reused": "an Idempotency-Key belongs to one request",
-    "malformed-body": "JSON has no U+0000",
-}
 
 
 def explains_refusal(response):
     """Whether such rules are the only reason why a valid request was refused."""
     problem = response.json()
-    if problem["type"] == "malformed-body":
-        return "U+0000" in problem["detail"]
-    if problem["type"] != "invalid-fields":
-        return problem["type"] in SLUGS
-    return all(any(matches(error, *rule) for rule in REFUSED) for error in problem["errors"])
+    match problem["type"]:
+        case "invalid-fields":
+            return all(any(matches(error, *rule) for rule in REFUSED) for error in problem["errors"])
+        case "malformed-body":
+            # JSON has no U+0000.
+            return "U+0000" in problem["detail"]
+        case other:
+            # A key belongs to one request.
+            return other == "idempotency-key-reused"
 
 
 def matches(error, field, codes, rule):

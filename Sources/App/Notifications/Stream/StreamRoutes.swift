@@ -38,9 +38,13 @@ struct StreamRoutes {
 }
 
 extension Timestamp {
+  /// In digits. A later time is tens of thousands of years away.
+  private static let longestNumber = 18
+
   /// A notification's number in the stream: the microsecond at which it was filed.
   fileprivate init?(streamNumber text: String) {
-    guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = Int64(text)
+    guard text.utf8.count <= Self.longestNumber,
+      text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = Int64(text)
     else { return nil }
     self.init(microseconds: number)
   }

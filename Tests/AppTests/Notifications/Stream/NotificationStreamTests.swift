@@ -254,7 +254,7 @@ import Testing
         ("?lastEventId=\(numbers[0])", nil, numbers[0]), ("?lastEventId=0", numbers[0], numbers[0]),
         ("?lastEventId=", nil, numbers[1]), ("", "", numbers[1]),
         // Ahead of the inbox: from before a backup was restored.
-        ("", "\(Int64.max)", numbers[1]),
+        ("", "999999999999999999", numbers[1]),
       ]
       for (query, header, opening) in cases {
         let answer = try await ana.send(
@@ -268,7 +268,7 @@ import Testing
   @Test func `a malformed last event id is rejected`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      for bad in ["x", "-1", "1.5", "9223372036854775808", "1 2", "0x10", "+1"] {
+      for bad in ["x", "-1", "1.5", "1000000000000000000", "1 2", "0x10", "+1"] {
         let answer = try await ana.send("GET", "notifications/stream", headers: [("Last-Event-ID", bad)])
         #expect(answer.status == 422, "\(bad)")
         #expect(answer.badFields == ["Last-Event-ID"], "\(bad)")
