@@ -11,6 +11,8 @@ CREATE TABLE reports (
   owner_id uuid,
   -- The content at the time of the report, so that an operator can judge it after an edit.
   snapshot jsonb NOT NULL,
+  -- The reported user's picture at that time, a JPEG.
+  picture bytea,
   reason text NOT NULL CONSTRAINT report_reason
     CHECK (reason IN ('spam', 'harassment', 'hate', 'violence', 'nudity', 'impersonation', 'other')),
   -- The reporter's words. NULL once the reporter's account is deleted.
@@ -24,6 +26,8 @@ CREATE TABLE reports (
   CONSTRAINT report_of_one_thing CHECK (num_nonnulls(user_id, event_id) = 1),
   CONSTRAINT no_report_of_oneself CHECK (reporter_id <> owner_id)
 );
+-- Pictures are compressed already.
+ALTER TABLE reports ALTER COLUMN picture SET STORAGE EXTERNAL;
 -- Repeated reports find the open one, also if they arrive at once.
 CREATE UNIQUE INDEX one_open_report_per_reporter ON reports (reporter_id, coalesce(user_id, event_id))
   WHERE closed_at IS NULL;

@@ -74,15 +74,20 @@ private struct DevelopmentService: Service {
 
     FileLimit.raise()
     var settings = try DevSettings.read(from: cluster)
-    if isShared, settings.keys == nil {
-      // The published keys would let anyone in the network sign tokens.
+    var configuration = try await configuration(of: url, fallbacks: settings.variables)
+    let makesKeys = isReachable(configuration) && settings.keys == nil
+    if makesKeys {
+      // The published keys would let anyone who reaches the service sign tokens.
       settings.keys = DevSettings.Keys()
       try settings.save(to: cluster)
-      say("The service has keys of its own from now on. Log in again on every device.")
+      configuration = try await self.configuration(of: url, fallbacks: settings.variables)
+      say("The service has keys of its own from now on. Log in again on every device, and register webhooks again.")
     }
-    let configuration = try await configuration(of: url, fallbacks: settings.variables)
+    if isReachable(configuration) { try configuration.refusePublishedKeys() }
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
+      // Their secrets are sealed with the keys that were used before.
+      if makesKeys { try await Device.removeWebhooks(in: dependencies.database) }
       let clientURL =
         configuration.publicURL ?? PublicURL.of(host, port: port, isSecure: configuration.certificate != nil)
       // With port 0, each run has another URL.
@@ -100,6 +105,12 @@ private struct DevelopmentService: Service {
   }
 
   private var isShared: Bool { !LocalNetwork.isLoopback(host) }
+
+  /// Whether others can reach the service: in the network, or through a tunnel to a public URL.
+  private func isReachable(_ configuration: MusterConfiguration) -> Bool {
+    let clients = configuration.publicURL.flatMap { URL(string: $0)?.host() }
+    return isShared || clients.map { !LocalNetwork.isLoopback($0) } ?? false
+  }
 
   private func configuration(of database: String, fallbacks: [String: String]) async throws -> MusterConfiguration {
     var overrides = ["DATABASE_URL": database]

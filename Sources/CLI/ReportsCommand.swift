@@ -1,11 +1,12 @@
 import App
 import ArgumentParser
+import Foundation
 import Postgres
 
 struct ReportsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reports", abstract: "Read and close users' reports of users and events.",
-    subcommands: [List.self, Close.self])
+    subcommands: [List.self, Picture.self, Close.self])
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,13 +38,7 @@ struct ReportsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Close a report. It is deleted 90 days later, or at once if the reported account is deleted.")
 
-    @Argument(
-      help: "The id of the report, as shown by `list`.",
-      transform: { text in
-        guard let id = Report.ID(text) else { throw ValidationError("\"\(text)\" must be the id of a report") }
-        return id
-      })
-    var id: Report.ID
+    @OptionGroup var report: ReportArgument
 
     @Option(help: "What was decided. Name no one: the note may outlive their accounts.")
     var note: String?
@@ -57,12 +52,40 @@ struct ReportsCommand: AsyncParsableCommand {
     func run() async throws {
       let database = try Database(try await configure(for: .tool).database("muster reports", logger: makeLogger()))
       defer { database.close() }
-      guard try await Report.close(id, note: note, in: database) else {
-        throw Failure("there is no open report \(id)")
+      guard try await Report.close(report.id, note: note, in: database) else {
+        throw Failure("there is no open report \(report.id)")
       }
-      print("closed \(id)")
+      print("closed \(report.id)")
     }
   }
+}
+
+extension ReportsCommand {
+  struct Picture: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Write the picture of a reported user to stdout, as it was at that time: a JPEG.")
+
+    @OptionGroup var report: ReportArgument
+
+    func run() async throws {
+      let database = try Database(try await configure(for: .tool).database("muster reports", logger: makeLogger()))
+      defer { database.close() }
+      guard let picture = try await Report.picture(of: report.id, in: database) else {
+        throw Failure("there is no picture in report \(report.id)")
+      }
+      try FileHandle.standardOutput.write(contentsOf: picture)
+    }
+  }
+}
+
+struct ReportArgument: ParsableArguments {
+  @Argument(
+    help: "The id of the report, as shown by `list`.",
+    transform: { text in
+      guard let id = Report.ID(text) else { throw ValidationError("\"\(text)\" must be the id of a report") }
+      return id
+    })
+  var id: Report.ID
 }
 
 extension ReportEntry {
@@ -72,6 +95,7 @@ extension ReportEntry {
     let subject = userId.map { "user \($0), \(account)" } ?? "event \(eventId ?? "") of \(account)"
     let closed = closedAt.map { "  closed \($0)" } ?? ""
     var texts = snapshot.sorted { $0.key < $1.key }.map { (name: $0.key, text: $0.value) }
+    if hasPicture { texts.append(("picture", "muster reports picture \(id) > picture.jpeg")) }
     if let text { texts.append(("report", text)) }
     if let closingNote { texts.append(("note", closingNote)) }
     return ["\(id)  \(createdAt)  \(reason)  \(subject)  by \(reporter ?? "a deleted account")\(closed)"]

@@ -15,6 +15,8 @@ REFUSED = [
     (r"endTime", "out-of-range", "an event ends after it starts"),
     (r"timeZone", "not-allowed bad-format", "the name must be in the IANA database"),
     (r"inviteeIds|userIds", "not-a-friend", "guests must be friends"),
+    (r"password|currentPassword", "required", "an account that has a way in must show evidence"),
+    (r"eventId", "not-allowed", "the caller's own events cannot be reported"),
     (r"userId|receiverId|inviteeIds|userIds", "not-allowed", "the caller cannot befriend, block or invite themselves"),
     (r"token", "bad-format wrong-length invalid-token", "a mailed token is known; a webhook is at a public address"),
     (r"query|limit|cursor|when", "unknown", "`ids` allows no other parameter"),

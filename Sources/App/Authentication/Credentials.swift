@@ -7,12 +7,15 @@ struct Credentials: Sendable {
   let displayName: String
   let email: String?
   let isEmailVerified: Bool
+  /// See ``User/hasNoWayIn``.
+  let hasNoWayIn: Bool
   /// Nil for a user who signs in only with a provider or with mailed codes.
   let passwordHash: String?
 
   /// Columns of `users AS u`.
   static let columns: SQL = """
-    u.id, u.username, u.display_name, u.email, u.email_verified_at IS NOT NULL AS is_email_verified, u.password_hash
+    u.id, u.username, u.display_name, u.email, u.email_verified_at IS NOT NULL AS is_email_verified, u.password_hash,
+    \(User.hasNoWayIn) AS has_no_way_in
     """
 
   init(row: Row) throws {
@@ -21,6 +24,7 @@ struct Credentials: Sendable {
     displayName = try row["display_name"]
     email = try row["email"]
     isEmailVerified = try row["is_email_verified"]
+    hasNoWayIn = try row["has_no_way_in"]
     passwordHash = try row["password_hash"]
   }
 
@@ -85,7 +89,9 @@ extension User {
     try await Session.endAll(of: id, except: session, in: change)
     // Otherwise an earlier mail, or a request for another address, could undo this change or start a session.
     try await MailToken.revoke([.resetPassword, .signInCode], of: id, in: change)
-    if try await MailToken.revokePending(of: id, in: change) { change.touch(.profile, of: id) }
+    let hadPending = try await MailToken.revokePending(of: id, in: change)
+    // Without a previous password, this may be the account's first one, which the profile shows.
+    if hadPending || proven == nil { change.touch(.profile, of: id) }
     change.mail(.passwordChanged(id))
     return true
   }

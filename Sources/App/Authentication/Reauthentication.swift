@@ -8,6 +8,11 @@ enum Reauthentication: Sendable {
   case identity(IdentityToken)
   /// A code that was mailed to the account's verified address.
   case code(String)
+  /// Nothing. This is enough for an account that has nothing to show, such as one that was registered without a password
+  /// and with a mistyped address: its owner can still correct it.
+  ///
+  /// - Parameter missing: the error for all other accounts.
+  case session(missing: AppError)
 
   /// Evidence that was checked.
   struct Proven: Sendable {
@@ -16,12 +21,20 @@ enum Reauthentication: Sendable {
     fileprivate(set) var passwordHash: String?
     /// The token that the code stands for.
     fileprivate var code: MailToken.ID?
+    /// The error if the account has a way in by now.
+    fileprivate var missing: AppError?
 
     /// Uses up a code, together with the change that it permits: a change that fails costs no code. Passwords and
     /// identity tokens can be used again.
     ///
     /// - Throws: ``AppError/wrongCode`` if the code was used or replaced since the check.
     func spend(in change: Change) async throws {
+      if let missing {
+        try await change.lock(user, for: .update)
+        let hasNoWayIn: Bool? = try await change.value(
+          "SELECT \(User.hasNoWayIn) FROM users AS u WHERE u.id = \(user)")
+        guard hasNoWayIn == true else { throw missing }
+      }
       guard let code else { return }
       guard try await MailToken.redeem(code, of: user, for: .signInCode, in: change) != nil else {
         throw AppError.wrongCode
@@ -55,6 +68,9 @@ enum Reauthentication: Sendable {
           try await SignInCode.check(code, of: user, keys: dependencies.refreshTokenKeys, in: $0)
         }
         return token.map { Proven(user: user, code: $0) }
+      case .session(let missing):
+        guard account.hasNoWayIn else { throw missing }
+        return Proven(user: user, missing: missing)
       }
     }
     if let proven { return proven }
@@ -62,13 +78,14 @@ enum Reauthentication: Sendable {
     case .password: throw AppError.wrongPassword
     case .identity: throw AppError.identityNotProven
     case .code: throw AppError.wrongCode
+    case .session(let missing): throw missing
     }
   }
 }
 
 extension Fields {
   /// Reads the account's password, or else a fresh identity token of a linked provider or a mailed code. An account
-  /// without a password has only the latter two.
+  /// without a password has only the latter two. Whether nothing is enough depends on the account.
   ///
   /// - Parameter idToken: nil if an identity token is not enough.
   mutating func proof(
@@ -86,8 +103,7 @@ extension Fields {
     if let identity { return .identity(identity) }
     if let code { return .code(code) }
     let others = [idToken, "code"].compactMap(\.self).joined(separator: " or ")
-    note(passwordName, .required, "is required unless \(others) is given")
-    return .password("")
+    return .session(missing: .invalid(passwordName, .required, "is required unless \(others) is given"))
   }
 }
 
@@ -104,5 +120,5 @@ extension AppError {
     "This code is wrong, used or expired, or too many wrong codes were tried. Request another one.")
   static let emailUnverified = AppError(
     .conflict, "email-unverified",
-    "The account's e-mail address is not verified, so a code does not count. Verify it, or log in with the code.")
+    "The account has no verified e-mail address, so a code does not count. Verify one, or log in with the code.")
 }

@@ -51,7 +51,7 @@ struct List<Item: Sendable>: Sendable {
     page: PageRequest, query: Keyset, in database: some Querying, statement: (_ page: SQL, _ order: SQL) -> SQL,
     item: (Row) throws -> Item, more: (inout Item, Row) throws -> Void
   ) async throws -> List<Item> {
-    let rows = try await database.rows(statement(try query.select(page), query.sorting))
+    let rows = try await database.pipeline(Event.readingInOrder, statement(try query.select(page), query.sorting))[1]
     return try List(rows: rows, query.list, page, stamp: nil, item: item, more: more)
   }
 

@@ -98,7 +98,11 @@ public struct MusterConfiguration: Sendable {
       // If two processes had different URLs, one stamp would stand for two contents.
       throw Problem("\(Variable.publicURL.name) is not set: it must be \(Self.publicURLForm)")
     }
-    guard program == .serve || program == .worker else { return }
+    if program == .serve || program == .worker { try refusePublishedKeys() }
+  }
+
+  /// - Throws: ``Problem`` if anyone who has read the source can sign this service's tokens.
+  public func refusePublishedKeys() throws(Problem) {
     for (keys, variable) in [
       (accessTokenKeys, Variable.accessTokenKeys), (refreshTokenKeys, Variable.refreshTokenKeys),
     ] where keys.arePublished {

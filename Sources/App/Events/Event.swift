@@ -130,9 +130,10 @@ public struct Event: Sendable {
       return try await database.rows("\(events) ORDER BY array_position(\(ids), e.id)").map(Event.init(row:))
     }
     return try Event.all(
-      withParticipants: try await database.rows(
+      withParticipants: try await database.pipeline(
+        readingInOrder,
         withParticipants(
-          events, order: "array_position(\(ids), event.id)", atMost: participantsListed, for: user)))
+          events, order: "array_position(\(ids), event.id)", atMost: participantsListed, for: user))[1])
   }
 
   // MARK: Writing

@@ -25,8 +25,8 @@ extension Report.Subject {
     case .user(let user):
       """
       SELECT u.id AS user_id, NULL::uuid AS event_id, u.id AS owner_id, jsonb_strip_nulls(jsonb_build_object(
-          'username', u.username, 'displayName', u.display_name, 'bio', u.bio, 'picture', u.picture_url
-        )) AS snapshot
+          'username', u.username, 'displayName', u.display_name, 'bio', u.bio
+        )) AS snapshot, (SELECT p.jpeg_768 FROM pictures AS p WHERE p.user_id = u.id) AS picture
       FROM users AS u
       WHERE u.id = \(user) AND (
         \(User.visible("u.id", to: reporter))
@@ -37,7 +37,7 @@ extension Report.Subject {
       """
       SELECT NULL::uuid AS user_id, e.id AS event_id, c.id AS owner_id, jsonb_strip_nulls(jsonb_build_object(
           'title', e.title, 'note', e.note, 'place', e.location_name, 'creator', c.username
-        )) AS snapshot
+        )) AS snapshot, NULL::bytea AS picture
       FROM events AS e
       LEFT JOIN users AS c ON c.id = e.creator_id
       WHERE e.id = \(event) AND \(Event.isVisible(event, to: reporter))

@@ -41,6 +41,21 @@ public struct Report: Sendable {
     createdAt = try row["created_at"]
   }
 
+  /// The reporter's open report of a subject.
+  static func open(_ subject: Subject, by reporter: User.ID, in database: some Querying) async throws -> Report? {
+    let id: SQL =
+      switch subject {
+      case .user(let user): "\(user)"
+      case .event(let event): "\(event)"
+      }
+    return try await database.first(
+      """
+      SELECT id, user_id, event_id, reason, text, created_at FROM reports
+      WHERE reporter_id = \(reporter) AND coalesce(user_id, event_id) = \(id) AND closed_at IS NULL
+      """
+    ).map(Report.init(row:))
+  }
+
   /// Files a report, with a copy of what it is about. If the reporter has an open report of the same subject, that one
   /// stays unchanged.
   ///
@@ -62,8 +77,8 @@ public struct Report: Sendable {
     // The update changes nothing, but returns the open report.
     let row = try await change.first(
       """
-      INSERT INTO reports AS r (id, reporter_id, user_id, event_id, owner_id, snapshot, reason, text, expires_at)
-      SELECT \(id), \(reporter), user_id, event_id, owner_id, snapshot, \(draft.reason), \(draft.text),
+      INSERT INTO reports AS r (id, reporter_id, user_id, event_id, owner_id, snapshot, picture, reason, text, expires_at)
+      SELECT \(id), \(reporter), user_id, event_id, owner_id, snapshot, picture, \(draft.reason), \(draft.text),
         CASE WHEN owner_id IS NULL THEN \(expiry) END
       FROM (\(draft.subject.content(for: reporter))) AS content
       ON CONFLICT (reporter_id, coalesce(user_id, event_id)) WHERE closed_at IS NULL

@@ -16,6 +16,8 @@ public struct ReportEntry: Sendable, Encodable {
   public let owner: String?
   /// The reported content, by its name, as it was at the time of the report.
   public let snapshot: [String: String]
+  /// Whether there is a picture: see ``Report/picture(of:in:)``.
+  public let hasPicture: Bool
   public let createdAt: String
   public let closedAt: String?
   public let closingNote: String?
@@ -27,7 +29,7 @@ public struct ReportEntry: Sendable, Encodable {
     let order: SQL = all ? "r.created_at DESC, r.id DESC" : "r.created_at, r.id"
     return try await database.slow.rows(
       """
-      SELECT r.id, r.reason, r.text, r.user_id, r.event_id, r.snapshot, r.created_at, r.closed_at, r.closing_note,
+      SELECT r.id, r.reason, r.text, r.user_id, r.event_id, r.snapshot, r.picture IS NOT NULL AS has_picture, r.created_at, r.closed_at, r.closing_note,
         r.expires_at, reporter.username AS reporter, owner.username AS owner
       FROM reports AS r
       LEFT JOIN users AS reporter ON reporter.id = r.reporter_id
@@ -50,6 +52,7 @@ public struct ReportEntry: Sendable, Encodable {
     owner = try row["owner"]
     let content: JSONDocument = try row["snapshot"]
     snapshot = try JSONDecoder().decode([String: String].self, from: Data(content.text.utf8))
+    hasPicture = try row["has_picture"]
     createdAt = report.createdAt.rfc3339()
     let (closed, expiring): (Timestamp?, Timestamp?) = (try row["closed_at"], try row["expires_at"])
     closedAt = closed?.rfc3339()

@@ -24,6 +24,12 @@ struct ReportRoutes {
         reason: fields.required("reason", .word(of: Report.Reason.allCases)),
         text: fields.optional("text", .text(0...Report.maximumText)))
     }
+    // Repeated reports take no lock on the reported user, and write nothing.
+    if context.idempotent == nil,
+      let open = try await Report.open(draft.subject, by: me, in: dependencies.database)
+    {
+      return .json(open)
+    }
     let owner = try await draft.subject.owner(for: me, in: dependencies.database)
     return try await dependencies.respond(to: context, at: .user(me), .user(owner ?? me)) {
       let (report, isNew) = try await Report.file(

@@ -27,7 +27,16 @@ struct AccountRoutes {
       guard case .set = edit.email else { return (edit, nil) }
       return (edit, fields.proof(password: "currentPassword"))
     }
-    let proven = try await proof?.check(context, in: dependencies)
+    let proven: Reauthentication.Proven?
+    do {
+      proven = try await proof?.check(context, in: dependencies)
+    } catch let error as AppError where error == .wrongCode {
+      // A repeated request finds its code spent by the first one, which may have committed meanwhile.
+      guard let repeated = context.idempotent, let first = try await repeated.stored(in: database) else {
+        throw AppError.wrongCode
+      }
+      return try repeated.response(first)
+    }
     if case .set(let email) = edit.email {
       // Limits both the mails to one address and the mails from one account.
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))

@@ -185,7 +185,7 @@ extension Export.Section {
     Self(
       name: "reports", table: "reports", owners: ["reporter_id"],
       values: ["id", "user_id", "event_id", "reason", "text"], times: ["created_at", "closed_at"],
-      withheld: ["owner_id", "snapshot", "closing_note", "expires_at"]),
+      withheld: ["owner_id", "snapshot", "picture", "closing_note", "expires_at"]),
     Self(
       name: "events", table: "events", owners: ["creator_id"],
       values: [

@@ -6,6 +6,8 @@ import NIOCore
 /// The page at `/docs`, rendered from the OpenAPI document. It has no scripts, and needs nothing but itself.
 struct DocsPage: Sendable {
   let bytes: ByteBuffer
+  /// The same, compressed once: this takes longer than all else that a request needs.
+  let packed: ByteBuffer?
   let eTag: String
 
   /// The policy for browsers: nothing may be loaded or run, and the page's own style is the only one.
@@ -22,6 +24,7 @@ struct DocsPage: Sendable {
   init(baseURL: String) async throws {
     let html = try await Self.shared.value.replacing(Self.placeholder, with: baseURL.htmlEscaped)
     bytes = ByteBuffer(string: html)
+    packed = Compression.gzip(bytes, level: 9)
     eTag = "\"\(Data(SHA256.hash(data: Data(html.utf8)).prefix(18)).base64EncodedString())\""
   }
 

@@ -25,7 +25,9 @@ final class DocsRoutes: Sendable {
       .contentSecurityPolicy: DocsPage.contentSecurityPolicy,
     ]
     if request.alreadyHas(page.eTag) { return Response(status: .notModified, headers: headers) }
-    return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: page.bytes))
+    var response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: page.bytes))
+    if let packed = page.packed, request.takesGzip { response.pack(packed) }
+    return response
   }
 
   /// The page, which is made at the first request: the service's URL may not be known before it listens.

@@ -1,6 +1,8 @@
 /// Statements that are sent together with one sync, and the results received so far.
 struct Batch {
   enum Step {
+    /// Makes room for the next step.
+    case deallocate
     case prepare(PreparedStatements.Key, PreparedStatements.Statement)
     case query(PreparedStatements.Key, PreparedStatements.Statement?)
   }

@@ -190,12 +190,16 @@ final class Connection: Sendable {
 
   private func send(_ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step]) -> Bool {
     let key = PreparedStatements.Key(sql)
-    var statement = state.prepared[key]
+    var statement = state.prepared.use(key)
     let count = Int32(key.types.count)
     if statement == nil, let new = state.prepared.add(key) {
-      guard PQsendPrepare(pg, new.name, key.text, count, key.types) == 1 else { return false }
-      steps.append(.prepare(key, new))
-      statement = new
+      if let old = new.replaced {
+        guard PQsendQueryParams(pg, "DEALLOCATE \(old)", 0, nil, nil, nil, nil, 1) == 1 else { return false }
+        steps.append(.deallocate)
+      }
+      guard PQsendPrepare(pg, new.statement.name, key.text, count, key.types) == 1 else { return false }
+      steps.append(.prepare(key, new.statement))
+      statement = new.statement
     }
     steps.append(.query(key, statement))
     return sql.withPointers { values, lengths, formats in

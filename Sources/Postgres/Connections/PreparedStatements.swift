@@ -28,6 +28,10 @@ struct PreparedStatements {
     /// rejects it if they would. FETCH and EXECUTE return another statement's columns, so they are excluded.
     private(set) var columns: ColumnNames?
     private let keepsColumns: Bool
+    fileprivate var lastUse = 0
+
+    /// Whether other statements may precede this one in an aborted transaction: it fails there itself.
+    fileprivate var mayFollowOthers: Bool { keepsColumns }
 
     fileprivate init(name: String, text: String) {
       self.name = name
@@ -41,7 +45,7 @@ struct PreparedStatements {
     }
   }
 
-  /// Beyond this number, texts are parsed each time. They probably vary, and unused names take memory on the server.
+  /// Each one takes memory on the server. Beyond this number, a new one replaces the one that was not used for longest.
   private static let maximum = 500
 
   private let naming: Naming
@@ -49,21 +53,39 @@ struct PreparedStatements {
   /// Sent to the server but not confirmed. Meanwhile, the same text is sent unnamed.
   private var unconfirmed: Set<Key> = []
   private var names = 0
+  private var uses = 0
 
   init(_ naming: Naming) {
     self.naming = naming
   }
 
-  /// The statement that the server has confirmed under this key.
-  subscript(key: Key) -> Statement? { confirmed[key] }
+  /// The statement that the server has confirmed under this key, for the next use.
+  mutating func use(_ key: Key) -> Statement? {
+    guard let statement = confirmed[key] else { return nil }
+    uses += 1
+    statement.lastUse = uses
+    return statement
+  }
 
   /// A new named statement for a text that is neither confirmed nor in flight; nil if the text must be sent unnamed.
-  mutating func add(_ key: Key) -> Statement? {
-    guard naming == .always, confirmed[key] == nil, confirmed.count < Self.maximum,
-      unconfirmed.insert(key).inserted
-    else { return nil }
+  ///
+  /// - Returns: also the name of a statement that the server must forget first.
+  mutating func add(_ key: Key) -> (statement: Statement, replaced: String?)? {
+    guard naming == .always, confirmed[key] == nil, !unconfirmed.contains(key) else { return nil }
+    let statement = Statement(name: "s\(names + 1)", text: key.text)
+    var replaced: String?
+    if confirmed.count + unconfirmed.count >= Self.maximum {
+      guard statement.mayFollowOthers, let oldest = confirmed.min(by: { $0.value.lastUse < $1.value.lastUse }) else {
+        return nil
+      }
+      confirmed[oldest.key] = nil
+      replaced = oldest.value.name
+    }
     names += 1
-    return Statement(name: "s\(names)", text: key.text)
+    uses += 1
+    statement.lastUse = uses
+    unconfirmed.insert(key)
+    return (statement, replaced)
   }
 
   /// Records whether the server prepared the statement.

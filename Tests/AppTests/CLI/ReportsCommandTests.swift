@@ -34,6 +34,8 @@ import Testing
         ])
       #expect(lines[5].hasPrefix("\(second)  ") && lines[5].hasSuffix("  hate  user \(cleo.id), cleo  by ben"))
       #expect(lines[6...] == ["  displayName: Cleo", "  username: cleo"])
+      let none = try await muster(app, "reports", "picture", first)
+      #expect(try await none.exitStatus() == 1 && none.standardError.contains("there is no picture in report"))
       let limited = try await muster(app, "reports", "list", "--limit", "1", "--json").standardOutput
       let one = try JSON(parsing: limited.utf8)
       #expect(one.array.map { $0["id"].string } == [first])

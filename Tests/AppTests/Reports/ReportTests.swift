@@ -26,6 +26,18 @@ import Testing
     }
   }
 
+  @Test func `a report keeps the picture that the user had`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let url = try await ben.show(Sample.jpeg(width: 32, height: 16))
+      let shown = try await app.fetch(url + "?size=768").bytes
+      let report = try #require(Report.ID(try await ana.report(ben, reason: "nudity").json["id"].string ?? ""))
+      try await ben.removePicture()
+      #expect(try await app.reports().map(\.hasPicture) == [true])
+      #expect(try await Report.picture(of: report, in: app.database).map(Array.init) == shown)
+    }
+  }
+
   @Test func `a guest reports an event, also an archived one whose creator is hidden`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")

@@ -26,7 +26,7 @@ struct CodeRoutes {
     }
   }
 
-  /// What the user took from the mail.
+  /// The code or token that the user presents.
   private enum Shown {
     case token(String)
     case code(String, email: String)

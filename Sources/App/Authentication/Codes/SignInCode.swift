@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import Postgres
 
-/// The six digits in a mail that sign in the reader of the mail, or show again that the account's owner is acting. They
+/// The six digits in a mail that sign in the reader of the mail, or serve as fresh evidence that the owner is acting. They
 /// stand for the ``MailToken`` of the same mail, and are derived from its id with a server key. So they are not stored
 /// anywhere, and belong to one account, one address and one mail.
 ///
@@ -15,7 +15,7 @@ enum SignInCode {
   private static let maximumMails = 5
   private static let maximumMistakes = 10
 
-  /// What an account has a limited number of.
+  /// Uses of codes that are limited per account.
   private enum Use: String, SQLValue {
     case mailed, wrong
   }
@@ -106,7 +106,7 @@ enum SignInCode {
     """
   }
 
-  /// Deletes what no longer counts.
+  /// Deletes uses older than 24 hours.
   ///
   /// - Returns: how many rows it deleted.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {

@@ -22,7 +22,8 @@ struct Identity: Sendable {
   /// times at once, one sign-in creates the account and the others find it.
   ///
   /// An address that another account has verified is not taken over. An unverified address is: the account that holds
-  /// it loses it, because its user has not shown that they can read its mail.
+  /// it loses it, because its user has not shown that they can read its mail. An account that would be left without any
+  /// way in is adopted instead: see ``adopt(_:in:)``.
   ///
   /// - Throws: ``AppError`` `email-belongs-to-account`.
   static func signIn(
@@ -30,6 +31,7 @@ struct Identity: Sendable {
   ) async throws -> (user: User.ID, isNew: Bool) {
     for _ in 1...8 {
       if let user = try await owner(of: identity, in: change) { return (user, false) }
+      if identity.email != nil, let user = try await adopt(identity, in: change) { return (user, false) }
       if let email = identity.email, try await !free(email, in: change) {
         // The same person may have verified it a moment ago.
         guard let user = try await owner(of: identity, in: change) else { throw AppError.emailBelongsToAccount }

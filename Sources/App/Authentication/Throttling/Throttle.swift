@@ -37,7 +37,7 @@ struct Throttle: Sendable {
     static func resets(from address: String) -> Key { from(address, "resets from") }
 
     /// The address that codes are requested from, or wrong ones come from. Accounts have counts, too: ``SignInCode``.
-    static func codeRequests(from address: String) -> Key { from(address, "code requests") }
+    static func codeRequests(from address: String) -> Key { from(address, "code requests", free: 200) }
     static func codes(from address: String) -> Key { from(address, "codes") }
 
     /// An IPv6 address counts as its whole /64, which any subscriber can get. A whole town may share one IPv4 address,

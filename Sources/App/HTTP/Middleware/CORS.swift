@@ -12,14 +12,17 @@ public struct CORS: Sendable {
   ].joined(separator: ", ")
   /// The headers of responses that a page may read, besides those that browsers always show.
   private static let responseHeaders =
-    "Allow, ETag, Idempotent-Replayed, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"
+    [
+      "Allow", "Deprecation", "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "Sunset",
+      "WWW-Authenticate", "X-Request-Id",
+    ].joined(separator: ", ")
   /// How long a browser may remember the response to a preflight request. Browsers do not remember it for longer.
   private static let preflightSeconds = 7200
 
   /// Nil for all origins.
   private let origins: Set<String>?
 
-  /// `*`, or comma-separated origins as browsers send them; nil if one of them is none.
+  /// `*`, or comma-separated origins as browsers send them; nil if any is not an origin.
   init?(_ text: String) {
     if text == "*" {
       self.origins = nil
@@ -66,8 +69,9 @@ public struct CORS: Sendable {
 
   /// The origin that the response names; nil if the request has none or one that is not allowed.
   private func allowed(_ request: Request) -> String? {
-    guard let origin = request.headers.value(of: .origin) else { return nil }
+    // Without an origin, too: caches may keep the response for a page.
     guard let origins else { return "*" }
+    guard let origin = request.headers.value(of: .origin) else { return nil }
     return origins.contains(origin) ? origin : nil
   }
 }

@@ -9,7 +9,7 @@ import NIOCore
 /// streams and exports have no length.
 ///
 /// Responses with secrets are left out: those below `/auth`, and those with `no-store`. If a response has a secret
-/// beside text that an attacker chooses, its compressed length tells whether the two are alike (BREACH).
+/// beside text that an attacker chooses, its compressed length reveals whether they match (BREACH).
 ///
 /// A compressed body has an ETag of its own, as RFC 9110 requires: `"3-gzip"` for `"3"`. Requests may send either.
 enum Compression {

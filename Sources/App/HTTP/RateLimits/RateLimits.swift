@@ -56,6 +56,14 @@ final class RateLimits: Sendable {
     }
   }
 
+  /// Forgets a counted request.
+  fileprivate func giveBack(_ limit: RateLimit, to subject: Subject) {
+    buckets.withLock { buckets in
+      let key = Key(limit: limit, subject: subject)
+      if let tokens = buckets[key]?.tokens { buckets[key]?.tokens = min(Double(limit.burst), tokens + 1) }
+    }
+  }
+
   private static func tokens(in bucket: Bucket, _ limit: RateLimit, at now: ContinuousClock.Instant) -> Double {
     let seconds = max(0, (now - bucket.filledAt) / .seconds(1))
     return min(Double(limit.burst), bucket.tokens + seconds * limit.rate)
@@ -84,6 +92,11 @@ extension RateLimits {
     if let caller = context.caller { return try count(limit, of: .user(caller.user), in: context) }
     let address = context.address
     try count(limit, of: .address(IPAddress(address)?.network ?? address), in: context)
+  }
+
+  /// Forgets a request of the caller that failed through no fault of theirs, and that they are asked to repeat.
+  func giveBack(_ limit: RateLimit, in context: Context) {
+    if let caller = context.caller { giveBack(limit, to: .user(caller.user)) }
   }
 
   func count(_ limit: RateLimit, of subject: Subject, in context: Context) throws {

@@ -22,8 +22,8 @@ public struct ConnectionLimits: Sendable {
   public var largestBody = 2 << 20
   /// Bytes of a refused body that the server still reads to keep the connection open.
   public var unwantedBody = 64 << 10
-  /// Requests in progress on one HTTP/2 connection. Further ones are refused.
-  public var requestsPerConnection = 100
+  /// Requests in progress on one HTTP/2 connection. Clients keep further ones back. Each may hold a body in memory.
+  public var requestsPerConnection = 16
   /// Seconds between two checks whether the files of the certificate have changed.
   public var certificateSeconds = 10.0
   /// Open notification streams per user, and of all users together.

@@ -11,7 +11,7 @@ public enum LocalNetwork {
 
   /// Whether only this machine reaches a service that listens on `host`.
   public static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1" || host.hasPrefix("127.")
+    host == "localhost" || host == "::1" || host == "[::1]" || (host.hasPrefix("127.") && IPAddress(host) != nil)
   }
 
   static func firstAddress(among interfaces: [(name: String, address: IPAddress)]) -> String? {

@@ -64,7 +64,6 @@ struct FCMSender: PushSender {
               $0.object {
                 $0.member("priority", "HIGH")
                 $0.member("ttl", "\(left)s")
-                if let collapseID = push.collapseID { $0.member("collapse_key", collapseID) }
                 if push.collapseID != nil || text.isLocalized {
                   $0.member("notification") { $0.object { appearance(of: push, text, &$0) } }
                 }
@@ -78,7 +77,7 @@ struct FCMSender: PushSender {
   }
 
   private static func appearance(of push: Push, _ text: Push.Text, _ json: inout JSONWriter) {
-    // The collapse key replaces a push that still waits for the phone; the tag replaces one that the phone shows.
+    // The tag replaces a notification that the phone shows. Collapse keys are for messages without one.
     if let collapseID = push.collapseID { json.member("tag", collapseID) }
     if case .localized(let key, let args) = text {
       // Names of Android's string resources have neither hyphens nor dots.

@@ -21,13 +21,16 @@ extension Delivery {
       WHERE d.platform = 'ios' AND d.session_id <> \(session) AND EXISTS (SELECT FROM \(changes))
     ),
     waiting AS MATERIALIZED (
-      SELECT iphones.id
+      SELECT iphones.id, q.id AS delivery
       FROM iphones
       CROSS JOIN LATERAL (
-        SELECT FROM deliveries AS q
+        SELECT q.id FROM deliveries AS q
         WHERE q.device_id = iphones.id AND q.subject_id = iphones.id AND q.died_at IS NULL AND q.lease IS NULL
         FOR UPDATE OF q SKIP LOCKED
       ) AS q
+    ),
+    renewed AS (
+      UPDATE deliveries AS q SET created_at = now() FROM waiting WHERE q.id = waiting.delivery
     ),
     badges AS (
       INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)

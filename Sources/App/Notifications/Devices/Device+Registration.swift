@@ -135,6 +135,11 @@ extension Device {
     }
   }
 
+  /// Removes all webhooks, with their deliveries.
+  public static func removeWebhooks(in database: Database) async throws {
+    try await database.change { _ = try await $0.rows(forgetting(where: "platform = 'webhook'")) }
+  }
+
   /// Deletes devices and their deliveries, and returns the ids of these devices.
   ///
   /// - Parameter condition: on the columns of `devices`.

@@ -13,14 +13,20 @@ struct Picture: Sendable {
   private let small: Data
   private let large: Data
 
-  /// Keeps the parts of a file that ``CleanPicture`` keeps, and makes its sizes.
+  /// The parts of a file that ``CleanPicture`` keeps.
   ///
-  /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format. The errors of
-  ///   ``PictureResizer/resize(_:)``.
-  init(_ buffer: ByteBuffer, resizedBy resizer: PictureResizer) async throws {
+  /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format.
+  static func cleaned(_ buffer: ByteBuffer) throws -> CleanPicture {
     guard let clean = CleanPicture(of: Array(buffer.readableBytesView)) else { throw AppError.notAPicture }
     // Keeping the orientation may add a few bytes.
-    guard clean.bytes.count <= Self.maximumLength else { throw AppError.pictureTooLarge }
+    guard clean.bytes.count <= maximumLength else { throw AppError.pictureTooLarge }
+    return clean
+  }
+
+  /// Makes the sizes.
+  ///
+  /// - Throws: the errors of ``PictureResizer/resize(_:)``.
+  init(_ clean: CleanPicture, resizedBy resizer: PictureResizer) async throws {
     format = clean.format
     bytes = Data(clean.bytes)
     let sizes = try await resizer.resize(clean.bytes)
@@ -35,6 +41,7 @@ struct Picture: Sendable {
     // As for a new name: a change that befriends or invites this user waits, or is seen below.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     let digest = Data(SHA256.hash(data: bytes))
+    // Another upload may have come before.
     let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
     guard present != digest else { return }
     try await change.lockEvents(thatShow: user)
@@ -69,6 +76,14 @@ struct Picture: Sendable {
   private static func freshKey() -> String {
     var random = SystemRandomNumberGenerator()
     return Data((0..<18).map { _ in UInt8.random(in: .min ... .max, using: &random) }).base64URL
+  }
+}
+
+extension CleanPicture {
+  /// Whether the user has this picture at the moment.
+  func isPicture(of user: User.ID, in database: some Querying) async throws -> Bool {
+    let digest = Data(SHA256.hash(data: bytes))
+    return try await database.first("SELECT 1 FROM pictures WHERE user_id = \(user) AND digest = \(digest)") != nil
   }
 }
 

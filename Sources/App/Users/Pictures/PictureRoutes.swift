@@ -20,9 +20,22 @@ struct PictureRoutes {
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let bytes = try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge)
-    let picture = try await Picture(bytes, resizedBy: dependencies.pictureResizer)
+    let clean = try Picture.cleaned(bytes)
+    let picture: Picture?
+    if try await clean.isPicture(of: me, in: database) {
+      // The same picture again, perhaps after a lost response, is not decoded again.
+      picture = nil
+    } else {
+      do {
+        picture = try await Picture(clean, resizedBy: dependencies.pictureResizer)
+      } catch let error as AppError where error.kind == .unavailable {
+        // The client is asked to try again.
+        dependencies.rateLimits.giveBack(.uploads, in: context)
+        throw error
+      }
+    }
     return try await dependencies.respond(to: context, at: .user(me)) { change in
-      try await picture.put(of: me, in: change)
+      try await picture?.put(of: me, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
     } committed: {
@@ -63,8 +76,8 @@ struct PictureRoutes {
       })
   }
 
-  /// `?size=`; nil for the picture as it was uploaded. Other parameters are ignored, because whoever passes on a URL may
-  /// add to it. A wrong size is an error: if it got another picture, caches would keep that for ever.
+  /// `?size=`; nil for the picture as it was uploaded. Other parameters are ignored, because sites that
+  /// share a URL may append their own. A wrong size is an error: if it got another picture, caches would keep that for ever.
   private func size(in request: Request) throws -> PictureSize? {
     var query = QueryFields(request.uri)
     let size = query.word("size", of: PictureSize.allCases)

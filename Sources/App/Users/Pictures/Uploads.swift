@@ -1,8 +1,8 @@
 import Postgres
 import Synchronization
 
-/// Limits how many uploads are in memory: one per user, and some in total. ``ConnectionLimits/uploadSeconds`` limits
-/// how long an upload may keep its place.
+/// Limits how many uploads are in memory: one per user, and some in total. ``ConnectionLimits/uploadSeconds`` and
+/// the patience of ``PictureResizer`` limit how long an upload may keep its place.
 final class Uploads: Sendable {
   private static let maximum = 32
 
@@ -24,6 +24,6 @@ extension AppError {
   static let tooManyUploads = AppError(
     .unavailable, "busy", "Too many pictures are being uploaded. Try again later.", retryAfter: 2)
   static let uploadInProgress = AppError(
-    .tooManyRequests, "upload-in-progress", "You are already uploading a picture. Wait until it has arrived.",
+    .tooManyRequests, "upload-in-progress", "Your previous picture is still being processed. Try again later.",
     retryAfter: 2)
 }

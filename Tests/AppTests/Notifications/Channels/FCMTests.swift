@@ -77,11 +77,10 @@ import Testing
         #expect(data["changes"].string?.contains("\"\(word)\"") == true, "\(data)")
       }
       let android = message["android"]
-      #expect(android.keys == ["priority", "ttl", "collapse_key", "notification"])
+      #expect(android.keys == ["priority", "ttl", "notification"])
       #expect(android["priority"].string == "HIGH")
       let ttl = try #require(android["ttl"].string)
       #expect(ttl.hasSuffix("s") && (86_200...86_300).contains(Int(ttl.dropLast()) ?? 0))
-      #expect(android["collapse_key"].string == "event-updated:\(push.subject)")
       #expect(android["notification"]["tag"].string == "event-updated:\(push.subject)")
     }
   }

@@ -257,7 +257,7 @@ import Testing
           group.addTask {
             for id in ids.enumerated() where id.offset % 4 == number {
               try await reader.markRead(#"{"ids": ["\#(id.element)"]}"#)
-              try await app.database.execute("UPDATE devices SET badges_sent_at = '{}'")
+              try await app.database.execute("UPDATE devices SET badges_sent_at = '{}' WHERE token = \(token("b"))")
             }
           }
         }

@@ -63,7 +63,7 @@ final class HTTP2Deadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     switch event {
     case is ChannelShouldQuiesceEvent:
-      closeBy = .now() + .init(seconds: limits.shutdownSeconds)
+      closeBy = .now() + .init(seconds: requests == 0 ? limits.lingerSeconds : limits.shutdownSeconds)
       arm(context, at: min(closeBy, .now() + tick))
     // The client has disconnected. HTTP/2 has no half-closed connections.
     case ChannelEvent.inputClosed: close()

@@ -21,7 +21,7 @@ public final class ServerCertificate: Sendable {
   }
 
   /// How long a client has to confirm the end of a connection.
-  private static let shutdownTimeout = TimeAmount.seconds(2)
+  private static let shutdownTimeout = TimeAmount.milliseconds(500)
 
   private let certificateFile: String
   private let keyFile: String
@@ -49,19 +49,18 @@ public final class ServerCertificate: Sendable {
   /// Reads the files, and uses them for new connections if they have changed. If they cannot be used, such as halfway
   /// through a replacement, this is logged once and the previous certificate stays.
   public func reload(logger: Logger) {
-    let pair = Self.read(certificateFile, keyFile)
-    let isNew = state.withLock { state in
-      defer { state.pair = pair }
-      return state.pair != pair
-    }
-    guard isNew else { return }
-    do throws(MusterConfiguration.Problem) {
-      let context = try Self.context(of: pair)
-      state.withLock { $0.context = context }
-      logger.notice("the certificate was reloaded")
-    } catch {
-      logger.error(
-        "the new certificate cannot be used, so the previous one stays", metadata: ["error": "\(error.description)"])
+    // Under one lock: of two reloads at once, the later one must not be undone.
+    state.withLock { state in
+      let pair = Self.read(certificateFile, keyFile)
+      guard state.pair != pair else { return }
+      state.pair = pair
+      do throws(MusterConfiguration.Problem) {
+        state.context = try Self.context(of: pair)
+        logger.notice("the certificate was reloaded")
+      } catch {
+        logger.error(
+          "the new certificate cannot be used, so the previous one stays", metadata: ["error": "\(error.description)"])
+      }
     }
   }
 

@@ -38,9 +38,9 @@ final class PictureResizer: Sendable {
   /// All variables of the program.
   private static let environment: [Environment.Key: String] = [
     "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
-    // No decoder that is not meant for pictures of strangers.
+    // Disables decoders that libvips does not trust with untrusted files.
     "VIPS_BLOCK_UNTRUSTED": "1", "VIPS_CONCURRENCY": "1", "VIPS_WARNING": "0",
-    // No code that is generated at run time, for which it would write a file.
+    // Disables run-time code generation, which writes a file.
     "VIPS_NOVECTOR": "1",
     // glibc reserves much address space for each thread otherwise.
     "MALLOC_ARENA_MAX": "1",
@@ -85,14 +85,14 @@ final class PictureResizer: Sendable {
 
   private func sizes(of picture: [UInt8]) async throws -> (small: [UInt8], large: [UInt8]) {
     var large = try await jpeg(of: picture, within: .large, Self.toStandardColors)
-    // libvips refuses to convert gray pictures without a profile, and pictures with a broken one.
+    // libvips cannot convert the colors of gray pictures without a profile, and of pictures with a broken one.
     if large == nil { large = try await jpeg(of: picture, within: .large) }
     // Decoding the larger size is much cheaper than decoding the picture again.
     guard let large, let small = try await jpeg(of: large, within: .small) else { throw AppError.notAPicture }
     return (small, large)
   }
 
-  /// Runs the program. Nil if it refuses the picture.
+  /// Runs the program. Nil if it cannot convert the colors.
   private func jpeg(
     of picture: [UInt8], within size: PictureSize, _ colors: [String] = []
   ) async throws -> [UInt8]? {
@@ -110,7 +110,11 @@ final class PictureResizer: Sendable {
       }
       // A cancelled program was killed.
       try Task.checkCancellation()
-      guard try hasDecoded(result.terminationStatus, result.standardError) else { return nil }
+      guard try hasDecoded(result.terminationStatus, result.standardError) else {
+        // The name of the failed operation begins the message.
+        guard result.standardError.contains("icc_") else { throw AppError.notAPicture }
+        return nil
+      }
       // The result of a program that a picture has taken over is still only a picture.
       guard let clean = CleanPicture(of: result.standardOutput), clean.format == .jpeg else {
         throw unavailable("the program returned no JPEG")
