@@ -8,8 +8,8 @@ import Testing
   /// Including BEGIN and COMMIT.
   private static let expected = [
     "making an event": 12, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
-    "live events with participants": 1, "past events with participants": 1, "some events with participants": 1,
-    "invitations with participants": 1,
+    "live events with participants": 2, "past events with participants": 2, "some events with participants": 2,
+    "invitations with participants": 2,
     "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 12,
     "withdrawing": 13, "cancelling": 7, "archiving": 5,
   ]
@@ -103,13 +103,13 @@ import Testing
     ("unfriending", "DELETE friends/{unfriended}", nil, 7),
     ("blocking", "PUT blocks/{blocked}", nil, 16),
     ("unblocking", "DELETE blocks/{unblocked}", nil, 8),
-    ("reporting", "POST reports", #"{"userId": "{asked}", "reason": "spam"}"#, 7),
-    ("reporting again", "POST reports", #"{"userId": "{asked}", "reason": "spam"}"#, 6),
+    ("reporting", "POST reports", #"{"userId": "{asked}", "reason": "spam"}"#, 8),
+    ("reporting again", "POST reports", #"{"userId": "{asked}", "reason": "spam"}"#, 1),
     ("another bio", "PATCH users/me", #"{"bio": "Climbs."}"#, 8),
     ("another name", "PATCH users/me", #"{"displayName": "Anita"}"#, 9),
     ("another username", "PATCH users/me", #"{"username": "anita{size}"}"#, 13),
-    ("another picture", "PUT users/me/picture", Sample.webpText, 11),
-    ("the same picture", "PUT users/me/picture", Sample.webpText, 7),
+    ("another picture", "PUT users/me/picture", Sample.webpText, 12),
+    ("the same picture", "PUT users/me/picture", Sample.webpText, 5),
     ("no picture", "DELETE users/me/picture", nil, 9),
     // Ten of them verify the password.
     ("deleting the account", "DELETE users/me", #"{"password": "{password}"}"#, 50),

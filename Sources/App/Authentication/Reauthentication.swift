@@ -103,7 +103,7 @@ extension Fields {
     if let identity { return .identity(identity) }
     if let code { return .code(code) }
     let others = [idToken, "code"].compactMap(\.self).joined(separator: " or ")
-    return .session(missing: .invalid(passwordName, .required, "is required unless \(others) is given"))
+    return .session(missing: noteMissing(passwordName, "is required unless \(others) is given"))
   }
 }
 

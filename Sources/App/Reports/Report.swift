@@ -41,7 +41,7 @@ public struct Report: Sendable {
     createdAt = try row["created_at"]
   }
 
-  /// The reporter's open report of a subject.
+  /// The reporter's open report of a subject that they still see.
   static func open(_ subject: Subject, by reporter: User.ID, in database: some Querying) async throws -> Report? {
     let id: SQL =
       switch subject {
@@ -52,6 +52,7 @@ public struct Report: Sendable {
       """
       SELECT id, user_id, event_id, reason, text, created_at FROM reports
       WHERE reporter_id = \(reporter) AND coalesce(user_id, event_id) = \(id) AND closed_at IS NULL
+        AND EXISTS (\(subject.content(for: reporter)))
       """
     ).map(Report.init(row:))
   }

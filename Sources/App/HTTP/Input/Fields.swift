@@ -10,6 +10,8 @@ struct Fields {
   private let members: JSON.Object
   private let prefix: String
   private(set) var errors: [FieldError] = []
+  /// Errors only if there are others: whether these fields are required depends on more than the request.
+  private var possibleErrors: [FieldError] = []
 
   init(_ members: JSON.Object, prefix: String = "") {
     self.members = members
@@ -23,7 +25,7 @@ struct Fields {
     }
     var fields = Fields(members)
     let value = try body(&fields)
-    guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
+    guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors + fields.possibleErrors) }
     return value
   }
 
@@ -66,6 +68,15 @@ struct Fields {
 
   mutating func note(_ name: String, _ code: FieldError.Code, _ message: String) {
     errors.append(FieldError(field: prefix + name, code: code, message: message))
+  }
+
+  /// Records that a field may be required.
+  ///
+  /// - Returns: the error if it is.
+  mutating func noteMissing(_ name: String, _ message: String) -> AppError {
+    let error = FieldError(field: prefix + name, code: .required, message: message)
+    possibleErrors.append(error)
+    return .invalid([error])
   }
 
   private mutating func read<Value>(_ name: String, _ json: JSON, _ rule: Rule<Value>) -> Value {
