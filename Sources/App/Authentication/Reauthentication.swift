@@ -51,7 +51,7 @@ enum Reauthentication: Sendable {
   func check(_ context: Context, in dependencies: Dependencies) async throws -> Proven {
     let (user, database) = (try context.user, dependencies.database)
     guard let account = try await Credentials.find(user, in: database) else { throw AppError.sessionEnded }
-    let proven = try await dependencies.throttle.attempt(.proof(try context.session)) { () -> Proven? in
+    let proven = try await dependencies.throttle.attempt(.reauthentication(try context.session)) { () -> Proven? in
       switch self {
       case .password(let password):
         guard let hash = account.passwordHash else { throw AppError.noPassword }
@@ -88,7 +88,7 @@ extension Fields {
   /// without a password has only the latter two. Whether nothing is enough depends on the account.
   ///
   /// - Parameter idToken: nil if an identity token is not enough.
-  mutating func proof(
+  mutating func reauthentication(
     password passwordName: String, idToken: String? = "idToken", nonce: String = "nonce"
   ) -> Reauthentication {
     let password = optional(passwordName, .anyPassword)

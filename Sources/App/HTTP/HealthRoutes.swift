@@ -40,7 +40,7 @@ struct HealthRoutes {
     if readiness.isStopping { throw AppError.stopping }
     guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
     guard schemaWatch.breaking.isEmpty else { throw AppError.migrationsAhead }
-    guard endedSessions.isFresh else { throw AppError.databaseAway }
+    guard endedSessions.isFresh else { throw AppError.databaseUnavailable }
     return .json(Health(status: "ready"))
   }
 
@@ -55,7 +55,7 @@ struct HealthRoutes {
       }
       group.addTask {
         try await Task.sleep(for: Self.patience)
-        throw AppError.databaseAway
+        throw AppError.databaseUnavailable
       }
       defer { group.cancelAll() }
       guard let isApplied = try await group.next() else { throw CancellationError() }

@@ -19,17 +19,17 @@ struct AccountRoutes {
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (edit, proof) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
+    let (edit, evidence) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
       let edit = ProfileEdit(
         username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
         bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))
       // The address can receive a password reset, so a change of it needs reauthentication.
       guard case .set = edit.email else { return (edit, nil) }
-      return (edit, fields.proof(password: "currentPassword"))
+      return (edit, fields.reauthentication(password: "currentPassword"))
     }
     let proven: Reauthentication.Proven?
     do {
-      proven = try await proof?.check(context, in: dependencies)
+      proven = try await evidence?.check(context, in: dependencies)
     } catch let error as AppError where error == .wrongCode {
       // A repeated request finds its code spent by the first one, which may have committed meanwhile.
       guard let repeated = context.idempotent, let first = try await repeated.stored(in: database) else {
@@ -56,8 +56,8 @@ struct AccountRoutes {
 
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let proof = try await request.read { $0.proof(password: "password") }
-    let proven = try await proof.check(context, in: dependencies)
+    let evidence = try await request.read { $0.reauthentication(password: "password") }
+    let proven = try await evidence.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
       try await proven.spend(in: change)
       try await User.erase(me, by: session, in: change)

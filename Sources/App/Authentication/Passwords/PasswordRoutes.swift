@@ -19,15 +19,15 @@ struct PasswordRoutes {
 
   @Sendable private func changePassword(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (proof, new) = try await request.read { fields in
-      (fields.proof(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
+    let (evidence, new) = try await request.read { fields in
+      (fields.reauthentication(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
     }
     // Tries again if the password was changed or hashed anew meanwhile. Of two concurrent changes, the second then
     // fails, because its current password is outdated, or its code is spent.
     while true {
       guard let account = try await Credentials.find(me, in: database) else { throw AppError.sessionEnded }
       try account.checkChoice(of: new)
-      let proven = try await proof.check(context, in: dependencies)
+      let proven = try await evidence.check(context, in: dependencies)
       // Outside the transaction: hashing takes a while, and must not occupy a connection.
       let hash = try await passwords.hash(new)
       let isChanged = try await dependencies.change(at: .user(me)) { change -> Bool in

@@ -50,14 +50,14 @@ struct ProviderRoutes {
     let (me, session) = (try context.user, try context.session)
     let provider = try dependencies.identityProviders.named(name)
     // Without this, an unlocked phone is enough to give someone else lasting access.
-    let (shown, proof) = try await request.read { fields in
+    let (shown, evidence) = try await request.read { fields in
       (
         Shown(&fields),
-        fields.proof(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
+        fields.reauthentication(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
       )
     }
     let identity = try await provider.verify(shown.token, logger: context.logger)
-    let proven = try await proof.check(context, in: dependencies)
+    let proven = try await evidence.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
       try await proven.spend(in: change)
       try await Identity.link(identity, to: me, by: session, in: change)
@@ -70,10 +70,10 @@ struct ProviderRoutes {
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let proof = try await request.read {
-      $0.proof(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
+    let evidence = try await request.read {
+      $0.reauthentication(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
     }
-    let proven = try await proof.check(context, in: dependencies)
+    let proven = try await evidence.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
       try await proven.spend(in: change)
       try await Identity.unlink(name, from: me, by: session, in: change)

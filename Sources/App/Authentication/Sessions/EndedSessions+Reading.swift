@@ -86,7 +86,7 @@ extension EndedSessions {
   }
 
   private static func now(_ rows: Rows, isBehindPooler: Bool) throws -> Now {
-    guard let row = rows.first else { throw AppError.databaseAway }
+    guard let row = rows.first else { throw AppError.databaseUnavailable }
     let (server, process): (String, Int) = (try row["server"], try row["process"])
     // Behind a pooler, connections change all the time.
     let position = Position(

@@ -101,7 +101,7 @@ final class EndedSessions: Service {
     }
     guard isFresh(readAt) else {
       noteRefusal()
-      throw .databaseAway
+      throw .databaseUnavailable
     }
     if isEnded { throw .sessionEnded }
   }

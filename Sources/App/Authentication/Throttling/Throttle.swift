@@ -2,8 +2,8 @@ import Postgres
 
 /// Slows down callers that repeatedly fail to prove something, such as a password. After a few failures, each further
 /// one doubles the wait until the next attempt. Failures are counted in the database, by its clock, so all processes
-/// count together. A proof that was already given, such as an open session, is not throttled. Actions that need no
-/// proof, such as requests for mails, are counted in the same way.
+/// count together. Evidence that was already given, such as an open session, is not throttled. Actions that need
+/// none, such as requests for mails, are counted in the same way.
 struct Throttle: Sendable {
   /// The subject of a count. Each kind has its own label, so that failures of one kind never block another.
   struct Key: Sendable {
@@ -48,8 +48,8 @@ struct Throttle: Sendable {
 
     /// Reauthentication by a signed-in user. Counted by session, so that a stolen access token cannot lock out the
     /// owner.
-    static func proof(_ session: Session.ID) -> Key {
-      Key(label: "proof", subject: session.description, free: 5, firstWait: 1, isClearedBySuccess: true)
+    static func reauthentication(_ session: Session.ID) -> Key {
+      Key(label: "reauthentication", subject: session.description, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
     /// Sessions that start with a provider's token, which is valid more than once.
@@ -90,7 +90,7 @@ struct Throttle: Sendable {
   /// False for load tests, which log in more often than users do.
   let isOn: Bool
 
-  /// Counts an action that needs no proof but is limited.
+  /// Counts an action that needs no evidence but is limited.
   ///
   /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait. The action is then not counted.
   func count(_ keys: Key...) async throws {

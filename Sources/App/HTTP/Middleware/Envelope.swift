@@ -97,7 +97,7 @@ struct Envelope: RouterMiddleware {
     case let error as PostgresError where error.isLockTimeout:
       return .contended
     case let error as PostgresError where error.isUnavailable:
-      return error.kind == .unknownOutcome ? .unknownOutcome : .databaseAway
+      return error.kind == .unknownOutcome ? .unknownOutcome : .databaseUnavailable
     case let error as HTTPError where error.status == .notFound:
       guard let methods = allowedMethods.of(path: request.uri.path) else {
         return AppError(.notFound, "route-not-found", "No route has this path.")
@@ -121,7 +121,7 @@ extension HTTPField.Name {
 }
 
 extension AppError {
-  static var databaseAway: AppError {
+  static var databaseUnavailable: AppError {
     var error = AppError(
       .unavailable, "database-unavailable", "The database is temporarily unavailable. Nothing was changed.")
     error.retryAfter = 1

@@ -168,7 +168,7 @@ import Testing
     try await TestApp.run { app in
       try await withCopy(of: app, logger: log.logger()) { copy in
         let caller = AccessTokens.Caller(user: .new(), session: .new(), epoch: 0, expires: .now())
-        for _ in 0..<50 { #expect(throws: AppError.databaseAway) { try copy.check(caller) } }
+        for _ in 0..<50 { #expect(throws: AppError.databaseUnavailable) { try copy.check(caller) } }
         let lines = log.lines.filter { $0.message.contains("refusing") }
         #expect(lines.count == 1)
         #expect(lines.first?.metadata["requests"] == "1")
