@@ -774,8 +774,8 @@ private struct Scene: Sendable {
         wrong: [
           ("{}", ["username", "email"]),
           (
-            #"{"username": 1, "email": [], "password": {}, "displayName": true}"#,
-            ["username", "email", "password", "displayName"]
+            #"{"username": 1, "email": [], "password": {}, "displayName": true, "device": ""}"#,
+            ["username", "email", "password", "displayName", "device"]
           ),
           (
             #"{"username": "a b", "email": "nobody", "password": "short", "displayName": ""}"#,

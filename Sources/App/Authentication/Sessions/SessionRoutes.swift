@@ -30,23 +30,26 @@ struct SessionRoutes {
     var request = request
     let body = try await request.bytes(upTo: Request.maximumBody, else: .bodyTooLarge)
     request.body = RequestBody(buffer: body)
-    let (username, email, password, displayName) = try await request.read { fields in
+    let (username, email, password, displayName, device) = try await request.read { fields in
       let (username, email) = (fields.required("username", .username), fields.required("email", .email))
       let password = fields.optional("password", .password)
       let displayName = fields.optional("displayName", .line(1...100))
+      let device = fields.optional("device", .line(1...100))
       if let password, !fields.hasError(in: "password"),
         let objection = Passwords.objection(to: password, username: username, displayName: displayName, email: email)
       {
         fields.note("password", .weakPassword, objection)
       }
-      return (username, email, password, displayName)
+      return (username, email, password, displayName, device)
     }
     let idempotent = try request.idempotencyKey().map {
       IdempotentRequest(
         $0, scope: ["register", username.lowercased()], content: Data(body.readableBytesView), keys: keys)
     }
     if password != nil { try passwords.admit() }
-    if let first = try await idempotent?.stored(in: database) { return try await logInAgain(first, password, context) }
+    if let first = try await idempotent?.stored(in: database) {
+      return try await logInAgain(first, password, device, context)
+    }
     try await dependencies.throttle.count(.registrations(from: context.address), .registrations(with: email))
     // Outside the transaction: hashing takes a while, and must not occupy a connection.
     let hash: String? = if let password { try await passwords.hash(password) } else { nil }
@@ -58,25 +61,25 @@ struct SessionRoutes {
       try idempotent?.store(nil, of: id, in: change)
       let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
       change.mail(.token(mailed))
-      let pass = try await Session.start(for: id, device: nil, keys: keys, in: change)
+      let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
       return (try await User.find(id, in: change), pass)
     }
     if let (user, pass) = registered { return try await dependencies.signedIn(user, pass, status: .created) }
     guard let first = try await idempotent?.stored(in: database) else { throw AppError.busy }
-    return try await logInAgain(first, password, context)
+    return try await logInAgain(first, password, device, context)
   }
 
   /// The response to a repeated registration: the account that the first one created, with a new session. Without a
   /// password, it is refused like a registration without an `Idempotency-Key`: the key and the body are no secrets, and
   /// anyone who has seen them could log in.
   private func logInAgain(
-    _ first: IdempotentRequest.Stored, _ password: String?, _ context: Context
+    _ first: IdempotentRequest.Stored, _ password: String?, _ device: String?, _ context: Context
   ) async throws -> Response {
     guard let password else { throw AppError.usernameTaken }
     // The user may have another name by now.
     let username = try await Credentials.find(first.user, in: database)?.username
     guard let username else { throw AppError.wrongCredentials }
-    return try await logIn(username, password, device: nil, context, status: .created)
+    return try await logIn(username, password, device: device, context, status: .created)
   }
 
   @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
