@@ -13,7 +13,7 @@ REFUSED = [
     (r"email", "bad-format", "an address has a domain with a dot, and no white space"),
     (r"startTime|endTime|before", "bad-format", "years are 1970 to 9999"),
     (r"endTime", "out-of-range", "an event ends after it starts"),
-    (r"timeZone", "not-allowed bad-format", "the name must be in the IANA database"),
+    (r"timeZone", "not-allowed bad-format wrong-length", "the name must be in the IANA database"),
     (r"inviteeIds|userIds", "not-a-friend", "guests must be friends"),
     (r"password|currentPassword", "required", "an account that has a way in must show evidence"),
     (r"eventId", "not-allowed", "the caller's own events cannot be reported"),

@@ -14,6 +14,8 @@ import Testing
       $0.key.hasPrefix("PIP_") || $0.key.lowercased().hasSuffix("_proxy")
     }
     environment["MUSTER"] = Program.path("muster")
+    // The same choices each time, so that a failure is due to a change. A long run makes others.
+    if !testsAreLong { environment["FUZZ_SEED"] = "20261123" }
     let fuzzing = try await Program(
       Program.checkout.appending(path: "Scripts/fuzz-api").path, ["--seconds", String(Self.seconds)],
       environment: environment)
