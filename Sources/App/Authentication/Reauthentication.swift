@@ -8,8 +8,8 @@ enum Reauthentication: Sendable {
   case identity(IdentityToken)
   /// A code that was mailed to the account's verified address.
   case code(String)
-  /// Nothing. This is enough for an account that has nothing to show, such as one that was registered without a password
-  /// and with a mistyped address: its owner can still correct it.
+  /// Nothing. This is enough for an account that has nothing to show, such as one that was registered without a
+  /// password and with a mistyped address: its owner can still correct it.
   ///
   /// - Parameter missing: the error for all other accounts.
   case session(missing: AppError)

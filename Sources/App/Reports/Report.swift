@@ -78,7 +78,9 @@ public struct Report: Sendable {
     // The update changes nothing, but returns the open report.
     let row = try await change.first(
       """
-      INSERT INTO reports AS r (id, reporter_id, user_id, event_id, owner_id, snapshot, picture, reason, text, expires_at)
+      INSERT INTO reports AS r (
+        id, reporter_id, user_id, event_id, owner_id, snapshot, picture, reason, text, expires_at
+      )
       SELECT \(id), \(reporter), user_id, event_id, owner_id, snapshot, picture, \(draft.reason), \(draft.text),
         CASE WHEN owner_id IS NULL THEN \(expiry) END
       FROM (\(draft.subject.content(for: reporter))) AS content

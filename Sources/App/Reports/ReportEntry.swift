@@ -29,8 +29,8 @@ public struct ReportEntry: Sendable, Encodable {
     let order: SQL = all ? "r.created_at DESC, r.id DESC" : "r.created_at, r.id"
     return try await database.slow.rows(
       """
-      SELECT r.id, r.reason, r.text, r.user_id, r.event_id, r.snapshot, r.picture IS NOT NULL AS has_picture, r.created_at, r.closed_at, r.closing_note,
-        r.expires_at, reporter.username AS reporter, owner.username AS owner
+      SELECT r.id, r.reason, r.text, r.user_id, r.event_id, r.snapshot, r.picture IS NOT NULL AS has_picture,
+        r.created_at, r.closed_at, r.closing_note, r.expires_at, reporter.username AS reporter, owner.username AS owner
       FROM reports AS r
       LEFT JOIN users AS reporter ON reporter.id = r.reporter_id
       LEFT JOIN users AS owner ON owner.id = r.owner_id

@@ -11,7 +11,7 @@ struct SchemaReader {
       return "<a href=\"#\(Self.anchor(String(name)))\">\(name.htmlEscaped)</a>"
     }
     for (keyword, word) in [("anyOf", " or "), ("oneOf", " or "), ("allOf", " with ")] {
-      let types = schema.member(keyword).elements.filter { !isCondition($0) }.map { typeName(of: $0) }
+      let types = schema.member(keyword).elements.filter { !isRule($0) }.map { typeName(of: $0) }
       if !types.isEmpty { return types.joined(separator: word) }
     }
     let names = schema.member("type").elements.map(\.text) + [schema.member("type").text]
@@ -76,16 +76,18 @@ struct SchemaReader {
 
   /// Combinations of members that are required.
   private func conditions(of schema: JSON) -> [String] {
-    [("anyOf", "requires "), ("oneOf", "requires exactly one of ")].compactMap { keyword, words in
-      let names = schema.member(keyword).elements.filter(isCondition).flatMap { $0.member("required").elements }
-      let codes = names.map { "<code>\($0.text.htmlEscaped)</code>" }
-      return codes.isEmpty ? nil : words + codes.joined(separator: keyword == "anyOf" ? " or " : ", ")
+    [("anyOf", "requires ", " or "), ("oneOf", "requires exactly one of ", ", ")].compactMap { keyword, words, mark in
+      let choices = schema.member(keyword).elements.filter(isRule).map { choice in
+        choice.member("required").elements.map { "<code>\($0.text.htmlEscaped)</code>" }.joined(separator: " and ")
+      }.filter { !$0.isEmpty }
+      return choices.isEmpty ? nil : words + choices.joined(separator: mark)
     }
   }
 
-  /// `{required: [...]}`, which only names members of the schema that it is in.
-  private func isCondition(_ choice: JSON) -> Bool {
-    choice.members.allSatisfy { $0.key == "required" } && !choice.members.isEmpty
+  /// Whether a part of a schema has no type of its own, and only restricts the members of the schema that it is in.
+  private func isRule(_ part: JSON) -> Bool {
+    !part.members.isEmpty
+      && part.members.allSatisfy { ["required", "properties", "if", "then", "else"].contains($0.key) }
   }
 
   // MARK: Fields
@@ -96,7 +98,7 @@ struct SchemaReader {
     let required = schema.member("required").elements.map(\.text)
     var fields: [APIReference.Field] = []
     for keyword in ["allOf", "anyOf", "oneOf"] {
-      for part in schema.member(keyword).elements where part.member("type").text != "null" {
+      for part in schema.member(keyword).elements where part.member("type").text != "null" && !isRule(part) {
         fields += self.fields(of: part, below: prefix)
       }
     }

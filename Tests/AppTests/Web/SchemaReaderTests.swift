@@ -27,6 +27,17 @@ import Testing
                 home:
                   type: object
                   properties: {city: {type: string, const: Rome}}
+        Mark:
+          type: object
+          oneOf:
+            - {required: [ids], properties: {ids: {type: array}, all: {type: 'null'}}}
+            - {required: [before, zone], properties: {ids: {type: 'null'}}}
+          allOf:
+            - if: {properties: {kind: {const: one}}}
+              then: {properties: {ids: {maxItems: 1}}}
+          properties:
+            ids: {type: [array, 'null'], items: {type: string}}
+            before: {type: string}
     """
 
   private func reader() throws -> SchemaReader {
@@ -51,6 +62,16 @@ import Testing
     #expect(pet.type == "\(base) with object")
     let choice = try reader().notes(on: JSON(parsing: #"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#.utf8))
     #expect(choice == ["requires <code>a</code> or <code>b</code>"])
+  }
+
+  @Test func `a rule for members of an object is no further type, and its members are no further fields`() throws {
+    let mark = try #require(try reader().schemas().first { $0.name == "Mark" })
+    #expect(mark.type == "object")
+    #expect(mark.fields.map { "\($0.name)\($0.isRequired ? "!" : "")" } == ["ids", "before"])
+    #expect(
+      mark.notes == [
+        "requires exactly one of <code>ids</code>, <code>before</code> and <code>zone</code>"
+      ])
   }
 
   @Test func `an example has the types of the document`() throws {

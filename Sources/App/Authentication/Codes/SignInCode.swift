@@ -2,9 +2,9 @@ import Crypto
 import Foundation
 import Postgres
 
-/// The six digits in a mail that sign in the reader of the mail, or serve as fresh evidence that the owner is acting. They
-/// stand for the ``MailToken`` of the same mail, and are derived from its id with a server key. So they are not stored
-/// anywhere, and belong to one account, one address and one mail.
+/// The six digits in a mail that sign in the reader of the mail, or serve as fresh evidence that the owner is acting.
+/// They stand for the ``MailToken`` of the same mail, and are derived from its id with a server key. So they are not
+/// stored anywhere, and belong to one account, one address and one mail.
 ///
 /// Six digits can be guessed. So only a few wrong ones are compared each day; after that, all codes of the account are
 /// refused. The token in the mail cannot be guessed, and is never refused.

@@ -71,9 +71,6 @@ extension Request {
   }
 }
 
-/// The client has disconnected or cancelled its request while it was sending the body.
-struct ConnectionLost: Error {}
-
 extension HTTPFields {
   /// The same as the subscript, at a fraction of its cost if there is at most one such field.
   func value(of name: HTTPField.Name) -> String? {

@@ -2,7 +2,8 @@ import NIOCore
 import Postgres
 import Synchronization
 
-/// Sends a user's notifications to one client as they arrive, as Server-Sent Events, and which collections have changed.
+/// Sends a user's notifications to one client as they arrive, as Server-Sent Events. Also sends which collections have
+/// changed.
 ///
 /// A live stream gets each notification from ``NotificationStreams``. A stream is behind if it starts in the past or if
 /// its client reads too slowly. It then reads the inbox itself, at the client's pace, until it has caught up.

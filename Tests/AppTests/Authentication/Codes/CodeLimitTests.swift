@@ -25,7 +25,7 @@ import Testing
       let reset = try await app.askForReset(email)
       try await app.takeMails()
       let known = try await app.askForCode(email)
-      let unknown = try await app.askForCode("nobody@example.com")
+      let unknown = try await app.askForCode("unknown@example.com")
       for answer in [known, unknown] {
         #expect(answer.status == 202 && answer.body == "{}" && answer.body == reset.body)
         #expect(Set(answer.headers.map { $0.name.lowercased() }) == Set(reset.headers.map { $0.name.lowercased() }))
@@ -46,7 +46,7 @@ import Testing
       let devs = try await app.takeCode(of: "dev@example.com").code
       for number in 1...10 { _ = try await app.confirmCode(devs.wrongCode(number), of: "dev@example.com") }
       let answers = [
-        try await app.confirmCode("123456", of: "nobody@example.com"),
+        try await app.confirmCode("123456", of: "unknown@example.com"),
         // Wrong, used, expired, too late, and never requested.
         try await app.confirmCode(anas.wrongCode(1), of: email),
         try await app.confirmCode(bens, of: "ben@example.com"),
@@ -139,7 +139,7 @@ import Testing
         """)
       #expect(blocked.affected == 1)
       var refused: [Answer] = []
-      for (code, address) in [(code, email), ("123456", email), ("123456", "nobody@example.com")] {
+      for (code, address) in [(code, email), ("123456", email), ("123456", "unknown@example.com")] {
         refused.append(try await app.confirmCode(code, of: address))
       }
       for answer in refused {
@@ -176,7 +176,7 @@ import Testing
 
   @Test func `requests from one address have to wait, known or not`() async throws {
     try await TestApp.run { app in
-      let statuses = try await app.race(240) { try await app.askForCode("nobody\($0)@example.com") }
+      let statuses = try await app.race(240) { try await app.askForCode("unknown\($0)@example.com") }
       #expect(Set(statuses.keys) == [202, 429])
       #expect(try await app.value("SELECT count(*) FROM mails") == 0)
     }

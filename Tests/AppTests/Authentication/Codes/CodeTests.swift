@@ -143,7 +143,9 @@ import Testing
     }
   }
 
-  @Test func `whoever registered another person's address loses every way in when that person logs in`() async throws {
+  @Test func `an attacker who registered another person's address loses every way in when that person logs in`()
+    async throws
+  {
     try await TestApp.runWithProviders { app, identity in
       // The attacker has a password, two sessions, a device, two identities, and has asked for another address.
       let attacker = try await app.signUp("ana")

@@ -98,6 +98,23 @@ import Testing
     try await http2.channel.closeFuture.get()
   }
 
+  @Test func `shutdown does not wait for a client that has vanished`() async throws {
+    let certificate = try await TestCertificate()
+    let kept = Mutex<HTTP2Connection?>(nil)
+    let stopped = Mutex(ContinuousClock.now)
+    try await TestApp.run(certificate.environment) { app in
+      let connection = try await HTTP2Connection(to: app)
+      #expect(try await connection.send("GET", "/health/live").status == 200)
+      // From now on, it confirms neither GOAWAY nor the end of TLS.
+      try await connection.channel.setOption(.autoRead, value: false).get()
+      kept.withLock { $0 = connection }
+      stopped.withLock { $0 = .now }
+    }
+    // A running request would have eight seconds, and the end of TLS its own time.
+    #expect(ContinuousClock.now - stopped.withLock { $0 } < .seconds(6))
+    kept.withLock { $0 }?.channel.close(promise: nil)
+  }
+
   // MARK: Files
 
   @Test func `a replaced certificate is used for new connections`() async throws {
