@@ -75,19 +75,22 @@ private struct DevelopmentService: Service {
     FileLimit.raise()
     var settings = try DevSettings.read(from: cluster)
     var configuration = try await configuration(of: url, fallbacks: settings.variables)
-    let makesKeys = isReachable(configuration) && settings.keys == nil
-    if makesKeys {
-      // The published keys would let anyone who reaches the service sign tokens.
+    // They would let anyone who reaches the service sign tokens.
+    let replacesKeys = isReachable(configuration) && configuration.hasPublishedKeys && settings.keys == nil
+    if replacesKeys {
       settings.keys = DevSettings.Keys()
-      try settings.save(to: cluster)
       configuration = try await self.configuration(of: url, fallbacks: settings.variables)
-      say("The service has keys of its own from now on. Log in again on every device, and register webhooks again.")
     }
+    // The environment may still give them.
     if isReachable(configuration) { try configuration.refusePublishedKeys() }
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
-      // Their secrets are sealed with the keys that were used before.
-      if makesKeys { try await Device.removeWebhooks(in: dependencies.database) }
+      if replacesKeys {
+        // Their secrets are sealed with the published keys. First, so that it is repeated if the program is killed.
+        try await Device.removeWebhooks(in: dependencies.database)
+        try settings.save(to: cluster)
+        say("The service has keys of its own from now on. Log in again on every device, and register webhooks again.")
+      }
       let clientURL =
         configuration.publicURL ?? PublicURL.of(host, port: port, isSecure: configuration.certificate != nil)
       // With port 0, each run has another URL.

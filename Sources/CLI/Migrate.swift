@@ -69,10 +69,10 @@ struct Migrate: AsyncParsableCommand {
       let logger = makeLogger()
       try await migrator().down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
       // Undone data may appear in any user's lists.
-      let database = try Database(try await configure(for: .tool).database("muster migrate", logger: logger))
-      defer { database.close() }
-      guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }
-      try await Stamps.move(in: database)
+      try await withDatabase("muster migrate") { database in
+        guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }
+        try await Stamps.move(in: database)
+      }
     }
   }
 

@@ -8,13 +8,6 @@ struct Queue: AsyncParsableCommand {
     abstract: "Inspect the queues (notices, deliveries, mails, revocations) and their dead letters.",
     subcommands: [Stats.self, List.self, Retry.self, Purge.self])
 
-  fileprivate static func withDatabase(_ body: (Database) async throws -> Void) async throws {
-    let configuration = try await configure(for: .tool)
-    let database = try Database(configuration.database("muster queue", logger: makeLogger()))
-    defer { database.close() }
-    try await body(database)
-  }
-
   struct Stats: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Count the rows that are due, waiting for a later attempt, in flight, and dead.")
@@ -23,7 +16,7 @@ struct Queue: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-      try await withDatabase { database in
+      try await withDatabase("muster queue") { database in
         let stats = try await QueueStats.read(in: database)
         if json { return try printJSON(stats) }
         for (name, counts) in [("all", stats.total)]
@@ -60,7 +53,7 @@ struct Queue: AsyncParsableCommand {
     }
 
     func run() async throws {
-      try await withDatabase { database in
+      try await withDatabase("muster queue") { database in
         let rows = try await QueueRow.list(dead: dead, ofType: type, atMost: limit, in: database)
         if json { return try printJSON(rows) }
         for row in rows {
@@ -96,7 +89,7 @@ struct Queue: AsyncParsableCommand {
     }
 
     func run() async throws {
-      try await withDatabase { database in
+      try await withDatabase("muster queue") { database in
         let count = try await DeadLetters.retry(all ? nil : ids, ofType: type, in: database)
         print("retried \(count)")
       }
@@ -118,7 +111,7 @@ struct Queue: AsyncParsableCommand {
     }
 
     func run() async throws {
-      try await withDatabase { database in
+      try await withDatabase("muster queue") { database in
         var count = 0
         while case let purged = try await DeadLetters.purge(olderThan: olderThan, in: database), purged > 0 {
           count += purged

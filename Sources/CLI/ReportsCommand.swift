@@ -1,7 +1,6 @@
 import App
 import ArgumentParser
 import Foundation
-import Postgres
 
 struct ReportsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -26,11 +25,11 @@ struct ReportsCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let database = try Database(try await configure(for: .tool).database("muster reports", logger: makeLogger()))
-      defer { database.close() }
-      let reports = try await ReportEntry.list(all: all, atMost: limit, in: database)
-      if json { return try printJSON(reports) }
-      for report in reports { print(report.lines.joined(separator: "\n")) }
+      try await withDatabase("muster reports") { database in
+        let reports = try await ReportEntry.list(all: all, atMost: limit, in: database)
+        if json { return try printJSON(reports) }
+        for report in reports { print(report.lines.joined(separator: "\n")) }
+      }
     }
   }
 
@@ -50,12 +49,12 @@ struct ReportsCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let database = try Database(try await configure(for: .tool).database("muster reports", logger: makeLogger()))
-      defer { database.close() }
-      guard try await Report.close(report.id, note: note, in: database) else {
-        throw Failure("there is no open report \(report.id)")
+      try await withDatabase("muster reports") { database in
+        guard try await Report.close(report.id, note: note, in: database) else {
+          throw Failure("there is no open report \(report.id)")
+        }
+        print("closed \(report.id)")
       }
-      print("closed \(report.id)")
     }
   }
 }
@@ -68,12 +67,12 @@ extension ReportsCommand {
     @OptionGroup var report: ReportArgument
 
     func run() async throws {
-      let database = try Database(try await configure(for: .tool).database("muster reports", logger: makeLogger()))
-      defer { database.close() }
-      guard let picture = try await Report.picture(of: report.id, in: database) else {
-        throw Failure("there is no picture in report \(report.id)")
+      try await withDatabase("muster reports") { database in
+        guard let picture = try await Report.picture(of: report.id, in: database) else {
+          throw Failure("there is no picture in report \(report.id)")
+        }
+        try FileHandle.standardOutput.write(contentsOf: picture)
       }
-      try FileHandle.standardOutput.write(contentsOf: picture)
     }
   }
 }

@@ -20,15 +20,14 @@ struct Sessions: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let configuration = try await configure(for: .tool)
-      let database = try Database(configuration.database("muster sessions", logger: makeLogger()))
-      defer { database.close() }
-      if let user {
-        let count = try await Session.endAll(ofUserNamed: user, in: database)
-        print("ended \(count) sessions of \(user)")
-      } else {
-        let count = try await Session.endEveryones(in: database) { print("ended all sessions") }
-        print("recorded the end of \(count) sessions")
+      try await withDatabase("muster sessions") { database in
+        if let user {
+          let count = try await Session.endAll(ofUserNamed: user, in: database)
+          print("ended \(count) sessions of \(user)")
+        } else {
+          let count = try await Session.endEveryones(in: database) { print("ended all sessions") }
+          print("recorded the end of \(count) sessions")
+        }
       }
     }
   }

@@ -16,10 +16,10 @@ struct StampsCommand: AsyncParsableCommand {
     var collection: App.Collection?
 
     func run() async throws {
-      let database = try Database(try await configure(for: .tool).database("muster stamps", logger: makeLogger()))
-      defer { database.close() }
-      let count = try await Stamps.move(collection.map { [$0] } ?? App.Collection.allCases, in: database)
-      print("moved the stamps of \(count) users")
+      try await withDatabase("muster stamps") { database in
+        let count = try await Stamps.move(collection.map { [$0] } ?? App.Collection.allCases, in: database)
+        print("moved the stamps of \(count) users")
+      }
     }
   }
 }

@@ -101,7 +101,10 @@ public struct MusterConfiguration: Sendable {
     if program == .serve || program == .worker { try refusePublishedKeys() }
   }
 
-  /// - Throws: ``Problem`` if anyone who has read the source can sign this service's tokens.
+  /// Whether anyone who has read the source can sign this service's tokens.
+  public var hasPublishedKeys: Bool { accessTokenKeys.arePublished || refreshTokenKeys.arePublished }
+
+  /// - Throws: ``Problem`` if the configuration ``hasPublishedKeys``.
   public func refusePublishedKeys() throws(Problem) {
     for (keys, variable) in [
       (accessTokenKeys, Variable.accessTokenKeys), (refreshTokenKeys, Variable.refreshTokenKeys),

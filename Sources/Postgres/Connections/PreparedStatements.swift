@@ -30,8 +30,9 @@ struct PreparedStatements {
     private let keepsColumns: Bool
     fileprivate var lastUse = 0
 
-    /// Whether other statements may precede this one in an aborted transaction: it fails there itself.
-    fileprivate var mayFollowOthers: Bool { keepsColumns }
+    /// Whether a DEALLOCATE may be sent before it. In an aborted transaction, DEALLOCATE fails, and a ROLLBACK behind it
+    /// would not run. A query fails there anyway.
+    fileprivate var mayFollowDeallocate: Bool { keepsColumns }
 
     fileprivate init(name: String, text: String) {
       self.name = name
@@ -75,7 +76,8 @@ struct PreparedStatements {
     let statement = Statement(name: "s\(names + 1)", text: key.text)
     var replaced: String?
     if confirmed.count + unconfirmed.count >= Self.maximum {
-      guard statement.mayFollowOthers, let oldest = confirmed.min(by: { $0.value.lastUse < $1.value.lastUse }) else {
+      guard statement.mayFollowDeallocate, let oldest = confirmed.min(by: { $0.value.lastUse < $1.value.lastUse })
+      else {
         return nil
       }
       confirmed[oldest.key] = nil

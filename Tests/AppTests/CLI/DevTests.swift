@@ -227,6 +227,52 @@ import Testing
     }
   }
 
+  @Test func `behind a tunnel, it does not use the published keys either`() async throws {
+    try await withFolder { folder in
+      let port = Self.freePort()
+      let url = "http://127.0.0.1:\(port)/api/v1/"
+      func log(in dev: Program) async throws -> String {
+        var login = HTTPClientRequest(url: url + "auth/login")
+        login.method = .POST
+        login.headers.add(name: "Content-Type", value: "application/json")
+        login.body = .bytes(ByteBuffer(string: #"{"login": "ana", "password": "\#(DemoSeed.password)"}"#))
+        let body = try await HTTPClient.shared.execute(login, timeout: .seconds(10)).body.collect(upTo: 1 << 20)
+        return try #require(try JSON(parsing: body.readableBytesView)["accessToken"].string)
+      }
+      func devices(_ token: String, registering body: String? = nil) async throws -> (status: UInt, count: Int) {
+        var request = HTTPClientRequest(url: url + "devices")
+        request.headers.add(name: "Authorization", value: "Bearer \(token)")
+        if let body {
+          request.method = .PUT
+          request.headers.add(name: "Content-Type", value: "application/json")
+          request.body = .bytes(ByteBuffer(string: body))
+        }
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+        let json = try JSON(parsing: try await response.body.collect(upTo: 1 << 20).readableBytesView)
+        return (response.status.code, json["items"].array.count)
+      }
+
+      var old = ""
+      try await run(folder, port: port, []) { dev in
+        #expect(!dev.standardOutput.contains("keys of its own"))
+        old = try await log(in: dev)
+        let webhook = #"{"platform": "webhook", "token": "https://hooks.example.com/muster"}"#
+        #expect(try await devices(old, registering: webhook).status == 201)
+        #expect(try await devices(old).count == 1)
+      }
+      for isFirst in [true, false] {
+        try await run(folder, port: port, ["--public-url", "https://tunnel.example"]) { dev in
+          #expect(dev.standardOutput.contains("keys of its own") == isFirst)
+          // Anyone could have signed it.
+          #expect(try await devices(old).status == 401)
+          // Its secret could not be opened any more.
+          let new = try await log(in: dev)
+          #expect(try await devices(new).count == 0)
+        }
+      }
+    }
+  }
+
   @Test func `reset starts over`() async throws {
     try await withFolder { folder in
       for more in [[], ["--reset"]] {

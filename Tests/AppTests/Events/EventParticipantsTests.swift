@@ -113,18 +113,7 @@ import Testing
       let ben = try await app.crowd(1, around: ana)[0]
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       let event = try #require(Event.ID(id))
-      try await app.database.batch(
-        """
-        WITH crowd AS (
-          INSERT INTO users (id, username, display_name)
-          SELECT gen_random_uuid(), 'more' || number, 'More' FROM generate_series(2, 10000) AS number
-          RETURNING id
-        ), stamped AS (
-          INSERT INTO user_stamps (user_id) SELECT id FROM crowd
-        )
-        INSERT INTO invitations (event_id, user_id) SELECT \(event), id FROM crowd
-        """,
-        "UPDATE events SET invited_count = 10000 WHERE id = \(event)")
+      try await app.addGuests(9999, to: event)
       // Beside many events with few guests, which the planner takes for the rule.
       try await app.database.batch(
         """

@@ -139,18 +139,7 @@ import Testing
       #expect(try await ana.invite(guests, to: id, expecting: 422).badFields == ["userIds"])
       let invited = try await ana.invite(Array(guests.prefix(500)), to: id)
       #expect(invited.json["counts"]["invited"].int == 500)
-      try await app.database.batch(
-        """
-        WITH crowd AS (
-          INSERT INTO users (id, username, display_name)
-          SELECT gen_random_uuid(), 'more' || number, 'More' FROM generate_series(1, 9500) AS number
-          RETURNING id
-        ), stamped AS (
-          INSERT INTO user_stamps (user_id) SELECT id FROM crowd
-        )
-        INSERT INTO invitations (event_id, user_id) SELECT \(event), id FROM crowd
-        """,
-        "UPDATE events SET invited_count = 10000 WHERE id = \(event)")
+      try await app.addGuests(9500, to: event)
       // One more guest is refused, but existing guests may be listed again.
       #expect(try await ana.invite([guests[0], guests[500]], to: id, expecting: 422).badFields == ["userIds"])
       try await ana.invite(Array(guests.prefix(500)), to: id)

@@ -30,6 +30,22 @@ extension TestApp {
     return phones
   }
 
+  /// Puts strangers on the guest list of an event with SQL. Their usernames begin with `more`.
+  func addGuests(_ count: Int, to event: Event.ID) async throws {
+    try await database.batch(
+      """
+      WITH crowd AS (
+        INSERT INTO users (id, username, display_name)
+        SELECT gen_random_uuid(), 'more' || number, 'More' FROM generate_series(1, \(count)) AS number
+        RETURNING id
+      ), stamped AS (
+        INSERT INTO user_stamps (user_id) SELECT id FROM crowd
+      )
+      INSERT INTO invitations (event_id, user_id) SELECT \(event), id FROM crowd
+      """,
+      "UPDATE events SET invited_count = invited_count + \(count) WHERE id = \(event)")
+  }
+
   /// Signs up users who are all friends. Each hosts an event with two places, which all others want.
   func friendsWhoInviteEachOther(_ count: Int) async throws -> [Phone] {
     var phones: [Phone] = []

@@ -35,12 +35,7 @@ enum Delivery {
           channel: device.platform.channel, recipient: recipient, device: device,
           host: device.platform == .webhook ? WebhookAddress.authority(of: device.token) : nil
         ) { [push] in
-          do {
-            try await sender.send(push, to: device)
-          } catch let failure as DeliveryFailure where push.isBadgeOnly && failure.remedy == .none {
-            // The next push brings the number. A dead letter would only bring it once more.
-            return
-          }
+          try await sender.send(push, to: device)
           if push.isBadgeOnly { try await noteBadge(on: device.id, in: database) }
         })
     } catch {
