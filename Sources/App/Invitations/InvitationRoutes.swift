@@ -76,8 +76,12 @@ extension Invitation: JSONWritable {
 extension Guest: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
+      // Every guest has an account and brings no one yet.
+      $0.member("id", person.id)
       $0.member("user", person)
+      $0.member("name", person.displayName)
       $0.member("status", status.rawValue)
+      $0.member("plusOnes", 0)
       $0.member("answeredAt", answeredAt)
     }
   }

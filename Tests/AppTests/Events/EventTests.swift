@@ -24,7 +24,9 @@ import Testing
       #expect(event["capacity"].int == 5)
       #expect(event["status"].string == "scheduled")
       #expect(event["version"].int == 1)
-      #expect(event["myStatus"].string == "creator")
+      #expect(event["myStatus"].string == "creator" && event["myRole"].string == "creator")
+      #expect(event["creator"]["id"].string == ana.id && event["hosts"] == .array([event["creator"]]))
+      #expect(event["myPlusOnes"].int == 0 && event["answerBy"] == .null && event.keys.contains("answerBy"))
       #expect(event["counts"]["invited"].int == 1)
       #expect(event["participants"].array.map { $0["user"]["username"].string } == ["ben"])
       #expect(answer.header("ETag") == "\"1\"")
@@ -36,12 +38,14 @@ import Testing
       #expect(told[0].payload["userId"].string == ana.id)
 
       let listed = try await ben.get("events")["items"][0]
-      #expect(listed["myStatus"].string == "invited")
-      #expect(!listed.keys.contains("participants"))
+      #expect(listed["myStatus"].string == "invited" && listed["myRole"].string == "guest")
+      #expect(listed["hosts"] == event["hosts"])
+      #expect(listed["myPlusOnes"].int == 0 && listed["answerBy"] == .null)
+      #expect(listed.keys == event.keys.subtracting(["participants"]))
       #expect(listed["counts"]["invited"].int == 1)
       let invitation = try await ben.get("invitations")["items"][0]
       #expect(invitation["status"].string == "invited")
-      #expect(invitation["event"]["id"] == event["id"])
+      #expect(invitation["event"] == listed)
     }
   }
 
@@ -118,8 +122,10 @@ import Testing
       #expect(changes.map { $0["new"].string } == ["New", "2030-05-01T19:00:00Z", nil])
       #expect(changes[0]["old"] == .null && changes[2]["new"] == .null)
 
-      let same = try await ana.edit(id, #"{"note": "New", "unknown": 1}"#)
-      #expect(same.json["version"].int == 2)
+      let same = try await ana.edit(
+        id,
+        #"{"note": "New", "unknown": 1, "hosts": [], "myRole": "guest", "myPlusOnes": 3, "answerBy": "tomorrow"}"#)
+      #expect(same.json == edited.json)
     }
   }
 
