@@ -236,6 +236,32 @@ import Testing
     }
   }
 
+  @Test func `an answer with plus-ones is refused, whatever its status, and one without them is not`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let path = "events/\(id)/invitations/me"
+      for number in ["0", "0.0", "null"] {
+        let taken = try await ben.send("PUT", path, #"{"status": "maybe", "plusOnes": \#(number)}"#)
+        #expect(taken.status == 200, "\(taken.body)")
+        #expect(taken.json["myStatus"].string == "maybe" && taken.json["myPlusOnes"].int == 0)
+      }
+      for (number, code) in [
+        ("1", "no-plus-ones"), ("10000", "no-plus-ones"), ("10001", "out-of-range"), ("-1", "out-of-range"),
+        ("0.5", "out-of-range"), (#""1""#, "wrong-type"), ("true", "wrong-type"),
+      ] {
+        let refused = try await ben.send("PUT", path, #"{"status": "going", "plusOnes": \#(number)}"#)
+        #expect(refused.status == 422 && refused.badFields == ["plusOnes"], "\(refused.body)")
+        #expect(refused.json["errors"][0]["code"].string == code, "\(refused.body)")
+      }
+      let both = try await ben.send("PUT", path, #"{"status": "soon", "plusOnes": 1}"#)
+      #expect(both.badFields == ["status", "plusOnes"])
+      #expect(both.json["errors"][1]["message"].string == "must be 0: this event takes no plus-ones")
+      #expect(try await ben.get("events/\(id)")["myStatus"].string == "maybe")
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `invitations are filtered by state`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
