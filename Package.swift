@@ -10,9 +10,11 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
   name: "muster",
-  platforms: [.macOS(.v15)],
+  platforms: [.macOS(.v15), .iOS(.v17)],
   products: [
     .executable(name: "muster", targets: ["muster"]),
+    .executable(name: "musterctl", targets: ["musterctl"]),
+    .library(name: "MusterClient", targets: ["MusterClient"]),
     .library(name: "Postgres", targets: ["Postgres"]),
   ],
   dependencies: [
@@ -102,6 +104,14 @@ let package = Package(
       ],
       path: "Sources/CLI",
       swiftSettings: strict),
+    .target(name: "MusterClient", swiftSettings: strict),
+    .executableTarget(
+      name: "musterctl",
+      dependencies: ["MusterClient", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      path: "Sources/MusterCTL",
+      swiftSettings: strict),
+    .target(
+      name: "PlansAppModels", dependencies: ["MusterClient"], path: "Examples/PlansApp/Models", swiftSettings: strict),
     .executableTarget(
       name: "postgres-benchmark", dependencies: ["Postgres"], path: "Benchmarks/Client", swiftSettings: strict),
     .target(
@@ -138,6 +148,16 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ],
       exclude: ["Authentication/asvs.tsv"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MusterClientTests",
+      dependencies: [
+        "EmbeddedPostgres", "MusterClient", "PlansAppModels", "Postgres", "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Subprocess", package: "swift-subprocess"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: strict),
   ]
 )

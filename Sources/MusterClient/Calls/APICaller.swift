@@ -1,0 +1,52 @@
+import Foundation
+
+/// Makes calls for the user whose tokens it has.
+final class APICaller: Sendable {
+  /// Seconds that logging out waits for the service.
+  private static let logOutPatience = 10.0
+
+  let sender: Sender
+  let credentials: Credentials
+
+  init(baseURL: URL, tokens: any TokenStore, transport: any Transport, retries: RetryPolicy) {
+    sender = Sender(baseURL: baseURL, transport: transport, retries: retries)
+    credentials = Credentials(tokens, sender)
+  }
+
+  /// Sends a call and decodes the body of its response.
+  func get<Value: Decodable>(_ call: APICall, as type: Value.Type = Value.self) async throws -> Value {
+    try await sender.get(call, call.isAuthenticated ? credentials : nil)
+  }
+
+  /// Sends a call.
+  ///
+  /// - Returns: a response of 2xx.
+  @discardableResult
+  func send(_ call: APICall) async throws -> TransportResponse {
+    try await sender.send(call, call.isAuthenticated ? credentials : nil)
+  }
+
+  /// Opens a stream of Server-Sent Events.
+  func open(_ call: APICall) async throws -> TransportStream {
+    try await sender.open(call, credentials)
+  }
+
+  /// Sends a call whose response has tokens, and saves these.
+  func logIn(_ call: APICall) async throws -> Tokens {
+    let tokens: Tokens = try await get(call)
+    try await credentials.adopt(tokens)
+    return tokens
+  }
+
+  /// Ends the session if the service can be reached, and forgets the tokens.
+  func logOut() async throws {
+    let call = APICall(method: "POST", path: "/auth/logout", repeats: .always)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { _ = try? await self.send(call) }
+      group.addTask { try? await Task.sleep(for: .seconds(Self.logOutPatience)) }
+      await group.next()
+      group.cancelAll()
+    }
+    try await credentials.clear()
+  }
+}
