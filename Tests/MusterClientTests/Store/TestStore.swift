@@ -43,6 +43,15 @@ import TestSupport
     return store
   }
 
+  /// Waits for what a store does by itself.
+  func wait(until condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try !condition() {
+      guard ContinuousClock.now < deadline else { throw Unexpected("not within 20 seconds") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
   /// Logs another user in, at any time.
   nonisolated func logIn(_ user: Person) { tokens.save(Self.tokens(of: user.id)) }
 
