@@ -150,6 +150,8 @@ let package = Package(
       exclude: ["Authentication/asvs.tsv"],
       swiftSettings: strict),
     .testTarget(
+      name: "MusterCTLTests", dependencies: ["MusterClient", "TestSupport", "musterctl"], swiftSettings: strict),
+    .testTarget(
       name: "MusterClientTests",
       dependencies: [
         "EmbeddedPostgres", "MusterClient", "PlansAppModels", "Postgres", "TestSupport",

@@ -1,0 +1,22 @@
+/// What the program's exit status tells scripts. `musterctl --help` and docs/musterctl.md list the same.
+enum ExitStatus: Int32, CaseIterable {
+  case success = 0
+  /// The service refused, or there is no such user or event.
+  case refused = 1
+  /// An unknown command or option, or a value that cannot be read.
+  case usage = 2
+  case notLoggedIn = 3
+  /// No response, or one that does not come from Muster. A write may have happened.
+  case unreachable = 4
+  /// Ctrl-C at a question.
+  case interrupted = 130
+
+  static let listing = """
+      0  success
+      1  refused by the service, or no such user or event
+      2  wrong usage
+      3  not logged in
+      4  no response from the service
+    130  ended by Ctrl-C at a question
+    """
+}
