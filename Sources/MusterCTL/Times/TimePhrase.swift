@@ -32,6 +32,12 @@ struct TimePhrase {
     return try date(on: day, at: clock)
   }
 
+  /// Whether a text is a time of day without a day.
+  static func isClockAlone(_ text: String) -> Bool {
+    var words = PhraseWords(text)
+    return (try? PhraseClock(from: &words)) != nil && words.isEmpty
+  }
+
   private static let advice = "Write for example \"tomorrow 19:00\", \"fri 18:30\", \"1 May 6pm\" or \"in 2 hours\"."
 
   private func date(on day: PhraseDay?, at clock: PhraseClock) throws -> Date {

@@ -33,3 +33,8 @@ struct TimeText {
   private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 }
+
+extension TimeText {
+  /// Now, in the time zone of this machine or of the variable `TZ`.
+  static var here: TimeText { TimeText(now: Date(), zone: .current) }
+}
