@@ -150,7 +150,12 @@ let package = Package(
       exclude: ["Authentication/asvs.tsv"],
       swiftSettings: strict),
     .testTarget(
-      name: "MusterCTLTests", dependencies: ["MusterClient", "TestSupport", "musterctl"], swiftSettings: strict),
+      name: "MusterCTLTests",
+      dependencies: [
+        "MusterClient", "Postgres", "TestSupport", "musterctl",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "MusterClientTests",
       dependencies: [

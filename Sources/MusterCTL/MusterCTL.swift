@@ -23,7 +23,7 @@ struct MusterCTL: AsyncParsableCommand {
 
       Exit status:
 
-      \(ExitStatus.listing)
+      \(ProgramExit.listing)
 
       MUSTER_SERVER and MUSTER_PROFILE stand for --server and --profile. Tokens are kept in ~/.config/muster, copies of \
       lists in ~/.cache/muster; XDG_CONFIG_HOME and XDG_CACHE_HOME move them. NO_COLOR turns colors off.
@@ -66,6 +66,6 @@ struct MusterCTL: AsyncParsableCommand {
     // Help and the version on request go to stdout.
     guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
     FileHandle.standardError.write(Data((fullMessage(for: error) + "\n").utf8))
-    Foundation.exit(ExitStatus.usage.rawValue)
+    Foundation.exit(ProgramExit.usage.rawValue)
   }
 }

@@ -3,7 +3,7 @@ import MusterClient
 
 /// What the program says about an error, and its exit status.
 struct ErrorReport {
-  let status: ExitStatus
+  let status: ProgramExit
   private let line: String
   private let document: JSONValue
 
@@ -42,7 +42,7 @@ struct ErrorReport {
     document = (try? JSONValue(encoding: problem)) ?? .null
   }
 
-  private init(_ status: ExitStatus, _ text: String) {
+  private init(_ status: ProgramExit, _ text: String) {
     self.status = status
     line = text.safeLines.joined(separator: "\n")
     document = .object(["type": .string(status.slug), "detail": .string(text)])

@@ -1,6 +1,6 @@
 /// An error of the program itself, shown as one line.
 struct Failure: Error, CustomStringConvertible {
-  let status: ExitStatus
+  let status: ProgramExit
   let description: String
 
   static func refused(_ description: String) -> Failure { Failure(status: .refused, description: description) }

@@ -41,7 +41,7 @@ struct CreateEvent: AccountCommand {
   @Option(help: ArgumentHelp("The number of places for guests.", valueName: "number"))
   var capacity: Int?
 
-  @Option(help: ArgumentHelp("Invite this friend. May be repeated.", valueName: "username"))
+  @Option(help: ArgumentHelp("Invite these friends: ben, or ben,cleo. May be repeated.", valueName: "usernames"))
   var invite: [String] = []
 
   @OptionGroup var options: AccountOptions
@@ -55,7 +55,7 @@ struct CreateEvent: AccountCommand {
     let plan = try PlannedTime(zoneNamed: zone)
     let start = try plan.start(`in`.map { "in \($0)" } ?? time.joined(separator: " "))
     let end = try plan.end(after: start, until: until, length: length)
-    let invitees = try await account.friends(named: invite)
+    let invitees = try await account.friends(named: invite.flatMap { $0.split(separator: ",").map(String.init) })
     let draft = EventDraft(
       title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone.identifier,
       location: place.map { Location(name: $0) }, capacity: capacity, inviteeIds: invitees.map(\.id))

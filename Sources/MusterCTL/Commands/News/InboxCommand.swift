@@ -47,9 +47,9 @@ struct InboxCommand: AccountCommand {
 }
 
 extension InboxItem {
-  /// The message, and the changes of an event.
+  /// The message, and the old and new values of an event's fields. The message says which fields have changed.
   var text: String {
-    guard let changes, !changes.isEmpty else { return message }
-    return "\(message) (\(FieldChangeText().text(of: changes)))"
+    let changes = (changes ?? []).filter { $0.field != "note" }
+    return changes.isEmpty ? message : "\(message) (\(FieldChangeText().text(of: changes)))"
   }
 }

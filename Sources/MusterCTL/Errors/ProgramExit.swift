@@ -1,5 +1,5 @@
 /// What the program's exit status tells scripts. `musterctl --help` and docs/musterctl.md list the same.
-enum ExitStatus: Int32, CaseIterable {
+enum ProgramExit: Int32, CaseIterable {
   case success = 0
   /// The service refused, or there is no such user or event.
   case refused = 1
