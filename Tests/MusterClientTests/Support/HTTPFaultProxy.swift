@@ -49,6 +49,7 @@ final class HTTPFaultProxy: Sendable {
     var count = 0
     var exchanges: [Exchange] = []
     var channels: [ObjectIdentifier: any Channel] = [:]
+    var openStreams = 0
   }
 
   private typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
@@ -110,6 +111,9 @@ final class HTTPFaultProxy: Sendable {
 
   /// All exchanges so far, in the order in which their requests were complete.
   var exchanges: [Exchange] { state.withLock { $0.exchanges } }
+
+  /// The number of streams that both sides hold open.
+  var openStreams: Int { state.withLock { $0.openStreams } }
 
   /// Forgets the exchanges so far.
   @discardableResult
@@ -213,6 +217,8 @@ final class HTTPFaultProxy: Sendable {
 
     /// Forwards a stream until one side ends it.
     private mutating func stream(_ number: Int, _ fault: Fault) async throws {
+      state.withLock { $0.openStreams += 1 }
+      defer { state.withLock { $0.openStreams -= 1 } }
       var left = Int.max
       if case .cutResponse(let share) = fault { left = Int(share * 4096) }
       while let bytes = try await responses.next() {
