@@ -1,0 +1,107 @@
+import Foundation
+
+/// Accounts, logins and sessions.
+///
+/// Calls that log in save the tokens before they return; from then on the client acts as that user.
+public struct AuthAPI: Sendable {
+  let caller: APICaller
+
+  /// Creates an account and logs in.
+  ///
+  /// - Parameters:
+  ///   - password: without it, the user logs in with mailed codes.
+  ///   - displayName: the username by default.
+  ///   - device: the user's name for this device.
+  /// - Throws: ``MusterError``: `username-taken`, `email-taken`, `invalid-fields`, `too-many-attempts`
+  public func register(
+    username: String, email: String, password: String? = nil, displayName: String? = nil, device: String? = nil,
+    key: IdempotencyKey = .random()
+  ) async throws -> User {
+    let members = [
+      "username": username, "email": email, "password": password, "displayName": displayName, "device": device,
+    ]
+    var call = try APICall.write("POST", "/auth/register", members.compactMapValues { $0 }, key: key)
+    call.isAuthenticated = false
+    return try await caller.logIn(call).user
+  }
+
+  /// Logs in with a password.
+  ///
+  /// - Parameter login: the username or the e-mail address.
+  /// - Throws: ``MusterError``: `wrong-credentials`, `too-many-attempts`, `busy`
+  public func logIn(_ login: String, password: String, device: String? = nil) async throws -> User {
+    let members = ["login": login, "password": password, "device": device]
+    var call = try APICall.auth("/login", members.compactMapValues { $0 })
+    call.repeats = .always
+    return try await caller.logIn(call).user
+  }
+
+  /// Has a code and a token mailed to an address, if an account has it. Both are valid for 10 minutes.
+  public func requestCode(email: String) async throws {
+    try await caller.send(.auth("/code", ["email": email]))
+  }
+
+  /// Logs in with the six digits of a mail.
+  ///
+  /// - Throws: ``MusterError``: `invalid-code`, `too-many-attempts`
+  public func logIn(email: String, code: String, device: String? = nil) async throws -> User {
+    let members = ["email": email, "code": code, "device": device]
+    return try await caller.logIn(.auth("/code/confirm", members.compactMapValues { $0 })).user
+  }
+
+  /// Logs in with the token of a mail, from a link that opened the app.
+  ///
+  /// - Throws: ``MusterError``: `invalid-code`
+  public func logIn(emailToken: String, device: String? = nil) async throws -> User {
+    let members = ["token": emailToken, "device": device]
+    return try await caller.logIn(.auth("/code/confirm", members.compactMapValues { $0 })).user
+  }
+
+  /// Logs out: ends the session if the service can be reached, and forgets the tokens in any case.
+  ///
+  /// - Throws: ``MusterError/tokensUnavailable(_:)`` if the tokens could not be removed from their store
+  public func logOut() async throws {
+    try await caller.logOut()
+  }
+
+  /// The caller's sessions, newest first.
+  public func sessions(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Session> {
+    try await caller.get(.page("/auth/sessions", limit: limit, cursor: cursor))
+  }
+
+  /// Ends a session, the caller's own included.
+  ///
+  /// - Throws: ``MusterError``: `session-not-found`
+  public func endSession(_ id: UUID) async throws {
+    try await caller.send(APICall(method: "DELETE", path: "/auth/sessions/\(id.wire)"))
+  }
+
+  /// Changes the password, or sets the first one. Ends the user's other sessions.
+  ///
+  /// - Parameter reauthentication: the current password or a mailed code.
+  /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `no-password`, `email-unverified`, `invalid-fields`
+  public func changePassword(to newPassword: String, _ reauthentication: Reauthentication?) async throws {
+    var members = reauthentication?.members(password: "currentPassword", idToken: "idToken", nonce: "nonce") ?? [:]
+    members["newPassword"] = newPassword
+    try await caller.send(.auth("/password", members, isAuthenticated: true))
+  }
+
+  /// Has a token mailed that resets the password, if an account has the address.
+  public func requestPasswordReset(email: String) async throws {
+    try await caller.send(.auth("/password-reset", ["email": email]))
+  }
+
+  /// Sets a new password with a mailed token. Ends all of the user's sessions.
+  ///
+  /// - Throws: ``MusterError``: `invalid-fields`
+  public func confirmPasswordReset(token: String, newPassword: String) async throws {
+    try await caller.send(.auth("/password-reset/confirm", ["token": token, "newPassword": newPassword]))
+  }
+
+  /// Verifies an e-mail address with a mailed token.
+  ///
+  /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`
+  public func verifyEmail(token: String) async throws {
+    try await caller.send(.auth("/email/verify", ["token": token]))
+  }
+}

@@ -1,0 +1,21 @@
+import Foundation
+
+/// The users whom the caller has blocked.
+public struct BlocksAPI: Sendable {
+  let caller: APICaller
+
+  /// The collection `blocks`, newest first.
+  public func list(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Block> {
+    try await caller.get(.page("/blocks", limit: limit, cursor: cursor))
+  }
+
+  /// Blocks a user. Ends friendship and requests, and hides each of the two from the other. Neither is notified.
+  public func block(_ userID: UUID, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("PUT", "/blocks/\(userID.wire)", key: key))
+  }
+
+  /// Unblocks a user. Restores nothing that the block ended.
+  public func unblock(_ userID: UUID, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("DELETE", "/blocks/\(userID.wire)", key: key))
+  }
+}

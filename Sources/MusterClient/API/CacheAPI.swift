@@ -1,0 +1,60 @@
+/// Which copies of collections are out of date.
+public struct CacheAPI: Sendable {
+  let caller: APICaller
+
+  /// Asks which copies are out of date, and for what has changed.
+  ///
+  /// - Parameters:
+  ///   - claims: what the app holds. Empty asks for all collections.
+  ///   - include: nil for verdicts only.
+  /// - Returns: a verdict for each claim.
+  public func validate(
+    _ claims: [CacheCollection: Claim], include: CacheInclude? = .changes
+  ) async throws -> [CacheCollection: Verdict] {
+    let user = try await caller.credentials.current().user
+    var call = APICall(method: "POST", path: "/cache/validate/\(user.wire)", repeats: .always)
+    if let include { call.query = [("include", include.rawValue)] }
+    try call.setBody(Dictionary(uniqueKeysWithValues: claims.map { ($0.key.rawValue, $0.value) }))
+    let verdicts: [String: Verdict] = try await caller.get(call)
+    let known = verdicts.compactMap { name, verdict in CacheCollection(rawValue: name).map { ($0, verdict) } }
+    return Dictionary(uniqueKeysWithValues: known)
+  }
+
+  /// A part of a collection, with the digest of each item.
+  ///
+  /// - Parameter cursor: the `nextCursor` of the page or verdict before.
+  public func page(of collection: CacheCollection, cursor: String? = nil, limit: Int = 100) async throws -> RawPage {
+    guard !collection.isSingleObject else {
+      let object: JSONValue = try await caller.get(.get(collection.path))
+      return RawPage(items: [object], timestamp: object["timestamp"]?.string.map(Stamp.init(rawValue:)))
+    }
+    let query = collection.query + [("include", "digests")]
+    let page: Page<JSONValue> = try await caller.get(
+      .page(collection.path, query, limit: limit, cursor: cursor))
+    return RawPage(
+      items: page.items, digests: page.digests ?? [], nextCursor: page.nextCursor, timestamp: page.timestamp)
+  }
+}
+
+extension CacheCollection {
+  fileprivate var path: String {
+    switch self {
+    case .profile: "/users/me"
+    case .friends: "/friends"
+    case .friendRequests, .sentFriendRequests: "/friend-requests"
+    case .events: "/events"
+    case .invitations: "/invitations"
+    case .blocks: "/blocks"
+    case .notifications: "/notifications"
+    case .notificationPreferences: "/notification-preferences"
+    }
+  }
+
+  fileprivate var query: [(name: String, value: String?)] {
+    switch self {
+    case .friendRequests: [("direction", RequestDirection.incoming.rawValue)]
+    case .sentFriendRequests: [("direction", RequestDirection.sent.rawValue)]
+    default: []
+    }
+  }
+}

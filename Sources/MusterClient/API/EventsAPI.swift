@@ -1,0 +1,120 @@
+import Foundation
+
+/// Events that the caller created or is invited to.
+public struct EventsAPI: Sendable {
+  let caller: APICaller
+
+  /// Live events by their start: the collection `events`.
+  ///
+  /// - Parameter includeParticipants: adds the first five participants of each. The list is then no cache collection.
+  public func list(
+    limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
+  ) async throws -> Page<Event> {
+    let query = [("include", includeParticipants ? "participants" : nil)]
+    return try await caller.get(.page("/events", query, limit: limit, cursor: cursor))
+  }
+
+  /// The archive: events that ended more than a day ago, latest first.
+  public func past(
+    limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
+  ) async throws -> Page<Event> {
+    let query = [("when", "past"), ("include", includeParticipants ? "participants" : nil)]
+    return try await caller.get(.page("/events", query, limit: limit, cursor: cursor))
+  }
+
+  /// An event with its first 20 participants.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`
+  public func get(_ id: UUID) async throws -> Event {
+    try await caller.get(.get("/events/\(id.wire)"))
+  }
+
+  /// Up to 100 events in the order of their ids, live or archived, without those that the caller may not see.
+  public func find(_ ids: [UUID]) async throws -> [Event] {
+    let page: Page<Event> = try await caller.get(.get("/events", [("ids", ids.map(\.wire).joined(separator: ","))]))
+    return page.items
+  }
+
+  /// Creates an event and invites friends to it: all of them, or nothing happens.
+  ///
+  /// - Throws: ``MusterError``: `invalid-fields`
+  @discardableResult
+  public func create(_ draft: EventDraft, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("POST", "/events", draft, key: key))
+  }
+
+  /// Changes an event that the caller hosts.
+  ///
+  /// - Parameter version: the version that the edit is based on. Without it, the last edit wins.
+  /// - Throws: ``MusterError``: `lost-update`, `not-the-creator`, `event-not-found`, `event-cancelled`,
+  ///   `event-archived`, `invalid-fields`
+  @discardableResult
+  public func edit(
+    _ id: UUID, _ edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
+  ) async throws -> Event {
+    var call = try APICall.write("PATCH", "/events/\(id.wire)", edit, key: key)
+    call.headers["If-Match"] = version.map { "\"\($0)\"" }
+    return try await caller.get(call)
+  }
+
+  /// Cancels an event that the caller created. It stays readable, and no longer changes.
+  ///
+  /// - Throws: ``MusterError``: `lost-update`, `not-the-creator`, `event-not-found`, `event-archived`
+  @discardableResult
+  public func cancel(
+    _ id: UUID, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
+  ) async throws -> Event {
+    var call = APICall.write("DELETE", "/events/\(id.wire)", key: key)
+    call.headers["If-Match"] = version.map { "\"\($0)\"" }
+    return try await caller.get(call)
+  }
+
+  /// The guests of an event.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`
+  public func guests(of id: UUID, limit: Int? = nil, cursor: String? = nil) async throws -> Page<Guest> {
+    try await caller.get(.page("/events/\(id.wire)/invitations", limit: limit, cursor: cursor))
+  }
+
+  /// Invites friends: all of them, or nothing happens. Guests who are invited already keep their state.
+  ///
+  /// - Parameter userIDs: at most 500.
+  /// - Throws: ``MusterError``: `invalid-fields`, `not-the-creator`, `event-not-found`, `event-cancelled`
+  @discardableResult
+  public func invite(_ userIDs: [UUID], to id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(
+      .write("POST", "/events/\(id.wire)/invitations", ["userIds": userIDs.map(\.wire)], key: key))
+  }
+
+  /// Withdraws a guest's invitation.
+  ///
+  /// - Throws: ``MusterError``: `not-the-creator`, `event-not-found`, `event-cancelled`, `event-archived`
+  @discardableResult
+  public func withdraw(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("DELETE", "/events/\(id.wire)/invitations/\(userID.wire)", key: key))
+  }
+
+  /// Answers the caller's invitation. If the event is full, `going` leads to `myStatus` `waitlisted`.
+  ///
+  /// - Parameter plusOnes: the number of people whom the caller brings along. Nil leaves it to the service.
+  /// - Throws: ``MusterError``: `event-not-found`, `own-event`, `event-cancelled`, `event-archived`
+  @discardableResult
+  public func answer(
+    _ id: UUID, _ status: AnswerStatus, plusOnes: Int? = nil, key: IdempotencyKey = .random()
+  ) async throws -> Event {
+    let body = Answer(status: status, plusOnes: plusOnes)
+    return try await caller.get(.write("PUT", "/events/\(id.wire)/invitations/me", body, key: key))
+  }
+
+  /// The event as an iCalendar object (RFC 5545).
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`
+  public func calendar(_ id: UUID) async throws -> String {
+    String(decoding: try await caller.send(.get("/events/\(id.wire)/calendar.ics")).body, as: UTF8.self)
+  }
+
+  private struct Answer: Encodable {
+    let status: AnswerStatus
+    let plusOnes: Int?
+  }
+}

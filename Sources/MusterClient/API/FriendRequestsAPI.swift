@@ -1,0 +1,55 @@
+import Foundation
+
+/// Friend requests to and from the caller.
+public struct FriendRequestsAPI: Sendable {
+  let caller: APICaller
+
+  /// Pending requests, newest first.
+  public func list(
+    _ direction: RequestDirection = .incoming, limit: Int? = nil, cursor: String? = nil
+  ) async throws -> Page<FriendRequest> {
+    try await caller.get(
+      .page("/friend-requests", [("direction", direction.rawValue)], limit: limit, cursor: cursor))
+  }
+
+  /// A request that the caller has sent or received, in any state.
+  ///
+  /// - Throws: ``MusterError``: `friend-request-not-found`
+  public func get(_ id: UUID) async throws -> FriendRequest {
+    try await caller.get(.get("/friend-requests/\(id.wire)"))
+  }
+
+  /// Asks a user to be friends.
+  ///
+  /// - Returns: the pending request; or, if the other user had asked already, their request, now accepted.
+  /// - Throws: ``MusterError``: `user-not-found`, `already-friends`, `too-many-friend-requests` with a `retryAfter`
+  ///   that may be days
+  @discardableResult
+  public func send(to userID: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+    try await caller.get(.write("POST", "/friend-requests", ["receiverId": userID.wire], key: key))
+  }
+
+  /// Accepts a request that the caller received. Accepting again returns the same.
+  ///
+  /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
+  @discardableResult
+  public func accept(_ id: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+    try await caller.get(.write("POST", "/friend-requests/\(id.wire)/accept", key: key))
+  }
+
+  /// Declines a request that the caller received. The sender is not notified.
+  ///
+  /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
+  @discardableResult
+  public func decline(_ id: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+    try await caller.get(.write("POST", "/friend-requests/\(id.wire)/decline", key: key))
+  }
+
+  /// Cancels a request that the caller sent.
+  ///
+  /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
+  @discardableResult
+  public func cancel(_ id: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+    try await caller.get(.write("DELETE", "/friend-requests/\(id.wire)", key: key))
+  }
+}

@@ -1,0 +1,22 @@
+import Foundation
+
+/// The caller's friends.
+public struct FriendsAPI: Sendable {
+  let caller: APICaller
+  public let requests: FriendRequestsAPI
+
+  init(caller: APICaller) {
+    self.caller = caller
+    requests = FriendRequestsAPI(caller: caller)
+  }
+
+  /// The collection `friends`, newest first.
+  public func list(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Friend> {
+    try await caller.get(.page("/friends", limit: limit, cursor: cursor))
+  }
+
+  /// Ends a friendship. Succeeds even if the two are not friends.
+  public func end(with userID: UUID, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("DELETE", "/friends/\(userID.wire)", key: key))
+  }
+}

@@ -1,0 +1,63 @@
+import Foundation
+
+/// The caller's own account.
+public struct MeAPI: Sendable {
+  let caller: APICaller
+
+  /// The profile: the collection `profile`.
+  public func get() async throws -> User {
+    try await caller.get(.get("/users/me"))
+  }
+
+  /// Changes the profile.
+  ///
+  /// - Throws: ``MusterError``: `username-taken`, `email-taken`, `too-many-usernames`, `wrong-password`, `wrong-code`,
+  ///   `invalid-fields`
+  @discardableResult
+  public func edit(_ edit: ProfileEdit, key: IdempotencyKey = .random()) async throws -> User {
+    try await caller.get(.write("PATCH", "/users/me", edit, key: key))
+  }
+
+  /// Sets the picture.
+  ///
+  /// - Parameters:
+  ///   - data: a JPEG, PNG, WebP or HEIC of at most 2 MiB and 4096 pixels a side.
+  ///   - contentType: such as `image/jpeg`.
+  /// - Throws: ``MusterError``: `unsupported-media-type`, `body-too-large`, `pictures-unavailable`
+  @discardableResult
+  public func setPicture(
+    _ data: Data, contentType: String, key: IdempotencyKey = .random()
+  ) async throws -> User {
+    var call = APICall.write("PUT", "/users/me/picture", key: key)
+    call.headers["Content-Type"] = contentType
+    call.body = data
+    call.timeout = 90
+    return try await caller.get(call)
+  }
+
+  /// Removes the picture. Changes nothing if there is none.
+  public func removePicture(key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("DELETE", "/users/me/picture", key: key))
+  }
+
+  /// Deletes the account, at once and for good, and forgets the tokens.
+  ///
+  /// - Parameter reauthentication: nil only for an account without any other way to log in.
+  /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `identity-not-proven`, `no-password`,
+  ///   `email-unverified`
+  public func delete(_ reauthentication: Reauthentication?) async throws {
+    var call = APICall(method: "DELETE", path: "/users/me")
+    try call.setBody(reauthentication?.members(password: "password", idToken: "idToken", nonce: "nonce") ?? [:])
+    try await caller.send(call)
+    try await caller.credentials.clear()
+  }
+
+  /// Everything that Muster holds about the caller, as one JSON document.
+  ///
+  /// - Throws: ``MusterError``: `export-running`, `rate-limited`
+  public func export() async throws -> Data {
+    var call = APICall.get("/users/me/export")
+    call.timeout = 90
+    return try await caller.send(call).body
+  }
+}

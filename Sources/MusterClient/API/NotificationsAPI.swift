@@ -1,0 +1,72 @@
+import Foundation
+
+/// The caller's inbox.
+public struct NotificationsAPI: Sendable {
+  let caller: APICaller
+
+  /// The inbox, newest first: the collection `notifications`, unless `unread` is true.
+  ///
+  /// - Parameter unread: leaves out what was read.
+  public func list(
+    unread: Bool = false, limit: Int? = nil, cursor: String? = nil
+  ) async throws -> Page<InboxItem> {
+    try await caller.get(.page("/notifications", [("unread", unread ? "true" : nil)], limit: limit, cursor: cursor))
+  }
+
+  /// Marks notifications as read. Unknown ids are ignored.
+  ///
+  /// - Parameter ids: at most 500.
+  /// - Returns: the number of unread notifications that are left.
+  @discardableResult
+  public func markRead(ids: [UUID], key: IdempotencyKey = .random()) async throws -> Int {
+    try await mark(.object(["ids": .array(ids.map { .string($0.wire) })]), key)
+  }
+
+  /// Marks everything as read that had arrived by a list's stamp.
+  ///
+  /// - Returns: the number of unread notifications that are left.
+  @discardableResult
+  public func markRead(before stamp: Stamp, key: IdempotencyKey = .random()) async throws -> Int {
+    try await mark(.object(["before": .string(stamp.rawValue)]), key)
+  }
+
+  /// Marks all notifications as read.
+  ///
+  /// - Returns: the number of unread notifications that are left.
+  @discardableResult
+  public func markAllRead(key: IdempotencyKey = .random()) async throws -> Int {
+    try await mark(.object(["all": .bool(true)]), key)
+  }
+
+  /// Which types are sent to the caller's devices: the collection `notificationPreferences`.
+  public func preferences() async throws -> NotificationPreferences {
+    try await caller.get(.get("/notification-preferences"))
+  }
+
+  /// Turns types on and off. Types that are absent keep their value.
+  ///
+  /// - Throws: ``MusterError``: `invalid-fields` for a type that cannot be turned off
+  @discardableResult
+  public func setPreferences(
+    _ preferences: NotificationPreferences, key: IdempotencyKey = .random()
+  ) async throws -> NotificationPreferences {
+    try await caller.get(.write("PUT", "/notification-preferences", preferences, key: key))
+  }
+
+  /// Notifications as they enter the inbox, and which collections change. Connects when it is iterated.
+  ///
+  /// - Parameter id: the last `id` that was read from an earlier stream, ``NotificationStream/Iterator/lastEventID``; `0` for
+  ///   the whole inbox; nil for what comes next.
+  public func stream(after id: String? = nil) -> NotificationStream {
+    NotificationStream(caller: caller, lastEventID: id)
+  }
+
+  private func mark(_ body: JSONValue, _ key: IdempotencyKey) async throws -> Int {
+    let response: Unread = try await caller.get(.write("POST", "/notifications/read", body, key: key))
+    return response.unread
+  }
+
+  private struct Unread: Decodable {
+    let unread: Int
+  }
+}

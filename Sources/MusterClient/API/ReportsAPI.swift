@@ -1,0 +1,32 @@
+import Foundation
+
+/// Reports to the operators. The reported user is not notified.
+public struct ReportsAPI: Sendable {
+  let caller: APICaller
+
+  /// Reports a user.
+  ///
+  /// - Parameter text: at most 2,000 characters, in the caller's own words.
+  /// - Throws: ``MusterError``: `user-not-found`, `too-many-reports`
+  @discardableResult
+  public func report(
+    user userID: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
+  ) async throws -> Report {
+    try await send(["userId": userID.wire, "reason": reason.rawValue, "text": text], key)
+  }
+
+  /// Reports an event. Report it before you block its creator, because a block hides it.
+  ///
+  /// - Parameter text: at most 2,000 characters, in the caller's own words.
+  /// - Throws: ``MusterError``: `event-not-found`, `too-many-reports`
+  @discardableResult
+  public func report(
+    event id: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
+  ) async throws -> Report {
+    try await send(["eventId": id.wire, "reason": reason.rawValue, "text": text], key)
+  }
+
+  private func send(_ members: [String: String?], _ key: IdempotencyKey) async throws -> Report {
+    try await caller.get(.write("POST", "/reports", members.compactMapValues { $0 }, key: key))
+  }
+}

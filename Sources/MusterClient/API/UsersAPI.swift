@@ -1,0 +1,33 @@
+import Foundation
+
+/// Other users.
+public struct UsersAPI: Sendable {
+  let caller: APICaller
+
+  /// A user's public profile.
+  ///
+  /// - Throws: ``MusterError``: `user-not-found`
+  public func find(_ id: UUID) async throws -> PublicProfile {
+    try await caller.get(.get("/users/\(id.wire)"))
+  }
+
+  /// Up to 100 users in the order of their ids, without those whom the caller may not see.
+  public func find(_ ids: [UUID]) async throws -> [Person] {
+    let page: Page<Person> = try await caller.get(.get("/users", [("ids", ids.map(\.wire).joined(separator: ","))]))
+    return page.items
+  }
+
+  /// Users whose names are similar to `query`, the best matches first.
+  public func search(_ query: String, limit: Int? = nil) async throws -> [Person] {
+    let page: Page<Person> = try await caller.get(
+      .get("/users", [("query", query), ("limit", limit.map(String.init))]))
+    return page.items
+  }
+
+  /// Friends of friends, those with the most mutual friends first.
+  public func recommended(limit: Int? = nil) async throws -> [Recommendation] {
+    let page: Page<Recommendation> = try await caller.get(
+      .get("/users/recommended", [("limit", limit.map(String.init))]))
+    return page.items
+  }
+}

@@ -1,0 +1,35 @@
+import Foundation
+
+/// Why a call did not succeed. Calls throw this or `CancellationError`, and nothing else.
+public enum MusterError: Error, Sendable, Hashable {
+  /// Muster refused the request, or could not carry it out even after repeats. Switch on the problem's `type`.
+  case refused(Problem)
+  /// There are no tokens, or the session has ended: show the login.
+  case loggedOut
+  /// No response arrived: the phone is offline, or connections fail. The text is for developers. A write may have
+  /// happened.
+  case unreachable(String)
+  /// A response that does not come from Muster, or whose body cannot be decoded. `detail` is for developers.
+  case unexpectedResponse(status: Int, detail: String)
+  /// The tokens could not be read or saved, for example because the phone has not been unlocked since it started. The
+  /// session has not ended: try again later. The text is for developers.
+  case tokensUnavailable(String)
+
+  /// The problem, if the service refused.
+  public var problem: Problem? {
+    guard case .refused(let problem) = self else { return nil }
+    return problem
+  }
+}
+
+extension MusterError: LocalizedError {
+  public var errorDescription: String? {
+    switch self {
+    case .refused(let problem): problem.detail ?? problem.title
+    case .loggedOut: "You are logged out."
+    case .unreachable(let reason): "Muster cannot be reached: \(reason)"
+    case .unexpectedResponse(let status, let detail): "Unexpected response with status \(status): \(detail)"
+    case .tokensUnavailable(let reason): "The tokens cannot be read or saved: \(reason)"
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// An error response of the API (RFC 9457).
+public struct Problem: Error, Sendable, Hashable {
+  /// The slug to switch on. Treat an unknown one by its `status`.
+  public var type: Slug
+  /// The status in words.
+  public var title: String
+  public var status: Int
+  /// A sentence for developers.
+  public var detail: String?
+  /// Quote it when you report the problem to the operators.
+  public var requestId: String?
+  /// Every bad field, for `invalid-fields`; otherwise empty.
+  public var errors: [FieldProblem]
+  /// Seconds to wait before the next try, from the header `Retry-After`.
+  public var retryAfter: Int?
+
+  public init(
+    type: Slug, title: String, status: Int, detail: String? = nil, requestId: String? = nil,
+    errors: [FieldProblem] = [], retryAfter: Int? = nil
+  ) {
+    self.type = type
+    self.title = title
+    self.status = status
+    self.detail = detail
+    self.requestId = requestId
+    self.errors = errors
+    self.retryAfter = retryAfter
+  }
+}
+
+extension Problem: Codable {
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    type = try container.decode(Slug.self, forKey: .type)
+    title = try container.decodeIfPresent(String.self, forKey: .title) ?? ""
+    status = try container.decode(Int.self, forKey: .status)
+    detail = try container.decodeIfPresent(String.self, forKey: .detail)
+    requestId = try container.decodeIfPresent(String.self, forKey: .requestId)
+    errors = try container.decodeIfPresent([FieldProblem].self, forKey: .errors) ?? []
+    retryAfter = try container.decodeIfPresent(Int.self, forKey: .retryAfter)
+  }
+}
+
+extension Problem: LocalizedError {
+  public var errorDescription: String? { detail ?? title }
+}

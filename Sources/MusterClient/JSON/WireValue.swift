@@ -1,0 +1,13 @@
+/// A word of the API of which later releases may add more, such as a status. Values that this release does not know
+/// decode, too: show them without actions.
+public protocol WireValue: RawRepresentable, Hashable, Codable, Sendable, ExpressibleByStringLiteral,
+  CustomStringConvertible
+where RawValue == String {
+  init(rawValue: String)
+}
+
+extension WireValue {
+  public init(stringLiteral value: String) { self.init(rawValue: value) }
+
+  public var description: String { rawValue }
+}

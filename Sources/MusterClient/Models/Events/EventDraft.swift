@@ -1,0 +1,32 @@
+import Foundation
+
+/// A new event.
+public struct EventDraft: Codable, Sendable, Hashable {
+  public var title: String
+  public var note: String?
+  public var startTime: Date
+  /// Must be after `startTime`.
+  public var endTime: Date?
+  /// The time zone of the place, a name from the IANA database.
+  public var timeZone: String
+  public var location: Location?
+  /// The number of places for guests; nil for no limit.
+  public var capacity: Int?
+  /// Friends of the caller. All are invited, or nothing happens.
+  public var inviteeIds: [UUID]
+
+  public init(
+    title: String, note: String? = nil, startTime: Date, endTime: Date? = nil,
+    timeZone: String = TimeZone.current.identifier, location: Location? = nil, capacity: Int? = nil,
+    inviteeIds: [UUID] = []
+  ) {
+    self.title = title
+    self.note = note
+    self.startTime = startTime
+    self.endTime = endTime
+    self.timeZone = timeZone
+    self.location = location
+    self.capacity = capacity
+    self.inviteeIds = inviteeIds
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+
+/// A notification in the inbox. The members after `locArgs` depend on `type`.
+public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
+  /// The same in the inbox, in the stream and on devices.
+  public var id: UUID
+  /// The time of the change.
+  public var createdAt: Date
+  /// The time when it was marked as read; nil until then.
+  public var readAt: Date?
+  public var type: NotificationType
+  /// A sentence for a lock screen, in English.
+  public var message: String
+  /// The key of the sentence, for translations.
+  public var locKey: String
+  /// The parts of the sentence that are not English.
+  public var locArgs: [String]
+  public var userId: UUID?
+  public var eventId: UUID?
+  public var requestId: UUID?
+  public var sessionId: UUID?
+  public var status: InvitationStatus?
+  /// The event's title at the time of the change.
+  public var title: String?
+  /// The display name of the user whom the notification names.
+  public var actor: String?
+  public var start: Date?
+  public var changes: [FieldChange]?
+
+  public init(
+    id: UUID, createdAt: Date, readAt: Date? = nil, type: NotificationType, message: String, locKey: String = "",
+    locArgs: [String] = [], userId: UUID? = nil, eventId: UUID? = nil, requestId: UUID? = nil, sessionId: UUID? = nil,
+    status: InvitationStatus? = nil, title: String? = nil, actor: String? = nil, start: Date? = nil,
+    changes: [FieldChange]? = nil
+  ) {
+    self.id = id
+    self.createdAt = createdAt
+    self.readAt = readAt
+    self.type = type
+    self.message = message
+    self.locKey = locKey
+    self.locArgs = locArgs
+    self.userId = userId
+    self.eventId = eventId
+    self.requestId = requestId
+    self.sessionId = sessionId
+    self.status = status
+    self.title = title
+    self.actor = actor
+    self.start = start
+    self.changes = changes
+  }
+}

@@ -1,0 +1,29 @@
+/// A part of a list.
+public struct Page<Item> {
+  public var items: [Item]
+  /// For the next page; nil on the last page. Opaque.
+  public var nextCursor: String?
+  /// The collection's stamp when the first page was read. Nil for lists that are no cache collection, and on a later
+  /// page once the list has changed.
+  public var timestamp: Stamp?
+  /// The number of unread notifications in the whole inbox; only in pages of the inbox.
+  public var unread: Int?
+  /// One for each item; only on request.
+  public var digests: [String]?
+
+  public init(
+    items: [Item], nextCursor: String? = nil, timestamp: Stamp? = nil, unread: Int? = nil, digests: [String]? = nil
+  ) {
+    self.items = items
+    self.nextCursor = nextCursor
+    self.timestamp = timestamp
+    self.unread = unread
+    self.digests = digests
+  }
+}
+
+extension Page: Sendable where Item: Sendable {}
+extension Page: Equatable where Item: Equatable {}
+extension Page: Hashable where Item: Hashable {}
+extension Page: Decodable where Item: Decodable {}
+extension Page: Encodable where Item: Encodable {}

@@ -1,0 +1,17 @@
+import Foundation
+
+/// A user, as lists show them.
+public struct Person: Codable, Sendable, Hashable, Identifiable {
+  public var id: UUID
+  public var username: String
+  public var displayName: String
+  /// Names one picture forever, and needs no token: cache it for as long as you like.
+  public var pictureUrl: URL?
+
+  public init(id: UUID, username: String, displayName: String, pictureUrl: URL? = nil) {
+    self.id = id
+    self.username = username
+    self.displayName = displayName
+    self.pictureUrl = pictureUrl
+  }
+}

@@ -1,0 +1,70 @@
+import Foundation
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// Keeps tokens in a file that only its owner may read. For systems without a keychain.
+///
+/// The file's folder is created with access for the owner alone, if it does not exist. Beside the file stands its lock,
+/// `FILE.lock`. A damaged file counts as no tokens.
+public struct FileTokenStore: TokenStore {
+  public let file: URL
+
+  public init(file: URL) { self.file = file }
+
+  public func load() throws -> StoredTokens? {
+    let data: Data
+    do {
+      data = try Data(contentsOf: file)
+    } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+      return nil
+    }
+    return try? JSONDecoder.muster().decode(StoredTokens.self, from: data)
+  }
+
+  public func save(_ tokens: StoredTokens) throws {
+    try makeFolder()
+    let new = file.appendingPathExtension("new-\(UUID().wire)")
+    do {
+      try write(JSONEncoder.muster().encode(tokens), to: new)
+      guard rename(new.path, file.path) == 0 else { throw failure("\(file.path) cannot be replaced") }
+    } catch {
+      unlink(new.path)
+      throw error
+    }
+  }
+
+  public func clear() throws {
+    guard unlink(file.path) == 0 || errno == ENOENT else { throw failure("\(file.path) cannot be removed") }
+  }
+
+  public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+    try makeFolder()
+    return try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
+  }
+
+  private func makeFolder() throws {
+    try FileManager.default.createDirectory(
+      at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
+      attributes: [.posixPermissions: 0o700])
+  }
+
+  /// The file is on the disk when this returns.
+  private func write(_ data: Data, to new: URL) throws {
+    let descriptor = open(new.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("\(new.path) cannot be created") }
+    defer { close(descriptor) }
+    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+    try handle.write(contentsOf: data)
+    try handle.synchronize()
+  }
+
+  private func failure(_ what: String) -> MusterError {
+    .tokensUnavailable("\(what): \(String(cString: strerror(errno)))")
+  }
+}

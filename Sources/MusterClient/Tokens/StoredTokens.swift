@@ -1,0 +1,18 @@
+import Foundation
+
+/// The tokens of the user who is logged in on this device.
+public struct StoredTokens: Codable, Sendable, Hashable {
+  public var accessToken: String
+  public var refreshToken: String
+  /// By the device's clock.
+  public var accessExpiresAt: Date
+  /// The user's id.
+  public var user: UUID
+
+  public init(accessToken: String, refreshToken: String, accessExpiresAt: Date, user: UUID) {
+    self.accessToken = accessToken
+    self.refreshToken = refreshToken
+    self.accessExpiresAt = accessExpiresAt
+    self.user = user
+  }
+}
