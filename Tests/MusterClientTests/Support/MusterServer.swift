@@ -21,7 +21,8 @@ final class MusterServer: Sendable {
   ///   - environment: settings in addition to ``environment(_:)``.
   ///   - hasWorker: without a worker, no notification reaches an inbox.
   static func run(
-    _ environment: [String: String] = [:], hasWorker: Bool = true, _ body: (MusterServer) async throws -> Void
+    _ environment: [String: String] = [:], hasWorker: Bool = true,
+    _ body: @Sendable (MusterServer) async throws -> Void
   ) async throws {
     try await template.value
     try await TestCluster.withDatabase(template: templateName) { databaseURL in
@@ -77,15 +78,75 @@ final class MusterServer: Sendable {
     _ = try await server.exitStatus()
   }
 
-  /// Starts the server again after ``kill()``, on another port.
+  /// Kills the worker, too, so that nothing uses the database.
+  func stop() async throws {
+    let worker = state.withLock { $0.worker }
+    worker?.signal(SIGKILL)
+    _ = try await worker?.exitStatus()
+    try await kill()
+  }
+
+  /// Starts the server again after ``kill()`` or ``stop()``, on another port.
   ///
   /// - Parameter environment: settings that replace those of the first start.
   func start(_ environment: [String: String] = [:]) async throws {
-    let server = try await Self.serve(settings.merging(environment) { $1 })
-    state.withLock { ($0.server, $0.port) = (server.program, server.port) }
+    let settings = settings.merging(environment) { $1 }
+    let server = try await Self.serve(settings)
+    let worker = state.withLock { state in
+      (state.server, state.port) = (server.program, server.port)
+      return state.worker
+    }
+    guard let worker, !worker.isRunning else { return }
+    let next = try await Program(Program.path("muster"), ["worker"], environment: settings)
+    state.withLock { $0.worker = next }
+    try await next.waitForOutput("working")
   }
 
-  /// Ends all processes. Blocks for a moment.
+  /// Keeps a copy of the database. Only while the server is stopped.
+  func dump() async throws { try await copyDatabase(from: name, to: name + "_dump") }
+
+  /// Replaces the database by the copy that ``dump()`` has made. Only while the server is stopped.
+  func restoreDump() async throws {
+    try await copyDatabase(from: name + "_dump", to: name)
+    let (dump, administration) = (name + "_dump", try await TestCluster.administrationURL())
+    try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(dump)") }
+  }
+
+  private func copyDatabase(from source: String, to target: String) async throws {
+    let administration = try await TestCluster.administrationURL()
+    try await ScriptConnection.run(administration) {
+      try $0.script("DROP DATABASE IF EXISTS \(target) WITH (FORCE)")
+      try $0.script("CREATE DATABASE \(target) TEMPLATE \(source)")
+    }
+  }
+
+  /// The name of the database.
+  private var name: String { String(databaseURL.prefix { $0 != "?" }.split(separator: "/").last ?? "") }
+
+  /// Waits until nothing changes any more: no request is under way, and all notices are filed.
+  ///
+  /// - Returns: the time since which nothing has changed.
+  func quiet() async throws -> Date {
+    var looks = 0
+    try await eventually(within: .seconds(30)) {
+      let busy: Int = try await value(
+        """
+        SELECT (SELECT count(*) FROM notification_queue)
+          + (SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle')
+        """)
+      looks = busy > 0 ? 0 : looks + 1
+      return looks > 3
+    }
+    return .now
+  }
+
+  /// Runs a statement on the database, and returns its single value.
+  func value<Value: SQLValue>(_ sql: SQL) async throws -> Value {
+    try await ScriptConnection.run(databaseURL) { try #require(try $0.rows(sql).first)[0] }
+  }
+
+  /// Ends all processes.
   private func end() {
     for program in state.withLock({ [$0.server, $0.worker] }) { program?.signal(SIGKILL) }
   }
