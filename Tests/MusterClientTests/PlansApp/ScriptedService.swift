@@ -21,7 +21,10 @@ final class ScriptedService: Transport, @unchecked Sendable {
 
   /// Replaces a collection, and moves its stamp.
   func set(_ collection: CacheCollection, to items: [some Encodable]) throws {
-    let items = try items.map(JSONValue.init(encoding:))
+    replace(collection, by: try items.map { try JSONValue(encoding: $0) })
+  }
+
+  private func replace(_ collection: CacheCollection, by items: [JSONValue]) {
     lock.withLock {
       collections[collection] = items
       stamps[collection, default: 0] += 1
