@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterClient
 
-@Suite(.timeLimit(.minutes(1))) struct RefreshTests {
+@Suite(.timeLimit(.minutes(1))) struct CredentialsTests {
   /// Refreshes `refresh-1` to the tokens with the number 2, and takes only these.
   private static func server(_ refresh: @escaping ScriptedTransport.Script = { _ in try .tokens(2) })
     -> ScriptedTransport
