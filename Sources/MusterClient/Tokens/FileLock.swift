@@ -24,8 +24,11 @@ struct FileLock: Sendable {
   ///   process holds the lock for a minute; `CancellationError`
   func withLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
     let descriptor = try openFile()
-    // Closing the file ends the lock.
-    defer { close(descriptor) }
+    defer {
+      // Explicitly: a child of this process that is about to start another program shares the descriptor.
+      flock(descriptor, LOCK_UN)
+      close(descriptor)
+    }
     #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
       let activity = ExpiringActivity("Renewing the login")
       defer { activity.end() }
