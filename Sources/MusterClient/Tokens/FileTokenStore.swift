@@ -13,6 +13,8 @@ import Foundation
 /// The file's folder is created with access for the owner alone, if it does not exist. Beside the file stands its lock,
 /// `FILE.lock`. A damaged file counts as no tokens.
 public struct FileTokenStore: TokenStore {
+  private static let newPrefix = "new-"
+
   public let file: URL
 
   public init(file: URL) { self.file = file }
@@ -29,10 +31,11 @@ public struct FileTokenStore: TokenStore {
 
   public func save(_ tokens: StoredTokens) throws {
     try makeFolder()
-    let new = file.appendingPathExtension("new-\(UUID().wire)")
+    let new = file.appendingPathExtension(Self.newPrefix + UUID().wire)
     do {
       try write(JSONEncoder.muster().encode(tokens), to: new)
       guard rename(new.path, file.path) == 0 else { throw failure("\(file.path) cannot be replaced") }
+      try FileHandle(forReadingFrom: folder).synchronize()
     } catch {
       unlink(new.path)
       throw error
@@ -41,6 +44,10 @@ public struct FileTokenStore: TokenStore {
 
   public func clear() throws {
     guard unlink(file.path) == 0 || errno == ENOENT else { throw failure("\(file.path) cannot be removed") }
+    // What a process left that was killed while it saved.
+    let prefix = "\(file.lastPathComponent).\(Self.newPrefix)"
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+    for name in names where name.hasPrefix(prefix) { unlink(folder.appendingPathComponent(name).path) }
   }
 
   public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
@@ -48,10 +55,11 @@ public struct FileTokenStore: TokenStore {
     return try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
   }
 
+  private var folder: URL { file.deletingLastPathComponent() }
+
   private func makeFolder() throws {
     try FileManager.default.createDirectory(
-      at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
-      attributes: [.posixPermissions: 0o700])
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
   /// The file is on the disk when this returns.
