@@ -9,7 +9,7 @@ public enum PreviewClient {
   /// A client of the demo user ana, on an export in the app's bundle.
   ///
   /// - Parameters:
-  ///   - resource: the name of the folder in the bundle.
+  ///   - resource: the name of the folder in the bundle. If there is none, the files may be in the bundle itself.
   ///   - latency: seconds that each response takes.
   ///   - failures: what goes wrong.
   ///   - isLoggedIn: false shows the login. Every login succeeds.
@@ -18,13 +18,15 @@ public enum PreviewClient {
     resource: String = "MusterPreview", in bundle: Bundle = .main, latency: TimeInterval = 0,
     failures: PreviewFailures = .none, isLoggedIn: Bool = true
   ) -> MusterClient {
-    let folder = bundle.bundleURL.appendingPathComponent(resource)
-    let found = bundle.url(forResource: resource, withExtension: nil) ?? folder
+    let folder = bundle.url(forResource: resource, withExtension: nil) ?? bundle.bundleURL
     do {
-      return try make(folder: found, latency: latency, failures: failures, isLoggedIn: isLoggedIn)
+      return try make(folder: folder, latency: latency, failures: failures, isLoggedIn: isLoggedIn)
     } catch {
+      let tokens = StoredTokens(
+        accessToken: "none", refreshToken: "none", accessExpiresAt: .distantFuture, user: UUID())
+      let transport = MissingPreview(reason: "\(folder.path): \(error)")
       return MusterClient(
-        baseURL: folder, transport: MissingPreview(reason: "\(found.path): \(error)"), retries: .never)
+        baseURL: folder, tokens: MemoryTokenStore(tokens), transport: transport, retries: .never)
     }
   }
 

@@ -43,9 +43,7 @@ extension PreviewWorld {
     case ("DELETE", "friend-requests", _): return try .json(close(id, in: \.sent, as: .cancelled))
     case ("DELETE", "friends", _): part(from: id)
     case ("PUT", "blocks", _): block(id)
-    case ("DELETE", "blocks", _):
-      blocks.removeAll { $0.id == id }
-      touch(.blocks)
+    case ("DELETE", "blocks", _): unblock(id)
     default: throw Problem.missing(.routeNotFound)
     }
     return .noContent
@@ -138,6 +136,14 @@ extension PreviewWorld {
     profiles[id] = nil
     blocks.insert(Block(user: person, since: now), at: 0)
     touch(.blocks, .friendRequests, .sentFriendRequests)
+  }
+
+  private mutating func unblock(_ id: UUID?) {
+    guard let user = blocks.first(where: { $0.id == id })?.user else { return }
+    blocks.removeAll { $0.id == id }
+    profiles[user.id] = PublicProfile(
+      id: user.id, username: user.username, displayName: user.displayName, pictureUrl: user.pictureUrl)
+    touch(.blocks)
   }
 }
 
