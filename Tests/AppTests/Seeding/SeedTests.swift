@@ -30,7 +30,7 @@ import Testing
       #expect(events.contains { $0["status"].string == "cancelled" })
       #expect(events.contains { $0["endTime"] == .null })
       #expect(events.contains { $0["location"] == .null && $0["note"] == .null })
-      #expect(events.contains { ($0["title"].string ?? "").count > 190 && ($0["note"].string ?? "").count > 1500 })
+      #expect(events.contains { ($0["title"].string ?? "").count > 170 && ($0["note"].string ?? "").count > 1500 })
       #expect(Set(events.compactMap { $0["timeZone"].string }).count >= 6)
       #expect(
         Set(events.compactMap { $0["myStatus"].string })
