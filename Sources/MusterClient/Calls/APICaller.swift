@@ -1,27 +1,21 @@
 import Foundation
 
-/// Sends calls: with the user's token, repeated as the policy allows, and with problems as errors.
+/// Makes calls for the user whose tokens it has.
 final class APICaller: Sendable {
-  let baseURL: URL
-  let transport: any Transport
-  let retries: RetryPolicy
+  /// Seconds that logging out waits for the service.
+  private static let logOutPatience = 10.0
+
+  let sender: Sender
   let credentials: Credentials
 
   init(baseURL: URL, tokens: any TokenStore, transport: any Transport, retries: RetryPolicy) {
-    self.baseURL = baseURL
-    self.transport = transport
-    self.retries = retries
-    credentials = Credentials(tokens)
+    sender = Sender(baseURL: baseURL, transport: transport, retries: retries)
+    credentials = Credentials(tokens, sender)
   }
 
   /// Sends a call and decodes the body of its response.
   func get<Value: Decodable>(_ call: APICall, as type: Value.Type = Value.self) async throws -> Value {
-    let response = try await send(call)
-    do {
-      return try JSONDecoder.muster().decode(type, from: response.body)
-    } catch {
-      throw MusterError.unexpectedResponse(status: response.status, detail: "\(error)")
-    }
+    try await sender.get(call, call.isAuthenticated ? credentials : nil)
   }
 
   /// Sends a call.
@@ -29,7 +23,12 @@ final class APICaller: Sendable {
   /// - Returns: a response of 2xx.
   @discardableResult
   func send(_ call: APICall) async throws -> TransportResponse {
-    throw MusterError.unreachable("not there yet")
+    try await sender.send(call, call.isAuthenticated ? credentials : nil)
+  }
+
+  /// Opens a stream of Server-Sent Events.
+  func open(_ call: APICall) async throws -> TransportStream {
+    try await sender.open(call, credentials)
   }
 
   /// Sends a call whose response has tokens, and saves these.
@@ -41,6 +40,13 @@ final class APICaller: Sendable {
 
   /// Ends the session if the service can be reached, and forgets the tokens.
   func logOut() async throws {
+    let call = APICall(method: "POST", path: "/auth/logout", repeats: .always)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { _ = try? await self.send(call) }
+      group.addTask { try? await Task.sleep(for: .seconds(Self.logOutPatience)) }
+      await group.next()
+      group.cancelAll()
+    }
     try await credentials.clear()
   }
 }

@@ -15,6 +15,16 @@ public enum MusterError: Error, Sendable, Hashable {
   /// session has not ended: try again later. The text is for developers.
   case tokensUnavailable(String)
 
+  /// Whether the same call may succeed later: the network, a proxy or the service was not ready for it.
+  public var isTemporary: Bool {
+    switch self {
+    case .refused(let problem):
+      problem.status >= 500 || [408, 429].contains(problem.status) || problem.type == .requestRunning
+    case .loggedOut: false
+    case .unreachable, .unexpectedResponse, .tokensUnavailable: true
+    }
+  }
+
   /// The problem, if the service refused.
   public var problem: Problem? {
     guard case .refused(let problem) = self else { return nil }

@@ -1,16 +1,18 @@
+import Foundation
+
 /// Notifications as they enter the inbox, and which collections change.
 ///
-/// Connects again after each lost connection, without missing a notification. Ends when its task is cancelled; throws
-/// ``MusterError/loggedOut`` when the session ends.
+/// Connects when it is iterated, and again after each lost connection, without missing a notification. Ends when its
+/// task is cancelled. Throws ``MusterError/loggedOut`` when the session ends, and no other error.
+///
+///     for try await event in client.notifications.stream() {
+///       if case .notification(let item) = event { show(item.message) }
+///     }
 public struct NotificationStream: AsyncSequence, Sendable {
   public typealias Element = StreamEvent
 
   let caller: APICaller
   let lastEventID: String?
 
-  public func makeAsyncIterator() -> Iterator { Iterator() }
-
-  public struct Iterator: AsyncIteratorProtocol {
-    public mutating func next() async throws -> StreamEvent? { nil }
-  }
+  public func makeAsyncIterator() -> Iterator { Iterator(caller: caller, lastEventID: lastEventID) }
 }

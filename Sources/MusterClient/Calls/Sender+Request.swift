@@ -1,0 +1,33 @@
+import Foundation
+
+extension Sender {
+  /// What a value of a query may have as it is. A plus sign would be read as a space.
+  private static let plainInQuery = CharacterSet(
+    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,:")
+
+  /// The request that goes over the wire.
+  func request(_ call: APICall, _ token: String?) throws -> TransportRequest {
+    var headers = call.headers
+    headers["Accept"] = headers["Accept"] ?? "application/json"
+    if let token { headers["Authorization"] = "Bearer \(token)" }
+    return TransportRequest(
+      method: call.method, url: try url(of: call), headers: headers, body: call.body, timeout: call.timeout)
+  }
+
+  private func url(of call: APICall) throws -> URL {
+    guard var components = URLComponents(url: baseURL, resolvingAgainstBaseURL: true), components.host != nil else {
+      throw MusterError.unreachable("\(baseURL) is not the URL of a server.")
+    }
+    let folder = components.percentEncodedPath
+    components.percentEncodedPath = (folder.hasSuffix("/") ? String(folder.dropLast()) : folder) + "/api/v1" + call.path
+    components.percentEncodedQuery = call.query.isEmpty ? nil : call.query.map(Self.encode).joined(separator: "&")
+    components.fragment = nil
+    guard let url = components.url else { throw MusterError.unreachable("\(baseURL) is not the URL of a server.") }
+    return url
+  }
+
+  private static func encode(_ parameter: (name: String, value: String)) -> String {
+    let value = parameter.value.addingPercentEncoding(withAllowedCharacters: plainInQuery) ?? ""
+    return "\(parameter.name)=\(value)"
+  }
+}

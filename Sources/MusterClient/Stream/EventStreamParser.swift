@@ -1,0 +1,91 @@
+import Foundation
+
+/// Reads Server-Sent Events from bytes, however these are cut into pieces. Use a new one for each connection.
+struct EventStreamParser: Sendable {
+  /// Bytes of one event. A longer event is left out, but its `id` counts.
+  static let maximumBytes = 1 << 20
+
+  /// The `id` of the last event that was complete. To be sent as `Last-Event-ID` when connecting again.
+  private(set) var lastEventID: String?
+  /// Milliseconds to wait before connecting again, if the stream says so.
+  private(set) var retry: Int?
+
+  private let maximumBytes: Int
+  private var line: [UInt8] = []
+  /// The line is too long, and its rest is skipped.
+  private var isLineTooLong = false
+  /// A line feed that follows belongs to the line before.
+  private var endedWithReturn = false
+  private var isFirstLine = true
+  private var event = ""
+  private var data: [String] = []
+  private var size = 0
+  private var id: String?
+
+  init(lastEventID: String? = nil, maximumBytes: Int = Self.maximumBytes) {
+    self.lastEventID = lastEventID
+    self.maximumBytes = maximumBytes
+    id = lastEventID
+  }
+
+  /// - Returns: the events that these bytes complete.
+  mutating func read(_ bytes: Data) -> [ServerSentEvent] {
+    var events: [ServerSentEvent] = []
+    for byte in bytes {
+      let followsReturn = endedWithReturn
+      endedWithReturn = false
+      switch byte {
+      case UInt8(ascii: "\n") where followsReturn: break
+      case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
+        endedWithReturn = byte == UInt8(ascii: "\r")
+        if let event = endLine() { events.append(event) }
+      default: add(byte)
+      }
+    }
+    return events
+  }
+
+  private mutating func add(_ byte: UInt8) {
+    if line.count < maximumBytes { line.append(byte) } else { isLineTooLong = true }
+  }
+
+  private mutating func endLine() -> ServerSentEvent? {
+    defer {
+      line.removeAll(keepingCapacity: line.count < 4096)
+      isLineTooLong = false
+    }
+    if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
+    isFirstLine = false
+    if line.isEmpty { return dispatch() }
+    if isLineTooLong {
+      size = .max
+    } else {
+      readField()
+    }
+    return nil
+  }
+
+  private mutating func readField() {
+    let colon = line.firstIndex(of: UInt8(ascii: ":"))
+    let name = String(decoding: line[..<(colon ?? line.endIndex)], as: UTF8.self)
+    var rest = colon.map { line[($0 + 1)...] } ?? []
+    if rest.first == UInt8(ascii: " ") { rest = rest.dropFirst() }
+    let value = String(decoding: rest, as: UTF8.self)
+    switch name {
+    case "event": event = value
+    case "data":
+      size = size > maximumBytes - value.utf8.count ? .max : size + value.utf8.count
+      if size <= maximumBytes { data.append(value) }
+    case "id" where !value.contains("\0"): id = value
+    case "retry": retry = Int(value).flatMap { $0 >= 0 ? $0 : nil } ?? retry
+    default: break
+    }
+  }
+
+  private mutating func dispatch() -> ServerSentEvent? {
+    defer { (event, data, size) = ("", [], 0) }
+    lastEventID = id
+    guard !data.isEmpty, size <= maximumBytes else { return nil }
+    return ServerSentEvent(event: event.isEmpty ? "message" : event, data: data.joined(separator: "\n"), id: id)
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+
+extension NotificationStream {
+  /// Reads the stream. Holds one connection at a time.
+  public struct Iterator: AsyncIteratorProtocol {
+    private struct Connection {
+      var chunks: AsyncThrowingStream<Data, any Error>.Iterator
+      var parser: EventStreamParser
+      var hasRead = false
+    }
+
+    /// Seconds without a byte, after which the connection is given up. The service sends one every 15 seconds.
+    private static let patience = 60.0
+
+    private let caller: APICaller
+    private var connection: Connection?
+    /// Whose notifications these are. Another user's login ends the stream.
+    private var user: UUID?
+    private var arrived: [(id: String?, event: StreamEvent)] = []
+    /// Where the next connection begins.
+    private var resumeID: String?
+    private var pause = ReconnectPause()
+    private var isFirst = true
+
+    /// The `id` of the last event that was returned, to resume from in another stream.
+    public private(set) var lastEventID: String?
+
+    init(caller: APICaller, lastEventID: String?) {
+      self.caller = caller
+      self.lastEventID = lastEventID
+      resumeID = lastEventID
+    }
+
+    public mutating func next() async throws -> StreamEvent? {
+      do {
+        while arrived.isEmpty {
+          try Task.checkCancellation()
+          if connection == nil { try await connect() } else { try await read() }
+        }
+      } catch is CancellationError {
+        connection = nil
+        return nil
+      }
+      let (id, event) = arrived.removeFirst()
+      lastEventID = id ?? lastEventID
+      return event
+    }
+
+    private mutating func connect() async throws {
+      if !isFirst {
+        let retries = caller.sender.retries
+        try await retries.sleep(pause.seconds(random: retries.random()))
+      }
+      isFirst = false
+      var call = APICall.get("/notifications/stream")
+      call.headers["Accept"] = "text/event-stream"
+      call.headers["Last-Event-ID"] = resumeID
+      call.timeout = Self.patience
+      do {
+        user = try user ?? caller.credentials.stored()?.user
+        let stream = try await Sender.$actingUser.withValue(user) { try await caller.open(call) }
+        connection = Connection(
+          chunks: stream.chunks.makeAsyncIterator(), parser: EventStreamParser(lastEventID: resumeID))
+        arrived.append((nil, .connected))
+      } catch let error as MusterError {
+        if error == .loggedOut { throw error }
+        pause.fail(retryAfter: error.problem?.retryAfter)
+        // The service does not take this id: go on without what was missed.
+        if error.problem?.type == .invalidFields { resumeID = nil }
+      }
+    }
+
+    private mutating func read() async throws {
+      guard var open = connection else { return }
+      let chunk: Data?
+      do {
+        chunk = try await open.chunks.next()
+      } catch {
+        try Task.checkCancellation()
+        chunk = nil
+      }
+      guard let chunk else {
+        try Task.checkCancellation()
+        if !open.hasRead { pause.fail(retryAfter: nil) }
+        connection = nil
+        return
+      }
+      let events = open.parser.read(chunk)
+      resumeID = open.parser.lastEventID
+      pause.succeed(retry: open.parser.retry)
+      open.hasRead = true
+      connection = open
+      arrived += events.compactMap { event in StreamEvent(event).map { (event.id, $0) } }
+    }
+  }
+}
+
+extension StreamEvent {
+  /// - Returns: nil for an event that this release does not know.
+  fileprivate init?(_ event: ServerSentEvent) {
+    let decoder = JSONDecoder.muster()
+    let data = Data(event.data.utf8)
+    switch event.event {
+    case "notification":
+      guard let item = try? decoder.decode(InboxItem.self, from: data) else { return nil }
+      self = .notification(item)
+    case "changed":
+      guard let stamps = try? decoder.decode([String: Stamp?].self, from: data) else { return nil }
+      let known = stamps.compactMap { name, stamp in
+        CacheCollection(rawValue: name).flatMap { collection in stamp.map { (collection, $0) } }
+      }
+      guard !known.isEmpty else { return nil }
+      self = .changed(Dictionary(uniqueKeysWithValues: known))
+    default: return nil
+    }
+  }
+}
