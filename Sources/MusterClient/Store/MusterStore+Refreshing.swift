@@ -82,6 +82,6 @@ extension MusterStore {
     if isOffline != isUnreachable { isOffline = isUnreachable }
     if isLoggedOut != (error == .loggedOut) { isLoggedOut = error == .loggedOut }
     if isUnreachable || isLoggedOut { doubt(CacheCollection.allCases) }
-    schedule()
+    if isLoggedOut { stop() } else { schedule() }
   }
 }

@@ -15,7 +15,10 @@ extension ScriptedServer.State {
     case ("PUT", "events", 4):
       let status = request.body?["status"] ?? .null
       return try json(changeEvent(parts[1]) { $0.merge(.object(["myStatus": status])) })
+    case ("POST", "events", 3): return try json(changeEvent(parts[1]) { _ in })
     case ("POST", "friend-requests", 1): return try json(sendRequest(request.body))
+    case ("DELETE", "friend-requests", 2): return try json(cancelRequest(parts[1]))
+    case ("POST", "notifications", 2): return try json(["unread": 0])
     default: return TransportResponse(status: 204)
     }
   }
@@ -103,6 +106,15 @@ extension ScriptedServer.State {
     let json = try JSONValue(encoding: request)
     replace(.sentFriendRequests, [json] + (lists[.sentFriendRequests]?.items.map(\.json) ?? []))
     return json
+  }
+
+  private mutating func cancelRequest(_ id: String) throws -> JSONValue {
+    let items = lists[.sentFriendRequests]?.items.map(\.json) ?? []
+    guard let request = items.first(where: { $0["id"]?.string == id }) else {
+      throw MusterError.unreachable("The scripted server has no request \(id).")
+    }
+    replace(.sentFriendRequests, items.filter { $0 != request })
+    return request
   }
 
   private mutating func changeEvent(_ id: String, _ change: (inout JSONValue) -> Void) throws -> JSONValue {

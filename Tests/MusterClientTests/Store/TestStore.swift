@@ -10,12 +10,14 @@ import TestSupport
   let folder: URL
   /// Seconds that the clock of the stores is ahead.
   let ahead = Guarded<TimeInterval>(0)
+  private let tokens: MemoryTokenStore
   private(set) var store: MusterStore
 
   init(_ server: ScriptedServer, folder: URL) throws {
     self.server = server
     self.folder = folder
-    store = try Self.open(server, folder, ahead)
+    tokens = MemoryTokenStore(Self.tokens(of: ScriptedServer.ana.id))
+    store = try Self.open(server, folder, ahead, tokens)
   }
 
   /// Runs a test with a server that has ana's profile, and deletes the folder.
@@ -29,18 +31,29 @@ import TestSupport
   }
 
   /// Drops the store as a killed app does, and opens it again.
-  func relaunch(as user: UUID = ScriptedServer.ana.id) async throws {
+  func relaunch() async throws {
     store.stop()
-    store = try Self.open(server, folder, ahead, as: user)
-    await store.load()
+    store = try await another()
   }
 
-  /// A second process on the same folder.
+  /// Opens a second store, as another process on the same folder does.
   func another() async throws -> MusterStore {
-    let store = try Self.open(server, folder, ahead)
+    let store = try Self.open(server, folder, ahead, tokens)
     await store.load()
     return store
   }
+
+  /// Waits for what a store does by itself.
+  func wait(until condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try !condition() {
+      guard ContinuousClock.now < deadline else { throw Unexpected("not within 20 seconds") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  /// Logs another user in, at any time.
+  nonisolated func logIn(_ user: Person) { tokens.save(Self.tokens(of: user.id)) }
 
   /// The files of the store below its folder.
   var files: [URL] {
@@ -48,13 +61,15 @@ import TestSupport
     return names.map { folder.appending(path: $0) }.filter { (try? Data(contentsOf: $0)) != nil }
   }
 
+  private nonisolated static func tokens(of user: UUID) -> StoredTokens {
+    StoredTokens(accessToken: "access", refreshToken: "refresh", accessExpiresAt: .distantFuture, user: user)
+  }
+
   private static func open(
-    _ server: ScriptedServer, _ folder: URL, _ ahead: Guarded<TimeInterval>, as user: UUID = ScriptedServer.ana.id
+    _ server: ScriptedServer, _ folder: URL, _ ahead: Guarded<TimeInterval>, _ tokens: MemoryTokenStore
   ) throws -> MusterStore {
-    let tokens = StoredTokens(
-      accessToken: "access", refreshToken: "refresh", accessExpiresAt: .distantFuture, user: user)
     guard let url = URL(string: "http://muster.test") else { throw Unexpected("no URL") }
-    let client = MusterClient(baseURL: url, tokens: MemoryTokenStore(tokens), transport: server, retries: .never)
+    let client = MusterClient(baseURL: url, tokens: tokens, transport: server, retries: .never)
     var timing = StoreTiming()
     timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
     timing.firstRetry = 0.02
@@ -64,7 +79,7 @@ import TestSupport
 }
 
 /// The error of a call; nil if it succeeds.
-func failure(of call: () async throws -> Void) async -> MusterError? {
+@MainActor func failure(of call: @MainActor () async throws -> Void) async -> MusterError? {
   do {
     try await call()
     return nil
