@@ -105,7 +105,7 @@ import Testing
 
   @Test func `when the session ends, the app shows the login`() async throws {
     let (account, store) = try await logIn()
-    tokens.clear()
+    service.endSession()
     await EventList(store: store).refresh()
     #expect(account.store == nil)
   }

@@ -9,6 +9,7 @@ final class ScriptedService: Transport, @unchecked Sendable {
 
   private let lock = NSLock()
   private var isOffline = false
+  private var hasEndedSession = false
   private var collections: [CacheCollection: [JSONValue]] = [:]
   private var stamps: [CacheCollection: Int] = [:]
   private var responses: [String: TransportResponse] = [:]
@@ -19,9 +20,11 @@ final class ScriptedService: Transport, @unchecked Sendable {
 
   func goOffline(_ isOffline: Bool = true) { lock.withLock { self.isOffline = isOffline } }
 
+  func endSession() { lock.withLock { hasEndedSession = true } }
+
   /// Replaces a collection, and moves its stamp.
-  func set(_ collection: CacheCollection, to items: [some Encodable]) throws {
-    let items = try items.map(JSONValue.init(encoding:))
+  func set(_ collection: CacheCollection, to items: [some Encodable & Sendable]) throws {
+    let items = try items.map { try JSONValue(encoding: $0) }
     lock.withLock {
       collections[collection] = items
       stamps[collection, default: 0] += 1
@@ -44,10 +47,11 @@ final class ScriptedService: Transport, @unchecked Sendable {
       let path = request.url.path.replacingOccurrences(of: "/api/v1", with: "")
       switch "\(request.method) \(path)" {
       case "POST /auth/login": return try logIn(request)
+      case _ where hasEndedSession: return try problem(401, .sessionEnded)
       case let call where call.hasPrefix("POST /cache/validate/"): return try validate(request)
       case let call:
         received.append(request)
-        return try responses[call] ?? problem(404, "route-not-found")
+        return try responses[call] ?? problem(404, .routeNotFound)
       }
     }
   }
@@ -58,7 +62,7 @@ final class ScriptedService: Transport, @unchecked Sendable {
 
   private func logIn(_ request: TransportRequest) throws -> TransportResponse {
     let body = try JSONDecoder().decode([String: String].self, from: request.body ?? Data())
-    guard body["password"] == Self.password else { return try problem(401, "wrong-credentials") }
+    guard body["password"] == Self.password else { return try problem(401, .wrongCredentials) }
     let user = User(id: Self.user, username: "ana", displayName: "Ana Duarte", createdAt: .distantPast)
     let tokens = Tokens(user: user, accessToken: "access", refreshToken: "refresh", expiresIn: 900)
     return try json(tokens)
