@@ -40,7 +40,7 @@ import Testing
 
   @Test func `the guide to the demo data names everything in it`() throws {
     let guide = try String(contentsOf: Program.checkout.appending(path: "Seeds/README.md"), encoding: .utf8)
-    for (file, subject) in [("people", "username"), ("events", "title")] {
+    for (file, subject) in [("people", "username"), ("events", "title"), ("inbox", "type")] {
       let json = try Data(contentsOf: Program.checkout.appending(path: "Seeds/\(file).json"))
       let items = try #require(try JSONSerialization.jsonObject(with: json) as? [[String: Any]])
       #expect(!items.isEmpty)
