@@ -8,39 +8,33 @@ extension MusterStore {
 
   /// Sends what waits, in order, until nothing waits.
   ///
-  /// - Returns: why the rest cannot be sent now, if the service responded.
+  /// - Returns: why the rest cannot be sent now, if reading may still succeed.
   /// - Throws: ``MusterError/unreachable(_:)``, ``MusterError/loggedOut``
-  func sendOutbox() async throws -> MusterError? {
+  func sendOutbox() async throws -> (any Error)? {
     await reloadOutbox()
     guard outbox.next != nil else { return nil }
-    let lock = try await lockSending()
-    defer { withExtendedLifetime(lock) {} }
-    await reloadOutbox()
-    while let record = outbox.next {
-      guard !isForgotten, client.userID == folder.user else { throw MusterError.loggedOut }
-      do {
-        try await send(record)
-      } catch let error as MusterError {
-        switch error {
-        case .unreachable, .loggedOut: throw error
-        case .refused, .unexpectedResponse, .tokensUnavailable: return error
-        }
-      }
-    }
-    return nil
-  }
-
-  private func lockSending() async throws -> SendingLock {
     do {
-      return try await SendingLock(folder)
-    } catch let error as StoreError {
-      throw MusterError.unreachable(error.localizedDescription)
+      let lock = try await SendingLock(folder)
+      defer { withExtendedLifetime(lock) {} }
+      await reloadOutbox()
+      while let record = outbox.next {
+        guard !isForgotten else { throw MusterError.loggedOut }
+        try await send(record)
+      }
+      return nil
+    } catch let error as MusterError {
+      switch error {
+      case .unreachable, .loggedOut: throw error
+      case .refused, .unexpectedResponse, .tokensUnavailable: return error
+      }
+    } catch {
+      return error
     }
   }
 
   private func reloadOutbox() async {
     outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
-    for record in await outbox.reload() { noteSent(record) }
+    for record in await outbox.reload() { noteMoved(record) }
     publish()
   }
 
@@ -52,9 +46,11 @@ extension MusterStore {
     doubts.raise(record.write.collections)
     do {
       let write = record.write.resolved(outbox.identities)
-      let id = try await write.send(with: client, key: record.key)
+      let id = try await Sender.$actingUser.withValue(folder.user) {
+        try await write.send(with: client, key: record.key)
+      }
       await outbox.move(record, to: .sent(id: id))
-      noteSent(record)
+      noteMoved(record)
       publish()
     } catch MusterError.refused(let problem) where isFinal(problem, for: record) {
       await refuse(record, .refused(problem))
@@ -78,8 +74,8 @@ extension MusterStore {
     doubt(record.write.collections)
   }
 
-  /// The lists that were validated before do not show the write.
-  private func noteSent(_ record: OutboxRecord) {
+  /// The lists that were validated before may not show the write.
+  private func noteMoved(_ record: OutboxRecord) {
     doubts.raise(record.write.collections)
     sentMarks[record.id] = doubts.mark
   }

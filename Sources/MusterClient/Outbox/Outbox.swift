@@ -17,7 +17,8 @@ public final class Outbox {
 
   init(_ files: OutboxFiles) {
     self.files = files
-    records = files.records()
+    records = files.read().map { Array($0.records.values) } ?? []
+    records.sort { ($0.sequence, $0.id.wire) < ($1.sequence, $1.id.wire) }
     show()
   }
 
@@ -49,7 +50,8 @@ extension Outbox {
   /// Writes it to the disk, then shows it.
   func add(_ write: Write, at time: Date) throws -> PendingWrite {
     let record = OutboxRecord(
-      id: UUID(), sequence: max(files.nextSequence(), (records.last?.sequence ?? 0) + 1), write: write, key: .random(),
+      id: UUID(), sequence: max(try files.nextSequence(), (records.last?.sequence ?? 0) + 1), write: write,
+      key: .random(),
       createdAt: time)
     try files.write(record)
     records.append(record)
@@ -102,35 +104,44 @@ extension Outbox {
 
   /// Takes over what other processes have written to the files.
   ///
-  /// - Returns: writes that another process has sent meanwhile.
+  /// - Returns: the writes that another process has moved: the lists may not show their effects yet.
   func reload() async -> [OutboxRecord] {
     let known = Set(records.map(\.id))
-    let stored = Dictionary(await files.stored().map { ($0.id, $0) }, uniquingKeysWith: { $1 })
-    var sent: [OutboxRecord] = []
+    guard let stored = await files.contents() else { return [] }
+    var moved: [OutboxRecord] = []
     records = records.compactMap { record in
-      // Written or moved while the files were read.
-      guard known.contains(record.id) else { return record }
-      var new = stored[record.id]
-      if new == nil, record.isUnsettled {
-        // Another process sent it and saw its effect, or showed its refusal. The next validation says which.
-        new = record
-        if record.state == .waiting { new?.state = .sent(id: nil) }
-      }
-      switch record.state {
-      case .waiting:
-        if let new, case .sent = new.state { sent.append(new) }
-        return new
-      case .sent: return record
-      case .settled, .refused: return new
-      }
+      // Records that were added while the files were read stay, and so do files that cannot be read now.
+      guard known.contains(record.id), !stored.unreadable.contains(record.id) else { return record }
+      let new = Self.next(record, stored: stored.records[record.id])
+      if let new, new.state != record.state { moved.append(new) }
+      return new
     }
-    for record in stored.values where !known.contains(record.id) {
+    for record in stored.records.values where !known.contains(record.id) {
       records.append(record)
-      if case .sent = record.state { sent.append(record) }
+      if record.state != .waiting { moved.append(record) }
     }
     records.sort { ($0.sequence, $0.id.wire) < ($1.sequence, $1.id.wire) }
     show()
-    return sent
+    return moved
+  }
+
+  /// A record after other processes have worked on its file; nil if nothing is left of it.
+  private static func next(_ record: OutboxRecord, stored: OutboxRecord?) -> OutboxRecord? {
+    guard case .waiting = record.state else {
+      // The other process has seen the effect in its lists. This one has not.
+      if case .sent = record.state { return record }
+      return stored
+    }
+    var new = record
+    switch stored?.state {
+    case .waiting: break
+    case .sent(let id): new.state = .sent(id: id)
+    case .settled(let id): new.state = .sent(id: id)
+    case .refused(let reason): new.state = .refused(reason)
+    // Sent and seen, or refused and dismissed.
+    case nil: new.state = .sent(id: nil)
+    }
+    return new
   }
 
   /// Shows nothing any more. The files are erased with their folder.
@@ -153,6 +164,6 @@ extension OutboxFiles {
   /// ``write(_:)``, off the main actor.
   fileprivate func replace(_ record: OutboxRecord) async throws { try write(record) }
 
-  /// ``records()``, off the main actor.
-  fileprivate func stored() async -> [OutboxRecord] { records() }
+  /// ``read()``, off the main actor.
+  fileprivate func contents() async -> Contents? { read() }
 }

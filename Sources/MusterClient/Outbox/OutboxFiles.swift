@@ -12,16 +12,35 @@ struct OutboxFiles: Sendable {
     try folder.makeSubfolder(Self.subfolder)
   }
 
-  /// All records, in order. A file that cannot be decoded is left out and stays, because a later version of the app may
-  /// have written it.
-  func records() -> [OutboxRecord] {
-    names().compactMap { name in
-      folder.read("\(Self.subfolder)/\(name)").flatMap { try? JSONDecoder().decode(OutboxRecord.self, from: $0) }
+  struct Contents: Sendable {
+    var records: [OutboxRecord.ID: OutboxRecord] = [:]
+    /// Files that cannot be read now, or that a later version of the app has written. They stay.
+    var unreadable: Set<OutboxRecord.ID> = []
+  }
+
+  /// - Returns: nil if the folder cannot be read now.
+  func read() -> Contents? {
+    guard let names = try? folder.names(in: Self.subfolder) else { return nil }
+    var contents = Contents()
+    for name in names {
+      guard let id = Self.id(in: name) else { continue }
+      let file = folder.read("\(Self.subfolder)/\(name)")
+      if let record = file.flatMap({ try? JSONDecoder().decode(OutboxRecord.self, from: $0) }) {
+        contents.records[id] = record
+      } else if folder.exists("\(Self.subfolder)/\(name)") {
+        contents.unreadable.insert(id)
+      }
     }
+    return contents
   }
 
   /// The next free place in the order.
-  func nextSequence() -> Int { (names().last.flatMap { Int($0.prefix(Self.digits)) } ?? 0) + 1 }
+  ///
+  /// - Throws: ``StoreError/disk(_:)`` if the folder cannot be read now
+  func nextSequence() throws -> Int {
+    let last = try folder.names(in: Self.subfolder).compactMap { Int($0.prefix(Self.digits)) }.max()
+    return (last ?? 0) + 1
+  }
 
   /// Writes a record. It is on the disk when this returns.
   func write(_ record: OutboxRecord) throws {
@@ -32,7 +51,9 @@ struct OutboxFiles: Sendable {
 
   func remove(_ record: OutboxRecord) throws { try folder.remove(path(of: record)) }
 
-  private func names() -> [String] { folder.names(in: Self.subfolder).sorted() }
+  private static func id(in name: String) -> OutboxRecord.ID? {
+    UUID(uuidString: String(name.dropFirst(digits + 1).prefix(36)))
+  }
 
   private func path(of record: OutboxRecord) -> String {
     let number = String(record.sequence)

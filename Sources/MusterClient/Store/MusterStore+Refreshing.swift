@@ -61,7 +61,9 @@ extension MusterStore {
     for collection in result.proved { doubts.settle(collection, since: mark) }
     let failed = collections.subtracting(result.proved)
     if !failed.isEmpty { doubts.raise(failed) }
-    outbox.settle(outbox.unsettled.filter(isProved))
+    let settled = outbox.unsettled.filter(isProved)
+    outbox.settle(settled)
+    for record in settled { sentMarks[record.id] = nil }
     take(result)
     if let error = result.error { throw error }
   }

@@ -29,7 +29,9 @@ extension MusterStore {
     life.stream = Task { [client, timing, weak self] in
       while !Task.isCancelled {
         do {
-          for try await event in client.notifications.stream() { self?.take(event) }
+          var events = client.notifications.stream()
+          events.onLoss = { Task { @MainActor in self?.loseStream() } }
+          for try await event in events { self?.take(event) }
         } catch MusterError.loggedOut {
           self?.endSession()
           return

@@ -63,13 +63,14 @@ public final class MusterStore {
   ///   - client: of a user who is logged in.
   ///   - folder: where the store keeps its folder `MusterStore`, for example Application Support or the container of an
   ///     app group. If another user's data is there, it is deleted.
-  /// - Throws: ``MusterError/loggedOut``, ``StoreError/disk(_:)``, or an error of Foundation.
+  /// - Throws: ``MusterError/loggedOut``, ``MusterError/tokensUnavailable(_:)``, ``StoreError/disk(_:)``, or an error of
+  ///   Foundation.
   public convenience init(client: MusterClient, folder: URL) throws {
     try self.init(client: client, folder: folder, timing: StoreTiming())
   }
 
   init(client: MusterClient, folder: URL, timing: StoreTiming) throws {
-    guard let user = client.userID else { throw MusterError.loggedOut }
+    guard let user = try client.cache.caller.credentials.stored()?.user else { throw MusterError.loggedOut }
     let folder = try StoreFolder(in: folder, user: user)
     self.client = client
     self.folder = folder

@@ -36,10 +36,18 @@ final class StoreFolder: Sendable {
   /// - Returns: nil if there is no such file, or if it cannot be read.
   func read(_ name: String) -> Data? { try? Data(contentsOf: file(name)) }
 
-  /// The names of the files in a folder below this one; none if it does not exist.
-  func names(in subfolder: String) -> [String] {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: file(subfolder).path)) ?? []
-    return names.filter { !$0.hasSuffix(Self.suffix) }
+  func exists(_ name: String) -> Bool { access(file(name).path, F_OK) == 0 }
+
+  /// The names of the files in a folder below this one.
+  ///
+  /// - Throws: ``StoreError/disk(_:)``
+  func names(in subfolder: String) throws -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: file(subfolder).path)
+        .filter { !$0.hasSuffix(Self.suffix) }
+    } catch {
+      throw StoreError.disk("\(file(subfolder).path): \(error.localizedDescription)")
+    }
   }
 
   /// Replaces a file. It is on the disk when this returns.

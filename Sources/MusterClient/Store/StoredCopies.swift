@@ -73,7 +73,9 @@ actor StoredCopies {
     if !asking.isEmpty {
       let claims = Dictionary(uniqueKeysWithValues: asking.map { (updates[$0].collection, updates[$0].claim) })
       let sentAt = now()
-      let verdicts = try await asUser { try await client.cache.validate(claims, include: .changes) }
+      let verdicts = try await Sender.$actingUser.withValue(folder.user) {
+        try await client.cache.validate(claims, include: .changes)
+      }
       for index in asking { updates[index].take(verdicts[updates[index].collection], sentAt: sentAt) }
       return true
     }
@@ -81,7 +83,7 @@ actor StoredCopies {
       guard case .page(let cursor) = updates[index].need else { continue }
       let collection = updates[index].collection
       do {
-        let page = try await asUser {
+        let page = try await Sender.$actingUser.withValue(folder.user) {
           try await client.cache.page(of: collection, cursor: cursor, limit: Self.pageLimit)
         }
         updates[index].take(page)
@@ -91,14 +93,6 @@ actor StoredCopies {
       return true
     }
     return false
-  }
-
-  /// Runs a request while the user of this folder is logged in, and throws away what came for another one.
-  private func asUser<R: Sendable>(_ request: () async throws -> R) async throws -> R {
-    guard client.userID == folder.user else { throw MusterError.loggedOut }
-    let response = try await request()
-    guard client.userID == folder.user else { throw MusterError.loggedOut }
-    return response
   }
 
   private func finish(_ update: CopyUpdate, in result: inout Result) {

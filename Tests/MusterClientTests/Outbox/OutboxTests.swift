@@ -191,7 +191,7 @@ import Testing
   @Test func `another user never sees or sends what the earlier one left`() async throws {
     try await run { test, server in
       try test.store.perform(.createEvent(draft))
-      test.logIn(ScriptedServer.ben)
+      try await test.logIn(ScriptedServer.ben)
       #expect(await failure { try await test.store.refresh() } == .loggedOut)
       try await test.relaunch()
       #expect(!test.store.events.isLoaded && test.store.events.items.isEmpty && test.store.outbox.pending.isEmpty)

@@ -89,13 +89,14 @@ import Testing
     }
   }
 
-  @Test func `responses for another user are thrown away`() async throws {
+  @Test func `after another user's login, nothing is claimed, asked or sent`() async throws {
     try await run { test, server in
-      server.state.withLock { $0.after = { _ in test.logIn(ScriptedServer.ben) } }
-      try server.set(.events, [ScriptedServer.event(9, title: "Ben's")])
-      #expect(await failure(of: { try await test.store.refresh() }) == .loggedOut)
-      #expect(test.store.isLoggedOut && test.store.events.items.map(\.title) == ["Event 1"])
+      try await test.logIn(ScriptedServer.ben)
+      let count = server.received().count
       #expect(throws: MusterError.loggedOut) { try test.store.perform(.cancelEvent(event.id)) }
+      #expect(await failure(of: { try await test.store.refresh() }) == .loggedOut)
+      #expect(test.store.isLoggedOut && !test.store.events.isUpToDate)
+      #expect(test.store.events.items.map(\.title) == ["Event 1"] && server.received().count == count)
     }
   }
 

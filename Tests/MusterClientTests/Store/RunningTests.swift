@@ -79,7 +79,7 @@ import Testing
       #expect(test.store.outbox.pending.count == 1 && test.store.events.items.map(\.myStatus) == [.going])
       #expect(!test.store.life.isRunning && !test.store.friends.isUpToDate)
       server.fail { _ in .none }
-      test.logIn(ScriptedServer.ana)
+      try await test.logIn(ScriptedServer.ana)
       test.store.start()
       try await test.wait { test.store.outbox.pending.isEmpty && test.store.events.isUpToDate }
       #expect(!test.store.isLoggedOut)

@@ -52,8 +52,12 @@ import TestSupport
     }
   }
 
-  /// Logs another user in, at any time.
-  nonisolated func logIn(_ user: Person) { tokens.save(Self.tokens(of: user.id)) }
+  /// Logs a user in with the client of the store.
+  func logIn(_ person: Person) async throws {
+    let user = User(id: person.id, username: person.username, displayName: person.displayName, createdAt: .now)
+    let tokens = Tokens(user: user, accessToken: "other", refreshToken: "other", expiresIn: 900)
+    try await store.client.cache.caller.credentials.adopt(tokens)
+  }
 
   /// The files of the store below its folder.
   var files: [URL] {
