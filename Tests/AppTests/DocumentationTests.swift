@@ -13,7 +13,10 @@ import Testing
   static let guides: [String] = {
     let names = FileManager.default.enumerator(atPath: Program.checkout.appending(path: "docs").path)
     let docs = (names?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
-    return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md"]
+    return [
+      "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md",
+      "Examples/PlansApp/README.md",
+    ]
       + docs.sorted()
   }()
 
