@@ -116,7 +116,9 @@ extension Outbox {
       if let new, new.state != record.state { moved.append(new) }
       return new
     }
-    for record in stored.records.values where !known.contains(record.id) {
+    // Those that were added or removed while the files were read are not news.
+    let found = known.union(records.map(\.id))
+    for record in stored.records.values where !found.contains(record.id) {
       records.append(record)
       if record.state != .waiting { moved.append(record) }
     }

@@ -73,4 +73,18 @@ import Testing
       #expect(app.events.items.map(\.title).contains("Quiz 2") && app.events.items.count == 2)
     }
   }
+
+  @Test func `a write that is made while the files are read stands once in the outbox`() async throws {
+    try await run { app, _, server in
+      for number in 1...20 {
+        let reading = Task { await app.outbox.reload() }
+        await Task.yield()
+        try app.perform(.editEvent(event.id, EventEdit(title: "\(number)")))
+        _ = await reading.value
+        #expect(app.outbox.pending.count == number)
+      }
+      try await app.refresh()
+      #expect(server.received(\.isWrite).count == 20 && app.outbox.pending.isEmpty)
+    }
+  }
 }

@@ -54,6 +54,24 @@ import Testing
     }
   }
 
+  @Test func `a change that comes through the stream is read, and a lost stream ends all claims at once`() async throws
+  {
+    try await run { test, server in
+      test.store.start()
+      try await test.wait { test.store.life.isStreaming && test.store.events.isUpToDate }
+      try server.set(.events, [ScriptedServer.event(2)])
+      let stamp = try #require(server.state.withLock { $0.lists[.events]?.stamp })
+      server.state.withLock { state in
+        _ = state.stream?.yield(Data("event: changed\ndata: {\"events\": \"\(stamp)\"}\n\n".utf8))
+      }
+      try await test.wait { test.store.events.items.map(\.title) == ["Event 2"] && test.store.events.isUpToDate }
+      server.fail { _ in .loseRequest }
+      server.state.withLock { $0.stream?.finish() }
+      try await test.wait { !test.store.friends.isUpToDate }
+      #expect(!test.store.life.isStreaming && !test.store.events.isUpToDate)
+    }
+  }
+
   @Test func `starting twice is the same as once, and stopping ends the claims`() async throws {
     try await run { test, server in
       test.store.start()
