@@ -150,6 +150,13 @@ let package = Package(
       exclude: ["Authentication/asvs.tsv"],
       swiftSettings: strict),
     .testTarget(
+      name: "MusterCTLTests",
+      dependencies: [
+        "MusterClient", "Postgres", "TestSupport", "musterctl",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "MusterClientTests",
       dependencies: [
         "EmbeddedPostgres", "MusterClient", "PlansAppModels", "Postgres", "TestSupport",

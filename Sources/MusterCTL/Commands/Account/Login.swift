@@ -1,0 +1,50 @@
+import ArgumentParser
+import Foundation
+import MusterClient
+
+struct Login: AccountCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Log in, with a password or a mailed code.",
+    discussion: """
+      Asks for what is missing. The password is not shown, and not stored: the tokens are, readable by you alone.
+
+        musterctl login ana --server https://muster.example
+        musterctl login ana@example.com --code
+        cat password.txt | musterctl login ana --password-stdin
+      """)
+
+  @Argument(help: "The username or the e-mail address; with --code, the e-mail address.")
+  var login: String?
+
+  @Flag(help: "Read the password from stdin.")
+  var passwordStdin = false
+
+  @Flag(help: "Have a code mailed in place of a password. Without a terminal, it is read from stdin.")
+  var code = false
+
+  @OptionGroup var options: AccountOptions
+
+  func validate() throws {
+    guard !(passwordStdin && code) else { throw ValidationError("Give either --password-stdin or --code.") }
+  }
+
+  func run() async throws {
+    try await run(as: try options.account(fallback: ServerURL.development), on: options.console)
+  }
+
+  func run(as account: Account, on console: Console) async throws {
+    let login = try login ?? Answer.line(code ? "E-mail: " : "Username or e-mail: ", missing: "the login")
+    let user: User
+    if code {
+      try await account.client.auth.requestCode(email: login)
+      console.note("If an account has this address, a code is on its way.")
+      let digits = try Answer.line("Code: ", missing: "the code").trimmingCharacters(in: .whitespaces)
+      user = try await account.client.auth.logIn(email: login, code: digits, device: Account.deviceName)
+    } else {
+      let password = try Answer.password(fromStdin: passwordStdin)
+      user = try await account.client.auth.logIn(login, password: password, device: Account.deviceName)
+    }
+    try account.folder.remember(account.server)
+    try console.show(user, "Logged in as \(user.person.fullName) at \(account.server).")
+  }
+}

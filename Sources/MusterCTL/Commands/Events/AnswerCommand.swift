@@ -1,0 +1,38 @@
+import ArgumentParser
+import MusterClient
+
+struct AnswerCommand: AccountCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "answer", abstract: "Answer an invitation. You may change your answer.",
+    discussion: """
+        musterctl answer pasta going
+      """)
+
+  enum Choice: String, ExpressibleByArgument, CaseIterable {
+    case going, maybe, declined
+  }
+
+  @OptionGroup var event: EventArgument
+
+  @Argument(help: ArgumentHelp("Your answer.", valueName: "answer"))
+  var choice: Choice
+
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    let event = try await account.event(named: event.name, includesPast: false)
+    let reply = try await account.responses.reply {
+      try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue))
+    }
+    try console.show(reply) { event in
+      let name = EventText(event: event).name
+      return switch event.myStatus {
+      case .going: "You are going to \(name)."
+      case .maybe: "You may come to \(name)."
+      case .declined: "You are not going to \(name)."
+      case .waitlisted: "No place is free. You are on the waiting list for \(name)."
+      default: "Your answer to \(name) is: \(event.myStatus.text)."
+      }
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Foundation
+import MusterClient
+
+struct CreateEvent: AccountCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "create", abstract: "Create an event, and invite friends to it.",
+    discussion: """
+      Times are written as people write them: tomorrow 19:00, fri 6:30pm, 1 May 18:00, 2026-05-01 18:00. A weekday is \
+      the next one. Durations are 90 (minutes), "2 hours" or 1h30m.
+
+        musterctl events create "Pasta night" tomorrow 19:00 --for 3h --invite ben
+        musterctl events create "Coffee" --in 45 --invite ben --invite cleo
+        musterctl events create "Concert" 2026-06-12 20:00 --zone Europe/Paris
+      """)
+
+  @Argument(help: "The title.")
+  var title: String
+
+  @Argument(help: "The start, if --in is not given.")
+  var time: [String] = []
+
+  @Option(help: ArgumentHelp("Start after this time, such as 45 (minutes) or \"2 hours\".", valueName: "duration"))
+  var `in`: String?
+
+  @Option(name: .customLong("for"), help: ArgumentHelp("How long it takes.", valueName: "duration"))
+  var length: String?
+
+  @Option(help: ArgumentHelp("The end, in place of --for.", valueName: "time"))
+  var until: String?
+
+  @Option(help: ArgumentHelp("The time zone of the times and of the event. By default yours.", valueName: "name"))
+  var zone: String?
+
+  @Option(help: ArgumentHelp("Where it takes place.", valueName: "text"))
+  var place: String?
+
+  @Option(help: ArgumentHelp("More about it.", valueName: "text"))
+  var note: String?
+
+  @Option(help: ArgumentHelp("The number of places for guests.", valueName: "number"))
+  var capacity: Int?
+
+  @Option(help: ArgumentHelp("Invite these friends: ben, or ben,cleo. May be repeated.", valueName: "usernames"))
+  var invite: [String] = []
+
+  @OptionGroup var options: AccountOptions
+
+  func validate() throws {
+    guard time.isEmpty != (`in` == nil) else { throw ValidationError("Give the start as a time, or with --in.") }
+    guard until == nil || length == nil else { throw ValidationError("Give either --until or --for.") }
+  }
+
+  func run(as account: Account, on console: Console) async throws {
+    let plan = try PlannedTime(zoneNamed: zone)
+    let start = try plan.start(`in`.map { "in \($0)" } ?? time.joined(separator: " "))
+    let end = try plan.end(after: start, until: until, length: length)
+    let invitees = try await account.friends(named: invite.flatMap { $0.split(separator: ",").map(String.init) })
+    let draft = EventDraft(
+      title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone.identifier,
+      location: place.map { Location(name: $0) }, capacity: capacity, inviteeIds: invitees.map(\.id))
+    let reply = try await account.responses.reply { try await account.client.events.create(draft) }
+    try console.show(reply) { event in
+      let names = invitees.map(\.fullName).joined(separator: ", ")
+      let invited = invitees.isEmpty ? "" : " Invited \(names)."
+      return "Created \(EventText(event: event).name).\(invited)"
+    }
+  }
+}

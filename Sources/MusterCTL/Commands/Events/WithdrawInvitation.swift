@@ -1,0 +1,25 @@
+import ArgumentParser
+import MusterClient
+
+struct WithdrawInvitation: AccountCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "withdraw", abstract: "Take back a guest's invitation. The guest is notified.")
+
+  @OptionGroup var event: EventArgument
+  @OptionGroup var user: UserArgument
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    let event = try await account.event(named: event.name, includesPast: false)
+    let guests = try await account.responses.pages {
+      try await account.client.events.guests(of: event.id, limit: $0, cursor: $1)
+    }.value
+    guard let guest = guests.compactMap(\.user).first(where: { $0.isNamed(user.name) }) else {
+      throw Failure.refused("\"\(user.name)\" is not invited to “\(event.title)”.")
+    }
+    let reply = try await account.responses.reply {
+      try await account.client.events.withdraw(guest.id, from: event.id)
+    }
+    try console.show(reply) { "\(guest.fullName) is no longer invited to \(EventText(event: $0).name)." }
+  }
+}

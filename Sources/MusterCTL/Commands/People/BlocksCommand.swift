@@ -1,0 +1,16 @@
+import ArgumentParser
+import MusterClient
+
+struct BlocksCommand: AccountCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "blocks", abstract: "List the users whom you have blocked, newest first.")
+
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    let reply = try await account.responses.pages { try await account.client.blocks.list(limit: $0, cursor: $1) }
+    try console.show(reply, orNote: "You have blocked no one.") {
+      Table.people($0.map { ($0.user, $0.since) }, title: "BLOCKED SINCE")
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import MusterClient
+
+struct RequestsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "requests", abstract: "Send, list and answer friend requests.",
+    discussion: """
+        musterctl requests
+        musterctl requests send ben
+        musterctl requests accept ana
+      """,
+    subcommands: [List.self, Send.self, Accept.self, Decline.self, Cancel.self], defaultSubcommand: List.self)
+
+  struct List: AccountCommand {
+    static let configuration = CommandConfiguration(abstract: "List pending friend requests, newest first.")
+
+    @Flag(help: "List the requests that you have sent, instead of those that you have received.")
+    var sent = false
+
+    @OptionGroup var options: AccountOptions
+
+    func run(as account: Account, on console: Console) async throws {
+      let direction: RequestDirection = sent ? .sent : .incoming
+      let reply = try await account.responses.pages {
+        try await account.client.friends.requests.list(direction, limit: $0, cursor: $1)
+      }
+      try console.show(reply, orNote: sent ? "You wait for no one's answer." : "No one waits for your answer.") {
+        Table.people($0.map { (sent ? $0.receiver : $0.sender, $0.createdAt) }, title: sent ? "SENT" : "RECEIVED")
+      }
+    }
+  }
+
+  struct Send: AccountCommand {
+    static let configuration = CommandConfiguration(abstract: "Ask a user to be friends.")
+
+    @OptionGroup var user: UserArgument
+    @OptionGroup var options: AccountOptions
+
+    func run(as account: Account, on console: Console) async throws {
+      let person = try await account.user(named: user.name)
+      let reply = try await account.responses.reply {
+        try await account.client.friends.requests.send(to: person.id)
+      }
+      try console.show(reply) { request in
+        // The other user had asked before.
+        request.status == .accepted
+          ? "You and \(person.fullName) are friends." : "Asked \(person.fullName) to be friends."
+      }
+    }
+  }
+
+  struct Accept: AccountCommand {
+    static let configuration = CommandConfiguration(abstract: "Accept a user's friend request.")
+
+    @OptionGroup var user: UserArgument
+    @OptionGroup var options: AccountOptions
+
+    func run(as account: Account, on console: Console) async throws {
+      let request = try await account.request(.incoming, named: user.name)
+      let reply = try await account.responses.reply {
+        try await account.client.friends.requests.accept(request.id)
+      }
+      try console.show(reply) { "You and \($0.sender.fullName) are friends." }
+    }
+  }
+
+  struct Decline: AccountCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Decline a user's friend request. The user is not notified.")
+
+    @OptionGroup var user: UserArgument
+    @OptionGroup var options: AccountOptions
+
+    func run(as account: Account, on console: Console) async throws {
+      let request = try await account.request(.incoming, named: user.name)
+      let reply = try await account.responses.reply {
+        try await account.client.friends.requests.decline(request.id)
+      }
+      try console.show(reply) { "Declined the request of \($0.sender.fullName)." }
+    }
+  }
+
+  struct Cancel: AccountCommand {
+    static let configuration = CommandConfiguration(abstract: "Take back a friend request that you have sent.")
+
+    @OptionGroup var user: UserArgument
+    @OptionGroup var options: AccountOptions
+
+    func run(as account: Account, on console: Console) async throws {
+      let request = try await account.request(.sent, named: user.name)
+      let reply = try await account.responses.reply {
+        try await account.client.friends.requests.cancel(request.id)
+      }
+      try console.show(reply) { "Took back the request to \($0.receiver.fullName)." }
+    }
+  }
+}

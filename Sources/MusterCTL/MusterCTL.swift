@@ -1,0 +1,71 @@
+import ArgumentParser
+import Foundation
+import MusterClient
+
+@main
+struct MusterCTL: AsyncParsableCommand {
+  static let version = "0.1.0"
+
+  static let configuration = CommandConfiguration(
+    commandName: "musterctl",
+    abstract: "Muster in a terminal: friends, events, answers, the inbox, and what happens now.",
+    discussion: """
+      Begin with:
+
+        musterctl login ana --server https://muster.example
+        musterctl events
+        musterctl events create "Pasta night" tomorrow 19:00 --invite ben
+        musterctl watch
+
+      Users are named by their usernames. Events are named by a part of the title that no other event has, by their id, \
+      or by the beginning or end of the id. Results go to stdout, everything else to stderr. With --json, every command \
+      prints the service's responses.
+
+      Exit status:
+
+      \(ProgramExit.listing)
+
+      MUSTER_SERVER and MUSTER_PROFILE stand for --server and --profile. Tokens are kept in ~/.config/muster, copies of \
+      lists in ~/.cache/muster; XDG_CONFIG_HOME and XDG_CACHE_HOME move them. NO_COLOR turns colors off.
+
+      For completion in your shell, run: musterctl --generate-completion-script bash (or zsh, or fish).
+      """,
+    version: version,
+    groupedSubcommands: [
+      CommandGroup(name: "Account", subcommands: [Login.self, Register.self, Logout.self, WhoAmI.self]),
+      CommandGroup(
+        name: "People",
+        subcommands: [
+          FriendsCommand.self, RequestsCommand.self, FindCommand.self, BlockCommand.self, UnblockCommand.self,
+          BlocksCommand.self,
+        ]),
+      CommandGroup(name: "Plans", subcommands: [EventsCommand.self, AnswerCommand.self]),
+      CommandGroup(name: "News", subcommands: [InboxCommand.self, WatchCommand.self, SyncCommand.self]),
+    ])
+
+  static func main() async {
+    var options: AccountOptions?
+    do {
+      var command = try parseAsRoot()
+      options = (command as? any AccountCommand)?.options
+      if var asyncCommand = command as? any AsyncParsableCommand {
+        try await asyncCommand.run()
+      } else {
+        try command.run()
+      }
+    } catch {
+      end(with: error, options)
+    }
+  }
+
+  private static func end(with error: any Error, _ options: AccountOptions?) -> Never {
+    if let report = ErrorReport(error, server: (try? options?.account())?.server) {
+      FileHandle.standardError.write(Data((report.text(asJSON: options?.json ?? false) + "\n").utf8))
+      Foundation.exit(report.status.rawValue)
+    }
+    // Help and the version on request go to stdout.
+    guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+    FileHandle.standardError.write(Data((fullMessage(for: error) + "\n").utf8))
+    Foundation.exit(ProgramExit.usage.rawValue)
+  }
+}

@@ -1,0 +1,30 @@
+import Foundation
+import MusterClient
+
+/// Finds the event that a command names.
+extension Account {
+  /// - Parameter includesPast: whether archived events count, if no live event has the name.
+  func event(named name: String, includesPast: Bool = true) async throws -> Event {
+    if let id = UUID(uuidString: name) { return try await client.events.get(id) }
+    let live = try await responses.pages { try await client.events.list(limit: $0, cursor: $1) }.value
+    var found = EventMatch.candidates(for: name, in: live)
+    if found.isEmpty, includesPast {
+      let past = try await responses.pages { try await client.events.past(limit: $0, cursor: $1) }.value
+      found = EventMatch.candidates(for: name, in: past)
+    }
+    switch found.count {
+    case 0: throw Failure.refused("There is no event \"\(name)\". `musterctl events` lists your events.")
+    case 1: return found[0]
+    default: throw Failure.refused("\"\(name)\" can mean several events:\(Account.listing(found))")
+    }
+  }
+
+  private static func listing(_ events: [Event]) -> String {
+    let times = TimeText.here
+    let ids = ShortID(events.map(\.id))
+    let shown = events.prefix(10).map {
+      "\n  \(ids.of($0.id))  \(times.dayAndTime($0.startTime))  \($0.title.safeLine)"
+    }
+    return shown.joined() + (events.count > 10 ? "\n  ..." : "")
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import MusterClient
+
+/// Finds the users that a command names.
+extension Account {
+  /// A user by username, in any case, with or without an @; or by id.
+  func user(named name: String) async throws -> Person {
+    if let id = UUID(uuidString: name) {
+      let profile = try await client.users.find(id)
+      return Person(
+        id: id, username: profile.username, displayName: profile.displayName, pictureUrl: profile.pictureUrl)
+    }
+    let found = try await client.users.search(name.withoutAt, limit: 20)
+    if let person = found.first(where: { $0.isNamed(name) }) { return person }
+    let similar = found.prefix(3).map(\.username)
+    let advice = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"
+    throw Failure.refused("There is no user \"\(name)\".\(advice)")
+  }
+
+  /// Friends by their usernames or ids.
+  func friends(named names: [String]) async throws -> [Person] {
+    guard !names.isEmpty else { return [] }
+    let friends = try await responses.pages { try await client.friends.list(limit: $0, cursor: $1) }.value.map(\.user)
+    return try names.map { name in
+      guard let friend = friends.first(where: { $0.isNamed(name) }) else {
+        throw Failure.refused("You have no friend \"\(name)\". `musterctl friends` lists your friends.")
+      }
+      return friend
+    }
+  }
+
+  /// The pending request from or to a user, by username or id.
+  func request(_ direction: RequestDirection, named name: String) async throws -> FriendRequest {
+    let requests = try await responses.pages {
+      try await client.friends.requests.list(direction, limit: $0, cursor: $1)
+    }.value
+    func other(_ request: FriendRequest) -> Person { direction == .incoming ? request.sender : request.receiver }
+    guard let request = requests.first(where: { other($0).isNamed(name) || $0.id == UUID(uuidString: name) }) else {
+      throw Failure.refused("There is no friend request \(direction == .incoming ? "from" : "to") \"\(name)\".")
+    }
+    return request
+  }
+}
+
+extension Person {
+  func isNamed(_ name: String) -> Bool {
+    username.lowercased() == name.withoutAt.lowercased() || id == UUID(uuidString: name)
+  }
+
+  /// Such as `Ana Duarte (ana)`.
+  var fullName: String { displayName == username ? username.safeLine : "\(displayName) (\(username))".safeLine }
+}
+
+extension String {
+  fileprivate var withoutAt: String { hasPrefix("@") ? String(dropFirst()) : self }
+}

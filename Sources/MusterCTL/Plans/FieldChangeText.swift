@@ -1,0 +1,40 @@
+import Foundation
+import MusterClient
+
+/// Changes of an event, for people, such as `time: Fri 1 May 19:00 → Fri 1 May 20:00`.
+struct FieldChangeText {
+  var times = TimeText.here
+
+  func text(of changes: [FieldChange]) -> String {
+    changes.map(text).joined(separator: "; ")
+  }
+
+  private func text(of change: FieldChange) -> String {
+    let name = FieldChangeText.names[change.field] ?? change.field
+    // It may be long.
+    if change.field == "note" { return change.new == .null ? "no note" : "the note" }
+    return "\(name): \(value(change.old)) → \(value(change.new))"
+  }
+
+  /// What differs between two states of an event, in the terms of a notification.
+  static func changes(from old: Event, to new: Event) throws -> [FieldChange] {
+    let (before, after) = (try JSONValue(encoding: old), try JSONValue(encoding: new))
+    return fields.compactMap { field in
+      let change = FieldChange(field: field, old: before[field] ?? .null, new: after[field] ?? .null)
+      return change.old == change.new ? nil : change
+    }
+  }
+
+  private static let fields = ["title", "startTime", "endTime", "timeZone", "location", "capacity", "note"]
+  private static let names = ["startTime": "time", "endTime": "end", "timeZone": "zone", "location": "place"]
+
+  private func value(_ value: JSONValue) -> String {
+    switch value {
+    case .null: "none"
+    case .string(let text): (try? RFC3339.date(from: text)).flatMap { $0 }.map(times.dayAndTime) ?? text
+    case .integer(let number): "\(number)"
+    case .object(let members): members["name"]?.string ?? "another"
+    case .bool, .double, .array: "another"
+    }
+  }
+}

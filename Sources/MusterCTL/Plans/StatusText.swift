@@ -1,0 +1,39 @@
+import MusterClient
+
+/// States of invitations, for people.
+extension InvitationStatus {
+  var text: String {
+    switch self {
+    case .waitlisted: "waiting"
+    case .pending: "asked to come"
+    default: rawValue
+    }
+  }
+
+  var style: TextStyle {
+    switch self {
+    case .going: .green
+    case .maybe, .waitlisted, .pending: .yellow
+    case .declined: .red
+    default: .plain
+    }
+  }
+}
+
+extension MyStatus {
+  var text: String { self == .creator ? "host" : InvitationStatus(rawValue: rawValue).text }
+
+  var style: TextStyle { InvitationStatus(rawValue: rawValue).style }
+}
+
+extension Counts {
+  /// Such as `2 going, 1 maybe`.
+  var text: String {
+    let counts: [(Int, InvitationStatus)] = [
+      (going, .going), (maybe, .maybe), (waitlisted, .waitlisted), (pending, .pending), (invited, .invited),
+      (declined, .declined),
+    ]
+    let shown = counts.filter { $0.0 > 0 }.map { "\($0) \($1.text)" }
+    return shown.isEmpty ? "no one is invited" : shown.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,71 @@
+import Foundation
+
+/// Questions to the user. They are asked on stderr, so that stdout has results only.
+enum Prompt {
+  static var isPossible: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
+
+  /// Asks for a line.
+  static func line(_ question: String) throws -> String {
+    ask(question)
+    guard let answer = readLine() else { throw Failure.interrupted }
+    return answer
+  }
+
+  /// Asks until the answer is yes or no. The empty answer is no.
+  static func confirms(_ question: String) throws -> Bool {
+    while true {
+      switch try line("\(question) [y/N] ").lowercased() {
+      case "y", "yes": return true
+      case "", "n", "no": return false
+      default: ask("Answer y or n. ")
+      }
+    }
+  }
+
+  /// Asks for a line that the terminal does not show.
+  ///
+  /// - Throws: `Failure` on Ctrl-C and Ctrl-D. The terminal shows input again in any case.
+  static func secret(_ question: String) throws -> String {
+    var before = termios()
+    guard tcgetattr(STDIN_FILENO, &before) == 0 else { throw Failure.usage("cannot read from the terminal") }
+    var hidden = before
+    // Byte by byte, and Ctrl-C as a byte: the settings must be restored before the program ends.
+    hidden.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+    defer {
+      tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
+      ask("\n")
+    }
+    ask(question)
+    return try readSecret()
+  }
+
+  private static func readSecret() throws -> String {
+    var bytes: [UInt8] = []
+    while true {
+      var byte: UInt8 = 0
+      guard read(STDIN_FILENO, &byte, 1) == 1 else { throw Failure.interrupted }
+      switch byte {
+      case UInt8(ascii: "\n"), UInt8(ascii: "\r"): return String(decoding: bytes, as: UTF8.self)
+      case Key.interrupt, Key.quit: throw Failure.interrupted
+      case Key.endOfInput where bytes.isEmpty: throw Failure.interrupted
+      case Key.backspace, Key.delete: bytes = Array(String(decoding: bytes, as: UTF8.self).dropLast().utf8)
+      case Key.eraseLine: bytes = []
+      default: bytes.append(byte)
+      }
+    }
+  }
+
+  private enum Key {
+    static let interrupt: UInt8 = 3
+    static let endOfInput: UInt8 = 4
+    static let backspace: UInt8 = 8
+    static let eraseLine: UInt8 = 21
+    static let quit: UInt8 = 28
+    static let delete: UInt8 = 127
+  }
+
+  private static func ask(_ text: String) {
+    FileHandle.standardError.write(Data(text.utf8))
+  }
+}

@@ -1,0 +1,99 @@
+/// A table that fits a terminal. Its texts may be in any script.
+struct Table {
+  struct Column {
+    let title: String
+    /// What happens to the column in a narrow terminal.
+    var fitting = Fitting.fixed
+
+    init(_ title: String, _ fitting: Fitting = .fixed) {
+      self.title = title
+      self.fitting = fitting
+    }
+  }
+
+  enum Fitting {
+    /// Is never shortened, except where nothing else helps.
+    case fixed
+    /// Is shortened, the widest first.
+    case flexible
+    /// Is shortened like a flexible one, and then left out, the last first.
+    case optional
+  }
+
+  struct Cell {
+    let text: String
+    let style: TextStyle
+
+    /// - Parameter text: from anywhere; it is made safe for the terminal.
+    init(_ text: String, _ style: TextStyle = .plain) {
+      self.text = text.safeLine
+      self.style = style
+    }
+  }
+
+  private static let gap = 2
+  /// A flexible column becomes no narrower while another column can be left out.
+  private static let comfortable = 12
+
+  let columns: [Column]
+  let rows: [[Cell]]
+
+  init(_ columns: [Column], rows: [[Cell]]) {
+    self.columns = columns
+    self.rows = rows
+  }
+
+  /// The lines of the table, with its titles first.
+  ///
+  /// - Parameter limit: the columns of the terminal; nil for no limit.
+  func lines(within limit: Int?, isColored: Bool) -> [String] {
+    let shown = layout(within: limit ?? .max)
+    let titles = columns.map { Cell($0.title, .faint) }
+    return ([titles] + rows).map { row in
+      var line = ""
+      var missing = 0
+      for (column, width) in shown {
+        let text = DisplayWidth.fit(row[column].text, within: width)
+        line += String(repeating: " ", count: missing)
+        line += isColored ? row[column].style.applied(to: text) : text
+        missing = (text.isEmpty ? width : width - DisplayWidth.of(text)) + Table.gap
+      }
+      return line.trimmingTrailingSpaces
+    }
+  }
+
+  /// The columns that are shown, with their widths.
+  private func layout(within limit: Int) -> [(column: Int, width: Int)] {
+    var shown = columns.indices.map { column in
+      (
+        column: column,
+        width: rows.reduce(DisplayWidth.of(columns[column].title)) { max($0, DisplayWidth.of($1[column].text)) }
+      )
+    }
+    func isFlexible(_ column: Int) -> Bool { columns[column].fitting != .fixed }
+
+    Table.shrink(&shown, to: limit, minimum: Table.comfortable, where: isFlexible)
+    while Table.total(shown) > limit, let last = shown.lastIndex(where: { columns[$0.column].fitting == .optional }) {
+      shown.remove(at: last)
+    }
+    Table.shrink(&shown, to: limit, minimum: 4, where: isFlexible)
+    Table.shrink(&shown, to: limit, minimum: 1) { _ in true }
+    while Table.total(shown) > limit, shown.count > 1 { shown.removeLast() }
+    return shown
+  }
+
+  private static func total(_ shown: [(column: Int, width: Int)]) -> Int {
+    shown.reduce(0) { $0 + $1.width } + gap * max(shown.count - 1, 0)
+  }
+
+  /// Makes the widest column narrower until the table fits or no column can give.
+  private static func shrink(
+    _ shown: inout [(column: Int, width: Int)], to limit: Int, minimum: Int, where mayShrink: (Int) -> Bool
+  ) {
+    while total(shown) > limit {
+      let candidates = shown.indices.filter { mayShrink(shown[$0].column) && shown[$0].width > minimum }
+      guard let widest = candidates.max(by: { shown[$0].width < shown[$1].width }) else { return }
+      shown[widest].width -= 1
+    }
+  }
+}

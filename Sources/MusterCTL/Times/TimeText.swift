@@ -1,0 +1,40 @@
+import Foundation
+
+/// Writes times for people, in English and in one time zone.
+struct TimeText {
+  /// The time without which a year is shown.
+  let now: Date
+  let zone: TimeZone
+
+  /// Such as `Fri 1 May 19:00`, with the year if it is not this one.
+  func dayAndTime(_ date: Date) -> String {
+    let calendar = Calendar.gregorian(in: zone)
+    let parts = calendar.dateComponents([.year, .month, .day, .weekday, .hour, .minute], from: date)
+    let year = parts.year ?? 0
+    let day =
+      "\(TimeText.weekdays[(parts.weekday ?? 1) - 1]) \(parts.day ?? 0) \(TimeText.months[(parts.month ?? 1) - 1])"
+    let shownYear = year == calendar.component(.year, from: now) ? "" : " \(year)"
+    return "\(day)\(shownYear) \(twoDigits(parts.hour ?? 0)):\(twoDigits(parts.minute ?? 0))"
+  }
+
+  /// Such as `2026-05-01`.
+  func day(_ date: Date) -> String {
+    let parts = Calendar.gregorian(in: zone).dateComponents([.year, .month, .day], from: date)
+    return "\(parts.year ?? 0)-\(twoDigits(parts.month ?? 0))-\(twoDigits(parts.day ?? 0))"
+  }
+
+  /// Such as `Fri 1 May 19:00 to 22:00`, or with both days if they differ.
+  func range(from start: Date, to end: Date?) -> String {
+    guard let end else { return dayAndTime(start) }
+    let isOneDay = Calendar.gregorian(in: zone).isDate(start, inSameDayAs: end)
+    return "\(dayAndTime(start)) to \(isOneDay ? String(dayAndTime(end).suffix(5)) : dayAndTime(end))"
+  }
+
+  private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+}
+
+extension TimeText {
+  /// Now, in the time zone of this machine or of the variable `TZ`.
+  static var here: TimeText { TimeText(now: Date(), zone: .current) }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import MusterClient
+import TestSupport
+import Testing
+
+@testable import musterctl
+
+@Suite struct ProblemLineTests {
+  /// The slugs of the table "Errors" in the OpenAPI document.
+  private func documented() throws -> [Problem.Slug: Int] {
+    let file = Program.checkout.appending(path: "Sources/App/HTTP/openapi.yaml")
+    var slugs: [Problem.Slug: Int] = [:]
+    for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+      guard let row = line.firstMatch(of: /^    \| (\d{3}) \| (`[^|]+`) \|/) else { continue }
+      for name in row.2.matches(of: /`([a-z-]+)`/) { slugs[.init(rawValue: String(name.1))] = Int(row.1) }
+    }
+    return slugs
+  }
+
+  @Test func `every documented problem has a sentence, and no other has one`() throws {
+    let documented = try documented()
+    #expect(documented.count >= 60)
+    #expect(Set(ProblemLine.sentences.keys) == Set(documented.keys))
+    for sentence in ProblemLine.sentences.values {
+      #expect(sentence.hasSuffix(".") && sentence.count <= 90 && !sentence.contains("\n"), "\(sentence)")
+    }
+  }
+
+  @Test func `a line says what to do and when`() {
+    var problem = Problem(type: .tooManyAttempts, title: "Too Many Requests", status: 429, requestId: "5f3a")
+    problem.retryAfter = 30
+    #expect(ProblemLine.text(for: problem) == "Too many attempts. Try again in 30 s.")
+    problem.retryAfter = 3601
+    #expect(ProblemLine.text(for: problem) == "Too many attempts. Try again in 61 minutes.")
+    let bug = Problem(type: .internalError, title: "Internal Server Error", status: 500, requestId: "5f3a")
+    #expect(ProblemLine.text(for: bug).hasSuffix("(request 5f3a)"))
+  }
+
+  @Test func `bad fields are named as on the command line`() {
+    let problem = Problem(
+      type: .invalidFields, title: "Unprocessable Content", status: 422,
+      errors: [
+        .init(field: "title", code: "wrong-length", message: "must have 1 to 200 characters"),
+        .init(field: "endTime", code: "out-of-range", message: "must be after startTime"),
+      ])
+    #expect(
+      ProblemLine.text(for: problem)
+        == "Some values are not allowed. title: must have 1 to 200 characters. end: must be after startTime.")
+  }
+
+  @Test func `a problem of an unknown type shows the service's words`() {
+    let new = Problem(type: "too-early", title: "Too Early", status: 425, detail: "Wait for the sun\u{1B}[2J.")
+    #expect(ProblemLine.text(for: new) == #"Wait for the sun\u{1B}[2J."#)
+    #expect(ProblemLine.text(for: Problem(type: "too-early", title: "Too Early", status: 425)) == "Too Early")
+  }
+}

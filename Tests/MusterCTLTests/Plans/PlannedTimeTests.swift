@@ -1,0 +1,51 @@
+import ArgumentParser
+import Foundation
+import MusterClient
+import Testing
+
+@testable import musterctl
+
+@Suite struct PlannedTimeTests {
+  private let now = Date(timeIntervalSince1970: 1_777_449_807)  // 2026-04-29T08:03:27Z
+
+  private func plan(_ zone: String? = "Europe/Lisbon") throws -> PlannedTime {
+    try PlannedTime(now: now, zoneNamed: zone)
+  }
+
+  @Test func `an end is a length, a time, or the next such time of day`() throws {
+    let plan = try plan()
+    let start = try plan.start("fri 22:00")
+    func end(until: String? = nil, length: String? = nil) throws -> String? {
+      try plan.end(after: start, until: until, length: length)?.formatted(.iso8601)
+    }
+    #expect(try end() == nil)
+    #expect(try end(length: "3h") == "2026-05-02T00:00:00Z")
+    #expect(try end(until: "23:30") == "2026-05-01T22:30:00Z")
+    #expect(try end(until: "1:00") == "2026-05-02T00:00:00Z")
+    #expect(try end(until: "sun noon") == "2026-05-03T11:00:00Z")
+    #expect(throws: Failure.self) { try end(until: "tomorrow 1:00") }
+    #expect(throws: Failure.self) { try self.plan("Europe/Lissabon") }
+  }
+
+  @Test func `a new start keeps the length of the event`() throws {
+    let start = try plan().start("fri 19:00")
+    let event = Sample.event("Pasta night", start: start, end: start.addingTimeInterval(3 * 3600))
+    func edit(_ arguments: String...) throws -> EventEdit {
+      let command = try #require(try EditEvent.parseAsRoot(["pasta"] + arguments) as? EditEvent)
+      return try command.edit(of: event, now: now)
+    }
+    let later = try edit("--time", "sat 20:00")
+    #expect(later.startTime?.formatted(.iso8601) == "2026-05-02T19:00:00Z")
+    #expect(later.endTime == .set(try plan().start("sat 23:00")))
+    #expect(try edit("--time", "sat 20:00", "--clear", "end").endTime == .clear)
+    #expect(try edit("--time", "sat 20:00", "--for", "1h").endTime == .set(try plan().start("sat 21:00")))
+    #expect(try edit("--until", "21:30").endTime == .set(try plan().start("fri 21:30")))
+    #expect(try edit("--until", "21:30").startTime == nil)
+    #expect(try edit("--note", "Bring wine", "--clear", "place").location == .clear)
+    #expect(try edit() == EventEdit())
+    // Times are in the event's zone, or in the new one.
+    #expect(
+      try edit("--time", "sat 20:00", "--zone", "Asia/Tokyo").startTime?.formatted(.iso8601) == "2026-05-02T11:00:00Z")
+    #expect(throws: (any Error).self) { try edit("--note", "x", "--clear", "note") }
+  }
+}

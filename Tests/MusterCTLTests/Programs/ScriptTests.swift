@@ -1,0 +1,170 @@
+import Foundation
+import MusterClient
+import TestSupport
+import Testing
+
+/// What scripts rely on: exit statuses, streams and JSON.
+@Suite struct ScriptTests {
+  @Test func `every kind of failure has its exit status, and one line on stderr`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let cases: [(arguments: [String], status: Int32, text: String)] = [
+        (["events", "show", "opera"], 1, "There is no event \"opera\"."),
+        (["events", "show", UUID().uuidString], 1, "There is no such event, or you are not invited."),
+        (["requests", "send", "ben"], 1, "You are friends already."),
+        (["requests", "send", "bne"], 1, "There is no user \"bne\"."),
+        (["requests", "accept", "ben"], 1, "There is no friend request from \"ben\"."),
+        (["answer", "climbing", "going"], 1, "This is your own event: it needs no answer."),
+        (["events", "edit", "concert", "--title", "Rave"], 1, "Only the creator of the event may do this."),
+        (["events", "create", "Pasta", "tomorrow 19:00", "--invite", "goran"], 1, "You have no friend \"goran\"."),
+        (["events", "create", String(repeating: "x", count: 201), "tomorrow 19:00"], 1, "title: "),
+        (["events", "create", "Pasta", "someday"], 2, "\"someday\" is not a time"),
+        (["events", "create", "Pasta", "tomorrow 19:00", "--zone", "Moon"], 2, "\"Moon\" is not a time zone"),
+        (["events", "cancel", "climbing"], 2, "Give --yes."),
+        (["events", "edit", "climbing"], 2, "Say what to change."),
+        (["whoami", "--server", "ftp://x"], 2, "is not the URL of a service"),
+        (["whoami", "--profile", "../ben"], 2, "is not the name of a profile"),
+      ]
+      for (arguments, status, text) in cases {
+        let result = try await demo.ctl(arguments, as: "ana")
+        #expect(result.status == status && result.output.isEmpty, "\(arguments) \(result)")
+        #expect(result.errors.hasPrefix("musterctl: ") && result.errors.contains(text), "\(result.errors)")
+        #expect(result.errors.count { $0 == "\n" } == 1, "\(result.errors)")
+      }
+      for arguments in [["dance"], ["events", "--nope"], ["answer", "pasta", "yes"], ["events", "create", "Pasta"]] {
+        let result = try await demo.ctl(arguments, as: "ana")
+        #expect(result.status == 2 && result.output.isEmpty && result.errors.contains("Usage:"), "\(result)")
+      }
+      for arguments in [["--help"], ["events", "create", "--help"], ["--version"], ["help", "watch"]] {
+        let result = try await demo.ctl(arguments, as: "ana")
+        #expect(result.status == 0 && result.errors.isEmpty && !result.output.isEmpty)
+      }
+      #expect(try await demo.ctl(["events"], as: "ben").status == 3)
+      let away = ["MUSTER_SERVER": "http://127.0.0.1:9"]
+      let unreachable = try await demo.ctl(
+        ["login", "ana", "--password-stdin"], as: "cleo", input: "x\n", environment: away)
+      #expect(unreachable.status == 4 && unreachable.errors.contains("http://127.0.0.1:9 cannot be reached: "))
+    }
+  }
+
+  @Test func `an ended session asks for a login`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let end = try await Program(
+        Program.path("muster"), ["sessions", "end", "--user", "ana"], environment: ["DATABASE_URL": demo.databaseURL])
+      #expect(try await end.exitStatus() == 0)
+      try await eventually { try await demo.ctl(["events"], as: "ana").status == 3 }
+      #expect(try await demo.ctl(["events"], as: "ana").errors.contains("Use `musterctl login`."))
+      try await demo.logIn("ana")
+      #expect(try await demo.ctl(["events"], as: "ana").status == 0)
+    }
+  }
+
+  @Test func `names that mean several events list them`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let several = try await demo.ctl(["answer", "e", "going"], as: "ana")
+      #expect(several.status == 1)
+      let lines = several.errors.split(separator: "\n")
+      #expect(lines.first == "musterctl: \"e\" can mean several events:")
+      #expect(lines.contains { $0.hasPrefix("  000006  ") && $0.hasSuffix("  House concert") }, "\(several.errors)")
+      #expect(try await demo.say("events show 000006", as: "ana").hasPrefix("House concert\n"))
+    }
+  }
+
+  @Test func `--json prints the service's responses`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben")
+      func json(_ line: String, as user: String = "ana") async throws -> JSONValue {
+        let text = try await demo.say("\(line) --json", as: user)
+        return try JSONDecoder.muster().decode(JSONValue.self, from: Data(text.utf8))
+      }
+      func members(_ value: JSONValue?) -> Set<String> {
+        guard case .object(let members) = value else { return [] }
+        return Set(members.keys)
+      }
+      func items(_ value: JSONValue) -> [JSONValue] {
+        guard case .array(let items) = value["items"] else { return [] }
+        return items
+      }
+      for line in ["friends", "requests", "requests list --sent", "blocks", "events", "events past"] {
+        let list = try await json(line)
+        #expect(members(list).isSuperset(of: ["items", "nextCursor", "timestamp"]) && list["nextCursor"] == .null)
+      }
+      let events = try await json("events")
+      let studio = try #require(items(events).first { $0["title"] == .string("Open studio all day") })
+      // Null members stay, as the service sends them.
+      #expect(studio["capacity"] == .null && events["timestamp"]?.string?.contains(".") == true)
+      #expect(try await json("events show studio")["participants"] != nil)
+      #expect(try await json("whoami")["email"] == .string("ana@demo.example"))
+      #expect(try await json("inbox")["unread"] != nil)
+      #expect(try await json("answer studio maybe")["myStatus"] == .string("maybe"))
+      #expect(try await json("friends remove emre") == .object([:]))
+      #expect(try await json("find ben")["items"] != nil)
+      let login = try await demo.ctl(
+        ["login", "ana", "--password-stdin", "--json"], as: "ana", input: Demo.password + "\n")
+      #expect(login.output.contains(#""username" : "ana""#) && !login.output.contains("oken"))
+
+      // Two pages become one document.
+      for number in 1...101 {
+        try await demo.execute(
+          """
+          INSERT INTO users (id, username, email, display_name, password_hash)
+            VALUES (gen_random_uuid(), 'extra\(number)', 'extra\(number)@example.com', 'Extra', NULL)
+          """)
+      }
+      try await demo.execute(
+        """
+        INSERT INTO blocks (blocker_id, blocked_id, created_at)
+          SELECT ana.id, extra.id, now() FROM users ana, users extra
+          WHERE ana.username = 'ana' AND extra.username LIKE 'extra%'
+        """)
+      let blocks = try await json("blocks")
+      #expect(items(blocks).count == 101 && blocks["nextCursor"] == .null)
+
+      let refused = try await demo.ctl(["requests", "send", "ben", "--json"], as: "ana")
+      #expect(refused.status == 1 && refused.output.isEmpty)
+      let problem = try JSONDecoder.muster().decode(Problem.self, from: Data(refused.errors.utf8))
+      #expect(problem.type == .alreadyFriends && problem.status == 409)
+      let missing = try await demo.ctl(["events", "--json"], as: "cleo")
+      #expect(missing.errors.contains(#""type" : "not-logged-in""#))
+    }
+  }
+
+  @Test func `a reader that stops early is no error`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let line = #""$0" events --json | head -1; echo "status $?""#
+      let program = try await Program(
+        "/bin/sh", ["-c", line, Program.path("musterctl")], environment: demo.environment(as: "ana"))
+      #expect(try await program.exitStatus() == 0)
+      #expect(program.standardOutput == "{\nstatus 0\n" && program.standardError.isEmpty)
+    }
+  }
+
+  @Test func `completion scripts name the commands`() async throws {
+    for shell in ["bash", "zsh", "fish"] {
+      let program = try await Program(Program.path("musterctl"), ["--generate-completion-script", shell])
+      #expect(try await program.exitStatus() == 0)
+      for command in ["requests", "watch", "withdraw", "password-stdin"] {
+        #expect(program.standardOutput.contains(command), "\(shell)")
+      }
+    }
+    let check = try await Program(
+      "/bin/sh",
+      [
+        "-c", #"command -v bash >/dev/null || exit 0; "$0" --generate-completion-script bash | bash -n"#,
+        Program.path("musterctl"),
+      ])
+    #expect(try await check.exitStatus() == 0, "\(check.standardError)")
+  }
+
+  @Test func `the version is that of the service`() async throws {
+    let document = try String(
+      contentsOf: Program.checkout.appending(path: "Sources/App/HTTP/openapi.yaml"), encoding: .utf8)
+    let version = try #require(document.firstMatch(of: /\n  version: ([0-9.]+)\n/)?.1)
+    let program = try await Program(Program.path("musterctl"), ["--version"])
+    #expect(try await program.exitStatus() == 0)
+    #expect(program.standardOutput == "\(version)\n")
+  }
+}

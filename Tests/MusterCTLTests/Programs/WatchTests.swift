@@ -1,0 +1,65 @@
+import Foundation
+import MusterClient
+import TestSupport
+import Testing
+
+@Suite struct WatchTests {
+  @Test func `prints notifications as they arrive, and ends with Ctrl-C`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben")
+      let watch = try demo.terminal("watch --changes --no-color", as: "ana")
+      try await watch.waitForOutput("Watching as Ana Duarte (ana). Ctrl-C ends it.\n")
+      _ = try await demo.say("events create 'Night walk' 'tomorrow 22:00' --invite ana", as: "ben")
+      try await watch.waitForOutput("  Ben Okafor invited you to “Night walk”.\n")
+      _ = try await demo.say("events edit 'night walk' --time 'tomorrow 23:00'", as: "ben")
+      try await watch.waitForOutput(" 23:00)\n")
+      try await watch.waitForOutput("changed: events")
+      watch.type("\u{3}")
+      #expect(try await watch.exitStatus() == 0)
+      #expect(!watch.output.contains("musterctl:"))
+    }
+  }
+
+  @Test func `misses nothing while the service restarts`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben")
+      let watch = try demo.terminal("watch --count 2", as: "ana")
+      try await watch.waitForOutput("Watching as")
+      _ = try await demo.say("events create 'Night walk' 'tomorrow 22:00' --invite ana", as: "ben")
+      try await watch.waitForOutput("invited you")
+      let next = try await demo.restart(after: .milliseconds(500))
+      defer { next.signal(SIGKILL) }
+      _ = try await demo.say("events edit 'night walk' --title 'Moon walk'", as: "ben")
+      #expect(try await watch.exitStatus() == 0)
+      #expect(watch.output.contains("title: Night walk → Moon walk"), "\(watch.output)")
+    }
+  }
+
+  @Test func `--json prints a line for each event`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben")
+      let watch = try await Program(
+        Program.path("musterctl"), ["watch", "--json", "--count", "1"], environment: demo.environment(as: "ana"))
+      try await watch.waitForOutput("Watching")
+      _ = try await demo.say("events create 'Night walk' 'tomorrow 22:00' --invite ana", as: "ben")
+      #expect(try await watch.exitStatus() == 0)
+      let lines = watch.standardOutput.split(separator: "\n")
+      #expect(lines.count == 1)
+      let event = try JSONDecoder.muster().decode(JSONValue.self, from: Data(lines[0].utf8))
+      #expect(event["event"] == .string("notification") && event["data"]?["type"] == .string("event-invited"))
+    }
+  }
+
+  @Test func `ends with the session`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let watch = try demo.terminal("watch", as: "ana")
+      try await watch.waitForOutput("Watching as")
+      let end = try await Program(
+        Program.path("muster"), ["sessions", "end", "--user", "ana"], environment: ["DATABASE_URL": demo.databaseURL])
+      #expect(try await end.exitStatus() == 0)
+      #expect(try await watch.exitStatus() == 3, "\(watch.output)")
+      #expect(try await demo.ctl(["watch"], as: "ana").status == 3)
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import Postgres
+import TestSupport
+
+/// A service with the demo data in a database of its own, and users with terminals.
+struct Demo: Sendable {
+  static let password = "plans-with-friends"
+
+  let url: String
+  let databaseURL: String
+  /// The users' home folder.
+  let home: URL
+  private let service: Program
+
+  /// Starts the service and a worker, and stops both when `body` ends.
+  static func run(_ body: (Demo) async throws -> Void) async throws {
+    try await template.value
+    try await TestCluster.withDatabase(template: templateName) { databaseURL in
+      let home = FileManager.default.temporaryDirectory.appending(path: "musterctl-\(UUID().uuidString.prefix(8))")
+      try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
+      defer { try? FileManager.default.removeItem(at: home) }
+      let service = try await serve(databaseURL, port: 0)
+      let worker = try await Program(Program.path("muster"), ["worker"], environment: environment(databaseURL))
+      defer {
+        service.signal(SIGKILL)
+        worker.signal(SIGKILL)
+      }
+      try await body(Demo(url: try await address(of: service), databaseURL: databaseURL, home: home, service: service))
+    }
+  }
+
+  /// Kills the service, waits, and starts another one at the same address.
+  ///
+  /// - Returns: the new service. The caller ends it.
+  func restart(after pause: Duration) async throws -> Program {
+    service.signal(SIGKILL)
+    _ = try await service.exitStatus()
+    try await Task.sleep(for: pause)
+    let next = try await Demo.serve(databaseURL, port: URL(string: url)?.port ?? 0)
+    _ = try await Demo.address(of: next)
+    return next
+  }
+
+  /// The environment of a user's programs.
+  func environment(as profile: String) -> [String: String] {
+    [
+      "HOME": home.path, "XDG_CONFIG_HOME": home.appending(path: "config").path,
+      "XDG_CACHE_HOME": home.appending(path: "cache").path, "TZ": "Europe/Lisbon", "TERM": "xterm-256color",
+      "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "MUSTER_SERVER": url, "MUSTER_PROFILE": profile,
+      "SWIFT_BACKTRACE": "enable=no",
+    ]
+  }
+
+  /// Runs musterctl without a terminal, and waits for its end.
+  ///
+  /// - Parameter input: what a pipe sends to its stdin.
+  @discardableResult
+  func ctl(
+    _ arguments: [String], as profile: String, input: String = "", environment more: [String: String] = [:]
+  ) async throws -> (status: Int32, output: String, errors: String) {
+    let variables = environment(as: profile).merging(more) { $1 }.merging(["INPUT": input]) { $1 }
+    // `Program` has no stdin.
+    let line = #"printf %s "$INPUT" | "$0" "$@""#
+    let program = try await Program(
+      "/bin/sh", ["-c", line, Program.path("musterctl")] + arguments, environment: variables, in: home.path)
+    let status = try await program.exitStatus()
+    return (status, program.standardOutput, program.standardError)
+  }
+
+  /// Runs musterctl without a terminal.
+  ///
+  /// - Returns: its output.
+  /// - Throws: if it fails
+  func say(_ line: String, as profile: String) async throws -> String {
+    let result = try await ctl(line.shellWords, as: profile)
+    guard result.status == 0 else { throw Unexpected("\(line): \(result.status) \(result.errors)") }
+    return result.output
+  }
+
+  /// Runs musterctl in a terminal.
+  func terminal(
+    _ line: String, as profile: String, columns: Int = 80, environment more: [String: String] = [:]
+  ) throws -> PseudoTerminal {
+    try PseudoTerminal(
+      Program.path("musterctl"), line.shellWords, environment: environment(as: profile).merging(more) { $1 },
+      columns: columns, in: home.path)
+  }
+
+  /// Logs users of the demo in, each in a profile of the same name.
+  func logIn(_ usernames: String...) async throws {
+    for username in usernames {
+      let result = try await ctl(["login", username, "--password-stdin"], as: username, input: Demo.password + "\n")
+      guard result.status == 0 else { throw Unexpected("login of \(username): \(result.errors)") }
+    }
+  }
+
+  func execute(_ sql: String) async throws {
+    try await ScriptConnection.run(databaseURL) { try $0.script(sql) }
+  }
+
+  private static let templateName = "musterctl_template"
+
+  private static let template = Task {
+    try await TestCluster.makeTemplate(templateName) { url in
+      for arguments in [["migrate", "up"], ["seed", "demo"]] {
+        let program = try await Program(Program.path("muster"), arguments, environment: environment(url), in: "/tmp")
+        guard try await program.exitStatus() == 0 else { throw Unexpected(program.standardError) }
+      }
+    }
+  }
+
+  private static let keys = (0..<2).map { _ in
+    "test:" + Data((0..<32).map { _ in UInt8.random(in: 0...255) }).base64EncodedString()
+  }
+
+  private static func environment(_ databaseURL: String) -> [String: String] {
+    [
+      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": keys[0], "MUSTER_REFRESH_TOKEN_KEYS": keys[1],
+      "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
+      "MUSTER_RATE_LIMITS": "off",
+    ]
+  }
+
+  private static func serve(_ databaseURL: String, port: Int) async throws -> Program {
+    try await Program(
+      Program.path("muster"), ["serve", "--port", "\(port)"], environment: environment(databaseURL), in: "/tmp")
+  }
+
+  private static func address(of service: Program) async throws -> String {
+    try await service.waitForOutput("listening")
+    guard let match = service.standardError.firstMatch(of: /"address":"(http:\/\/127\.0\.0\.1:\d+)"/) else {
+      throw Unexpected(service.standardError)
+    }
+    return String(match.1)
+  }
+}
+
+extension String {
+  /// The words of a command line, with double and single quotes.
+  var shellWords: [String] {
+    matches(of: /(?:"[^"]*"|'[^']*'|[^\s"'])+/).map { match in
+      match.output.matches(of: /"([^"]*)"|'([^']*)'|([^"']+)/).map { $0.1 ?? $0.2 ?? $0.3 ?? "" }.joined()
+    }
+  }
+}
