@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures a launch of a phone whose user has 200 friends, 100 events and 50 items in the inbox, in three ways: all
-pages of all lists, validation with the stale items (`include=items`), and validation with what has changed in them
-(`include=changes`). Run it by hand, against a release build:
+"""Measures a launch of a phone whose user has 200 friends, 100 events and 50 items in the inbox, in four ways: all
+pages of all lists; validation with the stale items (`include=items`); validation with what has changed in them
+(`include=changes`), which sends all digests; and the same in two requests, the second with the digests of what the
+first has found stale. Run it by hand, against a release build:
 
     Benchmarks/launch.py --muster .build/release/muster
 
-It starts a PostgreSQL cluster of its own, without TCP, and `muster migrate`, `worker --once` and `serve`, and stops them
-at the end. It needs Linux, PostgreSQL's programs and Python's standard library. After each round, it checks that all
-phones have what the service sends; otherwise it fails.
+It starts a PostgreSQL cluster of its own, without TCP, and `muster migrate`, `worker --once` and `serve`, and stops
+them at the end. It needs Linux, PostgreSQL's programs and Python's standard library. After each round, it checks that
+all phones have what the service sends; otherwise it fails.
 """
 import argparse
 import datetime
@@ -22,7 +23,10 @@ from abuse.machine import Cluster
 from launch.phone import Launch, Phone
 from launch.world import World
 
-WAYS = {"lists": "full lists", "items": "`include=items`", "changes": "`include=changes`"}
+WAYS = {
+    "lists": "full lists", "items": "`include=items`", "changes": "`include=changes`",
+    "stamps_and_changes": "stamps, then `include=changes`",
+}
 SITUATIONS = {"empty": "first launch", "changed": "1 of 100 events changed", "unchanged": "nothing changed"}
 
 

@@ -1,4 +1,4 @@
-"""A phone with copies of all collections, and three ways to update them at launch. It counts every byte that it sends
+"""A phone with copies of all collections, and the ways to update them at launch. It counts every byte that it sends
 and receives, headers included."""
 import collections
 import gzip
@@ -36,7 +36,7 @@ class Copy:
 
 
 class Phone:
-    """One open connection of one user. `way` is `lists`, `items` or `changes`."""
+    """One open connection of one user. `way` is the end of the name of one of the functions `launch_by_`."""
 
     def __init__(self, port, user, way, compressed):
         self.port, self.user, self.way, self.compressed = port, user, way, compressed
@@ -66,7 +66,15 @@ class Phone:
                 self.fetch(name)
 
     def launch_by_changes(self):
-        claims = {name: claim(copy) for name, copy in self.copies.items()}
+        self.update_by_changes(self.copies)
+
+    def launch_by_stamps_and_changes(self):
+        stamps = {name: copy.stamp for name, copy in self.copies.items()}
+        verdicts = self.ask("POST", f"cache/validate/{self.user.id}", stamps)
+        self.update_by_changes([name for name, verdict in verdicts.items() if verdict["invalidate"]])
+
+    def update_by_changes(self, names):
+        claims = {name: claim(self.copies[name]) for name in names}
         while claims:
             missing = {}
             for name, verdict in self.validate("changes", claims).items():

@@ -13,8 +13,8 @@ import Testing
   static let guides: [String] = {
     let names = FileManager.default.enumerator(atPath: Program.checkout.appending(path: "docs").path)
     let docs = (names?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
-    return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md"]
-      + docs.sorted()
+    let others = ["CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md"]
+    return ["README.md", "Examples/PlansApp/README.md"] + others + docs.sorted()
   }()
 
   private func exists(_ path: String) -> Bool {

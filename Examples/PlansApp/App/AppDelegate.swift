@@ -1,10 +1,17 @@
 import Foundation
 import MusterClient
 import UIKit
+import UserNotifications
 
 /// Makes the client, and receives the token for pushes from iOS.
 final class AppDelegate: NSObject, UIApplicationDelegate {
   private(set) lazy var account = makeAccount()
+
+  /// iOS asks the user once. It hands over the token at every launch.
+  func askForPushes() async {
+    let isAllowed = try? await UNUserNotificationCenter.current().requestAuthorization(options: [.alert, .badge])
+    if isAllowed == true { UIApplication.shared.registerForRemoteNotifications() }
+  }
 
   func application(
     _ application: UIApplication, didRegisterForRemoteNotificationsWithDeviceToken deviceToken: Data

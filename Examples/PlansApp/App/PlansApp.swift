@@ -5,6 +5,8 @@ struct PlansApp: App {
   @UIApplicationDelegateAdaptor(AppDelegate.self) private var delegate
 
   var body: some Scene {
-    WindowGroup { RootView(account: delegate.account) }
+    WindowGroup {
+      RootView(account: delegate.account) { await delegate.askForPushes() }
+    }
   }
 }

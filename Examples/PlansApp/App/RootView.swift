@@ -1,11 +1,11 @@
 import MusterClient
 import SwiftUI
-import UIKit
-import UserNotifications
 
 /// The login, or the user's lists.
 struct RootView: View {
   let account: Account
+  /// Runs while a user is logged in.
+  var onLogin: @MainActor () async -> Void = {}
   @Environment(\.scenePhase) private var phase
 
   var body: some View {
@@ -16,6 +16,7 @@ struct RootView: View {
           // The stream is for an app that the user looks at.
           if phase == .background { store.stop() } else { store.start() }
         }
+        .task { await onLogin() }
     } else {
       LoginView(account: account)
     }
@@ -41,12 +42,5 @@ private struct HomeView: View {
         .tabItem { Label("Inbox", systemImage: "bell") }
         .badge(inbox.unread)
     }
-    .task { await askForPushes() }
-  }
-
-  /// iOS asks the user once, and hands the token to ``AppDelegate``.
-  private func askForPushes() async {
-    let isAllowed = try? await UNUserNotificationCenter.current().requestAuthorization(options: [.alert, .badge])
-    if isAllowed == true { UIApplication.shared.registerForRemoteNotifications() }
   }
 }

@@ -144,4 +144,16 @@ enum Snippets {
       DeviceRegistration(platform: .ios, token: token, environment: .sandbox, topic: "com.example.plans"))
     // end
   }
+
+  @MainActor static func previews(export: URL, folder: URL) async throws {
+    // snippet
+    let slow = try PreviewClient.make(folder: export, latency: 2)
+    let problem = Problem(type: .eventCancelled, title: "Conflict", status: 409)
+    let refusal = PreviewFailures.refusing("/events/*", method: "PUT", with: problem)
+    let refusing = try PreviewClient.make(folder: export, failures: refusal)
+    let store = try MusterStore(client: PreviewClient.make(folder: export), folder: folder)
+    try await store.refresh()
+    // end
+    _ = (slow, refusing)
+  }
 }

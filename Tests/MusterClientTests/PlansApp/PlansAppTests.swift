@@ -1,125 +1,132 @@
 import Foundation
-import MusterClient
 import Testing
 
+@testable import MusterClient
 @testable import PlansAppModels
 
-/// The view models of the example app, which has no tests of its own views.
-@MainActor @Suite struct PlansAppTests {
-  private let service = ScriptedService()
+/// The view models of the example app. Its views are not compiled here.
+@MainActor @Suite final class PlansAppTests {
+  private static let password = "plans-with-friends"
+
+  private let server: ScriptedServer
+  private let app: AppServer
   private let tokens = MemoryTokenStore()
-  private let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "muster-plans-\(UUID().uuidString)")
 
-  /// An app at its launch. Every launch has the same tokens and copies.
-  private func launch() -> Account {
-    let client = MusterClient(
-      baseURL: URL(string: "http://plans.example")!, tokens: tokens, transport: service, retries: .never)
-    return Account(client: client, folder: folder)
+  init() throws {
+    server = try ScriptedServer.make()
+    app = AppServer(server: server)
   }
 
+  deinit { try? FileManager.default.removeItem(at: folder) }
+
+  /// The app at a launch. All launches have the same tokens and copies.
+  private func launch() throws -> Account {
+    let url = try #require(URL(string: "http://muster.test"))
+    return Account(
+      client: MusterClient(baseURL: url, tokens: tokens, transport: app, retries: .never), folder: folder)
+  }
+
+  /// An app after its first login, with lists from the server.
   private func logIn() async throws -> (Account, MusterStore) {
-    let account = launch()
-    try await account.logIn("ana", password: ScriptedService.password, device: "phone")
-    return (account, try #require(account.store))
+    let account = try launch()
+    try await account.logIn("ana", password: Self.password, device: "phone")
+    let store = try #require(account.store)
+    try await store.refresh()
+    return (account, store)
   }
 
-  private func event(_ title: String, _ status: MyStatus = .invited) -> Event {
-    let creator = Person(id: UUID(), username: "ben", displayName: "Ben Okafor")
-    let start = Date(timeIntervalSince1970: 1_900_000_000)
-    return Event(
-      id: UUID(), title: title, startTime: start, timeZone: "Europe/Lisbon", creator: creator, hosts: [creator],
-      myRole: .guest, myStatus: status, createdAt: start, updatedAt: start)
-  }
-
-  private func answered(_ event: Event, _ status: MyStatus) -> Event {
-    var event = event
-    event.myStatus = status
-    return event
+  private func refuse(_ path: String, with status: Int, _ slug: Problem.Slug) {
+    server.fail { $0.path.hasPrefix(path) ? .status(status, slug) : .none }
   }
 
   // MARK: Logging in
 
   @Test func `a wrong password leads to a sentence, and the right one to the lists`() async throws {
-    let account = launch()
+    let account = try launch()
     let form = LoginForm()
     #expect(!form.canSubmit)
+    refuse("/auth/login", with: 401, .wrongCredentials)
     (form.login, form.password) = ("ana", "guess")
     await form.submit(to: account, device: "phone")
     #expect(form.failure == "The name or the password is wrong.")
     #expect(!form.isWorking && account.store == nil)
 
-    form.password = ScriptedService.password
+    server.fail { _ in .none }
+    form.password = Self.password
     await form.submit(to: account, device: "phone")
     #expect(form.failure == nil && form.password.isEmpty)
     #expect(account.store != nil)
   }
 
   @Test func `a login without a network leads to a sentence`() async throws {
-    service.goOffline()
-    let account = launch()
+    server.takeOffline()
+    let account = try launch()
     let form = LoginForm()
-    (form.login, form.password) = ("ana", ScriptedService.password)
+    (form.login, form.password) = ("ana", Self.password)
     await form.submit(to: account, device: "phone")
     #expect(form.failure == "The server cannot be reached. Please check your connection.")
     #expect(account.store == nil)
   }
 
   @Test func `logging out without a network deletes the copies`() async throws {
-    try service.set(.events, to: [event("Pasta night")])
-    let (account, store) = try await logIn()
-    try await store.refresh()
-    service.goOffline()
+    let (account, _) = try await logIn()
+    server.takeOffline()
     await account.logOut()
-    #expect(account.store == nil && launch().store == nil)
+    #expect(account.store == nil)
+    #expect(try launch().store == nil)
+    #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).allSatisfy { !$0.hasSuffix(".copy") })
+  }
 
-    service.goOffline(false)
-    let (_, next) = try await logIn()
-    await next.load()
-    #expect(!next.events.isLoaded)
+  @Test func `when the session ends, the app shows the login`() async throws {
+    let (account, store) = try await logIn()
+    refuse("/", with: 401, .sessionEnded)
+    await EventList(store: store).refresh()
+    #expect(account.store == nil)
   }
 
   // MARK: Lists
 
   @Test func `the list shows its copies without a network, and says how old they are`() async throws {
-    try service.set(.events, to: [event("Pasta night"), event("House concert", .going)])
+    try server.set(.events, [ScriptedServer.event(1), ScriptedServer.event(2, status: .going)])
     let (_, store) = try await logIn()
     let list = EventList(store: store)
-    #expect(list.isLoading)
-    await list.refresh()
-    #expect(list.invitations.map(\.event.title) == ["Pasta night"])
-    #expect(list.plans.map(\.event.title) == ["House concert"])
+    #expect(list.invitations.map(\.event.title) == ["Event 1"])
+    #expect(list.plans.map(\.event.title) == ["Event 2"])
     #expect(list.status == nil && !list.isLoading)
 
-    service.goOffline()
-    let later = try #require(launch().store)
+    server.takeOffline()
+    let later = try #require(try launch().store)
     await later.load()
     let offline = EventList(store: later)
     await offline.refresh()
-    #expect(offline.invitations.map(\.event.title) == ["Pasta night"])
-    #expect(try #require(offline.status).hasPrefix("You are offline. Up to date as of "))
+    #expect(offline.invitations.map(\.event.title) == ["Event 1"])
+    #expect(offline.status?.hasPrefix("You are offline. Up to date as of ") == true)
 
-    service.goOffline(false)
+    server.takeOffline(false)
     await offline.refresh()
     #expect(offline.status == nil)
   }
 
-  @Test func `when the session ends, the app shows the login`() async throws {
-    let (account, store) = try await logIn()
-    tokens.clear()
-    await EventList(store: store).refresh()
-    #expect(account.store == nil)
+  @Test func `a list without a copy is loading, or says that there is no network`() async throws {
+    let account = try launch()
+    try await account.logIn("ana", password: Self.password, device: "phone")
+    let list = EventList(store: try #require(account.store))
+    #expect(list.isLoading && list.status == nil)
+    server.takeOffline()
+    await list.refresh()
+    #expect(!list.isLoading && list.status == "You are offline.")
   }
 
   @Test func `the inbox counts what is unread, and shows it as read at once`() async throws {
-    let items = ["Ben invited you.", "Cleo is going."].map { message in
-      InboxItem(id: UUID(), createdAt: .distantPast, type: .eventInvited, message: message)
+    let items = (1...2).map { number in
+      InboxItem(
+        id: ScriptedServer.id(number), createdAt: ScriptedServer.noon, type: .eventInvited, message: "Come!")
     }
-    try service.set(.notifications, to: items)
+    try server.set(.notifications, items)
     let (_, store) = try await logIn()
-    try await store.refresh()
     let inbox = Inbox(store: store)
     #expect(inbox.unread == 2)
-    service.goOffline()
     inbox.read(inbox.items[0])
     #expect(inbox.unread == 1)
     inbox.read(inbox.items[0])
@@ -131,38 +138,31 @@ import Testing
   // MARK: Answers
 
   @Test func `an answer without a network is pending until it is sent`() async throws {
-    let pasta = event("Pasta night")
-    try service.set(.events, to: [pasta])
+    let event = ScriptedServer.event(1)
+    try server.set(.events, [event])
     let (account, store) = try await logIn()
-    try await store.refresh()
-    let (list, page) = (EventList(store: store), EventPage(pasta.id, in: store, client: account.client))
+    let (list, page) = (EventList(store: store), EventPage(event.id, in: store, client: account.client))
     #expect(page.canAnswer && !page.isPending)
 
-    service.goOffline()
+    server.takeOffline()
     page.answer(.going)
     #expect(page.event?.myStatus == .going && page.isPending)
     #expect(list.plans.map(\.isPending) == [true])
     await list.refresh()
     #expect(page.isPending)
 
-    service.goOffline(false)
-    let call = "PUT /events/\(pasta.id.uuidString.lowercased())/invitations/me"
-    try service.respond(to: call, with: 200, answered(pasta, .going))
-    try service.set(.events, to: [answered(pasta, .going)])
+    server.takeOffline(false)
     await list.refresh()
     #expect(page.event?.myStatus == .going && !page.isPending)
-    let write = try #require(service.writes.first)
-    #expect(write.headers["Idempotency-Key"] != nil && service.writes.count == 1)
+    #expect(list.plans.map(\.isPending) == [false])
   }
 
   @Test func `a refused answer is undone, with the reason`() async throws {
-    let pasta = event("Pasta night")
-    try service.set(.events, to: [pasta])
+    let event = ScriptedServer.event(1)
+    try server.set(.events, [event])
     let (account, store) = try await logIn()
-    try await store.refresh()
-    let page = EventPage(pasta.id, in: store, client: account.client)
-    let call = "PUT /events/\(pasta.id.uuidString.lowercased())/invitations/me"
-    try service.respond(to: call, with: 409, Problem(type: .eventCancelled, title: "Conflict", status: 409))
+    let page = EventPage(event.id, in: store, client: account.client)
+    refuse("/events/", with: 409, .eventCancelled)
     page.answer(.going)
     #expect(page.event?.myStatus == .going)
 
@@ -173,33 +173,32 @@ import Testing
     #expect(!page.isRefused && page.refusal == nil)
   }
 
-  @Test func `the page of an event has its guests, and survives that the event is gone`() async throws {
-    var pasta = event("Pasta night")
+  @Test func `the page of an event that is not in the list has its guests, or a sentence`() async throws {
     let (account, store) = try await logIn()
-    let page = EventPage(pasta.id, in: store, client: account.client)
+    var event = ScriptedServer.event(1)
+    let page = EventPage(event.id, in: store, client: account.client)
+    refuse("/events/", with: 404, .eventNotFound)
     await page.load()
-    #expect(page.event == nil && page.failure == "This is not possible. Please refresh.")
+    #expect(page.event == nil && page.failure == "You are no longer invited to this event.")
 
-    pasta.participants = [Guest(id: UUID(), user: nil, name: "Cleo", status: .going)]
-    try service.respond(to: "GET /events/\(pasta.id.uuidString.lowercased())", with: 200, pasta)
+    server.fail { _ in .none }
+    event.participants = [Guest(id: ScriptedServer.cleo.id, user: ScriptedServer.cleo, name: "Cleo", status: .going)]
+    app.event.withLock { [event] in $0 = event }
     await page.load()
-    #expect(page.guests.map(\.name) == ["Cleo"] && page.failure == nil)
-    #expect(page.event?.title == "Pasta night")
+    #expect(page.event?.title == "Event 1" && page.guests.map(\.name) == ["Cleo"])
+    #expect(page.failure == nil)
   }
 
   // MARK: Pushes
 
   @Test func `a phone registers for pushes after the login, with its token in hexadecimal digits`() async throws {
-    let device = RegisteredDevice(id: UUID(), platform: .ios, createdAt: .distantPast)
-    try service.respond(to: "PUT /devices", with: 200, device)
-    let account = launch()
+    let account = try launch()
     await account.push.register(Data([0x00, 0x7f, 0xff]))
-    #expect(!account.push.isRegistered && service.writes.isEmpty)
+    #expect(!account.push.isRegistered && server.received().isEmpty)
 
-    try await account.logIn("ana", password: ScriptedService.password, device: "phone")
+    try await account.logIn("ana", password: Self.password, device: "phone")
     #expect(account.push.isRegistered)
-    let body = try #require(service.writes.first?.body)
-    let registration = try JSONDecoder.muster().decode(DeviceRegistration.self, from: body)
-    #expect(registration.platform == .ios && registration.token == "007fff")
+    let request = try #require(server.received { $0.path == "/devices" }.first)
+    #expect(request.body?["platform"]?.string == "ios" && request.body?["token"]?.string == "007fff")
   }
 }
