@@ -199,5 +199,5 @@ import Testing
 
 extension RetryPolicy {
   /// Gives up early, so that calls fail on networks that break.
-  static let hasty = RetryPolicy(maximumAttempts: 2, baseDelay: 0.005, maximumDelay: 0.02)
+  static let hasty = RetryPolicy(maximumAttempts: 2, sleep: sleepBriefly)
 }

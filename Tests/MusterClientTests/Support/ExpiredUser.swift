@@ -33,7 +33,7 @@ struct ExpiredUser: Sendable {
   }
 
   /// A client of another process, with the same tokens.
-  func relaunch() async throws -> MusterClient {
+  func relaunch() -> MusterClient {
     MusterClient(baseURL: url, tokens: tokens, retries: .swift)
   }
 

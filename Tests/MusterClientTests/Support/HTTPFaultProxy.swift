@@ -211,12 +211,14 @@ final class HTTPFaultProxy: Sendable {
         default: break
         }
         try await toClient.write(ByteBuffer(bytes: response.bytes))
-        if response.head.isStream { return try await stream(number, fault) }
+        if response.head.isStream, try await !stream(number, fault) { return }
       }
     }
 
-    /// Forwards a stream until one side ends it.
-    private mutating func stream(_ number: Int, _ fault: Fault) async throws {
+    /// Forwards a stream until it ends.
+    ///
+    /// - Returns: whether the connection goes on.
+    private mutating func stream(_ number: Int, _ fault: Fault) async throws -> Bool {
       state.withLock { $0.openStreams += 1 }
       defer { state.withLock { $0.openStreams -= 1 } }
       var left = Int.max
@@ -225,11 +227,14 @@ final class HTTPFaultProxy: Sendable {
         note(number) { $0.responseBytes += bytes.readableBytes }
         guard bytes.readableBytes < left else {
           try await toClient.write(bytes.getSlice(at: bytes.readerIndex, length: left) ?? bytes)
-          return try await hangUp()
+          try await hangUp()
+          return false
         }
         left -= bytes.readableBytes
         try await toClient.write(bytes)
+        if bytes.readableBytesView.suffix(Self.lastChunk.count).elementsEqual(Self.lastChunk) { return true }
       }
+      return false
     }
 
     private mutating func nextRequest() async throws -> (head: HTTPMessages.Head, bytes: [UInt8])? {
@@ -275,6 +280,9 @@ final class HTTPFaultProxy: Sendable {
       guard isReset, let options = client as? any SocketOptionProvider else { return }
       try await options.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
     }
+
+    /// The end of a stream.
+    private static let lastChunk = Array("0\r\n\r\n".utf8)
 
     private static func part(_ share: Double, of bytes: [UInt8]) -> ArraySlice<UInt8> {
       bytes.prefix(Int(share * Double(bytes.count)))

@@ -18,7 +18,6 @@ import Testing
       proxy.plan { _, _ in fault }
       proxy.takeExchanges()
       await #expect(throws: URLError.self, "\(fault)") { try await URLSession.shared.data(from: url) }
-      print(proxy.exchanges)
     }
     proxy.plan { _, _ in .delay(milliseconds: 300) }
     #expect(try await URLSession.shared.data(from: url).0 == whole)

@@ -1,7 +1,8 @@
 import Foundation
-import MusterClient
 import TestSupport
 import Testing
+
+@testable import MusterClient
 
 /// A device of a user: a store on a folder of its own, behind a network of its own.
 @MainActor final class Phone {
@@ -24,7 +25,7 @@ import Testing
     self.user = try await user.logIn(at: proxy.url, transport: wrap(URLSessionTransport()), retries: retries)
     name = "\(user.username)'s phone \(seed)"
     folder = FileManager.default.temporaryDirectory.appending(path: "muster-phone-\(UUID().uuidString)")
-    store = try MusterStore(client: self.user.client, folder: folder)
+    store = try MusterStore(client: self.user.client, folder: folder, timing: .swift)
   }
 
   var client: MusterClient { user.client }
@@ -32,7 +33,7 @@ import Testing
   /// Starts the app again, on the same folder.
   func relaunch() throws {
     store.stop()
-    store = try MusterStore(client: client, folder: folder)
+    store = try MusterStore(client: client, folder: folder, timing: .swift)
   }
 
   /// Ends the app, and deletes what it has stored.
@@ -59,4 +60,9 @@ import Testing
       throw Unexpected("\(name) does not catch up \(error): \(String(describing: last))")
     }
   }
+}
+
+extension StoreTiming {
+  /// Waits a fiftieth of the time before the store acts by itself.
+  static let swift = StoreTiming(sleep: RetryPolicy.sleepBriefly)
 }

@@ -53,8 +53,13 @@ struct TestUser: Sendable {
 }
 
 extension RetryPolicy {
-  /// The default policy with short waits. Tests need not spare the service.
-  static let swift = RetryPolicy(maximumAttempts: 6, baseDelay: 0.01, maximumDelay: 0.1)
+  /// Waits a fiftieth of the time.
+  static let swift = RetryPolicy(maximumAttempts: 6, sleep: sleepBriefly)
+
+  /// Sleeps for a fiftieth of a number of seconds.
+  static let sleepBriefly: @Sendable (TimeInterval) async throws -> Void = { seconds in
+    try await Task.sleep(for: .seconds(seconds / 50))
+  }
 }
 
 extension EventDraft {

@@ -17,40 +17,36 @@ struct WriteScript: Sendable {
     cleo = try await .register("cleo", at: url, transport: transport)
   }
 
-  /// - Parameter before: called before each write with the user who makes it.
-  func run(before: @Sendable (TestUser) throws -> Void = { _ in }) async throws {
-    func next(_ user: TestUser) throws -> MusterClient {
-      try before(user)
-      return user.client
-    }
+  func run() async throws {
+    // Blocks come first, because they remove notices that are not filed yet.
+    try await cleo.client.blocks.block(ben.id)
+    try await ben.client.blocks.block(ana.id)
+    try await ben.client.blocks.unblock(ana.id)
     // Friends.
-    let first = try await next(ana).friends.requests.send(to: ben.id)
-    #expect(try await next(ben).friends.requests.accept(first.id).status == .accepted)
-    let second = try await next(ana).friends.requests.send(to: cleo.id)
-    #expect(try await next(cleo).friends.requests.decline(second.id).status == .declined)
-    let third = try await next(ana).friends.requests.send(to: cleo.id)
-    try await next(ana).friends.requests.cancel(third.id)
-    let fourth = try await next(cleo).friends.requests.send(to: ana.id)
-    #expect(try await next(ana).friends.requests.accept(fourth.id).status == .accepted)
+    let first = try await ana.client.friends.requests.send(to: ben.id)
+    #expect(try await ben.client.friends.requests.accept(first.id).status == .accepted)
+    let second = try await ana.client.friends.requests.send(to: cleo.id)
+    #expect(try await cleo.client.friends.requests.decline(second.id).status == .declined)
+    let third = try await ana.client.friends.requests.send(to: cleo.id)
+    try await ana.client.friends.requests.cancel(third.id)
+    let fourth = try await cleo.client.friends.requests.send(to: ana.id)
+    #expect(try await ana.client.friends.requests.accept(fourth.id).status == .accepted)
     // Events.
-    let event = try await next(ana).events.create(.planned("Picnic", capacity: 1, inviting: [ben]))
-    let other = try await next(ana).events.create(.planned("Quiz", inviting: [ben]))
-    let edited = try await next(ana).events.edit(event.id, EventEdit(title: "Lunch", note: .set("Bring bread.")))
+    let event = try await ana.client.events.create(.planned("Picnic", capacity: 1, inviting: [ben]))
+    let other = try await ana.client.events.create(.planned("Quiz", inviting: [ben]))
+    let edited = try await ana.client.events.edit(event.id, EventEdit(title: "Lunch", note: .set("Bring bread.")))
     #expect(edited.version == event.version + 1)
-    _ = try await next(ana).events.invite([cleo.id], to: event.id)
-    #expect(try await next(ben).events.answer(event.id, .going).myStatus == .going)
-    #expect(try await next(cleo).events.answer(event.id, .going).myStatus == .waitlisted)
-    try await next(ana).events.withdraw(ben.id, from: event.id)
-    try await next(ana).events.cancel(other.id)
+    _ = try await ana.client.events.invite([cleo.id], to: event.id)
+    #expect(try await ben.client.events.answer(event.id, .going).myStatus == .going)
+    #expect(try await cleo.client.events.answer(event.id, .going).myStatus == .waitlisted)
+    try await ana.client.events.withdraw(ben.id, from: event.id)
+    try await ana.client.events.cancel(other.id)
     // The rest.
-    _ = try await next(ana).me.edit(ProfileEdit(displayName: "Anita", bio: .set("Hello.")))
-    _ = try await next(ben).notifications.setPreferences(NotificationPreferences([.eventUpdated: false]))
-    let device = try await next(ben).devices.register(DeviceRegistration(platform: .log, token: ben.username))
-    try await next(ben).devices.remove(device.id)
-    _ = try await next(cleo).reports.report(user: ben.id, reason: .spam, text: "Advertisements.")
-    try await next(cleo).blocks.block(ben.id)
-    try await next(ben).blocks.block(ana.id)
-    try await next(ben).blocks.unblock(ana.id)
+    _ = try await ana.client.me.edit(ProfileEdit(displayName: "Anita", bio: .set("Hello.")))
+    _ = try await ben.client.notifications.setPreferences(NotificationPreferences([.eventUpdated: false]))
+    let device = try await ben.client.devices.register(DeviceRegistration(platform: .log, token: ben.username))
+    try await ben.client.devices.remove(device.id)
+    _ = try await cleo.client.reports.report(user: ben.id, reason: .spam, text: "Advertisements.")
   }
 
   /// What the three users see, without ids, times and usernames.
