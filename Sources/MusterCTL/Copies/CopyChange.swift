@@ -38,7 +38,7 @@ struct CopyChange {
   /// One line about the list.
   var summary: String {
     guard isStale else { return "" }
-    guard hadCopy else { return count == 1 ? "no copy yet: read 1 item" : "no copy yet: read \(count) items" }
+    guard hadCopy else { return count == 0 ? "read an empty list" : "read \(count) item\(count == 1 ? "" : "s")" }
     let new = items.count { if case .new = $0 { true } else { false } }
     let gone = items.count { if case .gone = $0 { true } else { false } }
     let parts = [(new, "new"), (items.count - new - gone, "changed"), (gone, "gone")].filter { $0.0 > 0 }
@@ -46,9 +46,14 @@ struct CopyChange {
       ? "a change that does not show" : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }
 
-  /// The names of the members that differ. An object's own stamp moves with each of its changes.
+  /// The names of the members that differ, such as `title` or `event.title`. An object's own stamp moves with each of
+  /// its changes.
   private static func differences(_ old: JSONValue, _ new: JSONValue) -> [String] {
-    guard case .object(let before) = old, case .object(let after) = new else { return old == new ? [] : ["value"] }
-    return Set(before.keys).union(after.keys).filter { $0 != "timestamp" && before[$0] != after[$0] }.sorted()
+    guard case .object(let before) = old, case .object(let after) = new else { return [] }
+    let names = Set(before.keys).union(after.keys).filter { $0 != "timestamp" && before[$0] != after[$0] }
+    return names.sorted().flatMap { name in
+      let inner = before[name].flatMap { old in after[name].map { differences(old, $0) } } ?? []
+      return inner.isEmpty ? [name] : inner.map { "\(name).\($0)" }
+    }
   }
 }

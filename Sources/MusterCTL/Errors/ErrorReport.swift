@@ -27,8 +27,7 @@ struct ErrorReport {
 
   /// For people; or a JSON document as the service sends it for a problem.
   func text(asJSON: Bool) -> String {
-    guard asJSON, let json = try? JSONText.of(document) else { return "musterctl: \(line)" }
-    return json
+    asJSON ? JSONText.of(document) : "musterctl: \(line)"
   }
 
   private init(_ problem: Problem) {
@@ -39,7 +38,14 @@ struct ErrorReport {
       default: .refused
       }
     line = ProblemLine.text(for: problem)
-    document = (try? JSONValue(encoding: problem)) ?? .null
+    document = ErrorReport.document(of: problem)
+  }
+
+  /// As the service sent it: without `errors` if there are none.
+  private static func document(of problem: Problem) -> JSONValue {
+    guard case .object(var members) = try? JSONValue(encoding: problem) else { return .null }
+    if problem.errors.isEmpty { members["errors"] = nil }
+    return .object(members)
   }
 
   private init(_ status: ProgramExit, _ text: String) {

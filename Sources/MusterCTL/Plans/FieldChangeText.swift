@@ -13,6 +13,7 @@ struct FieldChangeText {
     let name = FieldChangeText.names[change.field] ?? change.field
     // It may be long.
     if change.field == "note" { return change.new == .null ? "no note" : "the note" }
+    if let old = time(change.old), let new = time(change.new) { return "\(name): \(times.move(from: old, to: new))" }
     return "\(name): \(value(change.old)) → \(value(change.new))"
   }
 
@@ -28,10 +29,14 @@ struct FieldChangeText {
   private static let fields = ["title", "startTime", "endTime", "timeZone", "location", "capacity", "note"]
   private static let names = ["startTime": "time", "endTime": "end", "timeZone": "zone", "location": "place"]
 
+  private func time(_ value: JSONValue) -> Date? {
+    value.string.flatMap { try? RFC3339.date(from: $0) }
+  }
+
   private func value(_ value: JSONValue) -> String {
     switch value {
     case .null: "none"
-    case .string(let text): (try? RFC3339.date(from: text)).flatMap { $0 }.map(times.dayAndTime) ?? text
+    case .string(let text): time(value).map(times.dayAndTime) ?? text
     case .integer(let number): "\(number)"
     case .object(let members): members["name"]?.string ?? "another"
     case .bool, .double, .array: "another"

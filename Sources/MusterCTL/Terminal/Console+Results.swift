@@ -3,7 +3,7 @@ import MusterClient
 /// Results of commands: JSON for scripts, or text for people.
 extension Console {
   func show<Value>(_ reply: Reply<Value>, _ lines: (Value) throws -> [String]) throws {
-    if printsJSON { return say(try JSONText.of(reply.json)) }
+    if printsJSON { return say(JSONText.of(reply.json)) }
     say(try lines(reply.value))
   }
 
@@ -14,7 +14,7 @@ extension Console {
 
   /// Shows a list as a table. If the list is empty, says so on stderr.
   func show<Item>(_ reply: Reply<[Item]>, orNote empty: String, as table: ([Item]) throws -> Table) throws {
-    if printsJSON { return say(try JSONText.of(reply.json)) }
+    if printsJSON { return say(JSONText.of(reply.json)) }
     guard !reply.value.isEmpty else { return note(empty) }
     say(try table(reply.value))
   }

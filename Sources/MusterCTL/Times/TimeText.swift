@@ -25,9 +25,15 @@ struct TimeText {
 
   /// Such as `Fri 1 May 19:00 to 22:00`, or with both days if they differ.
   func range(from start: Date, to end: Date?) -> String {
-    guard let end else { return dayAndTime(start) }
-    let isOneDay = Calendar.gregorian(in: zone).isDate(start, inSameDayAs: end)
-    return "\(dayAndTime(start)) to \(isOneDay ? String(dayAndTime(end).suffix(5)) : dayAndTime(end))"
+    end.map { "\(dayAndTime(start)) to \(shortened($0, after: start))" } ?? dayAndTime(start)
+  }
+
+  /// Such as `Fri 1 May 19:00 → 20:00`, or with both days if they differ.
+  func move(from old: Date, to new: Date) -> String { "\(dayAndTime(old)) → \(shortened(new, after: old))" }
+
+  private func shortened(_ date: Date, after other: Date) -> String {
+    let isOneDay = Calendar.gregorian(in: zone).isDate(date, inSameDayAs: other)
+    return isOneDay ? String(dayAndTime(date).suffix(5)) : dayAndTime(date)
   }
 
   private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]

@@ -40,7 +40,7 @@ import Testing
     new.note = "Bring wine."
     #expect(
       FieldChangeText(times: times).text(of: try FieldChangeText.changes(from: old, to: new))
-        == "title: Pasta night → Pizza night; time: Fri 1 May 20:00 → Fri 1 May 21:00; place: none → Ben's garden; "
+        == "title: Pasta night → Pizza night; time: Fri 1 May 20:00 → 21:00; place: none → Ben's garden; "
         + "capacity: none → 6; the note")
     #expect(try FieldChangeText.changes(from: old, to: old).isEmpty)
   }

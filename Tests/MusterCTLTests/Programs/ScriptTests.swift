@@ -103,7 +103,7 @@ import Testing
       #expect(try await json("find ben")["items"] != nil)
       let login = try await demo.ctl(
         ["login", "ana", "--password-stdin", "--json"], as: "ana", input: Demo.password + "\n")
-      #expect(login.output.contains(#""username" : "ana""#) && !login.output.contains("oken"))
+      #expect(login.output.contains(#""username": "ana""#) && !login.output.contains("oken"))
 
       // Two pages become one document.
       for number in 1...101 {
@@ -127,7 +127,7 @@ import Testing
       let problem = try JSONDecoder.muster().decode(Problem.self, from: Data(refused.errors.utf8))
       #expect(problem.type == .alreadyFriends && problem.status == 409)
       let missing = try await demo.ctl(["events", "--json"], as: "cleo")
-      #expect(missing.errors.contains(#""type" : "not-logged-in""#))
+      #expect(missing.errors.contains(#""type": "not-logged-in""#))
     }
   }
 

@@ -28,7 +28,7 @@ import Testing
       #expect(edited.contains("Changed “Pasta night”: time: ") && edited.contains(" 23:00."))
 
       try await news.waitForOutput("“Pasta night” has changed")
-      #expect(news.output.contains("Rosa wants to be your friend."))
+      #expect(news.output.contains("Rosa wants to be friends."))
       #expect(news.output.contains("Rosa invited you to “Pasta night”."))
       news.type("\u{3}")
       #expect(try await news.exitStatus() == 0)

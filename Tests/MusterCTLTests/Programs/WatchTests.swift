@@ -12,7 +12,7 @@ import Testing
       _ = try await demo.say("events create 'Night walk' 'tomorrow 22:00' --invite ana", as: "ben")
       try await watch.waitForOutput("  Ben Okafor invited you to “Night walk”.\n")
       _ = try await demo.say("events edit 'night walk' --time 'tomorrow 23:00'", as: "ben")
-      try await watch.waitForOutput(" 23:00)\n")
+      try await watch.waitForOutput(" 22:00 → 23:00)\n")
       try await watch.waitForOutput("changed: events")
       watch.type("\u{3}")
       #expect(try await watch.exitStatus() == 0)

@@ -2,9 +2,12 @@ import Foundation
 import Postgres
 import TestSupport
 
+@testable import musterctl
+
 /// A service with the demo data in a database of its own, and users with terminals.
 struct Demo: Sendable {
   static let password = "plans-with-friends"
+  private static let zone = "Europe/Lisbon"
 
   let url: String
   let databaseURL: String
@@ -14,6 +17,7 @@ struct Demo: Sendable {
 
   /// Starts the service and a worker, and stops both when `body` ends.
   static func run(_ body: (Demo) async throws -> Void) async throws {
+    try await passMidnight()
     try await template.value
     try await TestCluster.withDatabase(template: templateName) { databaseURL in
       let home = FileManager.default.temporaryDirectory.appending(path: "musterctl-\(UUID().uuidString.prefix(8))")
@@ -45,7 +49,7 @@ struct Demo: Sendable {
   func environment(as profile: String) -> [String: String] {
     [
       "HOME": home.path, "XDG_CONFIG_HOME": home.appending(path: "config").path,
-      "XDG_CACHE_HOME": home.appending(path: "cache").path, "TZ": "Europe/Lisbon", "TERM": "xterm-256color",
+      "XDG_CACHE_HOME": home.appending(path: "cache").path, "TZ": Demo.zone, "TERM": "xterm-256color",
       "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "MUSTER_SERVER": url, "MUSTER_PROFILE": profile,
       "SWIFT_BACKTRACE": "enable=no",
     ]
@@ -96,6 +100,13 @@ struct Demo: Sendable {
 
   func execute(_ sql: String) async throws {
     try await ScriptConnection.run(databaseURL) { try $0.script(sql) }
+  }
+
+  /// Waits until midnight is over if it is near, so that `tomorrow` is the same day in a whole test.
+  private static func passMidnight() async throws {
+    let calendar = Calendar.gregorian(in: TimeZone(identifier: zone) ?? .current)
+    let soon = calendar.startOfDay(for: Date() + 60)
+    if soon > Date() { try await Task.sleep(for: .seconds(soon.timeIntervalSinceNow + 1)) }
   }
 
   private static let templateName = "musterctl_template"

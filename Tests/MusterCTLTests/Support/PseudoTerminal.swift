@@ -41,7 +41,7 @@ final class PseudoTerminal: Sendable {
   func waitForOutput(_ text: String, within limit: Duration = .seconds(60)) async throws {
     try await eventually(within: limit) {
       if output.contains(text) { return true }
-      guard state.withLock({ $0.end == nil }) else { throw Unexpected("the program ended: \(output)") }
+      if let end = state.withLock({ $0.end }) { throw Unexpected("ended with \(end) before \"\(text)\": \(output)") }
       return false
     }
   }

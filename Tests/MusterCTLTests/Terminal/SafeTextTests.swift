@@ -26,7 +26,7 @@ import Testing
 
   @Test func `every character that is not safe is escaped in JSON`() throws {
     let text = "\u{1B}[2J \u{9B}2J \u{7F} \u{202E} \u{2028} \u{E0001} \n \u{200D} 喫"
-    let json = try JSONText.of(.object(["title": .string(text)]))
+    let json = JSONText.of(.object(["title": .string(text)]))
     #expect(json.unicodeScalars.allSatisfy { $0 == "\n" || $0.isSafe })
     #expect(json.contains(#"\u001b[2J \u009b2J \u007f \u202e \u2028 \udb40\udc01 \n"#))
     #expect(try JSONDecoder.muster().decode(JSONValue.self, from: Data(json.utf8))["title"] == .string(text))

@@ -31,7 +31,7 @@ struct InboxCommand: AccountCommand {
           let isRead = item.readAt != nil
           return [
             .init(isRead ? "" : "•", .yellow), .init(TimeText.here.dayAndTime(item.createdAt), .faint),
-            .init(item.text, isRead ? .plain : .bold),
+            .init(item.message, isRead ? .plain : .bold),
           ]
         })
     }
@@ -44,12 +44,4 @@ struct InboxCommand: AccountCommand {
 
   /// The most that the service marks with one request.
   private static let batch = 500
-}
-
-extension InboxItem {
-  /// The message, and the old and new values of an event's fields. The message says which fields have changed.
-  var text: String {
-    let changes = (changes ?? []).filter { $0.field != "note" }
-    return changes.isEmpty ? message : "\(message) (\(FieldChangeText().text(of: changes)))"
-  }
 }

@@ -14,17 +14,16 @@ struct SyncCommand: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     guard account.client.userID != nil else { throw MusterError.loggedOut }
-    let (changes, verdicts) = try await CopySync(client: account.client, folder: CopyFolder(account.copies)).run()
-    if console.printsJSON {
-      let named = verdicts.map { ($0.key.rawValue, $0.value) }
-      return console.say(try JSONText.of(JSONValue(encoding: Dictionary(uniqueKeysWithValues: named))))
-    }
+    let reply = try await CopySync(account).run()
+    if console.printsJSON { return console.say(JSONText.of(reply.json)) }
+    let changes = reply.value
     console.say(
       Table(
         [.init("LIST"), .init("COPY"), .init("SINCE THEN", .flexible)],
         rows: changes.map {
           [
-            .init($0.collection.rawValue), $0.isStale ? .init("stale", .yellow) : .init("up to date", .green),
+            .init($0.collection.rawValue),
+            $0.isStale ? .init($0.hadCopy ? "stale" : "none", .yellow) : .init("up to date", .green),
             .init($0.summary),
           ]
         }))

@@ -68,6 +68,14 @@ struct WatchCommand: AccountCommand {
   }
 
   private func show(_ event: String, _ data: JSONValue, on console: Console) throws {
-    console.say(try JSONText.of(.object(["event": .string(event), "data": data]), isIndented: false))
+    console.say(JSONText.of(.object(["event": .string(event), "data": data]), isIndented: false))
+  }
+}
+
+extension InboxItem {
+  /// The message, and the old and new values of an event's fields. The message says which fields have changed.
+  fileprivate var text: String {
+    let changes = (changes ?? []).filter { $0.field != "note" }
+    return changes.isEmpty ? message : "\(message) (\(FieldChangeText().text(of: changes)))"
   }
 }
