@@ -21,6 +21,7 @@ extension MusterStore {
         } catch {
           // Connected again below.
         }
+        guard !Task.isCancelled else { return }
         self?.loseStream()
         try? await timing.sleep(timing.longestRetry)
       }
