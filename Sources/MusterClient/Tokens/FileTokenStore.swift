@@ -35,11 +35,11 @@ public struct FileTokenStore: TokenStore {
     do {
       try write(JSONEncoder.muster().encode(tokens), to: new)
       guard rename(new.path, file.path) == 0 else { throw failure("\(file.path) cannot be replaced") }
-      try FileHandle(forReadingFrom: folder).synchronize()
     } catch {
       unlink(new.path)
       throw error
     }
+    synchronizeFolder()
   }
 
   public func clear() throws {
@@ -51,8 +51,7 @@ public struct FileTokenStore: TokenStore {
   }
 
   public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
-    try makeFolder()
-    return try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
+    try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
   }
 
   private var folder: URL { file.deletingLastPathComponent() }
@@ -70,6 +69,14 @@ public struct FileTokenStore: TokenStore {
     let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
     try handle.write(contentsOf: data)
     try handle.synchronize()
+  }
+
+  /// So that the new name of the file outlives a power failure, too.
+  private func synchronizeFolder() {
+    let descriptor = open(folder.path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
   }
 
   private func failure(_ what: String) -> MusterError {

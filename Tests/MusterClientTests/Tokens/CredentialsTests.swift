@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterClient
 
-@Suite(.timeLimit(.minutes(1))) struct RefreshTests {
+@Suite(.timeLimit(.minutes(1))) struct CredentialsTests {
   /// Refreshes `refresh-1` to the tokens with the number 2, and takes only these.
   private static func server(_ refresh: @escaping ScriptedTransport.Script = { _ in try .tokens(2) })
     -> ScriptedTransport
@@ -172,6 +172,31 @@ import Testing
     try await loggingOut.value
     await #expect(throws: MusterError.loggedOut) { try await call.value }
     #expect(store.load() == nil)
+  }
+
+  @Test func `the end of an earlier session does not touch the next login`() async throws {
+    let isRefreshing = Locked(false)
+    let goOn = AsyncStream<Void>.makeStream()
+    let transport = ScriptedTransport { request in
+      if request.url.path.hasSuffix("/login") {
+        goOn.continuation.yield()
+        return try .tokens(2, user: .ben)
+      }
+      guard request.isRefresh else {
+        return request.accessToken == "access-2" ? .emptyPage : .problem(.tokenExpired, status: 401)
+      }
+      isRefreshing.change { $0 = true }
+      for await _ in goOn.stream { break }
+      return .problem(.sessionEnded, status: 401)
+    }
+    let store = MemoryTokenStore(.sample(1))
+    let client = try MusterClient.scripted(transport, tokens: store)
+    let call = Task { try await client.friends.list() }
+    while !isRefreshing.value { await Task.yield() }
+    _ = try await client.auth.logIn("ben", password: "plans-with-friends")
+    await #expect(throws: MusterError.loggedOut) { try await call.value }
+    #expect(store.load()?.user == .ben && client.userID == .ben)
+    _ = try await client.friends.list()
   }
 
   @Test func `logging out forgets the tokens even without a network`() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterClient
 
-@Suite struct NotificationStreamTests {
+@Suite struct StreamReconnectionTests {
   private static func item(_ number: Int) -> String {
     """
     {"id":"01900000-0000-7000-8004-00000000000\(number)","createdAt":"2026-05-01T09:30:05Z","readAt":null,\
