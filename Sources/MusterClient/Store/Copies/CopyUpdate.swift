@@ -125,11 +125,11 @@ struct CopyUpdate: Sendable {
 
   /// Asks again for what did not fit into the response. What came is claimed, so that it does not come again.
   private mutating func askForMissing(_ count: Int, holding entries: [StoredCopy.Entry]) {
-    guard count < missing else { return fail("The missing items of \(collection.rawValue) do not come.") }
+    let hasProgress = count < missing
     missing = count
     stamp = nil
     held = entries
-    need = .verdict
+    if hasProgress { need = .verdict } else { fail("The missing items of \(collection.rawValue) do not come.") }
   }
 
   /// Trusts no digest any more.
