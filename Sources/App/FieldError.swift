@@ -17,6 +17,8 @@ public struct FieldError: Equatable, Sendable {
     case repeated
     /// A user who is not a friend, or does not exist.
     case notAFriend = "not-a-friend"
+    /// People whom a guest wants to bring to an event that takes none.
+    case noPlusOnes = "no-plus-ones"
     /// A password that is too easy to guess.
     case weakPassword = "weak-password"
     /// A mailed token that is unknown, used or expired.

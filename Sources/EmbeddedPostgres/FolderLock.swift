@@ -40,7 +40,11 @@ final class FolderLock: Sendable {
 
   func release() {
     descriptor.withLock { file in
-      if let file { close(file) }
+      if let file {
+        // A child between fork and exec shares the descriptor for a moment, so closing alone could leave it locked.
+        flock(file, LOCK_UN)
+        close(file)
+      }
       file = nil
     }
   }

@@ -1,10 +1,10 @@
-import HTTPTypes
+import Postgres
 
 extension Event: JSONWritable {
   /// With too many guests, their lists leave the counts out: each answer would have to touch all these lists. A list
   /// with participants has no stamp.
   private var showsCounts: Bool {
-    participants != nil || myStatus == "creator" || counts.total <= Event.maximumCounted
+    participants != nil || myRole == .creator || counts.total <= Event.maximumCounted
   }
 
   func write(to json: inout JSONWriter) {
@@ -19,10 +19,15 @@ extension Event: JSONWritable {
       $0.member("capacity", plan.capacity)
       $0.member("status", status.rawValue)
       $0.member("creator", creator)
+      $0.member("hosts", hosts)
       $0.member("version", version)
       $0.member("createdAt", createdAt)
       $0.member("updatedAt", updatedAt)
+      $0.member("myRole", myRole.rawValue)
       $0.member("myStatus", myStatus)
+      // No event takes plus-ones, or has a time to answer by, yet.
+      $0.member("myPlusOnes", 0)
+      $0.member("answerBy", nil as Timestamp?)
       if showsCounts { $0.member("counts", counts) }
       if let participants { $0.member("participants", participants) }
     }

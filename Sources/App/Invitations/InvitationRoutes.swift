@@ -30,7 +30,11 @@ struct InvitationRoutes {
   @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
+    let status = try await request.read {
+      let status = $0.required("status", .word(of: Invitation.answers))
+      _ = $0.optional("plusOnes", .plusOnes)
+      return status
+    }
     return try await dependencies.respond(to: context, of: id) {
       try await Invitation.answer(status, to: id, by: me, in: $0)
     }
@@ -63,6 +67,13 @@ struct InvitationRoutes {
   }
 }
 
+extension Fields.Rule where Value == Int {
+  /// The number of people whom a guest brings. No event takes any yet.
+  fileprivate static var plusOnes: Self {
+    integer(0...Invitation.maximumGuests).and("must be 0: this event takes no plus-ones", code: .noPlusOnes) { $0 == 0 }
+  }
+}
+
 extension Invitation: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
@@ -76,8 +87,12 @@ extension Invitation: JSONWritable {
 extension Guest: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
+      // Every guest has an account and brings no one yet.
+      $0.member("id", person.id)
       $0.member("user", person)
+      $0.member("name", person.displayName)
       $0.member("status", status.rawValue)
+      $0.member("plusOnes", 0)
       $0.member("answeredAt", answeredAt)
     }
   }

@@ -22,6 +22,8 @@ public struct AuthAPI: Sendable {
     ]
     var call = try APICall.write("POST", "/auth/register", members.compactMapValues { $0 }, key: key)
     call.isAuthenticated = false
+    // The service does not take the key of a registration without a password again.
+    if password == nil { call.repeats = .ifNothingHappened }
     return try await caller.logIn(call).user
   }
 

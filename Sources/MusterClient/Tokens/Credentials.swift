@@ -8,9 +8,15 @@ import Foundation
 /// be saved, or if the process ends in between, the service has issued a successor that nobody ever uses, and takes the
 /// stored token once more.
 final class Credentials: Sendable {
+  private struct Refresh {
+    /// The refresh token that is no longer to be used.
+    let rejected: String
+    let task: Task<StoredTokens, any Error>
+  }
+
   private struct State {
     var tokens: StoredTokens?
-    var refresh: Task<StoredTokens, any Error>?
+    var refresh: Refresh?
   }
 
   /// Seconds without any progress.
@@ -59,13 +65,13 @@ final class Credentials: Sendable {
   @discardableResult
   func refresh(_ rejected: StoredTokens) async throws -> StoredTokens {
     let task = state.withLock { state -> Task<StoredTokens, any Error> in
-      if let running = state.refresh { return running }
+      if let running = state.refresh, running.rejected == rejected.refreshToken { return running.task }
       if let tokens = state.tokens, tokens.accessToken != rejected.accessToken { return Task { tokens } }
       let task = Task {
-        defer { self.state.withLock { $0.refresh = nil } }
+        defer { self.endRefresh(rejected) }
         return try await self.exclusively { try await self.exchange(rejected) }
       }
-      state.refresh = task
+      state.refresh = Refresh(rejected: rejected.refreshToken, task: task)
       return task
     }
     do {
@@ -74,6 +80,12 @@ final class Credentials: Sendable {
       try Task.checkCancellation()
       // Logging out has cancelled the refresh.
       throw MusterError.loggedOut
+    }
+  }
+
+  private func endRefresh(_ rejected: StoredTokens) {
+    state.withLock { state in
+      if state.refresh?.rejected == rejected.refreshToken { state.refresh = nil }
     }
   }
 
@@ -147,7 +159,7 @@ final class Credentials: Sendable {
   ///
   /// - Throws: ``MusterError/tokensUnavailable(_:)`` if they cannot be removed from the store
   func clear() async throws {
-    state.withLock { $0.refresh }?.cancel()
+    state.withLock { $0.refresh }?.task.cancel()
     try await Task {
       let clear = { @Sendable in
         self.forget()

@@ -13,6 +13,8 @@ import Foundation
 /// The file's folder is created with access for the owner alone, if it does not exist. Beside the file stands its lock,
 /// `FILE.lock`. A damaged file counts as no tokens.
 public struct FileTokenStore: TokenStore {
+  private static let newPrefix = "new-"
+
   public let file: URL
 
   public init(file: URL) { self.file = file }
@@ -29,7 +31,7 @@ public struct FileTokenStore: TokenStore {
 
   public func save(_ tokens: StoredTokens) throws {
     try makeFolder()
-    let new = file.appendingPathExtension("new-\(UUID().wire)")
+    let new = file.appendingPathExtension(Self.newPrefix + UUID().wire)
     do {
       try write(JSONEncoder.muster().encode(tokens), to: new)
       guard rename(new.path, file.path) == 0 else { throw failure("\(file.path) cannot be replaced") }
@@ -37,21 +39,26 @@ public struct FileTokenStore: TokenStore {
       unlink(new.path)
       throw error
     }
+    synchronizeFolder()
   }
 
   public func clear() throws {
     guard unlink(file.path) == 0 || errno == ENOENT else { throw failure("\(file.path) cannot be removed") }
+    // What a process left that was killed while it saved.
+    let prefix = "\(file.lastPathComponent).\(Self.newPrefix)"
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+    for name in names where name.hasPrefix(prefix) { unlink(folder.appendingPathComponent(name).path) }
   }
 
   public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
-    try makeFolder()
-    return try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
+    try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
   }
+
+  private var folder: URL { file.deletingLastPathComponent() }
 
   private func makeFolder() throws {
     try FileManager.default.createDirectory(
-      at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
-      attributes: [.posixPermissions: 0o700])
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
   /// The file is on the disk when this returns.
@@ -62,6 +69,14 @@ public struct FileTokenStore: TokenStore {
     let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
     try handle.write(contentsOf: data)
     try handle.synchronize()
+  }
+
+  /// So that the new name of the file outlives a power failure, too.
+  private func synchronizeFolder() {
+    let descriptor = open(folder.path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
   }
 
   private func failure(_ what: String) -> MusterError {

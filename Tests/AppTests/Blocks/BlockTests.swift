@@ -114,7 +114,8 @@ import Testing
       try await app.takeNotifications()
       let seen = try await ana.get("events/\(people.past)")
       #expect(seen["creator"] == .null && seen.keys.contains("creator"))
-      #expect(seen["myStatus"].string == "invited")
+      #expect(seen["hosts"] == .array([]))
+      #expect(seen["myStatus"].string == "invited" && seen["myRole"].string == "guest")
       #expect(try await ana.edit(people.past, #"{"title": "Mine"}"#, expecting: 403).problem == "not-the-creator")
       let his = try await ben.get("events/\(people.past)")
       #expect(his["participants"].array.isEmpty)
@@ -125,6 +126,7 @@ import Testing
       try await ben.unblock(ana)
       #expect(try await ana.stale(hidden) == [.notifications])
       #expect(try await ana.get("events/\(people.past)")["creator"]["username"].string == "ben")
+      #expect(try await ana.get("events/\(people.past)")["hosts"][0]["username"].string == "ben")
     }
   }
 

@@ -23,6 +23,9 @@ import Testing
       let first = try await ana.get("events/\(id)")["participants"].array
       #expect(first.count == 7)
       #expect(first.prefix(2).map { $0["status"].string } == ["going", "maybe"])
+      // They are the entries of the guest list.
+      let entries = try await ana.get("events/\(id)/invitations")["items"].array
+      #expect(first.allSatisfy { entries.contains($0) && $0["id"] == $0["user"]["id"] })
       let list = try await ana.get("events?include=participants")["items"].array
       #expect(list.map { $0["participants"].array } == [Array(first.prefix(5)), quiet["participants"].array, []])
       #expect(list[2].keys.contains("participants") && list[2]["id"] == alone["id"])

@@ -24,7 +24,9 @@ import Testing
       #expect(event["capacity"].int == 5)
       #expect(event["status"].string == "scheduled")
       #expect(event["version"].int == 1)
-      #expect(event["myStatus"].string == "creator")
+      #expect(event["myStatus"].string == "creator" && event["myRole"].string == "creator")
+      #expect(event["creator"]["id"].string == ana.id && event["hosts"] == .array([event["creator"]]))
+      #expect(event["myPlusOnes"].int == 0 && event["answerBy"] == .null && event.keys.contains("answerBy"))
       #expect(event["counts"]["invited"].int == 1)
       #expect(event["participants"].array.map { $0["user"]["username"].string } == ["ben"])
       #expect(answer.header("ETag") == "\"1\"")
@@ -36,12 +38,14 @@ import Testing
       #expect(told[0].payload["userId"].string == ana.id)
 
       let listed = try await ben.get("events")["items"][0]
-      #expect(listed["myStatus"].string == "invited")
-      #expect(!listed.keys.contains("participants"))
+      #expect(listed["myStatus"].string == "invited" && listed["myRole"].string == "guest")
+      #expect(listed["hosts"] == event["hosts"])
+      #expect(listed["myPlusOnes"].int == 0 && listed["answerBy"] == .null)
+      #expect(listed.keys == event.keys.subtracting(["participants"]))
       #expect(listed["counts"]["invited"].int == 1)
       let invitation = try await ben.get("invitations")["items"][0]
       #expect(invitation["status"].string == "invited")
-      #expect(invitation["event"]["id"] == event["id"])
+      #expect(invitation["event"] == listed)
     }
   }
 
@@ -118,8 +122,10 @@ import Testing
       #expect(changes.map { $0["new"].string } == ["New", "2030-05-01T19:00:00Z", nil])
       #expect(changes[0]["old"] == .null && changes[2]["new"] == .null)
 
-      let same = try await ana.edit(id, #"{"note": "New", "unknown": 1}"#)
-      #expect(same.json["version"].int == 2)
+      let same = try await ana.edit(
+        id,
+        #"{"note": "New", "unknown": 1, "hosts": [], "myRole": "guest", "myPlusOnes": 3, "answerBy": "tomorrow"}"#)
+      #expect(same.json == edited.json)
     }
   }
 
@@ -227,6 +233,32 @@ import Testing
       #expect(stale == [])
       #expect(try await ben.answer("waitlisted", to: id, expecting: 422).badFields == ["status"])
       #expect(try await ana.answer("going", to: id, expecting: 409).problem == "own-event")
+    }
+  }
+
+  @Test func `an answer with plus-ones is refused, whatever its status, and one without them is not`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let path = "events/\(id)/invitations/me"
+      for number in ["0", "0.0", "null"] {
+        let taken = try await ben.send("PUT", path, #"{"status": "maybe", "plusOnes": \#(number)}"#)
+        #expect(taken.status == 200, "\(taken.body)")
+        #expect(taken.json["myStatus"].string == "maybe" && taken.json["myPlusOnes"].int == 0)
+      }
+      for (number, code) in [
+        ("1", "no-plus-ones"), ("10000", "no-plus-ones"), ("10001", "out-of-range"), ("-1", "out-of-range"),
+        ("0.5", "out-of-range"), (#""1""#, "wrong-type"), ("true", "wrong-type"),
+      ] {
+        let refused = try await ben.send("PUT", path, #"{"status": "going", "plusOnes": \#(number)}"#)
+        #expect(refused.status == 422 && refused.badFields == ["plusOnes"], "\(refused.body)")
+        #expect(refused.json["errors"][0]["code"].string == code, "\(refused.body)")
+      }
+      let both = try await ben.send("PUT", path, #"{"status": "soon", "plusOnes": 1}"#)
+      #expect(both.badFields == ["status", "plusOnes"])
+      #expect(both.json["errors"][1]["message"].string == "must be 0: this event takes no plus-ones")
+      #expect(try await ben.get("events/\(id)")["myStatus"].string == "maybe")
+      try await app.takeNotifications()
     }
   }
 

@@ -23,8 +23,10 @@ import Testing
       #expect(items.map { $0["status"].string } == ["invited", "maybe"])
       #expect(items.map { $0["answeredAt"].string == nil } == [true, false])
       for item in items {
-        #expect(item.keys == ["user", "status", "answeredAt"])
+        #expect(item.keys == ["id", "user", "name", "status", "plusOnes", "answeredAt"])
         #expect(item["user"].keys == ["id", "username", "displayName", "pictureUrl"])
+        #expect(item["id"] == item["user"]["id"] && item["name"] == item["user"]["displayName"])
+        #expect(item["plusOnes"].int == 0)
       }
       for guest in [ben, cleo] { #expect(try await guest.get("events/\(id)/invitations") == list.json) }
       let hidden = try await dev.send("GET", "events/\(id)/invitations")

@@ -50,7 +50,7 @@ extension Model {
   func guestList(of event: Int, for person: Int) -> [String]? {
     guard canSee(event, person) else { return nil }
     return invitations.filter { $0.event == event && !isHidden($0.guest, from: person) }.map {
-      line(name($0.guest), $0.status)
+      line(people[$0.guest].id, name($0.guest), people[$0.guest].displayName, $0.status)
     }.sorted()
   }
 
@@ -84,14 +84,16 @@ extension Model {
     let shown = events[event]
     let plan = shown.plan
     let hostIsShown = !people[shown.host].isGone && !isHidden(shown.host, from: person)
-    let mine = invitation(of: person, to: event).map { invitations[$0].status } ?? "creator"
+    let host = hostIsShown ? name(shown.host) : nil
+    let mine = invitation(of: person, to: event).map { invitations[$0].status }
     // The counts include hidden guests.
     let counts = Listing.states.map { state in
       String(invitations.filter { $0.event == event && $0.status == state }.count)
     }
     return line(
       shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
-      shown.status, hostIsShown ? name(shown.host) : nil, String(shown.version), mine, counts.joined(separator: "+"))
+      shown.status, host, "hosts: \(host ?? "")", String(shown.version), mine == nil ? "creator" : "guest",
+      mine ?? "creator", counts.joined(separator: "+"))
   }
 
   private func name(_ person: Int) -> String {
@@ -153,15 +155,18 @@ enum Listing: Sendable {
 
   private static func eventLine(_ json: JSON) -> String {
     let members = ["id", "title", "note", "startTime", "endTime"].map { json[$0].word }
+    let hosts = json["hosts"].array.compactMap(name).joined(separator: ", ")
     return line(
       members + [
         json["location"]["name"].word, json["capacity"].word, json["status"].word, name(json["creator"]),
-        json["version"].word, json["myStatus"].word,
+        "hosts: \(hosts)", json["version"].word, json["myRole"].word, json["myStatus"].word,
         states.map { json["counts"][$0].word ?? "-" }.joined(separator: "+"),
       ])
   }
 
-  private static func guestLine(_ json: JSON) -> String { line([name(json["user"]), json["status"].word]) }
+  private static func guestLine(_ json: JSON) -> String {
+    line([json["id"].word, name(json["user"]), json["name"].word, json["status"].word])
+  }
 
   /// Nil if there is no user.
   private static func name(_ json: JSON) -> String? {

@@ -85,6 +85,7 @@ import Testing
         let seen = try await guests[0].get("events/\(event)")
         #expect(seen["status"].string == status, "\(seen)")
         #expect(seen["creator"] == .null && seen.keys.contains("creator"))
+        #expect(seen["hosts"] == .array([]))
         #expect(seen["version"].int == version)
       }
       #expect(try await guests[0].get("events?when=past")["items"][0]["creator"] == .null)

@@ -1,0 +1,14 @@
+import Foundation
+
+/// A value that tests share between tasks.
+final class Locked<Value: Sendable>: @unchecked Sendable {
+  private let lock = NSLock()
+  private var stored: Value
+
+  init(_ value: Value) { stored = value }
+
+  var value: Value { lock.withLock { stored } }
+
+  @discardableResult
+  func change<R>(_ body: (inout Value) throws -> R) rethrows -> R { try lock.withLock { try body(&stored) } }
+}
