@@ -1,20 +1,20 @@
 import Foundation
 import PackagePlugin
 
-/// Compiles `Migrations/`, `Seeds/`, the OpenAPI document, its page and the common passwords into the program, so that
-/// an installed binary needs no checkout.
+/// Compiles `Migrations/`, `Seeds/` with its pictures, the OpenAPI document, its page and the common passwords into the
+/// program, so that an installed binary needs no checkout.
 @main
 struct EmbedFiles: BuildToolPlugin {
   func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
     let root = context.package.directoryURL
-    let folders = ["Migrations", "Seeds"].map { root.appending(path: $0) }
+    let folders = ["Migrations", "Seeds", "Seeds/pictures"].map { root.appending(path: $0) }
     let documents = [
       "HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt", "Web/docs.mustache", "Web/style.css",
     ].map { root.appending(path: "Sources/App/\($0)") }
     let files = try folders.flatMap {
       try FileManager.default.contentsOfDirectory(
         at: $0, includingPropertiesForKeys: nil, options: .skipsHiddenFiles)
-    }
+    }.filter { !$0.pathExtension.isEmpty }
     let output = context.pluginWorkDirectoryURL.appending(path: "Embedded.swift")
     return [
       .buildCommand(

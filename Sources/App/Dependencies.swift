@@ -13,6 +13,7 @@ public struct Dependencies: Sendable {
   let endedSessions: EndedSessions
   public let schemaWatch: SchemaWatch
   let refreshTokenKeys: SigningKeys
+  let itemDigests: ItemDigests
   let passwords: Passwords
   let throttle: Throttle
   let rateLimits: RateLimits
@@ -79,6 +80,7 @@ public struct Dependencies: Sendable {
         maximumAge: endedSessionsAge, logger: logger)
     }
     refreshTokenKeys = configuration.refreshTokenKeys
+    itemDigests = ItemDigests(keys: configuration.refreshTokenKeys)
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
     rateLimits = RateLimits(isOn: configuration.isLimitingRates)

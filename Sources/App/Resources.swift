@@ -11,4 +11,6 @@ public enum Resources {
   static var style: String { Embedded.style["style.css"] ?? "" }
   static var commonPasswords: String { Embedded.commonpasswords["common-passwords.txt"] ?? "" }
   static var seeds: [String: String] { Embedded.seeds }
+  /// In base64, by file name.
+  static var seedPictures: [String: String] { Embedded.pictures }
 }

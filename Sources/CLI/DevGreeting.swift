@@ -26,7 +26,7 @@ struct DevGreeting {
   }
 
   private var linesForPhones: [String] {
-    var lines = ["Type into the app: \(url)/api/v1"]
+    var lines = ["The server for your app: \(url)"]
     if url.hasPrefix("http:") {
       lines.append("An iOS app needs NSAllowsLocalNetworking in its Info.plist, because this is not https.")
     }

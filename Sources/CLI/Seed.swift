@@ -5,7 +5,8 @@ import Postgres
 
 struct Seed: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Add users and events to the database.", subcommands: [Demo.self, Load.self])
+    abstract: "Add users and events to the database, or export the demo.",
+    subcommands: [Demo.self, Load.self, Export.self])
 
   struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

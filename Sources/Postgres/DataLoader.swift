@@ -70,15 +70,17 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   /// - Throws: the error of the read; ``PostgresError`` of kind `overloaded` if
   ///   ``Database/Configuration/maximumWaiting`` callers are already waiting.
   public func value(for key: Key) async throws -> Value? {
-    switch try turn(of: key) {
-    case .readsAlone:
-      defer { sendNext(after: 1) }
-      return try await read([key], database)[key]
-    case .waits(let reply):
-      return try await reply.value()
-    case .leaves(let reply, let asked):
-      answer(asked)
-      return try await reply.value()
+    try await database.call {
+      switch try turn(of: key) {
+      case .readsAlone:
+        defer { sendNext(after: 1) }
+        return try await read([key], database)[key]
+      case .waits(let reply):
+        return try await reply.value()
+      case .leaves(let reply, let asked):
+        answer(asked)
+        return try await reply.value()
+      }
     }
   }
 
@@ -104,7 +106,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   private func answer(_ asked: [Asked]) {
     Task.detached { [self] in
       do {
-        let values = try await read(asked.map(\.key), database)
+        let values = try await Database.$isFinishing.withValue(true) { try await read(asked.map(\.key), database) }
         sendNext(after: asked.count)
         for (key, reply) in asked { reply.fulfil(.success(values[key])) }
       } catch {

@@ -49,6 +49,10 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   /// The table changed after the statement was prepared, or the statement is no longer prepared. Preparing it again
   /// helps.
   private(set) var isStalePlan = false
+  /// The statement ran in a read-only session, so it had no effect even if it ran.
+  var isHarmless = false
+  /// The server itself accepts no writes, as a standby. If false, SQLSTATE 25006 is the program's mistake.
+  var isFromReadOnlyServer = false
 
   init(_ kind: Kind, _ message: String, mayHaveRun: Bool = false) {
     self.kind = kind
@@ -104,9 +108,11 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     case .cannotConnect, .connectionLost, .timeout, .overloaded, .unknownOutcome: true
     case .server:
       switch sqlState ?? "" {
-      // Shutdown, crash, start-up and recovery of the server; too many connections; a write on a standby;
-      // statement_timeout and lock_timeout; repeated conflicts with other transactions.
-      case "57P01", "57P02", "57P03", "53300", "25006", "57014", "55P03", "40001", "40P01": true
+      // Shutdown, crash, start-up and recovery of the server; too many connections; statement_timeout and
+      // lock_timeout; repeated conflicts with other transactions.
+      case "57P01", "57P02", "57P03", "53300", "57014", "55P03", "40001", "40P01": true
+      // A write on a standby, but not a write among reads.
+      case "25006": isFromReadOnlyServer
       case let state: state.hasPrefix("08") || state.hasPrefix("53")
       }
     case .transactionAborted, .misuse, .invalidParameter, .decoding: false
@@ -115,8 +121,11 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
 
   /// Whether a read may be sent again on another connection.
   var isWorthAskingAgain: Bool {
-    kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan
+    (kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan) && (!mayHaveRun || isHarmless)
   }
+
+  /// The server has no prepared statement with this name.
+  var isUnknownStatement: Bool { sqlState == "26000" }
 
   /// The server ends the connection after this error.
   var endsConnection: Bool {

@@ -13,8 +13,8 @@ import Testing
   static let guides: [String] = {
     let names = FileManager.default.enumerator(atPath: Program.checkout.appending(path: "docs").path)
     let docs = (names?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
-    return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md"]
-      + docs.sorted()
+    let others = ["CONTRIBUTING.md", "CHANGELOG.md", "Benchmarks/README.md", "Seeds/README.md"]
+    return ["README.md", "Examples/PlansApp/README.md"] + others + docs.sorted()
   }()
 
   private func exists(_ path: String) -> Bool {
@@ -40,7 +40,7 @@ import Testing
 
   @Test func `the guide to the demo data names everything in it`() throws {
     let guide = try String(contentsOf: Program.checkout.appending(path: "Seeds/README.md"), encoding: .utf8)
-    for (file, subject) in [("people", "username"), ("events", "title")] {
+    for (file, subject) in [("people", "username"), ("events", "title"), ("inbox", "type")] {
       let json = try Data(contentsOf: Program.checkout.appending(path: "Seeds/\(file).json"))
       let items = try #require(try JSONSerialization.jsonObject(with: json) as? [[String: Any]])
       #expect(!items.isEmpty)

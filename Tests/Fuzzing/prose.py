@@ -20,6 +20,7 @@ REFUSED = [
     (r"userId|receiverId|inviteeIds|userIds", "not-allowed", "the caller cannot befriend, block or invite themselves"),
     (r"token", "bad-format wrong-length invalid-token", "a mailed token is known; a webhook is at a public address"),
     (r"query|limit|cursor|when", "unknown", "`ids` allows no other parameter"),
+    (r"include", "not-allowed", "digests belong to lists without filters and `ids`"),
     (r"query", "required", "a search without `ids` needs a `query`"),
     (r"cursor", "bad-format", "a cursor comes from a page of the same list"),
 ]

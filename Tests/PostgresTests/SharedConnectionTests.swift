@@ -33,6 +33,38 @@ struct SharedConnectionTests {
     }
   }
 
+  @Test func `no caller waits behind a slow read while another shared connection is free`() async throws {
+    try await withDatabase(configure: {
+      $0.statementTimeout = .seconds(120)
+      $0.lockTimeout = .seconds(60)
+    }) { database, server in
+      try await eventually("both shared connections are open") {
+        await withTaskGroup(of: Void.self) { tasks in
+          for _ in 0..<20 { tasks.addTask { _ = try? await database.rows("SELECT 1") } }
+        }
+        return try await server.backends() == 2
+      }
+      let finished = Collected<Void>()
+      let slow = try await database.transaction { holder in
+        try await holder.rows("SELECT pg_advisory_xact_lock(1)")
+        let slow = Task.detached { try await database.rows("SELECT pg_advisory_xact_lock_shared(1)") }
+        try await eventually("one read is slow") {
+          try await server.backends(
+            "wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '50 ms'") == 1
+        }
+        for _ in 0..<40 {
+          Task.detached {
+            for _ in 0..<50 { try await database.rows("SELECT 1") }
+            finished.append(())
+          }
+        }
+        try await eventually("all others have results") { finished.count == 40 }
+        return slow
+      }
+      _ = try await slow.value
+    }
+  }
+
   @Test func `a failing statement does not affect others on the same shared connection`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, server in
       let outcomes = Collected<String>()
@@ -89,6 +121,7 @@ struct SharedConnectionTests {
       database, server in
       let error = try await postgresError { try await database.rows("\(unescaped: statement)") }
       #expect(error.sqlState == "25006")
+      #expect(!error.isUnavailable)
       #expect(try await server.value("SELECT array_agg(text) FROM notes") == ["a"])
       #expect(try await server.value("SELECT nextval('counter')") == 1)
       #expect(try await server.value("SELECT to_regclass('more') IS NULL"))
@@ -207,6 +240,22 @@ struct PreparedStatementTests {
       // The ones that were not used for longest made room.
       #expect(texts.contains("SELECT -1::int8") && texts.contains("SELECT 699::int8"))
       #expect(!texts.contains("SELECT 0::int8") && !texts.contains("SELECT 150::int8"))
+    }
+  }
+
+  @Test func `the limit also holds on the server if batches fail or tables change`() async throws {
+    try await withDatabase("CREATE TABLE notes (n int)", configure: { $0.sharedConnections = 1 }) { database, server in
+      for number in 0..<500 { try await database.rows("SELECT \(unescaped: String(number))::int8") }
+      for number in 0..<60 {
+        // Its failure skips the DEALLOCATE for the second statement.
+        _ = try? await database.pipeline("SELECT 1 / 0", "SELECT \(unescaped: String(number))::int4")
+        try await database.rows("SELECT \(unescaped: String(number))::int2")
+      }
+      for number in 0..<30 { try await database.rows("SELECT n FROM notes WHERE n > \(unescaped: String(number))") }
+      try await server.script("ALTER TABLE notes ALTER n TYPE bigint")
+      for number in 0..<30 { try await database.rows("SELECT n FROM notes WHERE n > \(unescaped: String(number))") }
+      let count: Int = try #require(try await database.value("SELECT count(*) FROM pg_prepared_statements"))
+      #expect((450...500).contains(count))
     }
   }
 

@@ -112,8 +112,8 @@ public struct Unexpected: Error, CustomStringConvertible {
   }
 }
 
-/// Waits until `condition` holds.
-public func eventually(
+/// Waits until `condition` holds. It runs where the caller does.
+public nonisolated(nonsending) func eventually(
   within limit: Duration = .seconds(10), _ condition: () async throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + limit

@@ -13,9 +13,10 @@ struct BlockRoutes {
   }
 
   @Sendable private func blocks(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.query { $0.page() }
-    return try await request.unlessUnchanged(.blocks, of: context.user, in: database) {
-      .list(try await Block.list(of: context.user, page: page, in: database))
+    let (page, include) = try request.query { ($0.page(), $0.include(.digests)) }
+    let digests = dependencies.digests(if: include)
+    return try await request.unlessUnchanged(digests == nil ? .blocks : nil, of: context.user, in: database) {
+      .list(try await Block.list(of: context.user, page: page, in: database), digests: digests)
     }
   }
 

@@ -3,102 +3,83 @@ import NIOCore
 import Postgres
 
 struct CacheRoutes {
-  private let database: Database
+  private let dependencies: Dependencies
   private let stamps: DataLoader<User.ID, Row>
 
   init(_ dependencies: Dependencies) {
-    database = dependencies.database
-    stamps = Stamps.reads(in: database)
+    self.dependencies = dependencies
+    stamps = Stamps.reads(in: dependencies.database)
   }
 
   func add(to routes: Routes) {
     routes.post("cache/validate/{userId}", readsQuery: true, limit: .reads, use: validate)
   }
 
-  private enum Include: String, CaseIterable {
-    case items
-  }
-
   /// Tells a phone which of its collections are stale. This takes one indexed read, whatever their size, which
-  /// concurrent requests share. With `include=items`, each stale collection takes one more read, and small collections
-  /// are included in the response.
+  /// concurrent requests share. With `include`, each stale collection takes one more read.
   @Sendable private func validate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     guard context.parameters.get("userId").flatMap({ User.ID($0) }) == me else { throw AppError.notYours }
-    let include = try request.query { $0.word("include", of: Include.allCases) }
-    let claims = try Self.claims(try await request.json())
+    let include = try request.query { $0.validationInclude() }
+    let claims = try CacheClaim.all(in: try await body(of: request, include), readsDigests: include == .changes)
     let now = Timestamp.now()
     guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }
-    var verdicts = claims.map { name, claim in
-      // An unknown collection is never fresh.
-      let collection = name.isASCII ? Collection.named[name] : nil
-      let stamp = collection.flatMap { stamps[$0] }
-      let isFresh = stamp.map { claim.isFresh(at: $0, now: now) } ?? false
-      return Verdict(
-        name: name, collection: collection, isFresh: isFresh, isMalformed: claim == .malformed, stamp: stamp)
-    }
-    if include == .items {
-      for (index, whole) in try await snapshots(of: verdicts, for: me) {
-        // The snapshot's stamp replaces the one that was compared, because the items may be newer.
-        verdicts[index].stamp = whole.stamp
-        verdicts[index].items = whole.items
+    var verdicts = claims.map { Verdict($0, stamps, now: now) }
+    if include == .changes { try countReads(for: verdicts, in: context) }
+    if let page = include.page {
+      let lists = try await staleItems(of: verdicts, page: page, for: me)
+      var room = Delta.maximumChanged
+      for index in verdicts.indices {
+        guard let list = lists[index] else { continue }
+        // The stamp that was compared may be older than the items.
+        verdicts[index].stamp = list.stamp
+        verdicts[index].addition = addition(include, list, verdicts[index].claim, &room)
       }
     }
     return .json(Verdicts(verdicts: verdicts))
   }
 
-  /// Snapshots of the stale collections, by index in `verdicts`. Each takes one statement, and the statements share a
+  /// - Parameter room: how many bytes of changed items the response may still have.
+  private func addition(
+    _ include: ValidationInclude, _ list: Collection.Items, _ claim: CacheClaim, _ room: inout Int
+  ) -> Verdict.Addition? {
+    let digests = dependencies.itemDigests
+    return switch include {
+    case .nothing: nil
+    case .items(let withDigests): .snapshot(Snapshot(list, digests: withDigests ? digests : nil))
+    case .changes: .delta(Delta(list, held: claim.digests, digests: digests, room: &room))
+    }
+  }
+
+  private func body(of request: Request, _ include: ValidationInclude) async throws -> JSON? {
+    guard include == .changes, request.hasBody else { return try await request.json() }
+    return try await request.json(upTo: LargeBodies.maximumLength, else: .claimsTooLarge)
+  }
+
+  /// Counts the request once for each stale collection: comparing a whole list costs as much as reading several pages
+  /// of it.
+  private func countReads(for verdicts: [Verdict], in context: Context) throws {
+    for _ in verdicts.filter({ $0.staleCollection != nil }).dropFirst() {
+      try dependencies.rateLimits.count(.reads, in: context)
+    }
+  }
+
+  /// The items of the stale collections, by index in `verdicts`. Each takes one statement, and the statements share a
   /// connection.
-  private func snapshots(of verdicts: [Verdict], for user: User.ID) async throws -> [Int: Snapshot] {
-    let database = database
-    return try await withThrowingTaskGroup(of: (Int, Snapshot).self) { group in
+  private func staleItems(
+    of verdicts: [Verdict], page: PageRequest, for user: User.ID
+  ) async throws -> [Int: Collection.Items] {
+    let database = dependencies.database
+    return try await withThrowingTaskGroup(of: (Int, Collection.Items).self) { group in
       for (index, verdict) in verdicts.enumerated() {
-        guard !verdict.isFresh, let collection = verdict.collection else { continue }
-        group.addTask { (index, try await collection.snapshot(of: user, in: database)) }
+        guard let collection = verdict.staleCollection else { continue }
+        group.addTask { (index, try await collection.items(of: user, page: page, in: database)) }
       }
-      var snapshots: [Int: Snapshot] = [:]
-      for try await (index, whole) in group { snapshots[index] = whole }
-      return snapshots
+      var lists: [Int: Collection.Items] = [:]
+      for try await (index, list) in group { lists[index] = list }
+      return lists
     }
   }
-
-  /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections. A malformed stamp
-  /// concerns its own collection only, so that a phone with a damaged copy recovers by itself.
-  private static func claims(_ json: JSON?) throws -> [(name: String, claim: Stamps.Claim)] {
-    var members: JSON.Object = [:]
-    if let json {
-      guard case .object(let outer) = json else {
-        throw AppError(.malformed, "malformed-body", "The body must be a JSON object, not \(json.kind).")
-      }
-      members = outer
-      if let inner = outer["timestamps"] {
-        guard case .object(let named) = inner else {
-          throw AppError.invalid("timestamps", .wrongType, "must be an object, not \(inner.kind)")
-        }
-        members = named
-      }
-    }
-    if members.isEmpty { return Collection.allCases.map { ($0.rawValue, .none) } }
-    return members.map { name, value in
-      switch value {
-      case .null: (name, .none)
-      case .string(let text): (name, Stamps.Claim(text))
-      default: (name, .malformed)
-      }
-    }
-  }
-}
-
-private struct Verdict {
-  let name: String
-  /// Nil if the collection is unknown.
-  let collection: Collection?
-  let isFresh: Bool
-  /// Whether the phone's stamp was not a time.
-  let isMalformed: Bool
-  var stamp: Timestamp?
-  /// A JSON array.
-  var items: [UInt8]?
 }
 
 private struct Verdicts: JSONWritable {
@@ -106,16 +87,7 @@ private struct Verdicts: JSONWritable {
 
   func write(to json: inout JSONWriter) {
     json.object {
-      for verdict in verdicts {
-        $0.member(name: verdict.name) {
-          $0.object {
-            $0.member("invalidate", !verdict.isFresh)
-            $0.member("timestamp", verdict.stamp.map(Stamp.init))
-            if verdict.isMalformed { $0.member("warning", "malformed-timestamp") }
-            if let items = verdict.items { $0.member("updatedItems") { $0.raw(items) } }
-          }
-        }
-      }
+      for verdict in verdicts { $0.member(name: verdict.claim.name) { verdict.write(to: &$0) } }
     }
   }
 }

@@ -9,6 +9,12 @@ struct Cursor: Sendable, Equatable {
   let time: Timestamp
   let id: UUID
 
+  /// The place of an item in a list's order.
+  struct Place: Sendable {
+    let time: Timestamp
+    let id: UUID
+  }
+
   var text: String {
     var bytes = Data([list.rawValue])
     for number in [stamp?.microseconds ?? .min, time.microseconds] {

@@ -4,6 +4,9 @@ import Postgres
 /// A page of items and the stamp of their collection, read in the same snapshot.
 struct List<Item: Sendable>: Sendable {
   let items: [Item]
+  /// The place of each item in the list's order. Empty for a list without pages.
+  let places: [Cursor.Place]
+  private let name: ListName?
   let next: Cursor?
   var stamp: Timestamp?
   /// The result of ``Keyset/count``.
@@ -57,11 +60,20 @@ struct List<Item: Sendable>: Sendable {
 
   /// A list whose order may change at any moment, such as search results. It has one page and no stamp.
   init(onlyPage items: [Item]) {
+    self.init(items: items, places: [], name: nil, next: nil, stamp: nil, count: nil, isContinued: false)
+  }
+
+  private init(
+    items: [Item], places: [Cursor.Place], name: ListName?, next: Cursor?, stamp: Timestamp?, count: Int?,
+    isContinued: Bool
+  ) {
     self.items = items
-    next = nil
-    stamp = nil
-    count = nil
-    isContinued = false
+    self.places = places
+    self.name = name
+    self.next = next
+    self.stamp = stamp
+    self.count = count
+    self.isContinued = isContinued
   }
 
   private init(
@@ -69,12 +81,12 @@ struct List<Item: Sendable>: Sendable {
     more: (inout Item, Row) throws -> Void = { _, _ in }
   ) throws {
     var items: [Item] = []
-    var last: (time: Timestamp, id: UUID)?
+    var places: [Cursor.Place] = []
     var hasMore = false
     for row in rows {
       // An empty collection is one row with nothing but a stamp.
       guard let id: UUID = try row["cursor_id"] else { break }
-      if id == last?.id {
+      if id == places.last?.id {
         try more(&items[items.count - 1], row)
         continue
       }
@@ -83,12 +95,24 @@ struct List<Item: Sendable>: Sendable {
         break
       }
       items.append(try item(row))
-      last = (try row["cursor_time"], id)
+      places.append(Cursor.Place(time: try row["cursor_time"], id: id))
     }
-    self.items = items
-    self.stamp = stamp
-    self.count = count
-    isContinued = page.cursor != nil
-    next = hasMore ? last.map { Cursor(list: name, stamp: stamp, time: $0.time, id: $0.id) } : nil
+    let last = hasMore ? places.last : nil
+    self.init(
+      items: items, places: places, name: name,
+      next: last.map { Cursor(list: name, stamp: stamp, time: $0.time, id: $0.id) }, stamp: stamp, count: count,
+      isContinued: page.cursor != nil)
+  }
+
+  /// The page that begins after an item.
+  func cursor(after index: Int) -> Cursor? {
+    name.map { Cursor(list: $0, stamp: stamp, time: places[index].time, id: places[index].id) }
+  }
+
+  /// The same list with items of another type.
+  func map<Other: Sendable>(_ transform: (Item) -> Other) -> List<Other> {
+    List<Other>(
+      items: items.map(transform), places: places, name: name, next: next, stamp: stamp, count: count,
+      isContinued: isContinued)
   }
 }

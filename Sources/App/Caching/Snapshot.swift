@@ -1,34 +1,29 @@
 import Postgres
 
-/// A complete collection for a validation: the items of all pages of its GET, and the stamp of the same snapshot.
+/// A complete collection for a validation: the items of all pages of its GET.
 struct Snapshot: Sendable {
   /// In bytes of JSON. Phones read a longer collection page by page.
   static let maximumLength = 64 << 10
 
-  let stamp: Timestamp?
   /// A JSON array; nil if it would be too long.
   let items: [UInt8]?
+  /// One for each item, if they are wanted.
+  let digests: [String]?
 
-  init<Item>(_ list: List<Item>, item: (Item) -> some JSONWritable) {
-    stamp = list.stamp
-    items = list.next == nil ? Self.array(list.items, item) : nil
-  }
-
-  /// A single object becomes an array of one element.
-  init(_ object: some JSONWritable, stamp: Timestamp?) {
-    self.stamp = stamp
-    items = Self.array([object]) { $0 }
-  }
-
-  private static func array<Item>(_ items: [Item], _ item: (Item) -> some JSONWritable) -> [UInt8]? {
+  init(_ list: Collection.Items, digests: ItemDigests? = nil) {
     var json = JSONWriter()
+    var found: [String] = []
+    var isWhole = list.next == nil
     json.raw("[")
-    for (index, value) in items.enumerated() {
+    for (index, item) in list.items.enumerated() where isWhole {
       if index > 0 { json.raw(",") }
-      item(value).write(to: &json)
-      guard json.bytes.count < maximumLength else { return nil }
+      let start = json.count
+      item.write(to: &json)
+      isWhole = json.count < Self.maximumLength
+      if let digests { found.append(digests.digest(of: json.bytes[start...])) }
     }
     json.raw("]")
-    return json.bytes
+    items = isWhole ? json.bytes : nil
+    self.digests = isWhole && digests != nil ? found : nil
   }
 }

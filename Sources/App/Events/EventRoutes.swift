@@ -22,21 +22,28 @@ struct EventRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let (ids, page, when, showsParticipants) = try request.query { fields -> ([Event.ID]?, PageRequest, When?, Bool) in
-      let showsParticipants = fields.includesParticipants()
-      if let ids: [Event.ID] = fields.ids() { return (ids, PageRequest(), nil, showsParticipants) }
-      return (nil, fields.page(), fields.word("when", of: When.allCases), showsParticipants)
+    let (ids, page, when, include) = try request.query { fields -> ([Event.ID]?, PageRequest, When?, ListInclude?) in
+      let include = fields.include(.participants, .digests)
+      if let ids: [Event.ID] = fields.ids() {
+        fields.refuseDigests(include, if: true)
+        return (ids, PageRequest(), nil, include)
+      }
+      let when = fields.word("when", of: When.allCases)
+      fields.refuseDigests(include, if: when != nil)
+      return (nil, fields.page(), when, include)
     }
     let me = try context.user
+    let showsParticipants = include == .participants
     if let ids {
       return .list(
         List(onlyPage: try await Event.these(ids, for: me, showsParticipants: showsParticipants, in: database)))
     }
     let archived = when == .past
-    return try await request.unlessUnchanged(archived || showsParticipants ? nil : .events, of: me, in: database) {
+    return try await request.unlessUnchanged(archived || include != nil ? nil : .events, of: me, in: database) {
       .list(
         try await Event.list(
-          archived: archived, of: me, showsParticipants: showsParticipants, page: page, in: database))
+          archived: archived, of: me, showsParticipants: showsParticipants, page: page, in: database),
+        digests: dependencies.digests(if: include))
     }
   }
 
@@ -112,17 +119,6 @@ extension Response {
     var response = Response.json(event, status: status)
     response.headers[.eTag] = "\"\(event.version)\""
     return response
-  }
-}
-
-extension QueryFields {
-  private enum Include: String, CaseIterable {
-    case participants
-  }
-
-  /// `?include=participants` of a list with events.
-  mutating func includesParticipants() -> Bool {
-    word("include", of: Include.allCases) == .participants
   }
 }
 

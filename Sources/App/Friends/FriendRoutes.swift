@@ -18,9 +18,10 @@ struct FriendRoutes {
   }
 
   @Sendable private func friends(_ request: Request, _ context: Context) async throws -> Response {
-    let page = try request.query { $0.page() }
-    return try await request.unlessUnchanged(.friends, of: context.user, in: database) {
-      .list(try await Friend.list(of: context.user, page: page, in: database))
+    let (page, include) = try request.query { ($0.page(), $0.include(.digests)) }
+    let digests = dependencies.digests(if: include)
+    return try await request.unlessUnchanged(digests == nil ? .friends : nil, of: context.user, in: database) {
+      .list(try await Friend.list(of: context.user, page: page, in: database), digests: digests)
     }
   }
 
@@ -34,11 +35,14 @@ struct FriendRoutes {
   }
 
   @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
-    let (page, named) = try request.query { ($0.page(), $0.word("direction", of: FriendRequest.Direction.allCases)) }
+    let (page, named, include) = try request.query {
+      ($0.page(), $0.word("direction", of: FriendRequest.Direction.allCases), $0.include(.digests))
+    }
     let direction = named ?? .incoming
     let collection = direction == .incoming ? Collection.friendRequests : .sentFriendRequests
-    return try await request.unlessUnchanged(collection, of: context.user, in: database) {
-      .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database))
+    let digests = dependencies.digests(if: include)
+    return try await request.unlessUnchanged(digests == nil ? collection : nil, of: context.user, in: database) {
+      .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database), digests: digests)
     }
   }
 

@@ -16,8 +16,8 @@ public struct Context: RequestContext {
   private let unnamedLogger: Logger
   /// Shared by the copies of this context, so that the outermost middleware knows the caller.
   private let admission = Admission()
-  /// ``address`` is computed from this and the next two properties.
-  let channel: any Channel
+  /// ``address`` is computed from this and the next two properties. Nil for a request without a connection.
+  let channel: (any Channel)?
   var trustedProxies = TrustedProxies()
   var forwardedFor: [String] = []
   /// Set for a write with an `Idempotency-Key`.
@@ -27,6 +27,17 @@ public struct Context: RequestContext {
     coreContext = CoreRequestContextStorage(source: source)
     channel = source.channel
     unnamedLogger = source.logger
+  }
+
+  /// For a request of this process to itself.
+  init(logger: Logger) {
+    coreContext = CoreRequestContextStorage(source: WithoutConnection(logger: logger))
+    channel = nil
+    unnamedLogger = logger
+  }
+
+  private struct WithoutConnection: RequestContextSource {
+    let logger: Logger
   }
 
   var caller: AccessTokens.Caller? { admission.state.withLock { $0.caller } }

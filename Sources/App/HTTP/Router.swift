@@ -36,7 +36,9 @@ private func buildRoutes(
   var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
   let signedIn = Routes(api.group().add(middleware: onlySignedIn), dependencies)
   // The router tries routes in this order, so the ones that phones request most come first.
-  CacheRoutes(dependencies).add(to: signedIn)
+  var validating = onlySignedIn
+  validating.largeBodies = LargeBodies()
+  CacheRoutes(dependencies).add(to: Routes(api.group().add(middleware: validating), dependencies))
   EventRoutes(dependencies: dependencies).add(to: signedIn)
   let sessions = SessionRoutes(dependencies: dependencies)
   let providers = ProviderRoutes(dependencies: dependencies)

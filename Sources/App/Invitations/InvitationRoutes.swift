@@ -15,15 +15,19 @@ struct InvitationRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let (page, status, showsParticipants) = try request.query {
-      ($0.page(), $0.word("status", of: Invitation.Status.allCases), $0.includesParticipants())
+    let (page, status, include) = try request.query { fields -> (PageRequest, Invitation.Status?, ListInclude?) in
+      let status = fields.word("status", of: Invitation.Status.allCases)
+      let include = fields.include(.participants, .digests)
+      fields.refuseDigests(include, if: status != nil)
+      return (fields.page(), status, include)
     }
     let me = try context.user
-    let isCollection = status == nil && !showsParticipants
+    let isCollection = status == nil && include == nil
     return try await request.unlessUnchanged(isCollection ? .invitations : nil, of: me, in: database) {
       .list(
         try await Invitation.list(
-          of: me, status: status, showsParticipants: showsParticipants, page: page, in: database))
+          of: me, status: status, showsParticipants: include == .participants, page: page, in: database),
+        digests: dependencies.digests(if: include))
     }
   }
 

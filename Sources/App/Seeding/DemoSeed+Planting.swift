@@ -2,10 +2,12 @@ import Foundation
 import Postgres
 
 extension DemoSeed {
-  private func id(_ username: String) throws -> UUID {
+  func person(_ username: String?) throws -> PersonSeed {
     guard let person = people.first(where: { $0.username == username }) else { throw AppError.userNotFound }
-    return person.id
+    return person
   }
+
+  private func id(_ username: String) throws -> UUID { try person(username).id }
 
   /// - Returns: whether the account is new.
   func plant(_ person: PersonSeed, passwordHash: String, in change: Change) async throws -> Bool {
@@ -30,6 +32,16 @@ extension DemoSeed {
         .conflict, "email-taken",
         "Another account has the e-mail address of the demo user \(person.username). Use --reset to delete it.")
     }
+  }
+
+  func plant(_ block: FriendsSeed.Block, now: Date, in change: Change) async throws {
+    let since = Timestamp(now).adding(seconds: block.days * 86_400)
+    try await change.rows(
+      """
+      INSERT INTO blocks (blocker_id, blocked_id, created_at)
+      VALUES (\(try id(block.blocker)), \(try id(block.blocked)), \(since))
+      ON CONFLICT DO NOTHING
+      """)
   }
 
   func plant(_ friendship: FriendsSeed.Friendship, now: Date, in change: Change) async throws {
@@ -58,13 +70,10 @@ extension DemoSeed {
 
   func plant(_ event: EventSeed, now: Date, in change: Change) async throws {
     let creator = try id(event.creator)
-    let start = try Self.start(of: event, now: now)
-    let plan = Event.Plan(
-      title: event.title, note: event.note, startTime: start,
-      endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone)
+    let plan = try plan(of: event, now: now)
     let archivedAt = plan.liveUntil <= Timestamp(now) ? plan.liveUntil : nil
     let remindAt = event.status == Event.Status.cancelled.rawValue ? nil : plan.remindAt(now: Timestamp(now))
-    let invitedAt = Timestamp(now).adding(seconds: min(event.day, 0) * 86_400 - 14 * 86_400)
+    let invitedAt = invitedAt(event, now: now)
     let results = try await change.pipeline(
       """
       UPDATE events
@@ -85,7 +94,7 @@ extension DemoSeed {
       )
       ON CONFLICT (id) DO NOTHING
       """)
-    if results[1].affected == 1 { return try await plantGuests(of: event, invitedAt: invitedAt, in: change) }
+    if results[1].affected == 1 { return try await plantGuests(of: event, now: now, in: change) }
     // A guest whom the creator blocked while the event was over is still on the list.
     try await Invitation.leave(
       where: """
@@ -96,10 +105,13 @@ extension DemoSeed {
   }
 
   /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.
-  private func plantGuests(of event: EventSeed, invitedAt: Timestamp, in change: Change) async throws {
+  private func plantGuests(of event: EventSeed, now: Date, in change: Change) async throws {
     let creator = try id(event.creator)
+    let invitedAt = invitedAt(event, now: now)
+    // A day later, or halfway to now if they were invited less than two days ago.
+    let halfway = Int(Timestamp(now).microseconds - invitedAt.microseconds) / 2_000_000
     for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
-      let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: 86_400)
+      let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: min(86_400, halfway))
       let guestID = try id(guest)
       try await change.rows(
         """
@@ -121,17 +133,33 @@ extension DemoSeed {
       """)
   }
 
-  private static func start(of event: EventSeed, now: Date) throws -> Timestamp {
-    let clock = event.time.split(separator: ":").compactMap { Int($0) }
+  func invitedAt(_ event: EventSeed, now: Date) -> Timestamp {
+    Timestamp(now).adding(seconds: (event.invited ?? min(event.day, 0) - 14) * 86_400)
+  }
+
+  /// - Parameter time: `HH:mm`; nil for the event's own.
+  func plan(of event: EventSeed, at time: String? = nil, now: Date) throws -> Event.Plan {
+    let start = try Self.start(of: event, at: time ?? event.time, now: now)
+    return Event.Plan(
+      title: event.title, note: event.note, startTime: start,
+      endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone)
+  }
+
+  private static func start(of event: EventSeed, at time: String, now: Date) throws -> Timestamp {
+    let clock = time.split(separator: ":").compactMap { Int($0) }
     var calendar = Calendar(identifier: .gregorian)
     guard let zone = TimeZone(identifier: event.timeZone), clock.count == 2 else {
-      throw AppError(.invalid, "invalid-seed", "The event \(event.title) has no valid time.")
+      throw AppError.invalidSeed("The event \(event.title) has no valid time.")
     }
     calendar.timeZone = zone
     let today = calendar.startOfDay(for: now)
     guard let day = calendar.date(byAdding: .day, value: event.day, to: today),
       let start = calendar.date(bySettingHour: clock[0], minute: clock[1], second: 0, of: day)
-    else { throw AppError(.invalid, "invalid-seed", "The event \(event.title) has no valid time.") }
+    else { throw AppError.invalidSeed("The event \(event.title) has no valid time.") }
     return Timestamp(start)
   }
+}
+
+extension AppError {
+  static func invalidSeed(_ message: String) -> AppError { AppError(.invalid, "invalid-seed", message) }
 }

@@ -1,8 +1,9 @@
 import Foundation
 import Postgres
 
-/// The demo users and events of `Seeds/`, with fixed ids, and dates relative to today. Planting them again moves the
-/// events to their days and restores deleted ones. It changes nothing else that the users did.
+/// The demo of `Seeds/`: users with pictures, friends, events and an inbox, with fixed ids, and dates relative to today.
+/// Planting it again moves the events to their days and restores deleted ones. It changes nothing else that the users
+/// did.
 public struct DemoSeed: Sendable {
   /// The password of all demo users.
   public static let password = "plans-with-friends"
@@ -12,6 +13,7 @@ public struct DemoSeed: Sendable {
   let people: [PersonSeed]
   let friends: FriendsSeed
   let events: [EventSeed]
+  let inbox: [InboxSeed]
 
   struct PersonSeed: Decodable {
     let id: UUID
@@ -21,6 +23,8 @@ public struct DemoSeed: Sendable {
 
     var user: User.ID { User.ID(rawValue: id) }
     var email: String { username + "@demo.example" }
+    /// As notices name the user.
+    var person: Person { Person(id: user, username: username, displayName: displayName, pictureURL: nil) }
   }
 
   struct FriendsSeed: Decodable {
@@ -34,8 +38,14 @@ public struct DemoSeed: Sendable {
       let to: String
       let days: Int
     }
+    struct Block: Decodable {
+      let blocker: String
+      let blocked: String
+      let days: Int
+    }
     let friendships: [Friendship]
     let requests: [Request]
+    let blocks: [Block]
   }
 
   struct EventSeed: Decodable {
@@ -53,6 +63,8 @@ public struct DemoSeed: Sendable {
     /// `HH:mm`
     let time: String
     let minutes: Int?
+    /// The day of the invitations, in days from today; nil for two weeks before today, or before an earlier event.
+    let invited: Int?
     let timeZone: String
     let location: Place?
     let capacity: Int?
@@ -67,6 +79,7 @@ public struct DemoSeed: Sendable {
     people = try read("people.json")
     friends = try read("friends.json")
     events = try read("events.json")
+    inbox = try read("inbox.json")
   }
 
   /// Inserts the demo data in one transaction.
@@ -79,15 +92,22 @@ public struct DemoSeed: Sendable {
     let hash = try await dependencies.passwords.hash(Self.password)
     if resets { try await erase(from: dependencies.database) }
     try await dependencies.database.change { change in
+      try await change.lock(users: people.map(\.user), for: .update)
       var new: Set<String> = []
       for person in people where try await plant(person, passwordHash: hash, in: change) { new.insert(person.username) }
-      try await change.lock(users: people.map(\.user), for: .share)
-      // Two users who existed before may have ended their friendship, so it is not restored.
+      for person in people where new.contains(person.username) { try await plantPicture(of: person, in: change) }
+      // What two existing users have ended since, a friendship or a block, is not restored.
+      for block in friends.blocks where !new.isDisjoint(with: [block.blocker, block.blocked]) {
+        try await plant(block, now: now, in: change)
+      }
       for friendship in friends.friendships where !new.isDisjoint(with: friendship.between) {
         try await plant(friendship, now: now, in: change)
       }
       for request in friends.requests { try await plant(request, now: now, in: change) }
       for event in events { try await plant(event, now: now, in: change) }
+      for (place, item) in inbox.enumerated() where new.contains(item.to) {
+        try await plant(item, at: place, now: now, in: change)
+      }
       let ids = people.map(\.id)
       for collection in Collection.allCases { change.touch(collection, ofUsersIn: "SELECT unnest(\(ids))") }
       // The other guests of demo events.

@@ -13,6 +13,7 @@ extension NotificationStream {
     private static let patience = 60.0
 
     private let caller: APICaller
+    private let onLoss: (@Sendable () -> Void)?
     private var connection: Connection?
     /// Whose notifications these are. Another user's login ends the stream.
     private var user: UUID?
@@ -25,8 +26,9 @@ extension NotificationStream {
     /// The `id` of the last event that was returned, to resume from in another stream.
     public private(set) var lastEventID: String?
 
-    init(caller: APICaller, lastEventID: String?) {
+    init(caller: APICaller, lastEventID: String?, onLoss: (@Sendable () -> Void)?) {
       self.caller = caller
+      self.onLoss = onLoss
       self.lastEventID = lastEventID
       resumeID = lastEventID
     }
@@ -83,6 +85,7 @@ extension NotificationStream {
         try Task.checkCancellation()
         if !open.hasRead { pause.fail(retryAfter: nil) }
         connection = nil
+        onLoss?()
         return
       }
       let events = open.parser.read(chunk)

@@ -13,6 +13,8 @@ public struct NotificationStream: AsyncSequence, Sendable {
 
   let caller: APICaller
   let lastEventID: String?
+  /// Called when a connection is lost, before the next one is tried.
+  var onLoss: (@Sendable () -> Void)?
 
-  public func makeAsyncIterator() -> Iterator { Iterator(caller: caller, lastEventID: lastEventID) }
+  public func makeAsyncIterator() -> Iterator { Iterator(caller: caller, lastEventID: lastEventID, onLoss: onLoss) }
 }

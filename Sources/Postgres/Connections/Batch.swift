@@ -1,8 +1,8 @@
 /// Statements that are sent together with one sync, and the results received so far.
 struct Batch {
   enum Step {
-    /// Makes room for the next step.
-    case deallocate
+    /// Makes the server forget the prepared statement with this name.
+    case deallocate(String)
     case prepare(PreparedStatements.Key, PreparedStatements.Statement)
     case query(PreparedStatements.Key, PreparedStatements.Statement?)
   }
@@ -29,6 +29,8 @@ struct Batch {
 
   let steps: [Step]
   let call: Call
+  /// The strongest effect of its statements.
+  let effect: SessionEffect
   var position = 0
   var rows: [Rows] = []
   var error: PostgresError?

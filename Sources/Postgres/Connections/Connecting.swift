@@ -8,19 +8,25 @@ final class Connecting: Sendable {
   enum Purpose: Sendable {
     /// Read-only, for single statements of many callers.
     case shared
+    /// Read-only, for the statements of one caller at a time.
+    case slow
     case exclusive
   }
 
   private let url: String
   private let applicationName: String
   private let timeout: Duration
-  /// Settings of the session, such as `statement_timeout`. Durations are in milliseconds.
-  private let session: [(name: String, value: String)]
+  private let session: @Sendable (Purpose) -> [(name: String, value: String)]
   /// The index in the URL of the last host that responded. After a failover, the new primary is tried first.
   private let preferredHost = Atomic(0)
 
-  /// - Parameter timeout: the limit for each host of the URL.
-  init(url: String, applicationName: String, timeout: Duration, session: [(name: String, value: String)] = []) {
+  /// - Parameters:
+  ///   - timeout: the limit for each host of the URL, unless the URL has a `connect_timeout`.
+  ///   - session: settings of the session, such as `statement_timeout`. Durations are in milliseconds.
+  init(
+    url: String, applicationName: String, timeout: Duration,
+    session: @escaping @Sendable (Purpose) -> [(name: String, value: String)] = { _ in [] }
+  ) {
     self.url = url
     self.applicationName = applicationName
     self.timeout = timeout
@@ -42,14 +48,15 @@ final class Connecting: Sendable {
 
   /// Opens the libpq connection. Blocks for at most the timeout for each host of the URL.
   func openBlocking(_ purpose: Purpose) throws -> sending OpaquePointer {
-    let options = try options(purpose)
-    let hosts = Self.hosts(of: options)
+    let string = try ConnectionString(url)
+    let options = options(purpose, string)
+    let hosts = string.hosts
     let first = preferredHost.load(ordering: .relaxed)
+    let order = hosts.indices.map { (first + $0) % hosts.count }
     var failures: [String] = []
-    for offset in hosts.indices {
-      let index = (first + offset) % hosts.count
+    for index in string.isBalanced ? order.shuffled() : order {
       do {
-        let pg = try connect(options.merging(hosts[index]) { $1 })
+        let pg = try connect(options.merging(hosts[index]) { $1 }, within: string.connectTimeout ?? timeout)
         preferredHost.store(index, ordering: .relaxed)
         return pg
       } catch let error as PostgresError {
@@ -61,7 +68,7 @@ final class Connecting: Sendable {
 
   /// Connects with its own time limit: libpq has none for asynchronous connecting, and its `connect_timeout` has whole
   /// seconds.
-  private func connect(_ options: [String: String]) throws -> sending OpaquePointer {
+  private func connect(_ options: [String: String], within timeout: Duration) throws -> sending OpaquePointer {
     let keys = options.keys.sorted()
     let names = keys.map { strdup($0) } + [nil]
     let values = keys.map { strdup(options[$0] ?? "") } + [nil]
@@ -90,8 +97,8 @@ final class Connecting: Sendable {
     return pg
   }
 
-  private func options(_ purpose: Purpose) throws -> [String: String] {
-    var options = try Self.parse(url)
+  private func options(_ purpose: Purpose, _ string: ConnectionString) -> [String: String] {
+    var options = string.options
     options.merge(
       [
         "fallback_application_name": applicationName, "keepalives_idle": "10", "keepalives_interval": "5",
@@ -99,58 +106,21 @@ final class Connecting: Sendable {
       ], uniquingKeysWith: { given, _ in given })
     options["client_encoding"] = "UTF8"
     // With several hosts, one is probably a standby that lags behind and would return stale rows.
-    if Self.hosts(of: options).count > 1, options["target_session_attrs"] == nil, getenv("PGTARGETSESSIONATTRS") == nil
-    {
+    if string.hosts.count > 1, options["target_session_attrs"] == nil, getenv("PGTARGETSESSIONATTRS") == nil {
       options["target_session_attrs"] = "read-write"
     }
-    var session = session
-    if purpose == .shared, !session.isEmpty {
-      session.append(("default_transaction_read_only", "on"))
-      // libpq would treat a server with this setting as not writable.
-      if options["target_session_attrs"] == "read-write" { options["target_session_attrs"] = "primary" }
+    let session = session(purpose)
+    // libpq would treat a server with a read-only session as not writable.
+    if session.contains(where: { $0.name == "default_transaction_read_only" }),
+      options["target_session_attrs"] == "read-write"
+    {
+      options["target_session_attrs"] = "primary"
     }
     let settings = session.map { "-c \($0.name)=\($0.value.replacing(" ", with: "\\ "))" }.joined(separator: " ")
     // Later settings win, so the URL overrides ours. Warnings come last and cannot be overridden: only a warning
     // reports a COMMIT that the standby did not confirm.
     let warnings = session.isEmpty ? "" : "-c client_min_messages=warning"
     options["options"] = [settings, options["options"] ?? "", warnings].filter { !$0.isEmpty }.joined(separator: " ")
-    return options
-  }
-
-  /// The options that differ between the hosts of the URL. libpq's own iteration over the hosts does not respect our
-  /// deadline and always starts with the first host.
-  private static func hosts(of options: [String: String]) -> [[String: String]] {
-    func list(_ name: String) -> [String]? {
-      options[name]?.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    }
-    let names = list("host")
-    let addresses = list("hostaddr")
-    let count = (addresses ?? names)?.count ?? 1
-    // Only libpq can choose the preferred host.
-    guard count > 1, options["target_session_attrs"] != "prefer-standby" else { return [[:]] }
-    let ports = list("port") ?? []
-    return (0..<count).map { index in
-      var host: [String: String] = [:]
-      host["host"] = names?[index]
-      host["hostaddr"] = addresses?[index]
-      if ports.count == count { host["port"] = ports[index] }
-      return host
-    }
-  }
-
-  /// - Throws: ``PostgresError``, which quotes no part of the URL because it may contain a password.
-  static func parse(_ url: String) throws -> [String: String] {
-    let malformed = PostgresError(.invalidParameter, "the database URL is not a libpq connection string")
-    guard let list = PQconninfoParse(url, nil) else { throw malformed }
-    defer { PQconninfoFree(list) }
-    var options: [String: String] = [:]
-    var item = list
-    while let keyword = item.pointee.keyword {
-      if let value = item.pointee.val { options[String(cString: keyword)] = String(cString: value) }
-      item += 1
-    }
-    let ports = options["port"]?.split(separator: ",", omittingEmptySubsequences: false) ?? []
-    guard ports.allSatisfy({ $0.isEmpty || UInt16($0) != nil }) else { throw malformed }
     return options
   }
 }

@@ -2,7 +2,8 @@
 /// are opened on demand, and broken ones are replaced with backoff.
 final class Pool: Sendable {
   private struct State {
-    var idle: [Connection] = []
+    /// With the time when each was returned.
+    var idle: [(connection: Connection, since: ContinuousClock.Instant)] = []
     /// Connections that are open or being opened, idle or not.
     var total = 0
     var opening = 0
@@ -13,6 +14,7 @@ final class Pool: Sendable {
 
   private let state: Lock<State>
   private let size: Int
+  private let maximumIdleTime: Duration?
   private let open: @Sendable () async throws -> Connection
 
   init(
@@ -20,6 +22,7 @@ final class Pool: Sendable {
   ) {
     state = Lock(State(waiters: WaitingCallers(configuration)))
     self.size = size
+    maximumIdleTime = configuration.maximumIdleTime
     self.open = open
   }
 
@@ -36,7 +39,7 @@ final class Pool: Sendable {
     defer { for connection in dropped { connection.close() } }
     let (idle, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
       if state.isClosed { throw PostgresError(.cannotConnect, "the database is closed") }
-      while let connection = state.idle.popLast() {
+      while let (connection, _) = state.idle.popLast() {
         if connection.isTrusted { return (connection, false) }
         state.total -= 1
         dropped.append(connection)
@@ -51,7 +54,7 @@ final class Pool: Sendable {
 
   /// Returns a connection to the pool. Closes it if it is not ready for its next owner.
   func release(_ connection: Connection) {
-    let isFit = connection.isIdle && connection.isTrusted
+    let isFit = connection.isIdle && connection.isTrusted && connection.isAvailable && !connection.isTooOld(at: .now)
     if !isFit { connection.close() }
     let (isKept, mustOpen) = state.withLock { state -> (Bool, Bool) in
       guard isFit, !state.isClosed else {
@@ -69,23 +72,37 @@ final class Pool: Sendable {
     let (idle, waiters) = state.withLock { state in
       state.isClosed = true
       defer { state.idle = [] }
-      return (state.idle, state.waiters.takeAll())
+      return (state.idle.map(\.connection), state.waiters.takeAll())
     }
     for connection in idle { connection.close() }
     waiters.fail(PostgresError(.cannotConnect, "the database was closed"))
   }
 
-  /// Fails the waiters whose deadline has passed, and retries opening a connection for the others.
+  /// Fails the waiters whose deadline has passed, and retries opening a connection for the others. Closes connections
+  /// that are too old or have been idle for too long.
   ///
   /// - Returns: the number of waiting callers and of connections in use.
   func tick(at now: ContinuousClock.Instant) -> (waiting: Int, taken: Int) {
-    let (late, mustOpen, load) = state.withLock { state in
+    let (late, stale, mustOpen, load) = state.withLock { state in
       let late = state.waiters.takeLate(at: now)
-      return (late, shouldOpen(&state), (state.waiters.count, state.total - state.idle.count))
+      let stale = takeStale(&state, at: now)
+      return (late, stale, shouldOpen(&state), (state.waiters.count, state.total - state.idle.count))
     }
     late.fail(PostgresError.acquireTimeout)
+    for connection in stale { connection.close() }
     if mustOpen { openOne() }
     return load
+  }
+
+  private func takeStale(_ state: inout State, at now: ContinuousClock.Instant) -> [Connection] {
+    func isStale(_ idle: (connection: Connection, since: ContinuousClock.Instant)) -> Bool {
+      idle.connection.isTooOld(at: now) || maximumIdleTime.map { idle.since + $0 < now } ?? false
+    }
+    guard state.idle.contains(where: isStale) else { return [] }
+    let stale = state.idle.filter(isStale).map(\.connection)
+    state.idle.removeAll(where: isStale)
+    state.total -= stale.count
+    return stale
   }
 
   private func shouldOpen(_ state: inout State) -> Bool {
@@ -127,6 +144,6 @@ final class Pool: Sendable {
       // False if the caller gave up.
       if reply.fulfil(.success(connection)) { return }
     }
-    state.idle.append(connection)
+    state.idle.append((connection, .now))
   }
 }

@@ -28,6 +28,7 @@ struct PreparedStatements {
     /// rejects it if they would. FETCH and EXECUTE return another statement's columns, so they are excluded.
     private(set) var columns: ColumnNames?
     private let keepsColumns: Bool
+    let effect: SessionEffect
     fileprivate var lastUse = 0
 
     /// Whether a DEALLOCATE may be sent before it. In an aborted transaction, DEALLOCATE fails, and a ROLLBACK behind it
@@ -38,6 +39,7 @@ struct PreparedStatements {
       self.name = name
       let statement = text.hasPrefix("/*") ? text.split(separator: "*/ ", maxSplits: 1).last ?? "" : text[...]
       let word = statement.prefix { $0.isLetter }
+      effect = SessionEffect(of: text)
       keepsColumns = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES", "MERGE"].contains(word.uppercased())
     }
 
@@ -53,6 +55,10 @@ struct PreparedStatements {
   private var confirmed: [Key: Statement] = [:]
   /// Sent to the server but not confirmed. Meanwhile, the same text is sent unnamed.
   private var unconfirmed: Set<Key> = []
+  /// The names of statements that are no longer used, but that the server still has.
+  private var unused: [String] = []
+  /// The effects of texts that have no name.
+  private var effects: [Key: SessionEffect] = [:]
   private var names = 0
   private var uses = 0
 
@@ -70,24 +76,25 @@ struct PreparedStatements {
 
   /// A new named statement for a text that is neither confirmed nor in flight; nil if the text must be sent unnamed.
   ///
-  /// - Returns: also the name of a statement that the server must forget first.
-  mutating func add(_ key: Key) -> (statement: Statement, replaced: String?)? {
+  /// - Returns: also the names of statements that the server must forget first.
+  mutating func add(_ key: Key) -> (statement: Statement, replaced: [String])? {
     guard naming == .always, confirmed[key] == nil, !unconfirmed.contains(key) else { return nil }
     let statement = Statement(name: "s\(names + 1)", text: key.text)
-    var replaced: String?
     if confirmed.count + unconfirmed.count >= Self.maximum {
       guard statement.mayFollowDeallocate, let oldest = confirmed.min(by: { $0.value.lastUse < $1.value.lastUse })
       else {
         return nil
       }
       confirmed[oldest.key] = nil
-      replaced = oldest.value.name
+      unused.append(oldest.value.name)
     }
     names += 1
     uses += 1
     statement.lastUse = uses
     unconfirmed.insert(key)
-    return (statement, replaced)
+    guard statement.mayFollowDeallocate else { return (statement, []) }
+    defer { unused = [] }
+    return (statement, unused)
   }
 
   /// Records whether the server prepared the statement.
@@ -97,7 +104,23 @@ struct PreparedStatements {
   }
 
   /// Makes the next call prepare the text again.
-  mutating func forget(_ key: Key) {
-    confirmed[key] = nil
+  ///
+  /// - Parameter isGone: whether the server has forgotten the statement already.
+  mutating func forget(_ key: Key, isGone: Bool) {
+    if let statement = confirmed.removeValue(forKey: key), !isGone { unused.append(statement.name) }
+  }
+
+  /// Records that the server still has a statement, because its DEALLOCATE failed or was skipped.
+  mutating func keep(_ name: String) {
+    unused.append(name)
+  }
+
+  /// The effect of a text that is sent unnamed.
+  mutating func effect(of key: Key) -> SessionEffect {
+    if let known = effects[key] { return known }
+    if effects.count >= Self.maximum { effects = [:] }
+    let effect = SessionEffect(of: key.text)
+    effects[key] = effect
+    return effect
   }
 }

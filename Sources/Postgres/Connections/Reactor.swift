@@ -105,7 +105,10 @@ final class Reactor: Sendable {
       let now = ContinuousClock.now
       if now >= nextTick {
         nextTick = now + .milliseconds(Int(Self.tick))
-        for connection in connections { connection.expire(at: now) }
+        for connection in connections {
+          connection.lookAgain()
+          connection.expire(at: now)
+        }
         onTick(now)
       }
     }

@@ -63,10 +63,8 @@ public final class ScriptConnection {
     while true {
       while PQisBusy(pg) == 1 {
         var socket = pollfd(fd: PQsocket(pg), events: Int16(POLLIN), revents: 0)
-        guard poll(&socket, 1, Int32(clamping: interval.wholeMilliseconds + 1)) != 0 else {
-          look()
-          continue
-        }
+        if poll(&socket, 1, Int32(clamping: interval.wholeMilliseconds + 1)) == 0 { look() }
+        // Even if the socket is not ready: data may be left in the buffer of an encrypted connection.
         guard PQconsumeInput(pg) == 1 else { throw lost }
       }
       guard let result = PQgetResult(pg) else { break }

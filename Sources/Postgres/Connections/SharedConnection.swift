@@ -9,16 +9,18 @@ final class SharedConnection: Sendable {
   }
 
   private let state: Lock<State>
+  private let maximumIdleTime: Duration?
   private let makeConnection: @Sendable () async throws -> Connection
 
   init(_ configuration: Database.Configuration, open: @escaping @Sendable () async throws -> Connection) {
     state = Lock(State(waiters: WaitingCallers(configuration)))
+    maximumIdleTime = configuration.maximumIdleTime
     makeConnection = open
   }
 
-  /// The connection, if it is open.
+  /// The connection, if callers may take it.
   var openConnection: Connection? {
-    state.withLock { $0.connection }.flatMap { $0.isOpen ? $0 : nil }
+    state.withLock { $0.connection }.flatMap { $0.isAvailable ? $0 : nil }
   }
 
   /// Opens the connection for later callers. During the backoff after a failure, callers get its error.
@@ -31,7 +33,7 @@ final class SharedConnection: Sendable {
   func connection(for statements: [SQL], by deadline: ContinuousClock.Instant) async throws -> Connection {
     let reply = Reply<Connection>()
     let (ready, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
-      if let connection = state.connection, connection.isOpen { return (connection, false) }
+      if let connection = state.connection, connection.isAvailable { return (connection, false) }
       if state.isShut { throw PostgresError(.cannotConnect, "the database is closed") }
       if !state.isOpening { try state.backoff.check() }
       try state.waiters.add(reply, for: statements, by: deadline)
@@ -43,7 +45,7 @@ final class SharedConnection: Sendable {
   }
 
   private func shouldOpen(_ state: inout State) -> Bool {
-    guard !state.isOpening, !state.isShut, state.connection?.isOpen != true else { return false }
+    guard !state.isOpening, !state.isShut, state.connection?.isAvailable != true else { return false }
     state.connection = nil
     state.isOpening = true
     return true
@@ -53,25 +55,42 @@ final class SharedConnection: Sendable {
     Task.detached { [self] in
       let result: Result<Connection, any Error>
       do { result = .success(try await makeConnection()) } catch { result = .failure(error) }
-      let (waiters, isShut) = state.withLock { state in
+      let (waiters, replaced, isShut) = state.withLock { state -> ([Reply<Connection>], Connection?, Bool) in
         state.isOpening = false
+        var replaced: Connection?
         switch result {
         case .success(let connection):
           state.backoff.reset()
-          if !state.isShut { state.connection = connection }
+          if !state.isShut { (replaced, state.connection) = (state.connection, connection) }
         case .failure(let error):
           state.backoff.note(error)
         }
-        return (state.waiters.takeAll(), state.isShut)
+        return (state.waiters.takeAll(), replaced, state.isShut)
       }
+      replaced?.retire()
       if isShut, case .success(let connection) = result { connection.close() }
       for reply in waiters { reply.fulfil(result) }
     }
   }
 
-  /// Fails the waiters whose deadline has passed.
-  func expire(at now: ContinuousClock.Instant) {
-    state.withLock { $0.waiters.takeLate(at: now) }.fail(PostgresError.acquireTimeout)
+  /// Fails the waiters whose deadline has passed. Replaces a connection that is too old, and closes one that has been
+  /// idle for too long.
+  func tick(at now: ContinuousClock.Instant) {
+    let (late, idle, mustOpen) = state.withLock { state in
+      let late = state.waiters.takeLate(at: now)
+      guard let connection = state.connection, connection.isAvailable else { return (late, Connection?.none, false) }
+      if let maximumIdleTime, connection.isIdle(for: maximumIdleTime) {
+        state.connection = nil
+        return (late, connection, false)
+      }
+      // Callers use the old connection until the new one is open.
+      let mustOpen = connection.isTooOld(at: now) && !state.isOpening && !state.isShut && !state.backoff.isWaiting
+      if mustOpen { state.isOpening = true }
+      return (late, nil, mustOpen)
+    }
+    late.fail(PostgresError.acquireTimeout)
+    idle?.retire()
+    if mustOpen { openOne() }
   }
 
   func close() {

@@ -16,6 +16,8 @@ public final class Transaction: Querying {
     /// Why one of them can never be sent. Nothing after it can be sent either.
     var problem: PostgresError?
     var last: [SQL] = []
+    /// The server's limit for each statement.
+    var limit: Duration
   }
 
   /// The transaction whose body the task runs.
@@ -23,11 +25,17 @@ public final class Transaction: Querying {
   /// The database that it runs on.
   let database: Database
   private let connection: Connection
-  private let state = Lock(State())
+  /// The statement that begins it.
+  private let begin: SQL
+  private let state: Lock<State>
 
-  init(_ connection: Connection, of database: Database) {
+  init(_ connection: Connection, of database: Database, isSlowRead: Bool) {
     self.connection = connection
     self.database = database
+    // Behind a pooler, the session itself is not read-only.
+    begin = isSlowRead ? "BEGIN READ ONLY" : "BEGIN"
+    let configuration = database.configuration
+    state = Lock(State(limit: isSlowRead ? configuration.slowStatementTimeout : configuration.statementTimeout))
   }
 
   var isEnded: Bool {
@@ -49,9 +57,9 @@ public final class Transaction: Querying {
       switch state.phase {
       case .fresh, .begun:
         if let problem = state.problem { throw problem }
-        let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
+        let before = (state.phase == .fresh ? [begin] : []) + state.written
         (state.phase, state.written) = (.begun, [])
-        let timeout = database.configuration.timeout(of: before.count + statements.count)
+        let timeout = database.configuration.timeout(of: before.count + statements.count, each: state.limit)
         return (connection.submit(before + statements.commented, timeout: timeout), before.count)
       case .uncertain:
         throw Self.uncertain
@@ -92,6 +100,17 @@ public final class Transaction: Querying {
     }
   }
 
+  /// Changes the time limit of the transaction's further statements, enforced by the server. It may be longer than
+  /// ``Database/Configuration/statementTimeout``.
+  ///
+  /// - Throws: ``PostgresError`` of kind `misuse` after the transaction's end.
+  public func limitStatements(to limit: Duration) throws {
+    // Zero would mean no limit.
+    let milliseconds = max(1, limit.wholeMilliseconds)
+    try write("SELECT set_config('statement_timeout', \(String(milliseconds)), true)")
+    state.withLock { $0.limit = max(.milliseconds(1), limit) }
+  }
+
   /// Adds statements that run last, in the round trip of COMMIT. Their errors roll everything back.
   public func atCommit(_ statements: SQL...) {
     atCommit(statements)
@@ -110,9 +129,9 @@ public final class Transaction: Querying {
         state.phase = .ended
         return (nil, 0)
       }
-      let before = (state.phase == .fresh ? ["BEGIN"] : []) + state.written
+      let before = (state.phase == .fresh ? [begin] : []) + state.written
       state.phase = .ended
-      let timeout = database.configuration.timeout(of: before.count + state.last.count + 1)
+      let timeout = database.configuration.timeout(of: before.count + state.last.count + 1, each: state.limit)
       return (connection.submit(before + state.last + ["COMMIT"], timeout: timeout), state.last.count)
     }
     guard let reply else { return [] }

@@ -190,7 +190,7 @@ import Testing
       var (token, stamp) = ("", JSON.null)
       try await run(folder, port: port, ["--host", "0.0.0.0", "--public-url", address + "/"]) { dev in
         for line in [
-          "Muster is up at \(address)\n", "Type into the app: \(address)/api/v1\n", "NSAllowsLocalNetworking",
+          "Muster is up at \(address)\n", "The server for your app: \(address)\n", "NSAllowsLocalNetworking",
           "Anyone in this network can log in as a demo user", "Demo login: ana",
         ] {
           #expect(dev.standardOutput.contains(line), "\(dev.standardOutput)")

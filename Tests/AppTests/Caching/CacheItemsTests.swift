@@ -128,8 +128,8 @@ import Testing
         #expect(count == nil)
       }
       #expect(statements.count == 2)
-      let read = try await App.Collection.friends.snapshot(of: ana.userID, in: app.database)
-      #expect(read.items == nil)
+      let read = try await App.Collection.friends.items(of: ana.userID, page: .whole, in: app.database)
+      #expect(Snapshot(read).items == nil)
       #expect(
         try await Friend.list(of: ana.userID, page: .whole, in: app.database).items.count == PageRequest.whole.limit)
       // Not even the shortest items would fit.

@@ -18,16 +18,23 @@ import Testing
       #expect(try await ana.get("friends")["items"].array.count == 5)
       #expect(try await ana.get("friend-requests?direction=incoming")["items"].array.count == 2)
       #expect(try await ana.get("friend-requests?direction=sent")["items"].array.count == 2)
-      #expect(try await ana.get("events?when=past")["items"].array.count == 2)
+      #expect(try await ana.get("events?when=past")["items"].array.count == 3)
       let events = try await ana.get("events")["items"].array
+      #expect(events.count == 12)
       let now = Timestamp.now().rfc3339()
       let running = events.filter {
         ($0["startTime"].string ?? "") <= now && now <= ($0["endTime"].string ?? "")
       }
       // It lasts until a minute before midnight.
-      if !now.contains("T23:59") { #expect(running.map { $0["title"].string } == ["Open studio all day"]) }
+      if !now.contains("T23:59") { #expect(running.contains { $0["title"].string == "Open studio all day" }) }
       #expect(events.contains { $0["status"].string == "cancelled" })
-      #expect(Set(events.compactMap { $0["myStatus"].string }) == ["creator", "going", "invited", "maybe"])
+      #expect(events.contains { $0["endTime"] == .null })
+      #expect(events.contains { $0["location"] == .null && $0["note"] == .null })
+      #expect(events.contains { ($0["title"].string ?? "").count > 170 && ($0["note"].string ?? "").count > 1500 })
+      #expect(Set(events.compactMap { $0["timeZone"].string }).count >= 6)
+      #expect(
+        Set(events.compactMap { $0["myStatus"].string })
+          == ["creator", "going", "invited", "maybe", "declined", "waitlisted"])
       let states: Int? = try await app.value("SELECT count(DISTINCT status) FROM invitations")
       #expect(states == Invitation.Status.allCases.count)
       // Every event's stored counts are correct.
@@ -41,6 +48,101 @@ import Testing
           FROM invitations WHERE event_id = e.id)
         """)
       #expect(wrong == 0)
+      let crowded: Int? = try await app.value("SELECT count(*) FROM events WHERE going_count > capacity")
+      #expect(crowded == 0)
+    }
+  }
+
+  @Test func `guests are friends of the creator, and no one has answered in the future`() async throws {
+    try await TestApp.run { app in
+      try await DemoSeed().plant(in: app.dependencies)
+      let strangers: Int? = try await app.value(
+        """
+        SELECT count(*) FROM invitations AS i
+        JOIN events AS e ON e.id = i.event_id
+        WHERE NOT EXISTS (SELECT 1 FROM friends WHERE user_id = e.creator_id AND friend_id = i.user_id)
+        """)
+      #expect(strangers == 0)
+      let early: Int? = try await app.value(
+        """
+        SELECT count(*) FROM invitations AS i
+        JOIN events AS e ON e.id = i.event_id
+        WHERE i.invited_at > now() OR i.answered_at > now() OR i.answered_at < i.invited_at OR i.invited_at > e.start_time
+        """)
+      #expect(early == 0)
+    }
+  }
+
+  @Test func `every demo user has a picture in all sizes`() async throws {
+    // Planting runs no other program.
+    try await TestApp.run(pictureProgram: "/nonexistent") { app in
+      let seed = try DemoSeed()
+      try await seed.plant(in: app.dependencies)
+      let ana = try await login(app, "ana")
+      var urls: Set<String> = []
+      for person in seed.people where person.username != "kai" {
+        let url = try #require(try await ana.get("users/\(person.user)")["pictureUrl"].string)
+        urls.insert(url)
+        let path = try #require(URL(string: url)?.path)
+        for (size, type) in [("", "image/png"), ("?size=192", "image/jpeg"), ("?size=768", "image/jpeg")] {
+          let picture = try await app.send("GET", path + size)
+          #expect(picture.status == 200 && picture.header("Content-Type") == type, "\(person.username)\(size)")
+        }
+      }
+      #expect(urls.count == 11)
+      for person in seed.people {
+        let upload = try #require(Resources.seedPictures["\(person.username).png"].flatMap { Data(base64Encoded: $0) })
+        // As after an upload: nothing is left to remove.
+        #expect(CleanPicture(of: Array(upload))?.bytes == Array(upload))
+        for (ending, side) in [("-192.jpg", 192), ("-768.jpg", 256)] {
+          let text = try #require(Resources.seedPictures[person.username + ending])
+          let bytes = Array(try #require(Data(base64Encoded: text)))
+          #expect(CleanPicture(of: bytes)?.format == .jpeg)
+          let frame = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xff, 0xc0, 0, 17, 8]) })
+          let sides = [5, 7].map { Int(bytes[frame + $0]) << 8 | Int(bytes[frame + $0 + 1]) }
+          #expect(sides == [side, side], "\(person.username)\(ending)")
+        }
+      }
+    }
+  }
+
+  @Test func `ana's inbox has every type, and she has blocked a user`() async throws {
+    try await TestApp.run { app in
+      let seed = try DemoSeed()
+      try await seed.plant(in: app.dependencies)
+      let ana = try await login(app, "ana")
+      let inbox = try await ana.get("notifications")
+      let items = inbox["items"].array
+      #expect(Set(items.compactMap { $0["type"].string }) == Set(Notice.Kind.allCases.map(\.rawValue)))
+      let sentences = Set(items.compactMap { $0["locKey"].string })
+      #expect(sentences.isSuperset(of: ["waitlist-promoted", "waitlist-promoted.host"]))
+      #expect(inbox["unread"].int == seed.inbox.count { $0.read != true })
+      #expect(items.allSatisfy { ($0["message"].string ?? "").isEmpty == false })
+      let times = items.compactMap { $0["createdAt"].string }
+      #expect(times == times.sorted(by: >) && (times.first ?? "") <= Timestamp.now().rfc3339())
+      #expect(try await ana.get("blocks")["items"].array.map { $0["user"]["username"].string } == ["kai"])
+      let found = try await ana.get("users?query=kai")["items"].array
+      #expect(found.allSatisfy { $0["username"].string != "kai" })
+      #expect(
+        try await ana.get("users/recommended")["items"].array.map { $0["user"]["username"].string } == ["lina"])
+      try await app.expectNothingCrossesABlock()
+    }
+  }
+
+  @Test func `planting again restores no block, picture or notification`() async throws {
+    try await TestApp.run { app in
+      let seed = try DemoSeed()
+      try await seed.plant(in: app.dependencies)
+      let ana = try await login(app, "ana")
+      let kai = try #require(try await ana.get("blocks")["items"][0]["user"]["id"].string)
+      #expect(try await ana.send("DELETE", "blocks/\(kai)").status == 204)
+      #expect(try await ana.send("DELETE", "users/me/picture").status == 204)
+      #expect(try await ana.send("POST", "notifications/read", #"{"all": true}"#).status == 200)
+      try await seed.plant(in: app.dependencies)
+      #expect(try await ana.get("blocks")["items"].array.isEmpty)
+      #expect(try await ana.get("users/me")["pictureUrl"] == .null)
+      let inbox = try await ana.get("notifications")
+      #expect(inbox["items"].array.count == seed.inbox.count && inbox["unread"].int == 0)
     }
   }
 
@@ -56,7 +158,7 @@ import Testing
       let event = try await ana.get("events/\(invited)")
       #expect(event["myStatus"].string == "going")
       #expect(event["startTime"].string ?? "" > Timestamp.now().rfc3339())
-      #expect(try await app.value("SELECT count(*) FROM users") == 10)
+      #expect(try await app.value("SELECT count(*) FROM users") == 12)
       let session = try await ana.refresh()
       #expect(session.status == 200)
     }
@@ -115,7 +217,7 @@ import Testing
       let third = try await seed.plant(in: app.dependencies, resets: true)
       #expect(third.working == "ana" && third.changed.isEmpty)
       for name in ["ana", "ben"] { _ = try await login(app, name) }
-      #expect(try await app.value("SELECT count(*) FROM users") == 10)
+      #expect(try await app.value("SELECT count(*) FROM users") == 12)
       #expect(try await app.value("SELECT count(*) FROM events WHERE creator_id IS NULL") == 0)
       try await app.takeNotifications()
       try await app.expectConsistency()

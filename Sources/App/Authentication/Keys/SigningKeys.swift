@@ -41,7 +41,14 @@ public struct SigningKeys: Sendable {
   ///
   /// - Parameter label: names the use.
   func derived(kid: String, label: String) -> SymmetricKey? {
-    key(kid).map { HKDF<SHA256>.deriveKey(inputKeyMaterial: $0, info: Data(label.utf8), outputByteCount: 32) }
+    key(kid).map { Self.derived(from: $0, label: label) }
+  }
+
+  /// The same from the key that signs.
+  func derived(label: String) -> SymmetricKey { Self.derived(from: signing.key, label: label) }
+
+  private static func derived(from key: SymmetricKey, label: String) -> SymmetricKey {
+    HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(label.utf8), outputByteCount: 32)
   }
 
   /// The published keys of `muster dev`. They are safe only for a service that listens on the local machine. With them,

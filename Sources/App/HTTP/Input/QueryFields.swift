@@ -88,6 +88,21 @@ struct QueryFields {
     return word
   }
 
+  /// Some of a few words, with commas between them; empty if it is absent.
+  mutating func words<Word: RawRepresentable>(_ name: String, of words: [Word]) -> [Word]
+  where Word.RawValue == String {
+    guard let text = value(name) else { return [] }
+    // More parts than words cannot be right.
+    let parts = text.utf8.split(
+      separator: UInt8(ascii: ","), maxSplits: words.count, omittingEmptySubsequences: false)
+    let found = words.filter { word in parts.contains { $0.elementsEqual(word.rawValue.utf8) } }
+    if found.count < parts.count {
+      let names = words.map(\.rawValue).joined(separator: ", ")
+      note(name, .notAllowed, "must be some of \(names), each once, with commas between them")
+    }
+    return found
+  }
+
   /// Records an error for every parameter that was not read so far.
   mutating func refuseStrays() {
     let known = known
@@ -106,7 +121,7 @@ struct QueryFields {
     return values.first.map { String($0.value) }
   }
 
-  private mutating func note(_ name: String, _ code: FieldError.Code, _ message: String) {
+  mutating func note(_ name: String, _ code: FieldError.Code, _ message: String) {
     errors.append(FieldError(field: name, code: code, message: message))
   }
 }

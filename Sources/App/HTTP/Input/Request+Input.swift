@@ -21,8 +21,8 @@ extension Request {
   }
 
   /// The body as JSON; nil without a body. Throws if the content type is not JSON, or if ``JSON`` refuses the body.
-  func json() async throws -> JSON? {
-    let buffer = try await bytes(upTo: Self.maximumBody, else: .bodyTooLarge)
+  func json(upTo limit: Int = Self.maximumBody, else refusal: AppError = .bodyTooLarge) async throws -> JSON? {
+    let buffer = try await bytes(upTo: limit, else: refusal)
     guard buffer.readableBytes > 0 else { return nil }
     if let type = headers.value(of: .contentType), !Self.isJSON(type) { throw AppError.notJSON }
     do throws(JSON.Malformed) {

@@ -88,7 +88,7 @@ enum Compression {
 }
 
 /// The content of a response.
-private final class PlainBody: ResponseBodyWriter {
+final class PlainBody: ResponseBodyWriter {
   private(set) var bytes = ByteBuffer()
 
   func write(_ buffer: ByteBuffer) {

@@ -9,6 +9,8 @@ struct SignedIn: RouterMiddleware {
   let endedSessions: EndedSessions
   /// Set for routes where a PUT uploads a picture.
   var uploads: Uploads?
+  /// Set for validations.
+  var largeBodies: LargeBodies?
 
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -26,6 +28,12 @@ struct SignedIn: RouterMiddleware {
     to request: Request, of caller: AccessTokens.Caller, _ context: Context,
     _ next: (Request, Context) async throws -> Response
   ) async throws -> Response {
+    if let largeBodies, LargeBodies.may(request) {
+      return try await largeBodies.hold(for: caller.user) {
+        try await next(
+          try await whole(request, of: caller, upTo: LargeBodies.maximumLength, else: .claimsTooLarge), context)
+      }
+    }
     guard let uploads, request.method == .put else {
       return try await next(
         try await whole(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)

@@ -12,6 +12,12 @@ struct JSONWriter {
     bytes.reserveCapacity(512)
   }
 
+  /// Begins again, in the same memory.
+  mutating func clear() {
+    bytes.removeAll(keepingCapacity: true)
+    needsComma = false
+  }
+
   var buffer: ByteBuffer { ByteBuffer(bytes: bytes) }
   var count: Int { bytes.count }
   var text: String { String(decoding: bytes, as: UTF8.self) }
@@ -25,6 +31,20 @@ struct JSONWriter {
       for element in elements {
         json.separate()
         element.write(to: &json)
+      }
+    }
+  }
+
+  /// - Parameter written: gets the bytes of each element.
+  mutating func array<Elements: Sequence>(
+    _ elements: Elements, written: (ArraySlice<UInt8>) -> Void
+  ) where Elements.Element: JSONWritable {
+    nest("[", "]") { json in
+      for element in elements {
+        json.separate()
+        let start = json.bytes.count
+        element.write(to: &json)
+        written(json.bytes[start...])
       }
     }
   }

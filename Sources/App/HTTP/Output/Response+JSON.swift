@@ -46,30 +46,40 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }
 
-  /// - Parameter more: writes further members of the envelope.
+  /// - Parameters:
+  ///   - digests: makes the digests of the items, if they are wanted.
+  ///   - more: writes further members of the envelope.
   static func list(
-    _ list: List<some JSONWritable>, more: (inout JSONWriter) -> Void = { _ in }
+    _ list: List<some JSONWritable>, digests: ItemDigests? = nil, more: (inout JSONWriter) -> Void = { _ in }
   ) -> Response {
-    .list(list, more: more) { $0 }
+    .list(list, digests: digests, more: more) { $0 }
   }
 
   /// A list in its envelope. The first page of a collection carries its ETag, which
-  /// ``Request/unlessUnchanged(_:of:in:_:)`` compares.
+  /// ``Request/unlessUnchanged(_:of:in:_:)`` compares. A list with digests has none, because its bytes also depend on
+  /// the server's key.
   static func list<Item>(
-    _ list: List<Item>, more: (inout JSONWriter) -> Void = { _ in }, item: (Item) -> some JSONWritable
+    _ list: List<Item>, digests: ItemDigests? = nil, more: (inout JSONWriter) -> Void = { _ in },
+    item: (Item) -> some JSONWritable
   ) -> Response {
     var json = JSONWriter()
     json.object {
-      $0.member("items", list.items.map(item))
+      var found: [String] = []
+      if let digests {
+        $0.member("items") { $0.array(list.items.map(item)) { found.append(digests.digest(of: $0)) } }
+      } else {
+        $0.member("items", list.items.map(item))
+      }
       $0.member("nextCursor", list.next?.text)
       $0.member("timestamp", list.stamp.map(Stamp.init))
+      if digests != nil { $0.member("digests", found) }
       more(&$0)
     }
     var response = Response(
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
       body: ResponseBody(byteBuffer: json.buffer))
     // A later page carries the stamp of the first page, which is not the ETag of its own items.
-    if let stamp = list.stamp, !list.isContinued { response.headers[.eTag] = Stamp(stamp).eTag }
+    if let stamp = list.stamp, !list.isContinued, digests == nil { response.headers[.eTag] = Stamp(stamp).eTag }
     return response
   }
 }

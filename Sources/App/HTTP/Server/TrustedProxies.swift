@@ -42,7 +42,7 @@ extension Context {
   /// The client's address: the peer of the connection, or the address that trusted proxies report.
   var address: String {
     // A closed connection has no address.
-    guard let peer = channel.remoteAddress?.ipAddress, let address = IPAddress(peer) else { return "unknown" }
+    guard let peer = channel?.remoteAddress?.ipAddress, let address = IPAddress(peer) else { return "unknown" }
     return trustedProxies.client(behind: address, forwardedFor: forwardedFor).description
   }
 }

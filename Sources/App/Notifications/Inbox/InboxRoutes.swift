@@ -19,10 +19,16 @@ struct InboxRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let (page, unread) = try request.query { ($0.page(), $0.word("unread", of: Unread.allCases)) }
-    return try await request.unlessUnchanged(unread == nil ? .notifications : nil, of: context.user, in: database) {
+    let (page, unread, include) = try request.query { fields -> (PageRequest, Unread?, ListInclude?) in
+      let (unread, include) = (fields.word("unread", of: Unread.allCases), fields.include(.digests))
+      fields.refuseDigests(include, if: unread != nil)
+      return (fields.page(), unread, include)
+    }
+    let digests = dependencies.digests(if: include)
+    let collection = unread == nil && digests == nil ? Collection.notifications : nil
+    return try await request.unlessUnchanged(collection, of: context.user, in: database) {
       let list = try await InboxItem.list(of: context.user, onlyUnread: unread != nil, page: page, in: database)
-      return .list(list, more: { $0.member("unread", list.count) })
+      return .list(list, digests: digests, more: { $0.member("unread", list.count) })
     }
   }
 

@@ -31,7 +31,7 @@ struct StreamRoutes {
     guard request.method != .head else { return response }
     let opened = try await streams.open(of: me, session, after: last)
     // A write does not always notice that the connection has closed.
-    context.channel.closeFuture.whenComplete { [weak stream = opened.stream] _ in stream?.end() }
+    context.channel?.closeFuture.whenComplete { [weak stream = opened.stream] _ in stream?.end() }
     response.body = ResponseBody { writer in try await opened.write(to: &writer) }
     return response
   }

@@ -7,6 +7,8 @@ import Postgres
 /// object store without a change elsewhere.
 struct Picture: Sendable {
   static let maximumLength = 2 << 20
+  /// In bytes.
+  static let keyLength = 18
 
   let format: PictureFormat
   private let bytes: Data
@@ -33,11 +35,17 @@ struct Picture: Sendable {
     (small, large) = (Data(sizes.small), Data(sizes.large))
   }
 
+  /// A picture whose sizes were made before.
+  init(_ clean: CleanPicture, small: Data, large: Data) {
+    (format, bytes, self.small, self.large) = (clean.format, Data(clean.bytes), small, large)
+  }
+
   /// Makes it the user's picture. It replaces the previous one, whose URL then stops working. The same picture again
   /// changes nothing.
   ///
+  /// - Parameter key: names the picture in its URL. Only a random key keeps the picture from those without the URL.
   /// - Throws: ``AppError/sessionEnded`` if there is no account.
-  func put(of user: User.ID, in change: Change) async throws {
+  func put(of user: User.ID, key: String = Picture.freshKey(), in change: Change) async throws {
     // As for a new name: a change that befriends or invites this user waits, or is seen below.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     let digest = Data(SHA256.hash(data: bytes))
@@ -45,7 +53,6 @@ struct Picture: Sendable {
     let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
     guard present != digest else { return }
     try await change.lockEvents(thatShow: user)
-    let key = Self.freshKey()
     let url = "/pictures/\(key)"
     try await change.pipeline(
       """
@@ -72,10 +79,9 @@ struct Picture: Sendable {
     change.touchWhoSees(user)
   }
 
-  /// 144 random bits.
-  private static func freshKey() -> String {
+  static func freshKey() -> String {
     var random = SystemRandomNumberGenerator()
-    return Data((0..<18).map { _ in UInt8.random(in: .min ... .max, using: &random) }).base64URL
+    return Data((0..<keyLength).map { _ in UInt8.random(in: .min ... .max, using: &random) }).base64URL
   }
 }
 

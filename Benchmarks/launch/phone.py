@@ -1,0 +1,180 @@
+"""A phone with copies of all collections, and the ways to update them at launch. It counts every byte that it sends
+and receives, headers included."""
+import collections
+import gzip
+import json
+import socket
+import time
+
+LISTS = {
+    "profile": "users/me",
+    "friends": "friends?limit=100",
+    "friendRequests": "friend-requests?direction=incoming&limit=100",
+    "sentFriendRequests": "friend-requests?direction=sent&limit=100",
+    "events": "events?limit=100",
+    "invitations": "invitations?limit=100",
+    "blocks": "blocks?limit=100",
+    "notifications": "notifications?limit=100",
+    "notificationPreferences": "notification-preferences",
+}
+KEYS = {
+    "friends": lambda item: item["user"]["id"],
+    "blocks": lambda item: item["user"]["id"],
+    "invitations": lambda item: item["event"]["id"],
+    "profile": lambda item: "me",
+    "notificationPreferences": lambda item: "me",
+}
+
+Launch = collections.namedtuple("Launch", "requests sent received seconds")
+
+
+class Copy:
+    """The items of one collection in order, as pairs of key and item, with their stamp and digests."""
+
+    def __init__(self, stamp=None, items=(), digests=None):
+        self.stamp, self.items, self.digests = stamp, list(items), digests or {}
+
+
+class Phone:
+    """One open connection of one user. `way` is the end of the name of one of the functions `launch_by_`."""
+
+    def __init__(self, port, user, way, compressed):
+        self.port, self.user, self.way, self.compressed = port, user, way, compressed
+        self.copies = {name: Copy() for name in LISTS}
+        self.left = b""
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def launch(self):
+        self.requests = self.sent = self.received = 0
+        start = time.perf_counter()
+        getattr(self, f"launch_by_{self.way}")()
+        return Launch(self.requests, self.sent, self.received, time.perf_counter() - start)
+
+    def launch_by_lists(self):
+        for name in LISTS:
+            self.fetch(name)
+
+    def launch_by_items(self):
+        claims = {name: copy.stamp for name, copy in self.copies.items()}
+        for name, verdict in self.validate("items", claims).items():
+            if not verdict["invalidate"]:
+                continue
+            if "updatedItems" in verdict:
+                self.copies[name] = Copy(verdict["timestamp"], with_keys(name, verdict["updatedItems"]))
+            else:
+                self.fetch(name)
+
+    def launch_by_changes(self):
+        self.update_by_changes(self.copies)
+
+    def launch_by_stamps_and_changes(self):
+        stamps = {name: copy.stamp for name, copy in self.copies.items()}
+        verdicts = self.ask("POST", f"cache/validate/{self.user.id}", stamps)
+        self.update_by_changes([name for name, verdict in verdicts.items() if verdict["invalidate"]])
+
+    def update_by_changes(self, names):
+        claims = {name: claim(self.copies[name]) for name in names}
+        while claims:
+            missing = {}
+            for name, verdict in self.validate("changes", claims).items():
+                if not verdict["invalidate"]:
+                    continue
+                if verdict.get("nextCursor"):
+                    raise RuntimeError(f"{name} has more than 500 items")
+                old, digests, changed = dict(self.copies[name].items), self.copies[name].digests, verdict["changed"]
+                left_out = set(verdict.get("missing", []))
+                keys = [key for key in verdict["keys"] if key not in left_out]
+                self.copies[name] = Copy(
+                    None if left_out else verdict["timestamp"],
+                    [(key, changed[key]["item"] if key in changed else old[key]) for key in keys],
+                    {key: changed[key]["digest"] if key in changed else digests[key] for key in keys})
+                if left_out:
+                    missing[name] = claim(self.copies[name])
+            claims = missing
+
+    def fetch(self, name):
+        """Reads all pages of a collection."""
+        items, cursor = [], None
+        while True:
+            page = self.ask("GET", LISTS[name] + (f"&cursor={cursor}" if cursor else ""))
+            items += page.get("items", [page])
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        self.copies[name] = Copy(page["timestamp"], with_keys(name, items))
+
+    def validate(self, include, claims):
+        return self.ask("POST", f"cache/validate/{self.user.id}?include={include}", claims)
+
+    def ask(self, method, path, body=None):
+        """Sends a request and returns the body of its response, which must be 200."""
+        body = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+        head = [
+            f"{method} /api/v1/{path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", "Accept: application/json",
+            f"Authorization: Bearer {self.user.token}",
+        ]
+        if self.compressed:
+            head.append("Accept-Encoding: gzip")
+        if body:
+            head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        request = "\r\n".join(head).encode() + b"\r\n\r\n" + body
+        self.socket.sendall(request)
+        self.requests += 1
+        self.sent += len(request)
+        headers, body = self.receive()
+        if " 200 " not in headers.split("\r\n", 1)[0]:
+            raise RuntimeError(f"{method} {path}: {headers} {body[:300]}")
+        if "content-encoding: gzip" in headers.lower():
+            body = gzip.decompress(body)
+        return json.loads(body)
+
+    def receive(self):
+        head = self.read_until(b"\r\n\r\n")
+        headers = head.decode("latin-1")
+        lines = dict(line.lower().split(": ", 1) for line in headers.split("\r\n")[1:] if line)
+        if lines.get("transfer-encoding") != "chunked":
+            return headers, self.read(int(lines["content-length"]))
+        body = b""
+        while size := int(self.read_until(b"\r\n"), 16):
+            body += self.read(size)
+            self.read(2)
+        self.read(2)
+        return headers, body
+
+    def read_until(self, end):
+        while (place := self.left.find(end)) < 0:
+            self.fill()
+        return self.read(place + len(end))
+
+    def read(self, count):
+        while len(self.left) < count:
+            self.fill()
+        data, self.left = self.left[:count], self.left[count:]
+        return data
+
+    def fill(self):
+        data = self.socket.recv(262144)
+        if not data:
+            raise ConnectionError("the service closed the connection")
+        self.received += len(data)
+        self.left += data
+
+    def check(self):
+        """Compares the copies with what the service sends now."""
+        other = Phone(self.port, self.user, "lists", False)
+        other.launch()
+        other.socket.close()
+        for name, copy in self.copies.items():
+            current = other.copies[name]
+            if copy.items != current.items or copy.stamp != current.stamp:
+                raise RuntimeError(f"by {self.way}, the copy of {name} is not what the service sends")
+
+
+def with_keys(name, items):
+    key = KEYS.get(name, lambda item: item["id"])
+    return [(key(item), item) for item in items]
+
+
+def claim(copy):
+    return {"timestamp": copy.stamp, "items": copy.digests} if copy.digests else copy.stamp

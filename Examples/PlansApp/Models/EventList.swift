@@ -1,0 +1,53 @@
+import Foundation
+import MusterClient
+import Observation
+
+/// The user's events, also without a network.
+@MainActor @Observable
+final class EventList {
+  struct Row: Identifiable, Hashable {
+    let event: Event
+    /// Whether a change of the user's is not sent yet.
+    let isPending: Bool
+
+    var id: UUID { event.id }
+  }
+
+  /// Why the last refresh failed, for the user.
+  private(set) var failure: String?
+  private let store: MusterStore
+
+  init(store: MusterStore) { self.store = store }
+
+  /// Invitations that the user has not answered.
+  var invitations: [Row] { rows { $0.myStatus == .invited } }
+
+  var plans: [Row] { rows { $0.myStatus != .invited } }
+
+  /// Whether there is nothing to show yet.
+  var isLoading: Bool { !store.events.isLoaded && !store.isOffline && failure == nil }
+
+  /// What the phone knows about the list's age, for the user. Nil if the list is right now.
+  var status: String? {
+    if let failure { return failure }
+    guard store.isOffline else { return nil }
+    guard let date = store.events.upToDateAsOf else { return "You are offline." }
+    return "You are offline. Up to date as of \(date.formatted(date: .abbreviated, time: .shortened))."
+  }
+
+  /// Returns when the list is proved to be right, or cannot be.
+  func refresh() async {
+    do {
+      try await store.refresh()
+      failure = nil
+    } catch MusterError.unreachable {
+      failure = nil  // The status says it.
+    } catch {
+      failure = error.sentence
+    }
+  }
+
+  private func rows(where isWanted: (Event) -> Bool) -> [Row] {
+    store.events.items.filter(isWanted).map { Row(event: $0, isPending: store.outbox.isPending($0.id)) }
+  }
+}

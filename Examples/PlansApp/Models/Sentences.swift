@@ -1,0 +1,39 @@
+import MusterClient
+
+extension Error {
+  /// A sentence for the user. An app with translations has these in its string catalog.
+  var sentence: String {
+    switch self as? MusterError {
+    case .refused(let problem): problem.sentence
+    case .loggedOut: "You are logged out. Please log in again."
+    case .unreachable: "The server cannot be reached. Please check your connection."
+    case .tokensUnavailable: "Please unlock your phone and try again."
+    case .unexpectedResponse, nil: "Something went wrong. Please try again later."
+    }
+  }
+}
+
+extension RefusedWrite {
+  /// Why a change did not happen, for the user.
+  var sentence: String {
+    switch reason {
+    case .refused(let problem): problem.sentence
+    case .expired: "Your change could not be sent for a day. Please look whether it is still needed."
+    case .withoutSubject: "The event could not be created."
+    }
+  }
+}
+
+extension Problem {
+  /// A sentence for the user. A problem that the app does not know is described by its status.
+  var sentence: String {
+    switch type {
+    case .wrongCredentials: "The name or the password is wrong."
+    case .tooManyAttempts: "Too many attempts. Please wait \(retryAfter ?? 60) seconds."
+    case .eventCancelled: "This event was cancelled."
+    case .eventArchived: "This event is over."
+    case .eventNotFound: "You are no longer invited to this event."
+    default: status >= 500 ? "The server is busy. Please try again later." : "This is not possible. Please refresh."
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/// What a validation includes of stale collections.
+enum ValidationInclude: Equatable {
+  case nothing
+  /// All items of small collections.
+  case items(withDigests: Bool)
+  /// What the phone lacks of the first items. See ``Delta``.
+  case changes
+
+  /// The items to read of each stale collection.
+  var page: PageRequest? {
+    switch self {
+    case .nothing: nil
+    case .items: .whole
+    case .changes: PageRequest(limit: Delta.maximumItems)
+    }
+  }
+}
+
+extension QueryFields {
+  private enum Word: String, CaseIterable {
+    case items, digests, changes
+  }
+
+  /// `?include=` of a validation.
+  mutating func validationInclude() -> ValidationInclude {
+    switch words("include", of: Word.allCases) {
+    case []: return .nothing
+    case [.items]: return .items(withDigests: false)
+    case [.items, .digests]: return .items(withDigests: true)
+    case [.changes]: return .changes
+    default:
+      note("include", .notAllowed, "must be items, or items,digests, or changes")
+      return .nothing
+    }
+  }
+}

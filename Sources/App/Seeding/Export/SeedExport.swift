@@ -1,0 +1,117 @@
+import Foundation
+import HTTPTypes
+import Logging
+import NIOCore
+import Postgres
+
+/// The demo as the API's own responses to its main user, a file for each call, for previews and mocked clients.
+/// `index.json` names them: see ``ExportIndex``.
+///
+/// The responses come from the router of the service, on a database whose clock stands still. The few texts that still
+/// differ from export to export are replaced: see ``canonical(_:)``. So two exports of a day are the same, byte for
+/// byte, and a diff shows what has changed.
+public struct SeedExport: Sendable {
+  /// The day of the examples in the OpenAPI document.
+  public static let day = "2026-05-01"
+  /// UTC. Some of the day's events are over then, and some are to come.
+  private static let time = "T09:30:00Z"
+  private static let baseURL = "https://muster.example"
+  /// Begins the ids of the demo. All other ids were made during the export.
+  private static let seeded = "01900000-0000-7000-"
+
+  private let now: Timestamp
+  private var logger: Logger
+  private var index: ExportIndex
+  private var files: [ExportFolder.File] = []
+  /// What stands for a text in the files.
+  private var replacements: [String: String] = [:]
+
+  /// - Parameter day: the day on which the demo is planted, such as `2026-05-01`.
+  /// - Returns: nil if it is no day.
+  public init?(day: String, logger: Logger) throws {
+    let isDay = day.wholeMatch(of: /\d{4}-\d\d-\d\d/) != nil
+    guard isDay, let now = Timestamp(rfc3339: day + Self.time) else { return nil }
+    self.now = now
+    self.logger = logger
+    // Some calls are refused on purpose.
+    self.logger.logLevel = .error
+    index = ExportIndex(baseURL: Self.baseURL, time: now, user: try DemoSeed().person(DemoSeed.login).user)
+  }
+
+  /// Writes the files into a folder, which is missing, empty or an earlier export. Replaces an earlier export.
+  ///
+  /// - Parameter database: the URL of an empty database. Afterwards it can be used for nothing else.
+  /// - Throws: ``AppError`` if the folder has other files.
+  public func write(to folder: URL, database: String) async throws {
+    let target = try ExportFolder(folder)
+    try await StoppedClock.stop(database, at: now)
+    try await Migrator(url: database, migrations: Resources.migrations).up()
+    let configuration = try await MusterConfiguration.load(
+      for: .dev, environment: [:], file: nil,
+      overrides: [
+        "DATABASE_URL": database, "MUSTER_PUBLIC_URL": Self.baseURL, "MUSTER_RATE_LIMITS": "off",
+        "MUSTER_THROTTLING": "off", "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+      ])
+    // Nothing ends a session here, so one read of the ended sessions is enough.
+    let dependencies = try await Dependencies(
+      configuration, name: "muster seed", logger: logger, endedSessionsAge: .seconds(3600))
+    var export = self
+    do {
+      try await export.record(dependencies)
+    } catch {
+      await dependencies.close()
+      throw error
+    }
+    await dependencies.close()
+    try target.write(export.files)
+  }
+
+  private mutating func record(_ dependencies: Dependencies) async throws {
+    await dependencies.endedSessions.prepare()
+    let seed = try DemoSeed()
+    try await seed.plant(in: dependencies, now: now.date)
+    let user = try seed.person(DemoSeed.login)
+    let client = InProcessClient(dependencies)
+    let login = DemoSeed.logIn(user)
+    let tokens = try await client.send(login, token: nil)
+    guard case .object(let members)? = try? JSON(parsing: tokens.body.readableBytesView),
+      case .string(let access)? = members["accessToken"], case .string(let refresh)? = members["refreshToken"]
+    else { throw Self.failure(login, tokens) }
+    replacements = [access: "preview-access-token", refresh: "preview-refresh-token"]
+    try add(login, tokens)
+    for call in try seed.calls(of: user) { try add(call, try await client.send(call, token: access)) }
+    var json = JSONWriter()
+    index.write(to: &json)
+    files.append(ExportFolder.File(name: ExportFolder.index, bytes: Data(IndentedJSON.text(json.bytes).utf8)))
+  }
+
+  private mutating func add(_ call: ExportedCall, _ answer: InProcessClient.Answer) throws {
+    guard answer.status == call.status else { throw Self.failure(call, answer) }
+    let type = answer.headers[.contentType] ?? ""
+    var bytes = Data(answer.body.readableBytesView)
+    if type.hasPrefix("text/") { bytes = Data(canonical(String(buffer: answer.body)).utf8) }
+    if type.contains("json") { bytes = Data(IndentedJSON.text(canonical(String(buffer: answer.body)).utf8).utf8) }
+    files.append(ExportFolder.File(name: call.file, bytes: bytes))
+    index.entries.append(ExportIndex.Entry(call: call, eTag: answer.headers[.eTag]))
+  }
+
+  /// Replaces the tokens, the ids of what was made during the export, which are random, and the time of a calendar file,
+  /// which is the time of this machine's clock.
+  private mutating func canonical(_ text: String) -> String {
+    for match in text.matches(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) where !match.0.hasPrefix(Self.seeded) {
+      let id = String(match.0)
+      if replacements[id] == nil {
+        let number = String(replacements.count, radix: 16)
+        replacements[id] = "\(Self.seeded)8fff-\(String(repeating: "0", count: 12 - number.count))\(number)"
+      }
+    }
+    var text = text.replacing(/DTSTAMP:[0-9TZ]+/, with: "DTSTAMP:\(now.iCalendarText)")
+    for (old, new) in replacements { text = text.replacing(old, with: new) }
+    return text
+  }
+
+  private static func failure(_ call: ExportedCall, _ answer: InProcessClient.Answer) -> AppError {
+    let body = String(buffer: answer.body)
+    return AppError(.conflict, "export-failed", "\(call.method) \(call.path) failed: \(answer.status) \(body)")
+  }
+}

@@ -1,0 +1,82 @@
+import Foundation
+
+extension MusterStore {
+  /// The attempts after which a write that the service cannot carry out counts as refused, so that others can follow.
+  private static let maximumFailures = 5
+  /// Seconds for which real ids are kept: longer than any write that needs them can wait.
+  private static let identityLifetime: TimeInterval = 48 * 3600
+
+  /// Sends what waits, in order, until nothing waits.
+  ///
+  /// - Returns: why the rest cannot be sent now, if reading may still succeed.
+  /// - Throws: ``MusterError/unreachable(_:)``, ``MusterError/loggedOut``
+  func sendOutbox() async throws -> (any Error)? {
+    await reloadOutbox()
+    guard outbox.next != nil else { return nil }
+    do {
+      let lock = try await SendingLock(folder)
+      defer { withExtendedLifetime(lock) {} }
+      await reloadOutbox()
+      while let record = outbox.next {
+        guard !isForgotten else { throw MusterError.loggedOut }
+        try await send(record)
+      }
+      return nil
+    } catch let error as MusterError {
+      switch error {
+      case .unreachable, .loggedOut: throw error
+      case .refused, .unexpectedResponse, .tokensUnavailable: return error
+      }
+    } catch {
+      return error
+    }
+  }
+
+  private func reloadOutbox() async {
+    outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
+    for record in await outbox.reload() { noteMoved(record) }
+    publish()
+  }
+
+  /// Sends one write. It leaves the line if the service carries it out or refuses it.
+  private func send(_ record: OutboxRecord) async throws {
+    if timing.isExpired(record.createdAt) { return await refuse(record, .expired) }
+    if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
+    // From here on, the write may happen at any time.
+    doubts.raise(record.write.collections)
+    do {
+      let write = record.write.resolved(outbox.identities)
+      let id = try await Sender.$actingUser.withValue(folder.user) {
+        try await write.send(with: client, key: record.key)
+      }
+      await outbox.move(record, to: .sent(id: id))
+      noteMoved(record)
+      publish()
+    } catch MusterError.refused(let problem) where isFinal(problem, for: record) {
+      await refuse(record, .refused(problem))
+    }
+  }
+
+  /// Whether a problem means that the write will not happen. Limits on the rate of requests end by themselves; others,
+  /// such as that on friend requests, may last for days and would hold up the line.
+  private func isFinal(_ problem: Problem, for record: OutboxRecord) -> Bool {
+    switch (problem.status, problem.type) {
+    case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return false
+    case (500..., _):
+      failedAttempts[record.id, default: 0] += 1
+      return failedAttempts[record.id, default: 0] >= Self.maximumFailures
+    default: return true
+    }
+  }
+
+  private func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
+    await outbox.move(record, to: .refused(reason))
+    doubt(record.write.collections)
+  }
+
+  /// The lists that were validated before may not show the write.
+  private func noteMoved(_ record: OutboxRecord) {
+    doubts.raise(record.write.collections)
+    sentMarks[record.id] = doubts.mark
+  }
+}

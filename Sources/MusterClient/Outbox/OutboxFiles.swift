@@ -1,0 +1,63 @@
+import Foundation
+
+/// The files of the outbox: one for each write, named by its place in the order. Several processes may share them.
+struct OutboxFiles: Sendable {
+  private static let subfolder = "outbox"
+  private static let digits = 12
+
+  let folder: StoreFolder
+
+  init(_ folder: StoreFolder) throws {
+    self.folder = folder
+    try folder.makeSubfolder(Self.subfolder)
+  }
+
+  struct Contents: Sendable {
+    var records: [OutboxRecord.ID: OutboxRecord] = [:]
+    /// Files that cannot be read now, or that a later version of the app has written. They stay.
+    var unreadable: Set<OutboxRecord.ID> = []
+  }
+
+  /// - Returns: nil if the folder cannot be read now.
+  func read() -> Contents? {
+    guard let names = try? folder.names(in: Self.subfolder) else { return nil }
+    var contents = Contents()
+    for name in names {
+      guard let id = Self.id(in: name) else { continue }
+      let file = folder.read("\(Self.subfolder)/\(name)")
+      if let record = file.flatMap({ try? JSONDecoder().decode(OutboxRecord.self, from: $0) }) {
+        contents.records[id] = record
+      } else if folder.exists("\(Self.subfolder)/\(name)") {
+        contents.unreadable.insert(id)
+      }
+    }
+    return contents
+  }
+
+  /// The next free place in the order.
+  ///
+  /// - Throws: ``StoreError/disk(_:)`` if the folder cannot be read now
+  func nextSequence() throws -> Int {
+    let last = try folder.names(in: Self.subfolder).compactMap { Int($0.prefix(Self.digits)) }.max()
+    return (last ?? 0) + 1
+  }
+
+  /// Writes a record. It is on the disk when this returns.
+  func write(_ record: OutboxRecord) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    try folder.write(encoder.encode(record), to: path(of: record))
+  }
+
+  func remove(_ record: OutboxRecord) throws { try folder.remove(path(of: record)) }
+
+  private static func id(in name: String) -> OutboxRecord.ID? {
+    UUID(uuidString: String(name.dropFirst(digits + 1).prefix(36)))
+  }
+
+  private func path(of record: OutboxRecord) -> String {
+    let number = String(record.sequence)
+    let padding = String(repeating: "0", count: max(0, Self.digits - number.count))
+    return "\(Self.subfolder)/\(padding)\(number)-\(record.id.wire).json"
+  }
+}

@@ -1,0 +1,40 @@
+import Foundation
+
+/// A write on its way, as its file has it. Each step replaces the file, so that a crash leaves the step done or not done.
+struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
+  enum State: Codable, Sendable, Hashable {
+    /// Not sent, or sent without a response.
+    case waiting
+    /// The service has carried it out. `id` is the real id of what it created.
+    case sent(id: UUID?)
+    /// The lists show its effect. Kept for the sake of later writes that name its temporary id.
+    case settled(id: UUID)
+    case refused(RefusedWrite.Reason)
+  }
+
+  let id: UUID
+  /// Writes are sent in this order.
+  let sequence: Int
+  let write: Write
+  /// The same for each attempt, so that the write happens once.
+  let key: IdempotencyKey
+  let createdAt: Date
+  var state = State.waiting
+
+  /// Whether the lists show the write as pending.
+  var isUnsettled: Bool {
+    switch state {
+    case .waiting, .sent: true
+    case .settled, .refused: false
+    }
+  }
+
+  /// The real id of what had a temporary one, as soon as it is known.
+  var identity: (temporary: UUID, real: UUID)? {
+    guard let temporary = write.temporaryID else { return nil }
+    switch state {
+    case .sent(let real?), .settled(let real): return (temporary, real)
+    case .waiting, .refused, .sent(nil): return nil
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Foundation
+
+/// The demo as `muster seed export` wrote it: the responses of the API, and an index.
+struct PreviewExport: Sendable {
+  struct Call: Decodable, Sendable {
+    let method: String
+    /// With its query.
+    let path: String
+    let status: Int
+    let file: String
+  }
+
+  private struct Index: Decodable {
+    let baseUrl: URL
+    let time: Date
+    let user: UUID
+    let calls: [Call]
+  }
+
+  let baseURL: URL
+  /// The time at which the responses were made.
+  let time: Date
+  /// The user who called.
+  let user: UUID
+  let calls: [Call]
+  private let folder: URL
+  /// Files of the folder, by the URLs of pictures.
+  private let pictures: [String: String]
+
+  /// - Throws: an error of Foundation if the folder has no export.
+  init(folder: URL) throws {
+    self.folder = folder
+    let bytes = try Data(contentsOf: folder.appendingPathComponent("index.json"))
+    let index = try JSONDecoder.muster().decode(Index.self, from: bytes)
+    (baseURL, time, user, calls) = (index.baseUrl, index.time, index.user, index.calls)
+    let shown = index.calls.filter { $0.path.hasPrefix("/pictures/") && !$0.path.contains("?") }
+    pictures = Dictionary(
+      shown.map { (index.baseUrl.absoluteString + $0.path, folder.appendingPathComponent($0.file).absoluteString) }
+    ) { first, _ in first }
+  }
+
+  /// The exported call of a method and a path, which includes the query.
+  func call(_ method: String, _ path: String) -> Call? {
+    calls.first { $0.method == method && $0.path == path }
+  }
+
+  /// The body of a response. The URLs of pictures in it are those of the files, which image views can load.
+  func body(of call: Call) throws -> Data {
+    let bytes = try Data(contentsOf: folder.appendingPathComponent(call.file))
+    guard call.file.hasSuffix(".json") else { return bytes }
+    var text = String(decoding: bytes, as: UTF8.self)
+    for (url, file) in pictures { text = text.replacingOccurrences(of: "\"\(url)\"", with: "\"\(file)\"") }
+    return Data(text.utf8)
+  }
+
+  /// Reads the response to a GET.
+  ///
+  /// - Parameter path: below `/api/v1`, with the query.
+  /// - Throws: an error of Foundation if the export has no such call.
+  func read<Value: Decodable>(_ path: String, as type: Value.Type = Value.self) throws -> Value {
+    guard let call = call("GET", "/api/v1" + path) else {
+      throw CocoaError(.fileReadNoSuchFile, userInfo: [NSFilePathErrorKey: "GET /api/v1\(path)"])
+    }
+    return try JSONDecoder.muster().decode(type, from: body(of: call))
+  }
+}

@@ -1,0 +1,220 @@
+import Foundation
+
+extension PreviewWorld {
+  private static let participantsShown = 20
+  private static let participantsListed = 5
+
+  mutating func event(_ request: PreviewRequest, _ words: [String]) throws -> TransportResponse {
+    guard words.count > 1 else {
+      return try request.method == "POST" ? .json(create(request), status: 201) : listEvents(request)
+    }
+    guard let id = UUID(uuidString: words[1]), let found = (events + past).first(where: { $0.id == id }) else {
+      throw Problem.missing(.eventNotFound)
+    }
+    switch (request.method, words.count > 2 ? words[2] : "", words.count > 3 ? words[3] : "") {
+    case ("GET", "", _): return try .json(withParticipants(found, atMost: Self.participantsShown))
+    case ("GET", "invitations", _): return try list(guests[id] ?? [], request)
+    case ("GET", "calendar.ics", _): return try exported(request, else: .eventNotFound)
+    case ("PUT", "invitations", "me"): try answer(found, request)
+    case ("PATCH", "", _): try edit(found, request)
+    case ("DELETE", "", _): try cancel(found, request)
+    case ("POST", "invitations", ""): try invite(to: found, request)
+    case ("DELETE", "invitations", let guest): try withdraw(guest, from: found)
+    default: throw Problem.missing(.routeNotFound)
+    }
+    guard let changed = events.first(where: { $0.id == id }) else { throw Problem.missing(.eventNotFound) }
+    return try .json(withParticipants(changed, atMost: Self.participantsShown))
+  }
+
+  func invitations(_ request: PreviewRequest) throws -> TransportResponse {
+    if let status = request.query["status"] {
+      return try list(invitations.filter { $0.status.rawValue == status }, request)
+    }
+    guard request.query["include"] == "participants" else { return try list(.invitations, request) }
+    let shown = invitations.map { invitation in
+      var invitation = invitation
+      invitation.event = withParticipants(invitation.event, atMost: Self.participantsListed)
+      return invitation
+    }
+    return try list(shown, request)
+  }
+
+  private func listEvents(_ request: PreviewRequest) throws -> TransportResponse {
+    var shown = request.query["when"] == "past" ? past : events
+    if let ids = request.ids { shown = ids.compactMap { id in (events + past).first { $0.id == id } } }
+    if request.query["include"] == "participants" {
+      return try list(shown.map { withParticipants($0, atMost: Self.participantsListed) }, request)
+    }
+    if request.query["when"] != nil || request.ids != nil { return try list(shown, request) }
+    return try list(.events, request)
+  }
+
+  /// Those who are going come first, and those who have declined are left out.
+  private func withParticipants(_ event: Event, atMost limit: Int) -> Event {
+    let order: [InvitationStatus] = [.going, .maybe, .waitlisted, .invited]
+    var event = event
+    event.participants = Array(
+      order.flatMap { status in (guests[event.id] ?? []).filter { $0.status == status } }.prefix(limit))
+    return event
+  }
+
+  // MARK: Writes
+
+  private mutating func answer(_ event: Event, _ request: PreviewRequest) throws {
+    guard event.myStatus != .creator else { throw Problem.preview(.ownEvent, 409, "You are the host of this event.") }
+    try checkIsOpen(event)
+    let body: JSONValue = try request.read()
+    let (old, wanted) = (event.myStatus.rawValue, body["status"]?.string ?? "")
+    let isFull = event.capacity.map { (event.counts?.going ?? 0) >= $0 } ?? false
+    let isWaiting = wanted == "going" && old != "going" && (isFull || (event.counts?.waitlisted ?? 0) > 0)
+    let new = isWaiting ? "waitlisted" : wanted
+    guard new != old else { return }
+    change(event.id) { event in
+      event.myStatus = MyStatus(rawValue: new)
+      event.counts?.add(-1, to: old)
+      event.counts?.add(1, to: new)
+      if case .integer(let plusOnes)? = body["plusOnes"] { event.myPlusOnes = plusOnes }
+    }
+    let me = me.id
+    guests[event.id] = guests[event.id]?.map { guest in
+      guard guest.user?.id == me else { return guest }
+      var guest = guest
+      (guest.status, guest.answeredAt) = (InvitationStatus(rawValue: new), now)
+      return guest
+    }
+    touch(.events, .invitations)
+  }
+
+  private mutating func create(_ request: PreviewRequest) throws -> Event {
+    let draft: EventDraft = try request.read()
+    let id = newID()
+    let invited = try friends(draft.inviteeIds, field: "inviteeIds")
+    let event = Event(
+      id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
+      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity, creator: me.person,
+      hosts: [me.person], myRole: .creator, myStatus: .creator, createdAt: now, updatedAt: now,
+      counts: Counts(invited: invited.count))
+    guests[id] = invited
+    events.append(event)
+    sortEvents()
+    touch(.events)
+    return withParticipants(event, atMost: Self.participantsShown)
+  }
+
+  private mutating func edit(_ event: Event, _ request: PreviewRequest) throws {
+    try checkIsMine(event, request)
+    try checkIsOpen(event)
+    let edit: EventEdit = try request.read()
+    let now = now
+    change(event.id) { event in
+      event.title = edit.title ?? event.title
+      event.note = edit.note.applied(to: event.note)
+      event.startTime = edit.startTime ?? event.startTime
+      event.endTime = edit.endTime.applied(to: event.endTime)
+      event.timeZone = edit.timeZone ?? event.timeZone
+      event.location = edit.location.applied(to: event.location)
+      event.capacity = edit.capacity.applied(to: event.capacity)
+      event.version += 1
+      event.updatedAt = now
+    }
+    sortEvents()
+    touch(.events)
+  }
+
+  private mutating func cancel(_ event: Event, _ request: PreviewRequest) throws {
+    try checkIsMine(event, request)
+    guard event.status != .cancelled else { return }
+    try checkIsOpen(event)
+    change(event.id) { event in
+      event.status = .cancelled
+      event.version += 1
+    }
+    touch(.events)
+  }
+
+  private mutating func invite(to event: Event, _ request: PreviewRequest) throws {
+    try checkIsMine(event, nil)
+    try checkIsOpen(event)
+    let body: [String: [UUID]] = try request.read()
+    let present = Set((guests[event.id] ?? []).map(\.id))
+    let new = try friends(body["userIds"] ?? [], field: "userIds").filter { !present.contains($0.id) }
+    guests[event.id, default: []] += new
+    change(event.id) { $0.counts?.invited += new.count }
+    touch(.events)
+  }
+
+  private mutating func withdraw(_ guest: String, from event: Event) throws {
+    try checkIsMine(event, nil)
+    guard let gone = guests[event.id]?.first(where: { $0.id.wire == guest.lowercased() }) else { return }
+    try checkIsOpen(event)
+    guests[event.id]?.removeAll { $0.id == gone.id }
+    change(event.id) { $0.counts?.add(-1, to: gone.status.rawValue) }
+    touch(.events)
+  }
+
+  // MARK: Rules
+
+  private func checkIsOpen(_ event: Event) throws {
+    if past.contains(where: { $0.id == event.id }) {
+      throw Problem.preview(.eventArchived, 409, "The event is over and can no longer change.")
+    }
+    if event.status == .cancelled {
+      throw Problem.preview(.eventCancelled, 409, "The event is cancelled and can no longer change.")
+    }
+  }
+
+  private func checkIsMine(_ event: Event, _ request: PreviewRequest?) throws {
+    guard event.myStatus == .creator else {
+      throw Problem.preview(.notTheCreator, 403, "Only the creator of the event may do this.")
+    }
+    guard let tag = request?.headers["If-Match"], tag != "*", tag != "\"\(event.version)\"" else { return }
+    throw Problem.preview(.lostUpdate, 412, "The event has changed since you read it. Read it again, then retry.")
+  }
+
+  /// The friends with these ids, as invited guests.
+  private func friends(_ ids: [UUID], field: String) throws -> [Guest] {
+    let strangers = ids.enumerated().filter { id in !friends.contains { $0.id == id.element } }.map {
+      FieldProblem(field: "\(field)[\($0.offset)]", code: "not-a-friend", message: "is not a friend")
+    }
+    guard strangers.isEmpty else {
+      throw Problem.preview(.invalidFields, 422, "Some fields are invalid.", errors: strangers)
+    }
+    return friends.filter { ids.contains($0.id) }.map {
+      Guest(id: $0.id, user: $0.user, name: $0.user.displayName, status: .invited)
+    }
+  }
+
+  private mutating func change(_ id: UUID, _ body: (inout Event) -> Void) {
+    guard let place = events.firstIndex(where: { $0.id == id }) else { return }
+    body(&events[place])
+  }
+
+  private mutating func sortEvents() {
+    events.sort { ($0.startTime, $0.id.wire) < ($1.startTime, $1.id.wire) }
+  }
+}
+
+extension Counts {
+  fileprivate mutating func add(_ number: Int, to status: String) {
+    switch status {
+    case "invited": invited += number
+    case "going": going += number
+    case "maybe": maybe += number
+    case "declined": declined += number
+    case "waitlisted": waitlisted += number
+    case "pending": pending += number
+    default: break
+    }
+  }
+}
+
+extension Edit {
+  /// The value after the edit.
+  func applied(to old: Value?) -> Value? {
+    switch self {
+    case .keep: old
+    case .set(let value): value
+    case .clear: nil
+    }
+  }
+}

@@ -1,0 +1,15 @@
+import Foundation
+
+/// What a list says about its copy.
+struct CopyStatus: Sendable, Hashable {
+  let stamp: Stamp
+  let provedAt: Date
+  /// Whether the service has further items after those of the copy.
+  let hasMore: Bool
+
+  init(_ copy: StoredCopy) {
+    stamp = copy.stamp
+    provedAt = copy.provedAt
+    hasMore = copy.nextCursor != nil
+  }
+}

@@ -1,0 +1,42 @@
+import Foundation
+
+extension MusterStore {
+  /// Takes what was read from files or from the service.
+  func take(_ result: StoredCopies.Result) {
+    guard !isForgotten else { return }
+    for collection in result.changed { base.set(collection, from: result.lists) }
+    for (collection, status) in result.statuses { statuses[collection] = status }
+    for collection in result.changed where result.statuses[collection] == nil { statuses[collection] = nil }
+    publish()
+  }
+
+  /// Shows the copies with the pending writes, all lists at once.
+  func publish() {
+    var shown = base
+    var pending: Set<CacheCollection> = []
+    for record in outbox.unsettled {
+      record.write.resolved(outbox.identities).apply(to: &shown, at: record.createdAt)
+      pending.formUnion(record.write.collections)
+    }
+    func state(_ collection: CacheCollection) -> ListState {
+      ListState(
+        statuses[collection], isProved: doubts.isProved(collection), hasPendingWrites: pending.contains(collection))
+    }
+    profile.show(shown.profile, state(.profile))
+    friends.show(shown.friends, state(.friends))
+    friendRequests.show(shown.friendRequests, state(.friendRequests))
+    sentFriendRequests.show(shown.sentFriendRequests, state(.sentFriendRequests))
+    events.show(shown.events, state(.events))
+    invitations.show(shown.invitations, state(.invitations))
+    blocks.show(shown.blocks, state(.blocks))
+    notifications.show(shown.notifications, state(.notifications))
+    notificationPreferences.show(shown.notificationPreferences, state(.notificationPreferences))
+  }
+
+  /// Raises a doubt, and shows it.
+  func doubt(_ collections: some Swift.Collection<CacheCollection>) {
+    guard !collections.isEmpty else { return }
+    doubts.raise(collections)
+    publish()
+  }
+}

@@ -1,0 +1,31 @@
+import Foundation
+
+/// When the store acts by itself. Times are in seconds.
+struct StoreTiming: Sendable {
+  /// Between validations while the stream is live. The stream's announcements may get lost.
+  var withStream: TimeInterval = 600
+  /// Between validations without a stream.
+  var withoutStream: TimeInterval = 60
+  /// The longest wait after the first failure. It doubles with each further one.
+  var firstRetry: TimeInterval = 1
+  var longestRetry: TimeInterval = 60
+  /// A write is sent again for this long after it was made. The service keeps keys for an hour more.
+  var writeLifetime: TimeInterval = 23 * 3600
+  var now: @Sendable () -> Date = { Date() }
+  var sleep: @Sendable (TimeInterval) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
+  var random: @Sendable () -> Double = { Double.random(in: 0...1) }
+
+  /// The wait before the store acts by itself again.
+  ///
+  /// - Parameters:
+  ///   - failures: how often it has failed since it last succeeded.
+  ///   - retryAfter: what the service asked for.
+  func delay(failures: Int, isStreaming: Bool, retryAfter: Int?) -> TimeInterval {
+    guard failures > 0 else { return (isStreaming ? withStream : withoutStream) * (0.8 + 0.4 * random()) }
+    let longest = min(longestRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
+    return max(longest * (0.5 + 0.5 * random()), TimeInterval(retryAfter ?? 0))
+  }
+
+  /// Whether a write may not be sent any more. A clock that was set back makes it expire, too.
+  func isExpired(_ createdAt: Date) -> Bool { abs(now().timeIntervalSince(createdAt)) > writeLifetime }
+}

@@ -1,0 +1,73 @@
+import Foundation
+
+/// The file of a copy. The first line is a checksum of the rest. The second one is a JSON object. Each further line is an
+/// item: its key, its digest and its JSON, separated by tabs.
+///
+/// One file, replaced atomically, has the items, their digests and their stamp, so that they always belong together.
+extension StoredCopy {
+  /// A file with another number counts as no copy.
+  private static let format = 1
+  private static let newline = UInt8(ascii: "\n")
+  private static let tab = UInt8(ascii: "\t")
+
+  private struct Header: Codable {
+    var format: Int
+    var user: UUID
+    var collection: CacheCollection
+    var stamp: Stamp
+    var nextCursor: String?
+    var provedAt: Date
+    var count: Int
+  }
+
+  func file(of user: UUID) throws -> Data {
+    let header = Header(
+      format: Self.format, user: user, collection: collection, stamp: stamp, nextCursor: nextCursor,
+      provedAt: provedAt, count: entries.count)
+    var text = [UInt8](try JSONEncoder().encode(header))
+    text.reserveCapacity(entries.reduce(text.count) { $0 + $1.json.count + 64 })
+    text.append(Self.newline)
+    for entry in entries {
+      text += entry.key.utf8
+      text.append(Self.tab)
+      text += entry.digest.utf8
+      text.append(Self.tab)
+      text += entry.json
+      text.append(Self.newline)
+    }
+    return Data(Self.checksum(text[...]).utf8) + [Self.newline] + text
+  }
+
+  /// - Returns: nil if the file is damaged, has another format, or belongs to another user or collection.
+  init?(file: Data, of collection: CacheCollection, user: UUID) {
+    let bytes = [UInt8](file)
+    guard let end = bytes.firstIndex(of: Self.newline) else { return nil }
+    let text = bytes[(end + 1)...]
+    guard Self.checksum(text).utf8.elementsEqual(bytes[..<end]) else { return nil }
+    let lines = text.split(separator: Self.newline)
+    guard let first = lines.first, let header = try? JSONDecoder().decode(Header.self, from: Data(first)),
+      header.format == Self.format, header.user == user, header.collection == collection,
+      header.count == lines.count - 1
+    else { return nil }
+    var entries: [Entry] = []
+    entries.reserveCapacity(header.count)
+    for line in lines.dropFirst() {
+      let parts = line.split(separator: Self.tab, maxSplits: 2)
+      guard parts.count == 3 else { return nil }
+      entries.append(
+        Entry(
+          key: String(decoding: parts[0], as: UTF8.self), digest: String(decoding: parts[1], as: UTF8.self),
+          json: Data(parts[2])))
+    }
+    self.init(
+      collection: collection, stamp: header.stamp, entries: entries, nextCursor: header.nextCursor,
+      provedAt: header.provedAt)
+  }
+
+  /// FNV-1a. Finds damage, not forgery.
+  private static func checksum(_ bytes: ArraySlice<UInt8>) -> String {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    return String(hash, radix: 16)
+  }
+}

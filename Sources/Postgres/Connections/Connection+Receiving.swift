@@ -1,0 +1,126 @@
+import CLibpq
+import DequeModule
+import Synchronization
+
+/// Receiving, on the reactor's thread.
+extension Connection {
+  /// Looks for data that ``Encryption`` may have missed.
+  func lookAgain() {
+    if encryption == .opaque, depth.load(ordering: .relaxed) > 0 { receive(isSign: false) }
+  }
+
+  func socketIsReady() {
+    receive(isSign: true)
+  }
+
+  /// - Parameter isSign: whether the socket was ready, which is a sign of life.
+  private func receive(isSign: Bool) {
+    deliver(
+      state.withLock { state -> Finished in
+        guard let pg = state.pg else { return [] }
+        var isAlive = true
+        repeat { isAlive = PQconsumeInput(pg) == 1 } while isAlive && encryption.hasMore(of: pg)
+        if isAlive, encryption == .opaque { isAlive = PQconsumeInput(pg) == 1 }
+        if isSign { state.lastAnswer = .now }
+        var (finished, isBroken) = read(pg, &state)
+        if let hear { Self.takeNotifications(pg, hear) }
+        if isBroken || !isAlive || PQstatus(pg) == CONNECTION_BAD {
+          finished += close(&state, Self.lost(pg))
+        } else if isShared, state.batches.isEmpty, isRetired.load(ordering: .acquiring) {
+          finished += close(&state, PostgresError(.connectionLost, "the connection is closing"), isFailure: false)
+        } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
+          // One caller's BEGIN would put the statements of all callers into one transaction.
+          let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
+          finished += close(&state, misuse, isFailure: false)
+        } else {
+          if isSign { isDoubted.store(false, ordering: .relaxed) }
+          if wantsToWrite.load(ordering: .relaxed) { finished += flush(pg, &state) }
+        }
+        return finished
+      })
+  }
+
+  /// Reads all results that have arrived. Never blocks.
+  private func read(_ pg: OpaquePointer, _ state: inout State) -> (Finished, isBroken: Bool) {
+    var finished: Finished = []
+    defer { if !finished.isEmpty { busySince.store(Self.clock(), ordering: .relaxed) } }
+    while !state.batches.isEmpty, PQisBusy(pg) == 0 {
+      guard let result = PQgetResult(pg) else {
+        // NULL ends one statement's results. If the connection is gone, only NULL follows.
+        if PQstatus(pg) == CONNECTION_BAD { break }
+        state.batches[0].position += 1
+        continue
+      }
+      if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
+        PQclear(result)
+        var batch = state.batches.removeFirst()
+        if notices.takeUnconfirmed() {
+          batch.error =
+            batch.error
+            ?? PostgresError(.unknownOutcome, "the standby did not confirm the commit", mayHaveRun: true)
+        }
+        let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
+        observer.finished(texts, after: state.lastAnswer - batch.call.sent)
+        finished.append((settle(batch.call), batch.error.map { .failure($0) } ?? .success(batch.rows)))
+      } else if !take(result, &state) {
+        return (finished, true)
+      }
+    }
+    return (finished, false)
+  }
+
+  private static func takeNotifications(_ pg: OpaquePointer, _ hear: (ListenerEvent) -> Void) {
+    while let notification = PQnotifies(pg) {
+      defer { PQfreemem(notification) }
+      hear(
+        .notification(
+          channel: String(cString: notification.pointee.relname),
+          payload: notification.pointee.extra.map { String(cString: $0) } ?? ""))
+    }
+  }
+
+  /// Records a result of the oldest batch. Returns false if the connection cannot be used anymore.
+  private func take(_ result: OpaquePointer, _ state: inout State) -> Bool {
+    let position = state.batches[0].position
+    guard position < state.batches[0].steps.count else {
+      PQclear(result)
+      return false
+    }
+    let step = state.batches[0].steps[position]
+    let status = PQresultStatus(result)
+    if case .prepare(let key, let statement) = step {
+      state.prepared.settle(key, statement, isPrepared: status == PGRES_COMMAND_OK)
+    }
+    switch status {
+    case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+      guard case .query(_, let statement) = step else {
+        PQclear(result)
+        break
+      }
+      let handle = ResultHandle(result, columns: statement?.columns)
+      statement?.note(handle.columns)
+      state.batches[0].rows.append(Rows(handle))
+    case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
+      PQclear(result)
+      state.batches[0].error = PostgresError(.misuse, "COPY cannot run in pipeline mode")
+      return false
+    case PGRES_PIPELINE_ABORTED:
+      PQclear(result)
+      if case .deallocate(let name) = step { state.prepared.keep(name) }
+    default:
+      var error = PostgresError(result: result)
+      PQclear(result)
+      guard error.sqlState != nil else { return false }
+      if error.sqlState == "25006", purpose == .exclusive, let pg = state.pg {
+        error.isFromReadOnlyServer = Self.isReadOnly(pg)
+      }
+      switch step {
+      case .query(let key, _) where error.isStalePlan: state.prepared.forget(key, isGone: error.isUnknownStatement)
+      case .deallocate(let name) where !error.isUnknownStatement: state.prepared.keep(name)
+      case .prepare, .deallocate, .query: break
+      }
+      state.batches[0].error = state.batches[0].error ?? error
+    }
+    return true
+  }
+}

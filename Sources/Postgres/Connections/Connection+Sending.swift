@@ -1,0 +1,98 @@
+import CLibpq
+import Foundation
+import Synchronization
+
+/// Sending, on the reactor's thread.
+extension Connection {
+  /// Sends the contents of the outbox. Called on the reactor's thread.
+  func sendOutbox() {
+    let requests = outbox.withLock { outbox in
+      defer { outbox.removeAll(keepingCapacity: true) }
+      return outbox
+    }
+    deliver(
+      state.withLock { state -> Finished in
+        var finished: Finished = []
+        // libpq sends at each sync. Holding data back until the last sync makes one packet, which wakes the server
+        // once. Only while the connection is open: afterwards, its file descriptor may belong to another socket.
+        if requests.count > 1, state.pg != nil { holdBack(true) }
+        for request in requests {
+          guard let pg = state.pg, !state.isTainted else {
+            let why = state.failure?.message ?? "the connection is closing"
+            finished.append((settle(request.call), .failure(PostgresError(.connectionLost, why))))
+            continue
+          }
+          var steps: [Batch.Step] = []
+          var effect = SessionEffect.none
+          var isSent = true
+          for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps, &effect) }
+          isSent = isSent && PQpipelineSync(pg) == 1
+          state.batches.append(Batch(steps: steps, call: request.call, effect: effect))
+          if isShared { state.isTainted = effect > .none }
+          if state.isTainted || effect == .session { isRetired.store(true, ordering: .releasing) }
+          if !isSent { finished += close(&state, Self.lost(pg)) }
+        }
+        if let pg = state.pg {
+          finished += flush(pg, &state)
+          if requests.count > 1 { holdBack(false) }
+        }
+        return finished
+      })
+  }
+
+  /// Removes a call from the counts of work in flight.
+  func settle(_ call: Batch.Call) -> Reply<[Rows]> {
+    depth.wrappingSubtract(1, ordering: .relaxed)
+    bytes.wrappingSubtract(call.bytes, ordering: .relaxed)
+    return call.reply
+  }
+
+  /// Has no effect on a Unix socket, where sending is cheap.
+  private func holdBack(_ isOn: Bool) {
+    #if os(Linux)
+      let option = TCP_CORK
+    #else
+      let option = TCP_NOPUSH
+    #endif
+    var value: Int32 = isOn ? 1 : 0
+    setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  private func send(
+    _ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step], _ effect: inout SessionEffect
+  ) -> Bool {
+    let key = PreparedStatements.Key(sql)
+    var statement = state.prepared.use(key)
+    let count = Int32(key.types.count)
+    if statement == nil, let new = state.prepared.add(key) {
+      for old in new.replaced {
+        guard PQsendQueryParams(pg, "DEALLOCATE \(old)", 0, nil, nil, nil, nil, 1) == 1 else { return false }
+        steps.append(.deallocate(old))
+      }
+      guard PQsendPrepare(pg, new.statement.name, key.text, count, key.types) == 1 else { return false }
+      steps.append(.prepare(key, new.statement))
+      statement = new.statement
+    }
+    steps.append(.query(key, statement))
+    effect = max(effect, statement?.effect ?? state.prepared.effect(of: key))
+    return sql.withPointers { values, lengths, formats in
+      if let name = statement?.name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
+      return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
+    }
+  }
+
+  func flush(_ pg: OpaquePointer, _ state: inout State) -> Finished {
+    switch PQflush(pg) {
+    case 0:
+      wantsToWrite.store(false, ordering: .releasing)
+      return []
+    case 1:
+      // The socket is full. The reactor waits until it is writable and keeps reading, or both sides would wait forever.
+      wantsToWrite.store(true, ordering: .releasing)
+      reactor.wake()
+      return []
+    default:
+      return close(&state, Self.lost(pg))
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The demo, exported by `muster seed export` once for all tests.
+enum ExportedDemo {
+  private static let made = Locked<URL?>(nil)
+
+  private static let export = Task {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-preview-\(UUID().uuidString)")
+    made.change { $0 = folder }
+    atexit {
+      if let folder = ExportedDemo.made.value { try? FileManager.default.removeItem(at: folder) }
+    }
+    let program = try await Program(Program.path("muster"), ["seed", "export", folder.path], in: "/tmp")
+    let status = try await program.exitStatus(within: .seconds(120))
+    try #require(status == 0, "\(program.standardError)")
+    return folder
+  }
+
+  static var folder: URL { get async throws { try await export.value } }
+
+  static let ana = id("0000-7000-8000-000000000001")
+  /// A friend of ana.
+  static let ben = id("0000-7000-8000-000000000002")
+  /// Has sent ana a friend request.
+  static let fatima = id("0000-7000-8000-000000000006")
+  /// Blocked by ana.
+  static let kai = id("0000-7000-8000-00000000000b")
+  /// No friend of ana.
+  static let lina = id("0000-7000-8000-00000000000c")
+  /// ana's own event, which is full.
+  static let climbing = id("0000-7000-8002-000000000004")
+  /// ana is invited.
+  static let trailRun = id("0000-7000-8002-000000000005")
+  static let cancelled = id("0000-7000-8002-000000000007")
+  /// Is full. ana waits for a place.
+  static let filmNight = id("0000-7000-8002-00000000000b")
+  static let archived = id("0000-7000-8002-000000000001")
+
+  private static func id(_ rest: String) -> UUID { UUID(uuidString: "01900000-" + rest) ?? UUID() }
+}

@@ -1,0 +1,217 @@
+import Foundation
+import Testing
+
+@testable import MusterClient
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+@Suite struct PreviewTransportTests {
+  private func client(_ failures: PreviewFailures = .none) async throws -> (MusterClient, PreviewTransport) {
+    let transport = try PreviewTransport(folder: try await ExportedDemo.folder, failures: failures)
+    let client = MusterClient(
+      baseURL: transport.baseURL, tokens: MemoryTokenStore(transport.tokens), transport: transport, retries: .never)
+    return (client, transport)
+  }
+
+  private func problem(_ body: () async throws -> Void) async -> Problem.Slug? {
+    do {
+      try await body()
+      return nil
+    } catch {
+      return (error as? MusterError)?.problem?.type
+    }
+  }
+
+  @Test func `reads return the demo`() async throws {
+    let (client, _) = try await client()
+    #expect(try await client.me.get().username == "ana")
+    #expect(try await client.friends.list().items.count == 5)
+    #expect(try await client.friends.requests.list(.incoming).items.map(\.sender.username) == ["goran", "fatima"])
+    #expect(try await client.events.list().items.count == 12)
+    #expect(try await client.events.past().items.map(\.title).first == "Board games, second attempt")
+    #expect(try await client.events.find([ExportedDemo.archived, ExportedDemo.climbing]).map(\.status).count == 2)
+    let climbing = try await client.events.get(ExportedDemo.climbing)
+    #expect(climbing.participants?.first?.status == .going && climbing.myRole == .creator)
+    #expect(try await client.events.guests(of: ExportedDemo.climbing).items.count == 5)
+    #expect(try await client.events.calendar(ExportedDemo.climbing).hasPrefix("BEGIN:VCALENDAR"))
+    let listed = try await client.events.list(includeParticipants: true)
+    #expect(listed.timestamp == nil && listed.items.allSatisfy { $0.participants != nil })
+    #expect(try await client.users.find(ExportedDemo.ben).friendship == .friends)
+    #expect(await problem { _ = try await client.users.find(ExportedDemo.kai) } == .userNotFound)
+    #expect(try await client.users.search("CLÉO", limit: 5).map(\.username) == ["cleo"])
+    #expect(try await client.users.recommended(limit: 5).map(\.user.username) == ["lina"])
+    #expect(try await client.notifications.list(unread: true).items.allSatisfy { $0.readAt == nil })
+    #expect(try await client.devices.list().items.first?.current == true)
+    #expect(try await client.auth.sessions().items.count == 1)
+  }
+
+  @Test func `lists are read in pages`() async throws {
+    let (client, _) = try await client()
+    let first = try await client.events.list(limit: 5)
+    let cursor = try #require(first.nextCursor)
+    let second = try await client.events.list(limit: 100, cursor: cursor)
+    #expect(first.items.count == 5 && second.items.count == 7 && second.nextCursor == nil)
+    #expect(second.timestamp == first.timestamp)
+    try await client.events.answer(ExportedDemo.trailRun, .going)
+    // The pages do not fit together any more.
+    #expect(try await client.events.list(limit: 100, cursor: cursor).timestamp == nil)
+  }
+
+  @Test func `an answer shows in every list, and makes exactly these stale`() async throws {
+    let (client, _) = try await client()
+    var verdicts = try await client.cache.validate([:])
+    #expect(verdicts.count == 9 && verdicts.values.allSatisfy(\.invalidate))
+    let claims = verdicts.mapValues { verdict in
+      Claim(timestamp: verdict.timestamp, items: verdict.changed?.mapValues(\.digest))
+    }
+    #expect(try await client.cache.validate(claims).values.allSatisfy { !$0.invalidate })
+
+    let event = try await client.events.answer(ExportedDemo.trailRun, .going)
+    #expect(event.myStatus == .going && event.participants?.contains { $0.id == ExportedDemo.ana } == true)
+    let events = try await client.events.list()
+    #expect(events.items.first { $0.id == event.id }?.counts == event.counts)
+    let invitations = try await client.invitations.list()
+    #expect(invitations.items.first { $0.id == event.id }?.status == .going)
+    verdicts = try await client.cache.validate(claims)
+    #expect(Set(verdicts.filter(\.value.invalidate).keys) == [.events, .invitations])
+    let verdict = try #require(verdicts[.events])
+    #expect(verdict.timestamp == events.timestamp && verdict.changed?.keys.map(\.self) == [event.id.wire])
+    #expect(verdict.keys == events.items.map(\.id.wire))
+    #expect(try verdict.changed?[event.id.wire]?.item.decode(as: Event.self).myStatus == .going)
+    let full = try await client.cache.validate([.events: claims[.events] ?? Claim(timestamp: nil)], include: .items)
+    #expect(full[.events]?.updatedItems?.count == 12 && full[.events]?.keys == nil)
+    let page = try await client.cache.page(of: .events)
+    #expect(page.digests.count == 12 && page.timestamp == events.timestamp)
+  }
+
+  @Test func `answers follow the rules of the service`() async throws {
+    let (client, _) = try await client()
+    // Full, and others wait.
+    #expect(try await client.events.answer(ExportedDemo.filmNight, .declined).myStatus == .declined)
+    #expect(try await client.events.answer(ExportedDemo.filmNight, .going).myStatus == .waitlisted)
+    for (event, slug) in [
+      (ExportedDemo.climbing, Problem.Slug.ownEvent), (ExportedDemo.cancelled, .eventCancelled),
+      (ExportedDemo.archived, .eventArchived), (UUID(), .eventNotFound),
+    ] {
+      #expect(await problem { try await client.events.answer(event, .going) } == slug)
+    }
+    #expect(await problem { try await client.events.cancel(ExportedDemo.trailRun) } == .notTheCreator)
+  }
+
+  @Test func `events are created, edited and cancelled`() async throws {
+    let (client, _) = try await client()
+    let draft = EventDraft(
+      title: "Picnic", startTime: Date(timeIntervalSince1970: 2_000_000_000), timeZone: "Europe/Lisbon",
+      inviteeIds: [ExportedDemo.ben])
+    let key = IdempotencyKey.random()
+    let event = try await client.events.create(draft, key: key)
+    #expect(event.myStatus == .creator && event.counts?.invited == 1)
+    // A repeated request gets the same response.
+    #expect(try await client.events.create(draft, key: key) == event)
+    #expect(try await client.events.list().items.last?.id == event.id)
+    let edited = try await client.events.edit(event.id, EventEdit(note: .set("Bring bread."), capacity: .set(4)))
+    #expect(edited.note == "Bring bread." && edited.capacity == 4 && edited.version == 2)
+    let stale = await problem { try await client.events.edit(event.id, EventEdit(note: .clear), ifVersion: 1) }
+    #expect(stale == .lostUpdate)
+    #expect(try await client.events.withdraw(ExportedDemo.ben, from: event.id).counts?.invited == 0)
+    #expect(try await client.events.invite([ExportedDemo.ben], to: event.id).participants?.count == 1)
+    let stranger = await problem { try await client.events.invite([ExportedDemo.lina], to: event.id) }
+    #expect(stranger == .invalidFields)
+    #expect(try await client.events.cancel(event.id).status == .cancelled)
+  }
+
+  @Test func `friends, requests and blocks change`() async throws {
+    let (client, _) = try await client()
+    let request = try #require(try await client.friends.requests.list(.incoming).items.last)
+    #expect(try await client.friends.requests.accept(request.id).status == .accepted)
+    #expect(try await client.friends.list().items.first?.id == ExportedDemo.fatima)
+    #expect(await problem { try await client.friends.requests.decline(request.id) } == .friendRequestClosed)
+    let asked = try await client.friends.requests.send(to: ExportedDemo.lina)
+    #expect(asked.status == .pending)
+    #expect(try await client.users.find(ExportedDemo.lina).friendship == .requested)
+    #expect(try await client.friends.requests.cancel(asked.id).status == .cancelled)
+    #expect(await problem { try await client.friends.requests.send(to: ExportedDemo.ben) } == .alreadyFriends)
+    try await client.blocks.block(ExportedDemo.ben)
+    #expect(try await client.blocks.list().items.first?.id == ExportedDemo.ben)
+    #expect(try await client.friends.list().items.contains { $0.id == ExportedDemo.ben } == false)
+    #expect(await problem { _ = try await client.users.find(ExportedDemo.ben) } == .userNotFound)
+    try await client.blocks.unblock(ExportedDemo.ben)
+    #expect(try await client.users.find(ExportedDemo.ben).friendship == .none)
+    try await client.friends.end(with: ExportedDemo.fatima)
+    #expect(try await client.friends.list().items.count == 4)
+  }
+
+  @Test func `the profile, the inbox and the preferences change`() async throws {
+    let (client, _) = try await client()
+    let before = try await client.me.get()
+    let edited = try await client.me.edit(ProfileEdit(displayName: "Ana D.", bio: .clear))
+    #expect(edited.displayName == "Ana D." && edited.bio == nil && edited.timestamp != before.timestamp)
+    let pictured = try await client.me.setPicture(Data([1, 2, 3]), contentType: "image/png")
+    #expect(pictured.pictureUrl?.absoluteString == "data:image/png;base64,AQID")
+    let inbox = try await client.notifications.list()
+    let unread = try #require(inbox.unread)
+    let one = try #require(inbox.items.first { $0.readAt == nil })
+    #expect(try await client.notifications.markRead(ids: [one.id]) == unread - 1)
+    #expect(try await client.notifications.markAllRead() == 0)
+    let preferences = try await client.notifications.setPreferences(NotificationPreferences([.eventReminder: false]))
+    #expect(!preferences[.eventReminder] && preferences[.eventInvited])
+    #expect(try await client.notifications.preferences() == preferences)
+  }
+
+  @Test func `the stream tells of changes`() async throws {
+    let (client, transport) = try await client()
+    var events = client.notifications.stream().makeAsyncIterator()
+    #expect(try await events.next() == .connected)
+    try await client.blocks.unblock(ExportedDemo.kai)
+    guard case .changed(let stamps)? = try await events.next() else {
+      Issue.record("no change arrived")
+      return
+    }
+    #expect(stamps == [.blocks: try #require(try await client.blocks.list().timestamp)])
+    transport.failures = .offline
+    await #expect(throws: URLError.self) {
+      try await transport.open(TransportRequest(method: "GET", url: transport.baseURL))
+    }
+  }
+
+  @Test func `requests fail on demand`() async throws {
+    let (client, transport) = try await client(.offline)
+    await #expect(throws: MusterError.self) { try await client.me.get() }
+    transport.failures = PreviewFailures(everyNth: 3)
+    var failed = 0
+    for _ in 0..<9 { do { _ = try await client.me.get() } catch { failed += 1 } }
+    #expect(failed == 3)
+    let busy = Problem(type: .busy, title: "Busy", status: 503, retryAfter: 7)
+    transport.failures = .refusing("/events/*", method: "PUT", with: busy)
+    do {
+      try await client.events.answer(ExportedDemo.trailRun, .going)
+      Issue.record("not refused")
+    } catch {
+      #expect((error as? MusterError)?.problem == busy)
+    }
+    // Without an effect, and nothing else is refused.
+    #expect(try await client.events.get(ExportedDemo.trailRun).myStatus == .invited)
+    transport.failures = .none
+    transport.latency = 0.1
+    let start = ContinuousClock.now
+    _ = try await client.me.get()
+    #expect(ContinuousClock.now - start >= .milliseconds(100))
+  }
+
+  @Test func `a client can begin without a login, and without an export`() async throws {
+    let client = try PreviewClient.make(folder: try await ExportedDemo.folder, isLoggedIn: false)
+    await #expect(throws: MusterError.loggedOut) { try await client.me.get() }
+    _ = try await client.auth.logIn("anyone", password: "anything")
+    #expect(client.userID == ExportedDemo.ana)
+    #expect(try await client.me.get().username == "ana")
+    let missing = PreviewClient.make(resource: "Missing")
+    let error = await #expect(throws: MusterError.self) { try await missing.me.get() }
+    guard case .unreachable(let reason)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(reason.contains("index.json"))
+  }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+@Suite struct HTTPFaultProxyTests {
+  @Test func `the proxy forwards, loses and cuts as planned`() async throws {
+    let server = try await MusterServer.shared.value
+    let proxy = try await HTTPFaultProxy(inFrontOf: server.port)
+    let url = proxy.url.appending(path: "openapi.yaml")
+    let (whole, _) = try await URLSession.shared.data(from: url)
+    #expect(whole.count > 100_000)
+    for fault in [
+      HTTPFaultProxy.Fault.loseRequest, .cutRequest(0.5), .loseResponse, .cutResponse(0.5), .cutResponse(0.99),
+    ] {
+      proxy.plan { _, _ in fault }
+      proxy.takeExchanges()
+      await #expect(throws: URLError.self, "\(fault)") { try await URLSession.shared.data(from: url) }
+    }
+    proxy.plan { _, _ in .delay(milliseconds: 300) }
+    #expect(try await URLSession.shared.data(from: url).0 == whole)
+    proxy.isOffline = true
+    await #expect(throws: URLError.self) { try await URLSession.shared.data(from: url) }
+    proxy.isOffline = false
+    #expect(try await URLSession.shared.data(from: url).0 == whole)
+    await proxy.close()
+    await #expect(throws: URLError.self) { try await URLSession.shared.data(from: url) }
+  }
+}

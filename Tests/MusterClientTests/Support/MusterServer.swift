@@ -1,0 +1,207 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// A `muster serve` and a `muster worker` as processes, on a database that only they use.
+final class MusterServer: Sendable {
+  let databaseURL: String
+  private let settings: [String: String]
+  private let state: Lock<State>
+
+  private struct State {
+    var server: Program
+    var worker: Program?
+    var port: Int
+  }
+
+  /// Starts the processes, runs `body`, and ends them.
+  ///
+  /// - Parameters:
+  ///   - environment: settings in addition to ``environment(_:)``.
+  ///   - hasWorker: without a worker, no notification reaches an inbox.
+  static func run(
+    _ environment: [String: String] = [:], hasWorker: Bool = true,
+    _ body: @Sendable (MusterServer) async throws -> Void
+  ) async throws {
+    try await template.value
+    try await TestCluster.withDatabase(template: templateName) { databaseURL in
+      let server = try await MusterServer(databaseURL, environment, hasWorker: hasWorker)
+      defer { server.end() }
+      try await body(server)
+    }
+  }
+
+  /// The server for tests that need no special settings and restart nothing. It ends with this process. Tests share
+  /// it, so each of them registers users of its own.
+  static let shared = Task { try await common(["MUSTER_CONNECTIONS_PER_ADDRESS": "0"], hasWorker: true) }
+
+  /// Like ``shared``, on the same database, but its access tokens expire after a second.
+  static let hasty = Task {
+    let patient = try await shared.value
+    let settings = patient.settings.merging(["MUSTER_ACCESS_TOKEN_SECONDS": "1"]) { $1 }
+    return endedAtExit(try await MusterServer(patient.databaseURL, settings, hasWorker: false))
+  }
+
+  private static func common(_ environment: [String: String], hasWorker: Bool) async throws -> MusterServer {
+    try await template.value
+    let administration = try await TestCluster.administrationURL()
+    let name = "test_client_shared"
+    try await ScriptConnection.run(administration) {
+      try $0.script("DROP DATABASE IF EXISTS \(name)")
+      try $0.script("CREATE DATABASE \(name) TEMPLATE \(templateName)")
+    }
+    let url = administration.replacing("/postgres?", with: "/\(name)?")
+    return endedAtExit(try await MusterServer(url, environment, hasWorker: hasWorker))
+  }
+
+  init(_ databaseURL: String, _ environment: [String: String] = [:], hasWorker: Bool) async throws {
+    self.databaseURL = databaseURL
+    settings = Self.environment(databaseURL).merging(environment) { $1 }
+    let server = try await Self.serve(settings)
+    let worker = hasWorker ? try await Program(Program.path("muster"), ["worker"], environment: settings) : nil
+    state = Lock(State(server: server.program, worker: worker, port: server.port))
+    try await worker?.waitForOutput("working")
+  }
+
+  var port: Int { state.withLock { $0.port } }
+  var url: URL { URL(string: "http://127.0.0.1:\(port)") ?? URL(filePath: "/") }
+  /// What the server has logged.
+  var log: String { state.withLock { $0.server }.standardError }
+
+  // MARK: Failures
+
+  /// Kills the server, as a power failure would.
+  func kill() async throws {
+    let server = state.withLock { $0.server }
+    server.signal(SIGKILL)
+    _ = try await server.exitStatus()
+  }
+
+  /// Kills the worker, too, so that nothing uses the database.
+  func stop() async throws {
+    let worker = state.withLock { $0.worker }
+    worker?.signal(SIGKILL)
+    _ = try await worker?.exitStatus()
+    try await kill()
+  }
+
+  /// Starts the server again after ``kill()`` or ``stop()``, on another port.
+  ///
+  /// - Parameter environment: settings that replace those of the first start.
+  func start(_ environment: [String: String] = [:]) async throws {
+    let settings = settings.merging(environment) { $1 }
+    let server = try await Self.serve(settings)
+    let worker = state.withLock { state in
+      (state.server, state.port) = (server.program, server.port)
+      return state.worker
+    }
+    guard let worker, !worker.isRunning else { return }
+    let next = try await Program(Program.path("muster"), ["worker"], environment: settings)
+    state.withLock { $0.worker = next }
+    try await next.waitForOutput("working")
+  }
+
+  /// Keeps a copy of the database. Only while the server is stopped.
+  func dump() async throws { try await copyDatabase(from: name, to: name + "_dump") }
+
+  /// Replaces the database by the copy that ``dump()`` has made. Only while the server is stopped.
+  func restoreDump() async throws {
+    try await copyDatabase(from: name + "_dump", to: name)
+    let (dump, administration) = (name + "_dump", try await TestCluster.administrationURL())
+    try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(dump)") }
+  }
+
+  private func copyDatabase(from source: String, to target: String) async throws {
+    let administration = try await TestCluster.administrationURL()
+    try await ScriptConnection.run(administration) {
+      try $0.script("DROP DATABASE IF EXISTS \(target) WITH (FORCE)")
+      try $0.script("CREATE DATABASE \(target) TEMPLATE \(source)")
+    }
+  }
+
+  /// The name of the database.
+  private var name: String { String(databaseURL.prefix { $0 != "?" }.split(separator: "/").last ?? "") }
+
+  /// Waits until nothing changes any more: no request is under way, and all notices are filed.
+  ///
+  /// - Returns: the time since which nothing has changed.
+  func quiet() async throws -> Date {
+    var looks = 0
+    try await eventually(within: .seconds(30)) {
+      let busy: Int = try await value(
+        """
+        SELECT (SELECT count(*) FROM notification_queue)
+          + (SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle')
+        """)
+      looks = busy > 0 ? 0 : looks + 1
+      return looks > 3
+    }
+    return .now
+  }
+
+  /// Runs a statement on the database, and returns its single value.
+  func value<Value: SQLValue>(_ sql: SQL) async throws -> Value {
+    try await ScriptConnection.run(databaseURL) { try #require(try $0.rows(sql).first)[0] }
+  }
+
+  /// Ends all processes.
+  private func end() {
+    for program in state.withLock({ [$0.server, $0.worker] }) { program?.signal(SIGKILL) }
+  }
+
+  private static func serve(_ settings: [String: String]) async throws -> (program: Program, port: Int) {
+    let program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
+    do {
+      try await program.waitForOutput(#""message":"listening""#)
+      let pattern = /"address":"http:\/\/127\.0\.0\.1:(\d+)","level":"info","message":"listening"/
+      let port = program.standardError.firstMatch(of: pattern).flatMap { Int($0.1) }
+      return (program, try #require(port, "\(program.standardError)"))
+    } catch {
+      program.signal(SIGKILL)
+      throw error
+    }
+  }
+
+  private static func endedAtExit(_ server: MusterServer) -> MusterServer {
+    left.withLock { $0.append(server) }
+    _ = ending
+    return server
+  }
+
+  private static let left = Lock<[MusterServer]>([])
+  private static let ending: Void = {
+    atexit { for server in left.withLock({ $0 }) { server.end() } }
+  }()
+
+  // MARK: Settings
+
+  private static let templateName = "muster_client_template"
+
+  private static let template = Task {
+    try await TestCluster.makeTemplate(templateName) { url in
+      let migrating = try await Program(Program.path("muster"), ["migrate"], environment: environment(url))
+      let status = try await migrating.exitStatus()
+      guard status == 0 else { throw Unexpected("the migration failed: \(migrating.standardError)") }
+    }
+  }
+
+  /// Passwords are hashed cheaply, and tests send as fast as they can. Everything else is as in production.
+  static func environment(_ databaseURL: String) -> [String: String] {
+    [
+      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
+      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_RATE_LIMITS": "off",
+      "MUSTER_THROTTLING": "off", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
+    ]
+  }
+
+  /// A new key with a name of its own, as `muster keys` prints it.
+  static func newKey() -> String {
+    let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
+    return "k\(UInt32.random(in: 0...UInt32.max)):\(Data(bytes).base64EncodedString())"
+  }
+
+  static let accessTokenKeys = newKey()
+  static let refreshTokenKeys = newKey()
+}

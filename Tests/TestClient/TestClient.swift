@@ -1,0 +1,82 @@
+import Foundation
+import MusterClient
+
+/// A client in a process of its own, for tests that need two at once, or one that they can kill.
+///
+///     test-client calls URL TOKENS COUNT           makes calls at once
+///     test-client writes URL TOKENS FOLDER FIRST   performs numbered writes on a store until it is killed
+///     test-client settle URL TOKENS FOLDER         sends what the store has not sent
+///
+/// TOKENS is the file with the tokens of a user who is logged in, FOLDER the store's.
+@main @MainActor struct TestClient {
+  static func main() async {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    guard arguments.count >= 3, let url = URL(string: arguments[1]) else { end("usage: see the source") }
+    let retries = RetryPolicy(maximumAttempts: 6, baseDelay: 0.01, maximumDelay: 0.1)
+    let tokens = FileTokenStore(file: URL(filePath: arguments[2]))
+    let client = MusterClient(baseURL: url, tokens: tokens, retries: retries)
+    let last = arguments.count > 4 ? Int(arguments[4]) ?? 0 : 0
+    do {
+      switch arguments[0] {
+      case "calls": try await call(client, times: Int(arguments[3]) ?? 0)
+      case "writes": try await write(try MusterStore(client: client, folder: URL(filePath: arguments[3])), from: last)
+      case "settle": try await settle(try MusterStore(client: client, folder: URL(filePath: arguments[3])))
+      default: end("usage: see the source")
+      }
+    } catch {
+      end("\(error)")
+    }
+  }
+
+  private static func call(_ client: MusterClient, times: Int) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<times { group.addTask { _ = try await client.me.get() } }
+      try await group.waitForAll()
+    }
+    say("done")
+  }
+
+  /// Each write is on the disk when its number is printed. Every third one is an edit of what the one before created,
+  /// which may not have been sent yet.
+  private static func write(_ store: MusterStore, from first: Int) async throws {
+    store.start()
+    var event = UUID()
+    for number in first... {
+      if number.isMultiple(of: 3) {
+        event = UUID()
+        let start = Date(timeIntervalSince1970: 1_900_000_000)
+        let draft = EventDraft(title: "Event \(number)", startTime: start, timeZone: "Europe/Berlin")
+        try store.perform(.createEvent(draft, temporaryID: event))
+      } else if number % 3 == 1, first < number {
+        try store.perform(.editEvent(event, EventEdit(note: .set("Note \(number)"))))
+      } else {
+        try store.perform(.editProfile(ProfileEdit(bio: .set("\(number)"))))
+      }
+      say("performed \(number)")
+      try await Task.sleep(for: .milliseconds(.random(in: 0...20)))
+    }
+  }
+
+  private static func settle(_ store: MusterStore) async throws {
+    while true {
+      do {
+        try await store.refresh()
+        break
+      } catch MusterError.unreachable {
+        try await Task.sleep(for: .milliseconds(20))
+      }
+    }
+    for refusal in store.outbox.refusals { say("refused \(refusal.write) \(refusal.reason)") }
+    say("pending \(store.outbox.pending.count)")
+  }
+
+  /// Prints a line at once.
+  private static func say(_ text: String) {
+    FileHandle.standardOutput.write(Data((text + "\n").utf8))
+  }
+
+  private static func end(_ reason: String) -> Never {
+    FileHandle.standardError.write(Data((reason + "\n").utf8))
+    exit(1)
+  }
+}
