@@ -59,3 +59,8 @@ struct Reply<Value> {
   let value: Value
   let json: JSONValue
 }
+
+extension Reply<User> {
+  /// The response to a login without its tokens.
+  var user: Reply<User> { Reply(value: value, json: json["user"] ?? .null) }
+}

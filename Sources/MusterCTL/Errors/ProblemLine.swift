@@ -27,7 +27,9 @@ enum ProblemLine {
   }
 
   /// Fields that have another name on the command line.
-  private static let fieldNames = ["startTime": "time", "endTime": "end", "timeZone": "zone", "location.name": "place"]
+  private static let fieldNames = [
+    "startTime": "time", "endTime": "end", "timeZone": "zone", "location.name": "place", "plusOnes": "--plus",
+  ]
 
   /// One sentence for each type of problem in the OpenAPI document. A test compares the two.
   static let sentences: [Problem.Slug: String] = [

@@ -3,6 +3,9 @@ import MusterClient
 
 /// Finds the users that a command names.
 extension Account {
+  /// The service's maximum: friends with a similar name come before a user with the very name.
+  private static let searchLimit = 100
+
   /// A user by username, in any case, with or without an @; or by id.
   func user(named name: String) async throws -> Person {
     if let id = UUID(uuidString: name) {
@@ -10,7 +13,7 @@ extension Account {
       return Person(
         id: id, username: profile.username, displayName: profile.displayName, pictureUrl: profile.pictureUrl)
     }
-    let found = try await client.users.search(name.withoutAt, limit: 20)
+    let found = try await client.users.search(name.withoutAt, limit: Account.searchLimit)
     if let person = found.first(where: { $0.isNamed(name) }) { return person }
     let similar = found.prefix(3).map(\.username)
     let advice = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"

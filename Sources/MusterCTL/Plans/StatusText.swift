@@ -34,6 +34,6 @@ extension Counts {
       (declined, .declined),
     ]
     let shown = counts.filter { $0.0 > 0 }.map { "\($0) \($1.text)" }
-    return shown.isEmpty ? "no one is invited" : shown.joined(separator: ", ")
+    return shown.isEmpty ? "none" : shown.joined(separator: ", ")
   }
 }

@@ -19,11 +19,6 @@ extension Console {
     say(try table(reply.value))
   }
 
-  /// Shows the user after a login, without the tokens of the response.
-  func show(_ user: User, _ line: String) throws {
-    try show(Reply(value: (), json: try JSONValue(encoding: user))) { line }
-  }
-
   /// Names and values, one pair below the other. A value may have several lines.
   func lines(of fields: [(name: String, value: String)]) -> [String] {
     let width = fields.reduce(0) { max($0, $1.name.count) } + 2

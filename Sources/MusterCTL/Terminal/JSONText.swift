@@ -1,6 +1,6 @@
 import MusterClient
 
-/// Writes JSON that is safe to print: no character of it controls a terminal, whoever wrote the texts in it.
+/// Writes JSON that is safe to print: no character of it controls a terminal.
 enum JSONText {
   /// Members are in alphabetical order.
   ///

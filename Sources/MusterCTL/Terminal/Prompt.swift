@@ -7,17 +7,17 @@ enum Prompt {
   /// Asks for a line.
   static func line(_ question: String) throws -> String {
     ask(question)
-    guard let answer = readLine() else { throw Failure.interrupted }
-    return answer
+    guard let line = readLine() else { throw Failure.interrupted }
+    return line
   }
 
-  /// Asks until the answer is yes or no. The empty answer is no.
+  /// Asks until the user says yes or no. An empty line is no.
   static func confirms(_ question: String) throws -> Bool {
     while true {
       switch try line("\(question) [y/N] ").lowercased() {
       case "y", "yes": return true
       case "", "n", "no": return false
-      default: ask("Answer y or n. ")
+      default: ask("Type y or n.\n")
       }
     }
   }

@@ -3,6 +3,8 @@ import MusterClient
 import TestSupport
 import Testing
 
+@testable import musterctl
+
 /// What scripts rely on: exit statuses, streams and JSON.
 @Suite struct ScriptTests {
   @Test func `every kind of failure has its exit status, and one line on stderr`() async throws {
@@ -101,8 +103,13 @@ import Testing
       #expect(try await json("answer studio maybe")["myStatus"] == .string("maybe"))
       #expect(try await json("friends remove emre") == .object([:]))
       #expect(try await json("find ben")["items"] != nil)
+      let coffee = try await json("events create Coffee --in '2 hours' --for 45 --note 'Bring cake.'")
+      let start = try #require(try RFC3339.date(from: coffee["startTime"]?.string ?? ""))
+      #expect((7140...7260).contains(start.timeIntervalSinceNow) && coffee["note"] == .string("Bring cake."))
+      #expect(try RFC3339.date(from: coffee["endTime"]?.string ?? "") == start.addingTimeInterval(2700))
       let login = try await demo.ctl(
         ["login", "ana", "--password-stdin", "--json"], as: "ana", input: Demo.password + "\n")
+      #expect(login.output.contains(#""pendingEmail": null"#))
       #expect(login.output.contains(#""username": "ana""#) && !login.output.contains("oken"))
 
       // Two pages become one document.

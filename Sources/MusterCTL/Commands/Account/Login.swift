@@ -33,18 +33,22 @@ struct Login: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    let login = try login ?? Answer.line(code ? "E-mail: " : "Username or e-mail: ", missing: "the login")
-    let user: User
+    let login = try login ?? UserInput.line(code ? "E-mail: " : "Username or e-mail: ", missing: "the login")
+    let reply: Reply<User>
     if code {
       try await account.client.auth.requestCode(email: login)
       console.note("If an account has this address, a code is on its way.")
-      let digits = try Answer.line("Code: ", missing: "the code").trimmingCharacters(in: .whitespaces)
-      user = try await account.client.auth.logIn(email: login, code: digits, device: Account.deviceName)
+      let digits = try UserInput.line("Code: ", missing: "the code").trimmingCharacters(in: .whitespaces)
+      reply = try await account.responses.reply {
+        try await account.client.auth.logIn(email: login, code: digits, device: Account.deviceName)
+      }
     } else {
-      let password = try Answer.password(fromStdin: passwordStdin)
-      user = try await account.client.auth.logIn(login, password: password, device: Account.deviceName)
+      let password = try UserInput.password(fromStdin: passwordStdin)
+      reply = try await account.responses.reply {
+        try await account.client.auth.logIn(login, password: password, device: Account.deviceName)
+      }
     }
     try account.folder.remember(account.server)
-    try console.show(user, "Logged in as \(user.person.fullName) at \(account.server).")
+    try console.show(reply.user) { "Logged in as \($0.person.fullName) at \(account.server)." }
   }
 }

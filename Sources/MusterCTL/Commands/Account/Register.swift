@@ -37,10 +37,12 @@ struct Register: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    let password = noPassword ? nil : try Answer.newPassword(fromStdin: passwordStdin)
-    let user = try await account.client.auth.register(
-      username: username, email: email, password: password, displayName: name, device: Account.deviceName)
+    let password = noPassword ? nil : try UserInput.newPassword(fromStdin: passwordStdin)
+    let reply = try await account.responses.reply {
+      try await account.client.auth.register(
+        username: username, email: email, password: password, displayName: name, device: Account.deviceName)
+    }
     try account.folder.remember(account.server)
-    try console.show(user, "Registered \(user.person.fullName) at \(account.server). You are logged in.")
+    try console.show(reply.user) { "Registered \($0.person.fullName) at \(account.server). You are logged in." }
   }
 }

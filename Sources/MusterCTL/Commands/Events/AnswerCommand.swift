@@ -17,12 +17,15 @@ struct AnswerCommand: AccountCommand {
   @Argument(help: ArgumentHelp("Your answer.", valueName: "answer"))
   var choice: Choice
 
+  @Option(help: ArgumentHelp("How many people you bring along, if the event allows it.", valueName: "number"))
+  var plus: Int?
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.event(named: event.name, includesPast: false)
     let reply = try await account.responses.reply {
-      try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue))
+      try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue), plusOnes: plus)
     }
     try console.show(reply) { event in
       let name = EventText(event: event).name

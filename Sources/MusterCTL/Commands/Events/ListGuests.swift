@@ -12,6 +12,6 @@ struct ListGuests: AccountCommand {
     let reply = try await account.responses.pages {
       try await account.client.events.guests(of: id, limit: $0, cursor: $1)
     }
-    try console.show(reply, orNote: "No one is invited.") { Table.guests($0) }
+    try console.show(reply, orNote: "There are no guests.") { Table.guests($0) }
   }
 }

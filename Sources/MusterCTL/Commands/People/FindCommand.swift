@@ -20,7 +20,7 @@ struct FindCommand: AccountCommand {
       }
     } else {
       let reply = try await account.responses.reply { try await account.client.users.recommended(limit: 50) }
-      try console.show(reply, orNote: "Your friends have no other friends.") { recommendations in
+      try console.show(reply, orNote: "There are no suggestions.") { recommendations in
         Table(
           [.init("USERNAME"), .init("NAME", .flexible), .init("FRIENDS IN COMMON", .optional)],
           rows: recommendations.map {

@@ -3,7 +3,7 @@ import MusterClient
 
 struct RequestsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "requests", abstract: "Send, list and answer friend requests.",
+    commandName: "requests", abstract: "Send, list, accept and decline friend requests.",
     discussion: """
         musterctl requests
         musterctl requests send ben
@@ -24,7 +24,7 @@ struct RequestsCommand: AsyncParsableCommand {
       let reply = try await account.responses.pages {
         try await account.client.friends.requests.list(direction, limit: $0, cursor: $1)
       }
-      try console.show(reply, orNote: sent ? "You wait for no one's answer." : "No one waits for your answer.") {
+      try console.show(reply, orNote: "There are no pending friend requests.") {
         Table.people($0.map { (sent ? $0.receiver : $0.sender, $0.createdAt) }, title: sent ? "SENT" : "RECEIVED")
       }
     }

@@ -1,5 +1,5 @@
 /// What the user types at a question, or a script sends to stdin.
-enum Answer {
+enum UserInput {
   /// - Parameter name: what is missing, if there is neither a terminal nor a line on stdin.
   static func line(_ question: String, missing name: String) throws -> String {
     if Prompt.isPossible { return try Prompt.line(question) }
