@@ -27,8 +27,9 @@ struct Delta: Sendable {
   /// - Parameters:
   ///   - list: the first items of the collection.
   ///   - held: the digests of the phone's items, by key.
-  ///   - room: how many bytes of changed items the response may still have.
-  init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, room: inout Int) {
+  ///   - room: the most bytes of changed items.
+  init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, room: Int) {
+    var room = room
     var keys: [String] = []
     var missing: [String] = []
     var length = 0
