@@ -27,8 +27,9 @@ struct Delta: Sendable {
   /// - Parameters:
   ///   - list: the first items of the collection.
   ///   - held: the digests of the phone's items, by key.
-  ///   - room: how many bytes of changed items the response may still have.
-  init(_ list: Collection.Items, held: JSON.Object, digests: ItemDigests, room: inout Int) {
+  ///   - room: the most bytes of changed items.
+  init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, room: Int) {
+    var room = room
     var keys: [String] = []
     var missing: [String] = []
     var length = 0
@@ -37,7 +38,7 @@ struct Delta: Sendable {
     var changed = JSONWriter()
     changed.object { changed in
       for (index, value) in list.items.enumerated() {
-        if length > 0, length >= Self.maximumLength {
+        if length >= Self.maximumLength {
           next = list.cursor(after: index - 1)
           break
         }
@@ -69,9 +70,9 @@ struct Delta: Sendable {
   }
 
   /// Anything in the place of a digest that is none matches no item.
-  private static func holds(_ digest: String, _ key: String, _ held: JSON.Object) -> Bool {
+  private static func holds(_ digest: String, _ key: String, _ held: JSON.Object?) -> Bool {
     // Some clients print ids in upper case.
-    guard !held.isEmpty, case .string(let text)? = held[key] ?? held[key.uppercased()] else { return false }
+    guard let held, case .string(let text)? = held[key] ?? held[key.uppercased()] else { return false }
     return text.hasSameBytes(as: digest)
   }
 }
