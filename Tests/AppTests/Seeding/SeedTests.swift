@@ -202,7 +202,7 @@ import Testing
       }
       try await seed.plant(in: app.dependencies)
       let housewarming = try await ana.get("events/01900000-0000-7000-8002-00000000000d")
-      #expect(housewarming["participants"].array.compactMap { $0["user"]["username"].string } == ["hana"])
+      #expect(housewarming["participants"].array.compactMap { $0["user"]["username"].string } == ["hana", "emre"])
       #expect(housewarming["counts"]["going"].int == 1)
       try await app.takeNotifications()
       try await app.expectConsistency()
