@@ -32,12 +32,12 @@ import Testing
     try await Demo.run { demo in
       try await demo.logIn("ana")
       let whole = try await demo.say("events", as: "ana")
-      for columns in [200, 80, 60, 40, 20] {
+      for columns in [400, 80, 60, 40, 20] {
         let table = try await show("events --no-color", in: demo, columns: columns)
         for line in table.split(separator: "\n") { #expect(DisplayWidth.of(line) <= columns) }
         #expect(table.split(separator: "\n").count == whole.split(separator: "\n").count)
       }
-      #expect(try await show("events --no-color", in: demo, columns: 200) == whole)
+      #expect(try await show("events --no-color", in: demo, columns: 400) == whole)
       #expect(try await show("events --no-color", in: demo, columns: 60).contains("喫茶店めぐり"))
       // The columns after a wide title line up.
       let friends = try await show("friends --no-color", in: demo).split(separator: "\n")
