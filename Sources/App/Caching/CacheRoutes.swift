@@ -46,7 +46,7 @@ struct CacheRoutes {
         verdicts[index].addition = .snapshot(Snapshot(list, digests: withDigests ? digests : nil))
       case .changes:
         // Each collection gets its share, so that all of them make progress, and leaves what it does not need.
-        let delta = Delta(list, held: verdicts[index].claim.digests, digests: digests, room: room / rest)
+        let delta = Delta(list, held: verdicts[index].claim.digests, digests: digests, share: room / rest, room: room)
         room -= delta.changed.count
         rest -= 1
         verdicts[index].addition = .delta(delta)

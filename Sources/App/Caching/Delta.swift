@@ -27,9 +27,10 @@ struct Delta: Sendable {
   /// - Parameters:
   ///   - list: the first items of the collection.
   ///   - held: the digests of the phone's items, by key.
-  ///   - room: the most bytes of changed items.
-  init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, room: Int) {
-    var room = room
+  ///   - share: the most bytes of changed items.
+  ///   - room: the most bytes of the first changed item, so that an item larger than a share comes, too.
+  init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, share: Int, room: Int) {
+    var (share, room) = (share, room)
     var keys: [String] = []
     var missing: [String] = []
     var length = 0
@@ -50,11 +51,12 @@ struct Delta: Sendable {
         let digest = digests.digest(of: item.bytes)
         if Self.holds(digest, key, held) { continue }
         let size = Self.frame + key.utf8.count + digest.utf8.count + item.count
-        guard size <= room else {
+        guard size <= max(share, room) else {
           missing.append(key)
           continue
         }
-        room -= size
+        share -= size
+        room = 0
         changed.member(name: key) {
           $0.object {
             $0.member("digest", digest)

@@ -33,7 +33,7 @@ struct Table {
 
   private static let gap = 2
   /// A flexible column becomes no narrower while another column can be left out.
-  private static let comfortable = 12
+  private static let comfortable = 20
 
   let columns: [Column]
   let rows: [[Cell]]
@@ -64,22 +64,26 @@ struct Table {
 
   /// The columns that are shown, with their widths.
   private func layout(within limit: Int) -> [(column: Int, width: Int)] {
-    var shown = columns.indices.map { column in
-      (
-        column: column,
-        width: rows.reduce(DisplayWidth.of(columns[column].title)) { max($0, DisplayWidth.of($1[column].text)) }
-      )
-    }
     func isFlexible(_ column: Int) -> Bool { columns[column].fitting != .fixed }
-
-    Table.shrink(&shown, to: limit, minimum: Table.comfortable, where: isFlexible)
-    while Table.total(shown) > limit, let last = shown.lastIndex(where: { columns[$0.column].fitting == .optional }) {
-      shown.remove(at: last)
+    var kept = Array(columns.indices)
+    while true {
+      var shown = kept.map { (column: $0, width: width(of: $0)) }
+      Table.shrink(&shown, to: limit, minimum: Table.comfortable, where: isFlexible)
+      if Table.total(shown) <= limit { return shown }
+      if let last = kept.lastIndex(where: { columns[$0].fitting == .optional }) {
+        // The others get its place.
+        kept.remove(at: last)
+        continue
+      }
+      Table.shrink(&shown, to: limit, minimum: 4, where: isFlexible)
+      Table.shrink(&shown, to: limit, minimum: 1) { _ in true }
+      while Table.total(shown) > limit, shown.count > 1 { shown.removeLast() }
+      return shown
     }
-    Table.shrink(&shown, to: limit, minimum: 4, where: isFlexible)
-    Table.shrink(&shown, to: limit, minimum: 1) { _ in true }
-    while Table.total(shown) > limit, shown.count > 1 { shown.removeLast() }
-    return shown
+  }
+
+  private func width(of column: Int) -> Int {
+    rows.reduce(DisplayWidth.of(columns[column].title)) { max($0, DisplayWidth.of($1[column].text)) }
   }
 
   private static func total(_ shown: [(column: Int, width: Int)]) -> Int {

@@ -39,7 +39,7 @@ struct DeltaCopy: Equatable, Sendable {
     return #"{"timestamp":\#(stamp),"items":{\#(digests.joined(separator: ","))}}"#
   }
 
-  /// Takes over the verdict on a stale copy. The copy keeps its stamp while items are missing.
+  /// Takes over the verdict on a stale copy. The copy has no stamp while items are missing.
   ///
   /// - Parameter verdict: the members of the verdict.
   /// - Returns: the keys of the missing items.
@@ -67,7 +67,7 @@ struct DeltaCopy: Equatable, Sendable {
     self.keys = keys
     let cursor = try #require(verdict["nextCursor"])
     nextCursor = cursor == "null" ? nil : try RawJSON.text(cursor)
-    if missing.isEmpty { stamp = try RawJSON.text(try #require(verdict["timestamp"])) }
+    stamp = missing.isEmpty ? try RawJSON.text(try #require(verdict["timestamp"])) : nil
     return missing
   }
 

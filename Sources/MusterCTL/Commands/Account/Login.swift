@@ -19,7 +19,7 @@ struct Login: AccountCommand {
   @Flag(help: "Read the password from stdin.")
   var passwordStdin = false
 
-  @Flag(help: "Have a code mailed in place of a password. Without a terminal, it is read from stdin.")
+  @Flag(help: "Log in with a mailed code instead of a password. Without a terminal, the code is read from stdin.")
   var code = false
 
   @OptionGroup var options: AccountOptions
@@ -34,6 +34,7 @@ struct Login: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     let login = try login ?? UserInput.line(code ? "E-mail: " : "Username or e-mail: ", missing: "the login")
+    let earlierUser = account.client.userID
     let reply: Reply<User>
     if code {
       try await account.client.auth.requestCode(email: login)
@@ -48,6 +49,7 @@ struct Login: AccountCommand {
         try await account.client.auth.logIn(login, password: password, device: Account.deviceName)
       }
     }
+    if reply.value.id != earlierUser { try CopyFolder(account.copies).forget() }
     try account.folder.remember(account.server)
     try console.show(reply.user) { "Logged in as \($0.person.fullName) at \(account.server)." }
   }
