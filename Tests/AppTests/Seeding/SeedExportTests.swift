@@ -116,10 +116,15 @@ import Testing
         try Data(text.utf8).write(to: folder.appending(path: name))
       }
       try write("mine", "notes.txt")
-      let error = #expect(throws: AppError.self) { try ExportFolder(folder) }
-      #expect(error?.message.contains(folder.path) == true)
+      // An index of another program is no export.
+      for foreign in [nil, "{}", #"{"calls": [{"file": "notes.txt"}]}"#] {
+        if let foreign { try write(foreign, "index.json") }
+        let error = #expect(throws: AppError.self) { try ExportFolder(folder) }
+        #expect(error?.message.contains(folder.path) == true)
+      }
 
-      let index = #"{"calls": [{"file": "old.json"}, {"file": "../notes.txt"}, {"file": ".hidden"}]}"#
+      let index =
+        #"{"baseUrl": "", "time": "", "user": "", "calls": [{"file": "old.json"}, {"file": "../notes.txt"}, {"file": ".hidden"}]}"#
       for (name, text) in [("index.json", index), ("old.json", "{}"), (".hidden", "mine")] { try write(text, name) }
       try ExportFolder(folder).write([ExportFolder.File(name: "new.json", bytes: Data("{}".utf8))])
       #expect(

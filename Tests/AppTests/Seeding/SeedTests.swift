@@ -115,7 +115,7 @@ import Testing
       let items = inbox["items"].array
       #expect(Set(items.compactMap { $0["type"].string }) == Set(Notice.Kind.allCases.map(\.rawValue)))
       let sentences = Set(items.compactMap { $0["locKey"].string })
-      #expect(sentences.isSuperset(of: ["waitlist-promoted", "waitlist-promoted.host"]))
+      #expect(sentences.isSuperset(of: ["waitlist-promoted", "waitlist-promoted.host"]), "\(inbox)")
       #expect(inbox["unread"].int == seed.inbox.count { $0.read != true })
       #expect(items.allSatisfy { ($0["message"].string ?? "").isEmpty == false })
       let times = items.compactMap { $0["createdAt"].string }

@@ -24,10 +24,10 @@ import Testing
   @Test func `a narrow terminal shortens titles, then leaves out optional columns`() {
     #expect(
       events.lines(within: 64, isColored: false) == [
-        "ID        WHEN             TITLE                 PLACE",
-        "00000001  Fri 1 May 19:00  Pasta night           Ana's kitchen",
+        "ID        WHEN             TITLE                   PLACE",
+        "00000001  Fri 1 May 19:00  Pasta night             Ana's kitchen",
         "00000008  Sun 3 May 09:30  喫茶店めぐり",
-        "00000002  Mon 4 May 18:00  🎉 An evening of ga…  Rua da Rosa",
+        "00000002  Mon 4 May 18:00  🎉 An evening of game…  Rua da Rosa",
       ])
     // A column that is left out gives its place to the others.
     #expect(
