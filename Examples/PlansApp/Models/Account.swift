@@ -32,9 +32,9 @@ final class Account {
   /// Ends the session and deletes the copies. Without a network, the service does not learn of it: the session ends there
   /// after 60 days.
   func logOut() async {
-    opened?.stop()
-    try? await client.auth.logOut()
+    // The copies go first, in case the app ends meanwhile.
     try? opened?.forgetEverything()
+    try? await client.auth.logOut()
     opened = nil
   }
 }

@@ -1,7 +1,7 @@
 import MusterClient
 import Observation
 
-/// A name, a password, and what came of them.
+/// A name, a password, and the result of the login.
 @MainActor @Observable
 final class LoginForm {
   var login = ""

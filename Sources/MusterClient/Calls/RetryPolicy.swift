@@ -4,7 +4,7 @@ import Foundation
 public struct RetryPolicy: Sendable {
   /// The requests of one call, the first one included.
   public var maximumAttempts: Int
-  /// Seconds. The wait before attempt n is random, up to `baseDelay` doubled n - 1 times.
+  /// Seconds. The wait before attempt n is random, up to `baseDelay` doubled n - 2 times.
   public var baseDelay: TimeInterval
   /// Seconds. The longest random wait.
   public var maximumDelay: TimeInterval
@@ -16,7 +16,7 @@ public struct RetryPolicy: Sendable {
   public var sleep: @Sendable (TimeInterval) async throws -> Void
   /// A number from 0 to 1.
   public var random: @Sendable () -> Double
-  /// Seconds by a clock that nobody sets.
+  /// Seconds by a clock that is never set.
   public var now: @Sendable () -> TimeInterval
 
   public init(

@@ -33,7 +33,11 @@ public final class Outbox {
 
   /// Whether a write about an event, a request or a user is pending.
   public func isPending(_ subject: UUID) -> Bool {
-    pending.contains { $0.write.subject.map { identities[$0] ?? $0 } == (identities[subject] ?? subject) }
+    let subject = identities[subject] ?? subject
+    return pending.contains { pending in
+      if case .sendRequest(let person, _) = pending.write, person.id == subject { return true }
+      return pending.write.subject.map { identities[$0] ?? $0 } == subject
+    }
   }
 
   /// The real id of an event or a request that had a temporary one; nil until it is known.

@@ -5,7 +5,7 @@ import Foundation
 /// However many calls need new tokens, one task refreshes them; across processes, the store's lock sees to that.
 ///
 /// **The refresh token that is sent is always the one in the store.** So if a response is lost, or if its tokens cannot
-/// be saved, or if the process ends in between, the service has issued a successor that nobody ever uses, and takes the
+/// be saved, or if the process ends in between, the service has issued a successor that is never used, and takes the
 /// stored token once more.
 final class Credentials: Sendable {
   private struct Refresh {

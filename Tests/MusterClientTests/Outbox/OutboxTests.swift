@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [23.5, -23.5]) func `a write is not sent after 23 hours, and the user learns of it`(
+  @Test(arguments: [23.5, -1, -23.5]) func `a write is not sent after 23 hours, and the user learns of it`(
     hours: Double
   ) async throws {
     try await run { test, server in

@@ -122,7 +122,7 @@ import Testing
     timing.random = { 1 }
     let waits = (1...9).map { timing.delay(failures: $0, isStreaming: true, retryAfter: nil) }
     #expect(waits == [1, 2, 4, 8, 16, 32, 60, 60, 60])
-    #expect(timing.delay(failures: 1, isStreaming: true, retryAfter: 7) == 7)
+    #expect(timing.delay(failures: 1, isStreaming: true, retryAfter: 7) == 8)
     timing.random = { 0.5 }
     #expect(timing.delay(failures: 0, isStreaming: true, retryAfter: nil) == 600)
     #expect(timing.delay(failures: 0, isStreaming: false, retryAfter: nil) == 60)

@@ -20,12 +20,19 @@ import Testing
     }
   }
 
-  @Test func `files without an owner are deleted`() throws {
+  @Test func `what is written late for an earlier user does not reach the next one`() throws {
     try withFolder { url in
-      let folder = try StoreFolder(in: url, user: ScriptedServer.ana.id)
-      try folder.write(Data("a".utf8), to: "a")
-      try folder.remove("owner")
-      #expect(try StoreFolder(in: url, user: ScriptedServer.ana.id).read("a") == nil)
+      let ana = try StoreFolder(in: url, user: ScriptedServer.ana.id)
+      try ana.makeSubfolder("outbox")
+      let ben = try StoreFolder(in: url, user: ScriptedServer.ben.id)
+      try ben.makeSubfolder("outbox")
+      // As in another process, which still has the folder open.
+      #expect(throws: StoreError.self) { try ana.write(Data("ana's".utf8), to: "outbox/1") }
+      #expect(throws: StoreError.self) { try ana.write(Data("ana's".utf8), to: "a") }
+      #expect(try ben.names(in: "outbox").isEmpty && ben.read("a") == nil)
+      try ana.erase()
+      #expect(try ben.names(in: "outbox").isEmpty)
+      try ben.write(Data("ben's".utf8), to: "a")
     }
   }
 

@@ -37,7 +37,7 @@ actor StoredCopies {
       guard let file = folder.read(Self.name(of: collection)),
         var copy = StoredCopy(file: file, of: collection, user: folder.user)
       else { continue }
-      if let proof = proofs[collection], proof.stamp == copy.stamp { copy.provedAt = max(copy.provedAt, proof.at) }
+      if let proof = proofs[collection], proof.stamp == copy.stamp { copy.provedAt = proof.at }
       copies[collection] = copy
       result.lists.set(collection, to: copy)
       result.statuses[collection] = CopyStatus(copy)

@@ -9,6 +9,9 @@ struct SendingLock: ~Copyable {
   private static let patience: TimeInterval = 30
 
   private let descriptor: Int32
+  #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+    private let activity: ExpiringActivity
+  #endif
 
   /// Waits until no other process sends.
   ///
@@ -28,7 +31,15 @@ struct SendingLock: ~Copyable {
       }
     }
     self.descriptor = descriptor
+    #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+      activity = ExpiringActivity("Sends writes")
+    #endif
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    close(descriptor)
+    #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+      activity.end()
+    #endif
+  }
 }

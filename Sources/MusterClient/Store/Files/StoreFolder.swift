@@ -7,8 +7,6 @@ import Foundation
 final class StoreFolder: Sendable {
   /// A folder of its own, so that nothing of the app is deleted with it.
   private static let name = "MusterStore"
-  /// Names the user to whom the files belong.
-  private static let ownerName = "owner"
   private static let suffix = ".new"
   /// Seconds. An unfinished file of a process that ended is deleted after this time.
   private static let unfinishedAge: TimeInterval = 3600
@@ -17,20 +15,17 @@ final class StoreFolder: Sendable {
   let user: UUID
   private let isErased = Guarded(false)
 
-  /// Opens `MusterStore` in a folder, or creates it. If it belongs to another user, or to no one, all that is in it is
-  /// deleted first.
+  /// Opens the user's folder in `MusterStore`, or creates it. Deletes everything else in `MusterStore`: what another
+  /// process still writes for an earlier user then fails, because that user's folder is gone.
   init(in folder: URL, user: UUID) throws {
-    url = folder.appendingPathComponent(Self.name)
+    let all = folder.appendingPathComponent(Self.name)
+    url = all.appendingPathComponent(user.wire)
     self.user = user
     try Self.create(url)
-    if read(Self.ownerName) == Data(user.wire.utf8) {
-      removeUnfinished()
-      return
+    for name in try FileManager.default.contentsOfDirectory(atPath: all.path) where name != user.wire {
+      try FileManager.default.removeItem(at: all.appendingPathComponent(name))
     }
-    for name in try FileManager.default.contentsOfDirectory(atPath: url.path) {
-      try FileManager.default.removeItem(at: url.appendingPathComponent(name))
-    }
-    try write(Data(user.wire.utf8), to: Self.ownerName)
+    removeUnfinished()
   }
 
   /// - Returns: nil if there is no such file, or if it cannot be read.
@@ -84,6 +79,8 @@ final class StoreFolder: Sendable {
       isErased = true
       guard FileManager.default.fileExists(atPath: url.path) else { return }
       try FileManager.default.removeItem(at: url)
+      // Stays if another user's folder is in it by now.
+      rmdir(url.deletingLastPathComponent().path)
     }
   }
 

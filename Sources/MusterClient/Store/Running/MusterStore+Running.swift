@@ -9,6 +9,8 @@ extension MusterStore {
     guard !life.isRunning, !isForgotten else { return }
     life.isRunning = true
     life.failures = 0
+    // A proof from before is of a time when nothing was watched.
+    doubt(CacheCollection.allCases)
     life.stream = Task { [client, timing, weak self] in
       while !Task.isCancelled {
         do {
@@ -46,8 +48,14 @@ extension MusterStore {
     guard life.isRunning, !isLoggedOut else { return }
     let isBehind = !doubts.open.isEmpty || outbox.next != nil
     if life.failures == 0, isBehind { return poke() }
-    let delay = timing.delay(
-      failures: life.failures, isStreaming: life.isStreaming, retryAfter: life.retryAfter)
+    schedule(
+      after: timing.delay(
+        failures: life.failures, isStreaming: life.isStreaming, retryAfter: life.retryAfter))
+  }
+
+  private func schedule(after delay: TimeInterval) {
+    life.timer?.cancel()
+    guard life.isRunning else { return }
     life.timer = Task { [timing, weak self] in
       guard (try? await timing.sleep(delay)) != nil else { return }
       self?.catchUpSoon(Set(CacheCollection.allCases))
@@ -70,7 +78,9 @@ extension MusterStore {
       // A copy with the announced stamp has the change.
       doubt(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
     }
-    if !doubts.open.isEmpty { poke() }
+    // After a failure, the timer decides: the service may have asked for time. A connection ends a failed network's wait.
+    let isWaiting = life.failures > 0 && (event != .connected || life.retryAfter != nil)
+    if !doubts.open.isEmpty, !isWaiting { poke() }
   }
 
   /// Changes may have been missed since the stream was lost.
@@ -78,7 +88,8 @@ extension MusterStore {
     guard life.isStreaming else { return }
     life.isStreaming = false
     doubt(CacheCollection.allCases)
-    poke()
+    // Not at once: a service that stops loses the streams of all phones together.
+    schedule(after: timing.firstRetry * (1 + timing.random()))
   }
 
   private func endSession() {

@@ -11,6 +11,8 @@ struct StoreTiming: Sendable {
   var longestRetry: TimeInterval = 60
   /// A write is sent again for this long after it was made. The service keeps keys for an hour more.
   var writeLifetime: TimeInterval = 23 * 3600
+  /// How far a clock may go back without effect.
+  var clockMargin: TimeInterval = 300
   var now: @Sendable () -> Date = { Date() }
   var sleep: @Sendable (TimeInterval) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
   var random: @Sendable () -> Double = { Double.random(in: 0...1) }
@@ -23,9 +25,12 @@ struct StoreTiming: Sendable {
   func delay(failures: Int, isStreaming: Bool, retryAfter: Int?) -> TimeInterval {
     guard failures > 0 else { return (isStreaming ? withStream : withoutStream) * (0.8 + 0.4 * random()) }
     let longest = min(longestRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
-    return max(longest * (0.5 + 0.5 * random()), TimeInterval(retryAfter ?? 0))
+    return TimeInterval(retryAfter ?? 0) + longest * (0.5 + 0.5 * random())
   }
 
-  /// Whether a write may not be sent any more. A clock that was set back makes it expire, too.
-  func isExpired(_ createdAt: Date) -> Bool { abs(now().timeIntervalSince(createdAt)) > writeLifetime }
+  /// Whether a write may not be sent any more. A clock that was set back makes it expire, too, because the write's age is
+  /// unknown then.
+  func isExpired(_ createdAt: Date) -> Bool {
+    !(-clockMargin...writeLifetime).contains(now().timeIntervalSince(createdAt))
+  }
 }
