@@ -12,7 +12,7 @@ extension MusterStore {
       switch self {
       case .answer, .acceptRequest, .sendRequest, .createEvent, .editEvent: 6
       case .invite, .withdraw, .markRead, .editProfile: 3
-      case .unblock: 2
+      case .unblock: 4
       default: 1
       }
     }
@@ -44,7 +44,9 @@ extension MusterStore {
     case .cancelRequest: return sentFriendRequests.items.randomElement(using: &random).map { .cancelRequest($0.id) }
     case .sendRequest: return others.randomElement(using: &random).map { .sendRequest(to: $0) }
     case .endFriendship: return friends.items.randomElement(using: &random).map { .endFriendship(with: $0.user.id) }
-    case .block: return others.randomElement(using: &random).map { .block($0) }
+    // Blocks end so much that they must stay rare.
+    case .block:
+      return Int.random(in: 0..<6, using: &random) > 0 ? nil : others.randomElement(using: &random).map { .block($0) }
     case .unblock: return blocks.items.randomElement(using: &random).map { .unblock($0.user.id) }
     case .createEvent:
       var draft = EventDraft.planned("Event \(number)", capacity: [nil, 1, 2].randomElement(using: &random) ?? nil)

@@ -7,7 +7,7 @@ import Testing
 /// Some users with two phones each, on networks that break. They make all kinds of writes and refresh. What their
 /// stores claim is compared with what the server sends.
 @MainActor final class StoreWorld {
-  /// A user, with a session that reads the server directly.
+  /// A user, with a session on a network that does not break.
   struct Member {
     let user: TestUser
     let oracle: Oracle
@@ -26,6 +26,7 @@ import Testing
     var failedRefreshes = 0
     var relaunches = 0
     var outages = 0
+    var crashes = 0
 
     static func += (sum: inout Tally, more: Tally) {
       sum.claims += more.claims
@@ -38,6 +39,7 @@ import Testing
       sum.failedRefreshes += more.failedRefreshes
       sum.relaunches += more.relaunches
       sum.outages += more.outages
+      sum.crashes += more.crashes
     }
   }
 
@@ -45,6 +47,8 @@ import Testing
   let seed: UInt64
   let members: [Member]
   private(set) var tally = Tally()
+  /// The network that does not break.
+  private let calm: HTTPFaultProxy
   private var random: SeededRandom
   private var number = 0
 
@@ -56,9 +60,10 @@ import Testing
     self.server = server
     self.seed = seed
     random = SeededRandom(seed: seed)
+    calm = try await HTTPFaultProxy(inFrontOf: server.port)
     var members: [Member] = []
     for (index, name) in ["ana", "ben", "cleo"].enumerated() {
-      let user = try await TestUser.register(name, at: server.url)
+      let user = try await TestUser.register(name, at: calm.url)
       var phones: [Phone] = []
       for place in 0..<2 {
         let number = seed &* 100 &+ UInt64(index * 2 + place)
@@ -69,6 +74,7 @@ import Testing
       members.append(Member(user: user, oracle: Oracle(client: user.client), phones: phones))
     }
     self.members = members
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] { try await members[one].user.befriend(members[other].user) }
   }
 
   /// Ends all phones.
@@ -80,6 +86,7 @@ import Testing
       }
       await phone.end()
     }
+    await calm.close()
   }
 
   // MARK: Rounds
@@ -106,6 +113,16 @@ import Testing
     let refreshing = phones.map { phone in Task { await refresh(phone) } }
     for task in refreshing { await task.value }
     for member in members { try await compare(member, quietSince: quietSince) }
+  }
+
+  /// Kills the server and starts it again while phones may be waiting for responses.
+  func crash() async throws {
+    let refreshing = phones.map { phone in Task { await refresh(phone) } }
+    try await server.kill()
+    try await server.start()
+    for proxy in phones.map(\.proxy) + [calm] { proxy.target = server.port }
+    for task in refreshing { await task.value }
+    tally.crashes += 1
   }
 
   /// Mends all networks. Then each phone must claim everything, and rightly so.
