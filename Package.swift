@@ -156,6 +156,8 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
+    .executableTarget(
+      name: "test-client", dependencies: ["MusterClient"], path: "Tests/TestClient", swiftSettings: strict),
     .testTarget(
       name: "MusterClientTests",
       dependencies: [

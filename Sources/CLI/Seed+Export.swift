@@ -13,13 +13,13 @@ extension Seed {
       abstract: "Write the demo as responses of the API, for SwiftUI previews and mocked clients.",
       discussion: """
         Writes a file for each call of the demo user \(DemoSeed.login), and index.json, which names them. Needs no database:
-        it starts a private PostgreSQL and removes it at the end. Two exports of a day are the same, byte for byte.
+        it starts a private PostgreSQL and removes it at the end. Two exports of the same day are the same, byte for byte.
         """)
 
     @Argument(help: "The folder. It must be missing, empty or an earlier export, which is replaced.")
     var folder: String
 
-    @Option(help: "The day of the demo, in the form of the default. The times of its events are relative to it.")
+    @Option(help: "The day of the demo, such as 2026-05-01. The times of its events are relative to it.")
     var day = SeedExport.day
 
     func run() async throws {

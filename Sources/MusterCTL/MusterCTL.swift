@@ -8,7 +8,7 @@ struct MusterCTL: AsyncParsableCommand {
 
   static let configuration = CommandConfiguration(
     commandName: "musterctl",
-    abstract: "Muster in a terminal: friends, events, answers, the inbox, and what happens now.",
+    abstract: "Muster in a terminal: friends, events, answers, the inbox, and live updates.",
     discussion: """
       Begin with:
 

@@ -9,7 +9,7 @@ import Testing
   private static let expected = [
     "making an event": 12, "one event": 1, "live events": 1, "past events": 1, "invitations": 1, "the guest list": 1,
     "live events with participants": 2, "past events with participants": 2, "some events with participants": 2,
-    "invitations with participants": 2,
+    "invitations with participants": 2, "live events with digests": 1, "invitations with digests": 1,
     "inviting": 12, "answering": 10, "waiting": 10, "editing": 7, "more places": 10, "giving a place up": 12,
     "withdrawing": 13, "cancelling": 7, "archiving": 5,
   ]
@@ -53,6 +53,8 @@ import Testing
     try await count("past events with participants") { _ = try await guests[0].get("events?when=past&\(include)") }
     try await count("some events with participants") { _ = try await guests[0].get("events?ids=\(id)&\(include)") }
     try await count("invitations with participants") { _ = try await guests[0].get("invitations?\(include)") }
+    try await count("live events with digests") { _ = try await guests[0].get("events?include=digests") }
+    try await count("invitations with digests") { _ = try await guests[0].get("invitations?include=digests") }
     try await count("the guest list") { _ = try await guests[0].get("events/\(id)/invitations?limit=100") }
     try await count("inviting") { try await ana.invite(others, to: id) }
     try await count("answering") { try await guests[0].answer("going", to: id) }
@@ -91,6 +93,10 @@ import Testing
     ("invitations of one kind", "GET invitations?status=going&limit=100", nil, 1),
     ("an event for calendars", "GET events/{event}/calendar.ics", nil, 1),
     ("stale collections", "POST cache/validate/{ana}", "{}", 1),
+    // The stamps, and each of the nine collections.
+    ("stale collections with items", "POST cache/validate/{ana}?include=items,digests", "{}", 10),
+    ("stale collections with changes", "POST cache/validate/{ana}?include=changes", "{}", 10),
+    ("friends with digests", "GET friends?limit=100&include=digests", nil, 1),
     ("a picture", "GET {picture}", nil, 1),
     ("a picture's head", "HEAD {picture}", nil, 1),
     ("an export", "GET users/me/export", nil, ofExport),

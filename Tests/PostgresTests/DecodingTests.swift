@@ -1,6 +1,7 @@
 import Foundation
-import Postgres
 import Testing
+
+@testable import Postgres
 
 /// A mismatch is an error that names the column, never a wrong value and never a trap.
 @Suite(.timeLimit(.minutes(15)))
@@ -169,6 +170,31 @@ struct DecodingTests {
         #expect(error?.message.contains(words) == true, "\(column)")
       }
       #expect(try row["gaps"] as [Int?] == [1, nil, 3])
+    }
+  }
+
+  @Test func `only types whose values are text are read as a String`() async throws {
+    let types = """
+      CREATE TYPE wrapped AS (a int);
+      CREATE TYPE span AS RANGE (subtype = text);
+      CREATE TYPE color AS ENUM ('red');
+      CREATE DOMAIN word AS text
+      """
+    try await withDatabase(types) { database, _ in
+      for value in ["ROW(5)::wrapped", "span('a', 'b')", "'empty'::span", "ARRAY['red']::color[]", "1", "'x'::bytea"] {
+        try await expectMismatch(database, value, as: String.self)
+      }
+      for value in ["'red'::color", "'red'::word", "'red'::varchar", "'red'::name"] {
+        #expect(try await database.value("SELECT \(unescaped: value)") == "red")
+      }
+    }
+  }
+
+  @Test func `invalid UTF-8 is an error`() {
+    for bytes in [[0xff], [0x61, 0xc3], [0xed, 0xa0, 0x80]] as [[UInt8]] {
+      bytes.withUnsafeBytes { bytes in
+        _ = #expect(throws: CellMismatch.malformed) { try String(cell: SQLCell(type: SQLType.text.oid, bytes: bytes)) }
+      }
     }
   }
 

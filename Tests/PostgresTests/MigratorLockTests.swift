@@ -110,6 +110,37 @@ struct MigratorLockTests {
     }
   }
 
+  @Test func `a no-transaction file ignores an index that another session breaks meanwhile`() async throws {
+    try await withDatabase("CREATE TABLE others (n int); INSERT INTO others VALUES (1), (1)") { database, server in
+      try await migrator(server, Self.users).up()
+      let indexing = Migration(
+        fileName: "0002_index.sql", text: "-- no-transaction\nCREATE INDEX CONCURRENTLY users_by_id ON users (id);\n")
+      let patient = migrator(server, Self.users, indexing)
+      let migration = try await database.transaction { writer in
+        try await writer.rows("INSERT INTO users VALUES (1)")
+        let migration = Task.detached { try await patient.up() }
+        try await eventually("the migration waits for the writer") {
+          try await server.value(
+            """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name = 'migrate' AND wait_event_type = 'Lock'
+              AND query LIKE '%CONCURRENTLY%'
+            """) == 1
+        }
+        let broken = try await postgresError {
+          _ = try await server.rows("CREATE UNIQUE INDEX CONCURRENTLY others_by_n ON others (n)")
+        }
+        #expect(broken.sqlState == "23505")
+        return migration
+      }
+      try await migration.value
+      #expect(
+        try await server.value("SELECT indisvalid FROM pg_index WHERE indexrelid = 'users_by_id'::regclass") == true)
+      #expect(
+        try await server.value("SELECT indisvalid FROM pg_index WHERE indexrelid = 'others_by_n'::regclass") == false)
+    }
+  }
+
   @Test
   func `a warning names the connected programs before a breaking migration, but not before others`() async throws {
     try await withDatabase(configure: { $0.applicationName = "muster serve" }) { database, server in

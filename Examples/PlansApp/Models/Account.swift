@@ -29,7 +29,8 @@ final class Account {
     await push.registerAgain()
   }
 
-  /// Ends the session and deletes the copies. Without a network, too: the service then ends the session later.
+  /// Ends the session and deletes the copies. Without a network, the service does not learn of it: the session ends there
+  /// after 60 days.
   func logOut() async {
     opened?.stop()
     try? await client.auth.logOut()

@@ -29,7 +29,7 @@ final class PushRegistration {
   func registerAgain() async {
     guard let token, client.userID != nil else { return }
     let registration = DeviceRegistration(
-      platform: .ios, token: token.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined(),
+      platform: .ios, token: token.map { String(format: "%02x", $0) }.joined(),
       environment: Self.environment, topic: Bundle.main.bundleIdentifier)
     // Without a network, the next launch registers.
     isRegistered = (try? await client.devices.register(registration)) != nil

@@ -4,7 +4,7 @@ struct CacheClaim: Sendable {
   let name: String
   let stamp: Stamps.Claim
   /// The digests of the copy's items, by key. Not every value needs to be a digest.
-  var digests: JSON.Object = [:]
+  var digests: JSON.Object?
 
   /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections.
   ///

@@ -28,26 +28,29 @@ struct CacheRoutes {
     if include == .changes { try countReads(for: verdicts, in: context) }
     if let page = include.page {
       let lists = try await staleItems(of: verdicts, page: page, for: me)
-      var room = Delta.maximumChanged
-      for index in verdicts.indices {
-        guard let list = lists[index] else { continue }
-        // The stamp that was compared may be older than the items.
-        verdicts[index].stamp = list.stamp
-        verdicts[index].addition = addition(include, list, verdicts[index].claim, &room)
-      }
+      add(include, lists, to: &verdicts)
     }
     return .json(Verdicts(verdicts: verdicts))
   }
 
-  /// - Parameter room: how many bytes of changed items the response may still have.
-  private func addition(
-    _ include: ValidationInclude, _ list: Collection.Items, _ claim: CacheClaim, _ room: inout Int
-  ) -> Verdict.Addition? {
+  private func add(_ include: ValidationInclude, _ lists: [Int: Collection.Items], to verdicts: inout [Verdict]) {
     let digests = dependencies.itemDigests
-    return switch include {
-    case .nothing: nil
-    case .items(let withDigests): .snapshot(Snapshot(list, digests: withDigests ? digests : nil))
-    case .changes: .delta(Delta(list, held: claim.digests, digests: digests, room: &room))
+    var (room, rest) = (Delta.maximumChanged, lists.count)
+    for index in verdicts.indices {
+      guard let list = lists[index] else { continue }
+      // The stamp that was compared may be older than the items.
+      verdicts[index].stamp = list.stamp
+      switch include {
+      case .nothing: break
+      case .items(let withDigests):
+        verdicts[index].addition = .snapshot(Snapshot(list, digests: withDigests ? digests : nil))
+      case .changes:
+        // Each collection gets its share, so that all of them make progress, and leaves what it does not need.
+        let delta = Delta(list, held: verdicts[index].claim.digests, digests: digests, share: room / rest, room: room)
+        room -= delta.changed.count
+        rest -= 1
+        verdicts[index].addition = .delta(delta)
+      }
     }
   }
 

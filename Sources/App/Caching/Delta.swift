@@ -27,8 +27,10 @@ struct Delta: Sendable {
   /// - Parameters:
   ///   - list: the first items of the collection.
   ///   - held: the digests of the phone's items, by key.
-  ///   - room: how many bytes of changed items the response may still have.
-  init(_ list: Collection.Items, held: JSON.Object, digests: ItemDigests, room: inout Int) {
+  ///   - share: the most bytes of changed items.
+  ///   - room: the most bytes of the first changed item, so that an item larger than a share comes, too.
+  init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, share: Int, room: Int) {
+    var (share, room) = (share, room)
     var keys: [String] = []
     var missing: [String] = []
     var length = 0
@@ -37,7 +39,7 @@ struct Delta: Sendable {
     var changed = JSONWriter()
     changed.object { changed in
       for (index, value) in list.items.enumerated() {
-        if length > 0, length >= Self.maximumLength {
+        if length >= Self.maximumLength {
           next = list.cursor(after: index - 1)
           break
         }
@@ -49,11 +51,12 @@ struct Delta: Sendable {
         let digest = digests.digest(of: item.bytes)
         if Self.holds(digest, key, held) { continue }
         let size = Self.frame + key.utf8.count + digest.utf8.count + item.count
-        guard size <= room else {
+        guard size <= max(share, room) else {
           missing.append(key)
           continue
         }
-        room -= size
+        share -= size
+        room = 0
         changed.member(name: key) {
           $0.object {
             $0.member("digest", digest)
@@ -69,9 +72,9 @@ struct Delta: Sendable {
   }
 
   /// Anything in the place of a digest that is none matches no item.
-  private static func holds(_ digest: String, _ key: String, _ held: JSON.Object) -> Bool {
+  private static func holds(_ digest: String, _ key: String, _ held: JSON.Object?) -> Bool {
     // Some clients print ids in upper case.
-    guard !held.isEmpty, case .string(let text)? = held[key] ?? held[key.uppercased()] else { return false }
+    guard let held, case .string(let text)? = held[key] ?? held[key.uppercased()] else { return false }
     return text.hasSameBytes(as: digest)
   }
 }

@@ -16,8 +16,10 @@ final class LargeBodies: Sendable {
 
   /// Whether a request may have a large body: with `include=changes`, if the body's length is large or unknown.
   static func may(_ request: Request) -> Bool {
-    guard request.hasBody, request.uri.queryParameters["include"] == "changes" else { return false }
-    return request.headers.value(of: .contentLength).flatMap { Int($0) }.map { $0 > Request.maximumBody } ?? true
+    // The length first, because nearly all bodies are short.
+    let length = request.headers.value(of: .contentLength).flatMap { Int($0) }
+    guard length.map({ $0 > Request.maximumBody }) ?? request.hasBody else { return false }
+    return request.uri.queryParameters["include"] == "changes"
   }
 
   /// - Throws: ``AppError/tooManyLargeBodies``, before `body` begins.

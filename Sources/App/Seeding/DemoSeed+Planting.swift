@@ -95,13 +95,20 @@ extension DemoSeed {
       ON CONFLICT (id) DO NOTHING
       """)
     if results[1].affected == 1 { return try await plantGuests(of: event, now: now, in: change) }
-    // A guest whom the creator blocked while the event was over is still on the list.
-    try await Invitation.leave(
-      where: """
-        i.event_id = \(event.id) AND i.user_id IN (
-          SELECT hidden_id FROM hidden WHERE user_id IN (\(Event.hosts(of: Event.ID(rawValue: event.id))))
-        )
-        """, by: User.ID(rawValue: creator), in: change)
+    // A guest whom the creator blocked while the event was over is still on the list. One at a time, for the counts.
+    let blocked = try await change.rows(
+      """
+      SELECT user_id FROM invitations
+      WHERE event_id = \(event.id) AND user_id IN (
+        SELECT hidden_id FROM hidden WHERE user_id IN (\(Event.hosts(of: Event.ID(rawValue: event.id))))
+      )
+      ORDER BY user_id
+      """)
+    for row in blocked {
+      let guest: User.ID = try row["user_id"]
+      try await Invitation.leave(
+        where: "i.event_id = \(event.id) AND i.user_id = \(guest)", by: User.ID(rawValue: creator), in: change)
+    }
   }
 
   /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.

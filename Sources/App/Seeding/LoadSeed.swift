@@ -78,9 +78,8 @@ public struct LoadSeed: Sendable {
   private func plantUsers(
     on connection: ScriptConnection, _ hash: String, _ progress: (String, Double) -> Void
   ) throws {
-    try connection.copy(
-      into: "users", columns: "id, username, email, display_name, bio, password_hash, created_at, updated_at"
-    ) { rows in
+    let userColumns = ["id", "username", "email", "display_name", "bio", "password_hash", "created_at", "updated_at"]
+    try connection.copy(into: "users", columns: userColumns) { rows in
       for number in 0..<users {
         var random = Random(seed, "user", number)
         let name = Names.pick(&random)
@@ -98,7 +97,7 @@ public struct LoadSeed: Sendable {
       .notificationPreferences,
     ]
     let columns = ["user_id"] + collections.map(\.column)
-    try connection.copy(into: "user_stamps", columns: columns.joined(separator: ", ")) { rows in
+    try connection.copy(into: "user_stamps", columns: columns) { rows in
       for number in 0..<users {
         var random = Random(seed, "stamps", number)
         var stamp: Timestamp {
@@ -112,7 +111,7 @@ public struct LoadSeed: Sendable {
   }
 
   private func plantFriendships(on connection: ScriptConnection, _ progress: (String, Double) -> Void) throws {
-    try connection.copy(into: "friendships", columns: "user_a, user_b, since") { rows in
+    try connection.copy(into: "friendships", columns: ["user_a", "user_b", "since"]) { rows in
       for number in 0..<users {
         var random = Random(seed, "since", number)
         for other in friends(of: number) {
@@ -126,14 +125,12 @@ public struct LoadSeed: Sendable {
 
   private func plantEvents(on connection: ScriptConnection, _ progress: (String, Double) -> Void) throws {
     let total = users * Self.eventsEach
-    try connection.copy(
-      into: "events",
-      columns: """
-        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        live_until, remind_at, archived_at, invited_count, going_count, maybe_count, declined_count, waitlisted_count,
-        created_at, updated_at
-        """
-    ) { rows in
+    let eventColumns = [
+      "id", "creator_id", "title", "note", "start_time", "end_time", "time_zone", "location_name", "latitude",
+      "longitude", "capacity", "live_until", "remind_at", "archived_at", "invited_count", "going_count",
+      "maybe_count", "declined_count", "waitlisted_count", "created_at", "updated_at",
+    ]
+    try connection.copy(into: "events", columns: eventColumns) { rows in
       for number in 0..<total {
         let made = event(number)
         let plan = made.plan
@@ -148,7 +145,8 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("events", Double(number) / Double(total)) }
       }
     }
-    try connection.copy(into: "invitations", columns: "event_id, user_id, status, invited_at, answered_at") { rows in
+    let invitationColumns = ["event_id", "user_id", "status", "invited_at", "answered_at"]
+    try connection.copy(into: "invitations", columns: invitationColumns) { rows in
       for number in 0..<total {
         let made = event(number)
         for (place, guest) in made.guests.enumerated() {

@@ -10,14 +10,14 @@ struct AccountOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The user on this machine, if there are several. By default MUSTER_PROFILE, or else \"default\".",
+      "The profile: one for each Muster user on this machine. By default MUSTER_PROFILE, or else \"default\".",
       valueName: "name"))
   var profile: String?
 
   @Flag(help: "Print the service's responses as JSON, for scripts.")
   var json = false
 
-  @Flag(help: "Print no colors. Neither are there any if NO_COLOR is set, or if the output is not a terminal.")
+  @Flag(help: "Print no colors. Colors are also off if NO_COLOR is set, or if the output is not a terminal.")
   var noColor = false
 
   var console: Console { Console(printsJSON: json, hasColors: !noColor) }

@@ -93,10 +93,10 @@ enum ProblemLine {
     .headersTooLarge: "The request is too large.",
 
     .internalError: "The service has a bug. Report this to its operator.",
-    .busy: "The service is busy. Nothing was changed.",
+    .busy: "The service is busy.",
     .picturesUnavailable: "The service cannot store pictures at the moment.",
     .providerUnavailable: "Apple or Google cannot be reached at the moment.",
-    .databaseUnavailable: "The service's database is unavailable. Nothing was changed.",
+    .databaseUnavailable: "The service's database is unavailable.",
     .migrationsAhead: "The service is older than its database. Tell its operator.",
     .migrationsBehind: "The service's database is not migrated yet. Tell its operator.",
     .stopping: "The service is restarting.",

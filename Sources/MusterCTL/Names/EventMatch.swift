@@ -9,6 +9,7 @@ enum EventMatch {
   /// The events that a text may mean. An event whose whole title it is comes before all others.
   static func candidates(for text: String, in events: [Event]) -> [Event] {
     let wanted = folded(text)
+    guard !wanted.isEmpty else { return [] }
     let exact = events.filter { folded($0.title) == wanted }
     if exact.count == 1 { return exact }
     let id = text.lowercased()

@@ -30,7 +30,7 @@ struct PlannedTime {
     guard let until else { return nil }
     let phrase = TimePhrase(now: TimePhrase.isClockAlone(until) ? start : now, zone: zone)
     let end = try phrase.date(from: until)
-    guard end > start else { throw Failure.usage("the end \"\(until)\" is before the start") }
+    guard end > start else { throw Failure.usage("the end \"\(until)\" must be after the start") }
     return end
   }
 }

@@ -5,7 +5,7 @@ extension InvitationStatus {
   var text: String {
     switch self {
     case .waitlisted: "waiting"
-    case .pending: "asked to come"
+    case .pending: "awaiting approval"
     default: rawValue
     }
   }

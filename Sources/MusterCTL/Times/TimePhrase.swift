@@ -47,7 +47,7 @@ struct TimePhrase {
       return today > now ? today : try date(daysFromNow: 1, clock)
     case .relative(let days):
       let date = try date(daysFromNow: days, clock)
-      guard date > now else { throw Failure.usage("today \(clock) is over") }
+      guard date > now else { throw Failure.usage("today \(clock) has passed") }
       return date
     case .weekday(let weekday):
       let days = (weekday - calendar.component(.weekday, from: now) + 7) % 7

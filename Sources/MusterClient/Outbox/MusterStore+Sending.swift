@@ -52,20 +52,23 @@ extension MusterStore {
       await outbox.move(record, to: .sent(id: id))
       noteMoved(record)
       publish()
-    } catch MusterError.refused(let problem) where isFinal(problem, for: record) {
-      await refuse(record, .refused(problem))
+    } catch MusterError.refused(let problem) {
+      guard let reason = reason(to: problem, of: record) else { throw MusterError.refused(problem) }
+      await refuse(record, reason)
     }
   }
 
-  /// Whether a problem means that the write will not happen. Limits on the rate of requests end by themselves; others,
+  /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves; others,
   /// such as that on friend requests, may last for days and would hold up the line.
-  private func isFinal(_ problem: Problem, for record: OutboxRecord) -> Bool {
+  private func reason(to problem: Problem, of record: OutboxRecord) -> RefusedWrite.Reason? {
     switch (problem.status, problem.type) {
-    case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return false
+    case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
+    // An earlier version of the app has sent it, in other words.
+    case (_, .idempotencyKeyReused): return .expired
     case (500..., _):
       failedAttempts[record.id, default: 0] += 1
-      return failedAttempts[record.id, default: 0] >= Self.maximumFailures
-    default: return true
+      return failedAttempts[record.id, default: 0] < Self.maximumFailures ? nil : .refused(problem)
+    default: return .refused(problem)
     }
   }
 

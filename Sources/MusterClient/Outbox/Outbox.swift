@@ -17,8 +17,7 @@ public final class Outbox {
 
   init(_ files: OutboxFiles) {
     self.files = files
-    records = files.read().map { Array($0.records.values) } ?? []
-    records.sort { ($0.sequence, $0.id.wire) < ($1.sequence, $1.id.wire) }
+    records = (files.read()?.records.values).map { $0.sorted(by: OutboxRecord.isBefore) } ?? []
     show()
   }
 
@@ -49,10 +48,8 @@ extension Outbox {
 
   /// Writes it to the disk, then shows it.
   func add(_ write: Write, at time: Date) throws -> PendingWrite {
-    let record = OutboxRecord(
-      id: UUID(), sequence: max(try files.nextSequence(), (records.last?.sequence ?? 0) + 1), write: write,
-      key: .random(),
-      createdAt: time)
+    let sequence = max(try files.nextSequence(), (records.last?.sequence ?? 0) + 1)
+    let record = OutboxRecord(id: UUID(), sequence: sequence, write: write, key: .random(), createdAt: time)
     try files.write(record)
     records.append(record)
     show()
@@ -122,7 +119,7 @@ extension Outbox {
       records.append(record)
       if record.state != .waiting { moved.append(record) }
     }
-    records.sort { ($0.sequence, $0.id.wire) < ($1.sequence, $1.id.wire) }
+    records.sort(by: OutboxRecord.isBefore)
     show()
     return moved
   }

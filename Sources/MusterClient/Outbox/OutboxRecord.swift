@@ -21,6 +21,11 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   let createdAt: Date
   var state = State.waiting
 
+  /// The order of the line. Two processes may have taken the same place.
+  static func isBefore(_ one: OutboxRecord, _ other: OutboxRecord) -> Bool {
+    (one.sequence, one.id.wire) < (other.sequence, other.id.wire)
+  }
+
   /// Whether the lists show the write as pending.
   var isUnsettled: Bool {
     switch state {

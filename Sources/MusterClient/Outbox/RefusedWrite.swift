@@ -5,8 +5,8 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public enum Reason: Codable, Sendable, Hashable {
     /// The service refused it.
     case refused(Problem)
-    /// It waited for 23 hours without a response, so that it could happen twice if it were sent. It may have happened:
-    /// the lists say.
+    /// It waited for 23 hours without a response, so that it might happen twice if it were sent now. Perhaps it has
+    /// happened: the lists tell.
     case expired
     /// It names an event or a request whose own write was refused.
     case withoutSubject

@@ -7,18 +7,23 @@ import Foundation
 public enum Write: Codable, Sendable, Hashable {
   /// Answers the invitation to an event.
   case answer(event: UUID, AnswerStatus, plusOnes: Int? = nil)
+  /// Accepts a friend request, by its id.
   case acceptRequest(UUID)
+  /// Declines a friend request. The sender is not notified.
   case declineRequest(UUID)
+  /// Cancels a friend request of the user's own.
   case cancelRequest(UUID)
   /// Asks a user to be friends. The request has the temporary id until the service gives it one.
   case sendRequest(to: Person, temporaryID: UUID = UUID())
   case endFriendship(with: UUID)
+  /// Blocks a user: each of the two no longer sees the other.
   case block(Person)
   case unblock(UUID)
   /// Creates an event. It has the temporary id until the service gives it one.
   case createEvent(EventDraft, temporaryID: UUID = UUID())
-  /// Without a version, the last edit wins.
+  /// Changes an event. If it was edited since the version, the write is refused; without a version, the last edit wins.
   case editEvent(UUID, EventEdit, ifVersion: Int? = nil)
+  /// Cancels an event. It stays in the lists as cancelled.
   case cancelEvent(UUID, ifVersion: Int? = nil)
   /// Invites friends to an event.
   case invite([UUID], to: UUID)

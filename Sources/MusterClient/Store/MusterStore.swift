@@ -51,7 +51,7 @@ public final class MusterStore {
   /// The number of items to keep, for lists that are not kept as a whole.
   @ObservationIgnored var lengths: [CacheCollection: Int] = [.notifications: lengthStep]
   @ObservationIgnored var passes = Passes()
-  @ObservationIgnored var life = Life()
+  @ObservationIgnored var life = StoreLife()
   @ObservationIgnored private(set) var isForgotten = false
   @ObservationIgnored private var loading: Task<Void, Never>?
 

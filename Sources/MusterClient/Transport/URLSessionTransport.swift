@@ -67,6 +67,11 @@ public final class URLSessionTransport: Transport {
     urlRequest.httpShouldHandleCookies = false
     urlRequest.timeoutInterval = request.timeout
     for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
+    #if canImport(FoundationNetworking)
+      // A request with a body on a connection that was used before hangs until its timeout if the server has closed the
+      // connection: the library connects again by itself, and then has no body to send.
+      urlRequest.setValue("close", forHTTPHeaderField: "Connection")
+    #endif
     let exchange = Exchange(session.dataTask(with: urlRequest), maximumBacklog: maximumBacklog)
     exchanges.begin(exchange)
     return exchange

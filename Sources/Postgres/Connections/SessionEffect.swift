@@ -127,7 +127,8 @@ private struct Words {
     case (UInt8(ascii: "'"), _), (UInt8(ascii: "\""), _):
       let quote = peek()
       repeat { place += 1 } while peek() != nil && peek() != quote
-      place += 1
+      // The string may lack its end.
+      place = min(place + 1, text.count)
     default: return false
     }
     return true

@@ -214,20 +214,17 @@ public struct Migrator: Sendable {
 
   /// Runs a script whose single statement cannot run in a transaction.
   private func runAlone(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
-    func invalidIndexes() throws -> [String] {
-      try connection.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")
-        .map { try $0[0] as String }
-    }
-    let before = try invalidIndexes()
+    let before = try InvalidIndex.all(on: connection).map(\.oid)
     try run(script, of: migration, on: connection)
     // A failed CREATE INDEX CONCURRENTLY leaves an invalid index that is never used, and IF NOT EXISTS accepts it on
-    // the next attempt. Older invalid indexes that the script does not name are ignored.
-    let words = script.split { !($0.isLetter || $0.isNumber || $0 == "_") }
-    let broken = try invalidIndexes().filter { !before.contains($0) || words.contains(Substring($0)) }
+    // the next attempt.
+    let words = Set(script.lowercased().split { !($0.isLetter || $0.isNumber || $0 == "_") })
+    let broken = try InvalidIndex.all(on: connection).filter { index in
+      index.isNamed(in: words) || (!before.contains(index.oid) && index.isRelated(to: words))
+    }
     guard broken.isEmpty else {
-      throw Refusal(
-        description:
-          "\(migration.name): the index \(broken.joined(separator: ", ")) is invalid: drop it and try again")
+      let names = broken.map(\.name).joined(separator: ", ")
+      throw Refusal(description: "\(migration.name): the index \(names) is invalid: drop it and try again")
     }
   }
 }

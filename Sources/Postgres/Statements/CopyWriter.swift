@@ -50,11 +50,18 @@ public struct CopyWriter {
 extension ScriptConnection {
   /// Inserts rows into a table with COPY.
   ///
-  /// - Parameter columns: in the order of the values.
+  /// - Parameters:
+  ///   - table: its name, exactly as in the catalog.
+  ///   - schema: nil to search for the table in `search_path`.
+  ///   - columns: their names, exactly as in the catalog, in the order of the values.
   /// - Returns: the number of rows.
   @discardableResult
-  public func copy(into table: String, columns: String, _ write: (inout CopyWriter) throws -> Void) throws -> Int {
-    try begin(copy: "COPY \(table) (\(columns)) FROM STDIN (FORMAT binary)")
+  public func copy(
+    into table: String, in schema: String? = nil, columns: [String], _ write: (inout CopyWriter) throws -> Void
+  ) throws -> Int {
+    let place = (schema.map { "\(Self.quoted($0))." } ?? "") + Self.quoted(table)
+    let names = columns.map(Self.quoted).joined(separator: ", ")
+    try begin(copy: "COPY \(place) (\(names)) FROM STDIN (FORMAT binary)")
     do {
       var writer = CopyWriter { bytes in try self.put(bytes) }
       try write(&writer)
@@ -65,5 +72,8 @@ extension ScriptConnection {
       try? end(copyBecause: "the rows were not all sent")
       throw error
     }
+  }
+  private static func quoted(_ name: String) -> String {
+    "\"" + name.replacing("\"", with: "\"\"") + "\""
   }
 }

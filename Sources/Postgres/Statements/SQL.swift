@@ -4,12 +4,19 @@
 ///
 /// Every `\(value)` becomes `$1`, `$2` and so on. Its value is sent separately from the text, in PostgreSQL's binary
 /// format and with its type, so a value can never become SQL. Another `SQL` may be interpolated as a fragment; its
-/// parameters are renumbered. `\(unescaped:)` is the only way to put a plain string into the text.
+/// parameters are renumbered. `\(unescaped:)` is the only way to put a plain string into the text: all other text is a
+/// `StaticString`, which only the compiler makes, from a literal.
 ///
 /// The text is the key of the prepared statement, so keep it static: pass everything that varies as a parameter.
 public struct SQL: Sendable, ExpressibleByStringInterpolation {
-  /// There is one more literal than parameters: parameter `i` stands between literal `i` and literal `i + 1`.
-  private(set) var literals: [String]
+  private enum Piece: Sendable {
+    case literal(StaticString)
+    case unescaped(String)
+    /// The next one of `parameters`.
+    case parameter
+  }
+
+  private var pieces: [Piece]
   private(set) var parameters: [Parameter]
   /// The bytes of all parameters, concatenated, so that they need only one allocation.
   private(set) var bytes: [UInt8]
@@ -37,9 +44,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     let range: Range<Int>?
   }
 
-  /// A statement without parameters. Never pass untrusted text: see ``StringInterpolation``.
-  public init(stringLiteral text: String) {
-    literals = [text]
+  /// A statement without parameters.
+  public init(stringLiteral text: StaticString) {
+    pieces = text.utf8CodeUnitCount > 0 ? [.literal(text)] : []
     parameters = []
     bytes = []
   }
@@ -50,14 +57,42 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   /// The text as the server sees it, with `$1`, `$2` and so on for the parameters.
   public var text: String {
-    if literals.count == 1, prefix == nil { return literals[0] }
-    var text = prefix.map { $0.text + literals[0] } ?? literals[0]
-    for index in 1..<literals.count {
-      text += "$"
-      text += String(index)
-      text += literals[index]
+    // Bytes in one buffer are several times cheaper than strings that are appended one by one.
+    String(unsafeUninitializedCapacity: textCapacity) { buffer in
+      var rest = UnsafeMutableBufferPointer(rebasing: buffer[...])
+      func append(_ bytes: UnsafeBufferPointer<UInt8>) {
+        let end = rest.update(fromContentsOf: bytes)
+        rest = UnsafeMutableBufferPointer(rebasing: rest[end...])
+      }
+      func append(_ text: String) {
+        var text = text
+        text.withUTF8 { append($0) }
+      }
+      if let prefix { append(prefix.text) }
+      var number = 0
+      for piece in pieces {
+        switch piece {
+        case .literal(let text): text.withUTF8Buffer { append($0) }
+        case .unescaped(let text): append(text)
+        case .parameter:
+          number += 1
+          append("$\(number)")
+        }
+      }
+      return buffer.count - rest.count
     }
-    return text
+  }
+
+  /// No less than the bytes of the text.
+  private var textCapacity: Int {
+    pieces.reduce(prefix?.text.utf8.count ?? 0) { sum, piece in
+      switch piece {
+      case .literal(let text): sum + text.utf8CodeUnitCount
+      case .unescaped(let text): sum + text.utf8.count
+      // A dollar sign and at most seven digits: a larger number is reported before it is sent, and needs them as well.
+      case .parameter: sum + 8
+      }
+    }
   }
 
   /// Concatenates two texts, with the parameters of both.
@@ -72,8 +107,13 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     left.append(right)
   }
 
-  fileprivate mutating func append(literal: String) {
-    literals[literals.count - 1] += literal
+  fileprivate mutating func append(literal: StaticString) {
+    if literal.utf8CodeUnitCount > 0 { pieces.append(.literal(literal)) }
+  }
+
+  fileprivate mutating func append(unescaped text: String) {
+    if text.utf8.contains(0) { note("the statement's text contains the character U+0000") }
+    pieces.append(.unescaped(text))
   }
 
   private mutating func append(_ value: some SQLValue) {
@@ -81,7 +121,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     let encoding = value.encode(into: &bytes)
     parameters.append(
       Parameter(type: type(of: value).sqlType.oid, range: encoding == .null ? nil : start..<bytes.count))
-    literals.append("")
+    pieces.append(.parameter)
     if encoding == .unrepresentable {
       note("parameter $\(parameters.count) cannot be encoded for PostgreSQL: text with U+0000, or a time out of range")
     }
@@ -98,8 +138,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   private mutating func append(_ other: SQL) {
     let offset = bytes.count
-    append(literal: other.literals[0])
-    literals += other.literals.dropFirst()
+    pieces += other.pieces
     parameters += other.parameters.map {
       Parameter(type: $0.type, range: $0.range.map { $0.lowerBound + offset..<$0.upperBound + offset })
     }
@@ -114,11 +153,11 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     public init(literalCapacity: Int, interpolationCount: Int) {
       sql = SQL(stringLiteral: "")
-      sql.literals.reserveCapacity(interpolationCount + 1)
+      sql.pieces.reserveCapacity(2 * interpolationCount + 1)
       sql.parameters.reserveCapacity(interpolationCount)
     }
 
-    public mutating func appendLiteral(_ literal: String) {
+    public mutating func appendLiteral(_ literal: StaticString) {
       sql.append(literal: literal)
     }
 
@@ -139,8 +178,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     /// Text that becomes SQL unchanged: only for names that the program chose, never for untrusted text.
     public mutating func appendInterpolation(unescaped text: String) {
-      if text.utf8.contains(0) { sql.note("the statement's text contains the character U+0000") }
-      sql.append(literal: text)
+      sql.append(unescaped: text)
     }
   }
 }

@@ -12,6 +12,7 @@ public protocol SQLValue: Sendable {
   init(cell: SQLCell) throws
 }
 
+/// Reads text, JSON, and user-defined types whose values are text, such as enums.
 extension String: SQLValue {
   public static var sqlType: SQLType { .text }
 
@@ -26,10 +27,17 @@ extension String: SQLValue {
     switch cell.type {
     case 25, 1043, 1042, 19, 705, 114: break  // text, varchar, char(n), name, unknown, json
     case SQLType.jsonb.oid: bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())  // a version byte comes first
-    case 16384...: break  // user-defined types: an enum's binary format is its label
+    // User-defined types: the binary format of an enum is its label, and of citext its text. Those of composite types,
+    // ranges and others contain control characters.
+    case 16384...: guard !bytes.contains(where: Self.isControl) else { throw CellMismatch.type }
     default: throw CellMismatch.type
     }
-    self = String(decoding: bytes, as: UTF8.self)
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw CellMismatch.malformed }
+    self = text
+  }
+
+  private static func isControl(_ byte: UInt8) -> Bool {
+    byte < 0x20 && ![UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r")].contains(byte)
   }
 }
 

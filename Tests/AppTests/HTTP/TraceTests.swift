@@ -132,7 +132,7 @@ import Testing
           let response = try await ana.send(method, path, body)
           #expect(response.status == 200)
         }
-        .filter { !["BEGIN", "COMMIT"].contains($0) }
+        .filter { !["BEGIN", "BEGIN READ ONLY", "COMMIT"].contains($0) }
         #expect(!statements.isEmpty)
         for statement in statements { #expect(statement.hasPrefix("/* \(route) */ "), "\(statement)") }
       }

@@ -68,6 +68,19 @@ import Testing
     }
   }
 
+  @Test func `a server that sends only items with a later time is detected`() async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
+      do {
+        var world = try await ModelWorld(app, seed: 0, deltas: .times)
+        try await world.run(steps: 400)
+        Issue.record("no violation is found")
+      } catch let violation as ModelWorld.Violation {
+        #expect(violation.description.contains("kept by its changes, differs from its GET"), "\(violation)")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   private final class Tally: Sendable {
     private let counts = Mutex<[ModelWorld.Verb: Int]>([:])
 

@@ -12,6 +12,7 @@ import Testing
       let people = try await Neighbours.gather(in: app)
       let phones = [people.ana] + people.others
       let yesterdays = try await copies(of: phones)
+      let yesterdaysDeltas = try await caughtUp([:], phones)
       let dump = FileManager.default.temporaryDirectory.appending(path: "muster-\(UUID().uuidString).dump").path
       defer { try? FileManager.default.removeItem(atPath: dump) }
       try await run("pg_dump", "--format=custom", "--file=\(dump)", "--dbname=\(app.databaseURL)", for: app)
@@ -26,6 +27,7 @@ import Testing
       try await app.takeNotifications()
       let todays = try await copies(of: phones)
       #expect(todays != yesterdays)
+      let todaysDeltas = try await caughtUp(yesterdaysDeltas, phones)
 
       try await TestCluster.withDatabase { restoredURL in
         try await run("pg_restore", "--no-owner", "--exit-on-error", "--dbname=\(restoredURL)", dump, for: app)
@@ -48,6 +50,16 @@ import Testing
             }
           }
         }
+        // By what has changed, copies of either day become what the service has now.
+        for deltas in [yesterdaysDeltas, todaysDeltas] {
+          let restored = try await caughtUp(deltas, phones.map { place.phone(of: $0) })
+          for phone in phones {
+            for (collection, copy) in restored[phone.username] ?? [:] {
+              let now = try await place.phone(of: phone).copy(of: collection)
+              #expect(copy.held == now, "\(collection) of \(phone.username)")
+            }
+          }
+        }
         // After the restore, no new stamp equals a stamp from before it.
         let ana = place.phone(of: people.ana)
         let stamps = todays["ana"]?.mapValues(\.stamp) ?? [:]
@@ -66,6 +78,15 @@ import Testing
       }
     }
     return copies
+  }
+
+  /// Copies by username that are brought up to date by what has changed.
+  private func caughtUp(
+    _ deltas: [String: [App.Collection: DeltaCopy]], _ phones: [Phone]
+  ) async throws -> [String: [App.Collection: DeltaCopy]] {
+    var deltas = deltas
+    for phone in phones { try await phone.catchUp(&deltas[phone.username, default: [:]]) }
+    return deltas
   }
 
   /// Runs a program from the server's installation.

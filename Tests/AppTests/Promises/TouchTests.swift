@@ -7,18 +7,20 @@ import Testing
 
 /// Checks each verb against all lists of all users whom it may concern. A list that changes gets a new stamp, and a
 /// list that does not change keeps its stamp. A worker fans out after each verb. The API document says whom each verb
-/// concerns, and which stamps move needlessly.
+/// concerns, and which stamps move needlessly. A phone that asks only for what has changed always has the same lists.
 @Suite struct TouchTests {
   /// The lists of some users.
   private struct Watch {
     let phones: [Phone]
     private let collections: [App.Collection]
     private var copies: [String: [App.Collection: HeldCopy]] = [:]
+    private var deltas: [String: [App.Collection: DeltaCopy]] = [:]
 
     init(_ phones: [Phone], _ collections: [App.Collection] = Phone.everyCollection) async throws {
       self.phones = phones
       self.collections = collections
       copies = try await read()
+      try await catchUp()
     }
 
     private func read() async throws -> [String: [App.Collection: HeldCopy]] {
@@ -33,6 +35,18 @@ import Testing
       }
     }
 
+    /// Brings copies up to date by what has changed, and compares them with the lists.
+    private mutating func catchUp() async throws {
+      for phone in phones {
+        try await phone.catchUp(&deltas[phone.username, default: [:]], of: collections)
+        for collection in collections {
+          #expect(
+            deltas[phone.username]?[collection]?.held == copies[phone.username]?[collection],
+            "\(collection) of \(phone.username)")
+        }
+      }
+    }
+
     /// Performs an action, then compares all lists.
     ///
     /// - Parameter needless: the stamps that move although their lists do not change.
@@ -43,6 +57,7 @@ import Testing
       let before = copies
       try await action()
       copies = try await read()
+      try await catchUp()
       var (moved, found): (Int, [String: Set<App.Collection>]) = (0, [:])
       for phone in phones {
         for collection in collections {

@@ -192,6 +192,23 @@ import Testing
     }
   }
 
+  @Test func `planting again removes guests whom the creator has blocked, and keeps the counts`() async throws {
+    try await TestApp.run { app in
+      let seed = try DemoSeed()
+      try await seed.plant(in: app.dependencies)
+      let ana = try await login(app, "ana")
+      for guest in ["ben", "cleo", "dev"] {
+        #expect(try await ana.send("PUT", "blocks/\(try seed.person(guest).user)").status == 204)
+      }
+      try await seed.plant(in: app.dependencies)
+      let housewarming = try await ana.get("events/01900000-0000-7000-8002-00000000000d")
+      #expect(housewarming["participants"].array.compactMap { $0["user"]["username"].string } == ["hana", "emre"])
+      #expect(housewarming["counts"]["going"].int == 1)
+      try await app.takeNotifications()
+      try await app.expectConsistency()
+    }
+  }
+
   @Test func `demo users whose login has changed are named, and a reset restores them`() async throws {
     try await TestApp.run { app in
       let seed = try DemoSeed()

@@ -46,6 +46,33 @@ extension TestApp {
       "UPDATE events SET invited_count = invited_count + \(count) WHERE id = \(event)")
   }
 
+  /// Plans events with SQL, an hour after another, without moving stamps.
+  ///
+  /// - Returns: their ids in the order of their start.
+  func plan(_ count: Int, by host: Phone, inviting guest: Phone? = nil, note: String? = nil) async throws -> [String] {
+    let ids = (0..<count).map { _ in Event.ID.new() }
+    try await database.execute(
+      """
+      INSERT INTO events (
+        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, live_until
+      )
+      SELECT id, \(host.userID), 'Event ' || place, \(note), timestamptz '2030-05-01' + place * interval '1 hour',
+        timestamptz '2030-05-01' + (place + 2) * interval '1 hour', 'Europe/Lisbon', 'Pedreira Velha', 38.6979, -9.4215,
+        timestamptz '2031-05-01'
+      FROM unnest(\(ids)) WITH ORDINALITY AS planned (id, place)
+      """)
+    if let guest {
+      try await database.batch(
+        """
+        INSERT INTO invitations (event_id, user_id, invited_at)
+        SELECT id, \(guest.userID), timestamptz '2026-05-01' + place * interval '1 second'
+        FROM unnest(\(ids)) WITH ORDINALITY AS planned (id, place)
+        """,
+        "UPDATE events SET invited_count = 1 WHERE id = ANY(\(ids))")
+    }
+    return ids.map(\.description)
+  }
+
   /// Signs up users who are all friends. Each hosts an event with two places, which all others want.
   func friendsWhoInviteEachOther(_ count: Int) async throws -> [Phone] {
     var phones: [Phone] = []

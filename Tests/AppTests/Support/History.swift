@@ -13,6 +13,8 @@ final class History: Sendable {
     var fresh = 0
     /// Lists whose items came with a validation.
     var broughtAlong = 0
+    /// Lists that were brought up to date by what had changed.
+    var changed = 0
     /// GETs with the response 304.
     var unchanged = 0
     /// The number of times that each verb was done.
@@ -96,6 +98,19 @@ final class Place: Sendable {
   func phone(of person: Phone) -> Phone {
     Phone(app.withLock { $0 }, person.username, id: person.userID, accessToken: person.accessToken)
   }
+
+  /// Repeats a request while there is no service, or only server errors.
+  func insist(_ owner: Phone, _ ask: (Phone) async throws -> Answer) async throws -> Answer {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while true {
+      if let answer = try? await ask(phone(of: owner)), answer.status < 500 {
+        guard answer.status == 200 || answer.status == 304 else { throw Unexpected("\(answer.status): \(answer.body)") }
+        return answer
+      }
+      guard ContinuousClock.now < deadline else { throw Unexpected("no service responds to \(owner.username)") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
 }
 
 /// A phone that keeps copies of its owner's collections and validates them. For each copy that is called fresh, it
@@ -108,6 +123,8 @@ struct CachingPhone {
   private let datesLate: Bool
   private var random: SeededRandom
   private var copies: [App.Collection: HeldCopy] = [:]
+  /// Copies that are brought up to date by what has changed, apart from `copies`.
+  private var deltas: [App.Collection: DeltaCopy] = [:]
 
   init(of owner: Phone, at place: Place, _ history: History, seed: UInt64, datesLate: Bool = false) {
     self.owner = owner
@@ -144,6 +161,35 @@ struct CachingPhone {
       }
     }
     history.count { $0.validations += Phone.everyCollection.count }
+  }
+
+  /// Brings all copies up to date by what has changed. For each stamp, their items must be those of all other
+  /// responses with this stamp.
+  ///
+  /// - Parameter isAtRest: whether nothing changes any more, so that all copies must be current.
+  mutating func catchUp(isAtRest: Bool = false) async throws {
+    let claims = Phone.claims(deltas)
+    let answer = try await insist { try await $0.send("POST", "cache/validate/\($0.id)?include=changes", claims) }
+    for (name, text) in try RawJSON.members(of: answer.body) {
+      guard let collection = App.Collection(rawValue: name) else { throw Unexpected(text) }
+      let verdict = try RawJSON.members(of: text)
+      if verdict["invalidate"] == "true" {
+        if isAtRest { history.report("\(self.name(collection)): \(text) although at rest") }
+        let missing = try deltas[collection, default: DeltaCopy()].apply(verdict)
+        if !missing.isEmpty { history.report("\(self.name(collection)): \(missing) are missing") }
+        history.count { $0.changed += 1 }
+      }
+      guard let held = deltas[collection]?.held else {
+        history.report("\(self.name(collection)): nothing is called fresh")
+        continue
+      }
+      if isAtRest {
+        let answer = try await insist { try await $0.send("GET", Phone.wholePath(of: collection)) }
+        let now = try HeldCopy(collection, answer)
+        if held != now { history.report("\(self.name(collection)): at rest, \(held) is held, but \(now) is right") }
+      }
+      history.note(held, of: collection, of: owner)
+    }
   }
 
   private func name(_ collection: App.Collection) -> String { "\(collection) of \(owner.username)" }
@@ -185,17 +231,8 @@ struct CachingPhone {
     copies[collection] = copy
   }
 
-  /// Repeats a request while there is no service, or only server errors.
   private func insist(_ ask: (Phone) async throws -> Answer) async throws -> Answer {
-    let deadline = ContinuousClock.now + .seconds(30)
-    while true {
-      if let answer = try? await ask(place.phone(of: owner)), answer.status < 500 {
-        guard answer.status == 200 || answer.status == 304 else { throw Unexpected("\(answer.status): \(answer.body)") }
-        return answer
-      }
-      guard ContinuousClock.now < deadline else { throw Unexpected("no service responds to \(owner.username)") }
-      try await Task.sleep(for: .milliseconds(5))
-    }
+    try await place.insist(owner, ask)
   }
 }
 
@@ -237,6 +274,8 @@ struct CrowdedWorld: Sendable {
     for index in phones.indices {
       try await phones[index].round()
       try await phones[index].round(isAtRest: true)
+      try await phones[index].catchUp()
+      try await phones[index].catchUp(isAtRest: true)
     }
   }
 
@@ -256,7 +295,10 @@ struct CrowdedWorld: Sendable {
           let owner = cast[number % cast.count]
           var phone = CachingPhone(
             of: owner, at: place, history, seed: UInt64(100 + number), datesLate: datesLate)
-          while !history.isOver { try await phone.round() }
+          while !history.isOver {
+            try await phone.round()
+            if !datesLate { try await phone.catchUp() }
+          }
           return phone
         }
       }

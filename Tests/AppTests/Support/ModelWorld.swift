@@ -5,7 +5,8 @@ import Testing
 @testable import App
 
 /// Five users who do random things, allowed or not, in an order that follows from the seed. After each step, the world
-/// compares all lists of all users and the queue with ``Model``.
+/// compares all lists of all users and the queue with ``Model``, and each user's ``DeltaCopy`` of each collection with
+/// its GET.
 struct ModelWorld {
   /// The service and the model differ.
   struct Violation: Error, CustomStringConvertible {
@@ -62,14 +63,17 @@ struct ModelWorld {
   /// By the model's indices, including deleted accounts.
   private var phones: [Phone] = []
   private var copies: [String: Copy] = [:]
+  private let deltaMethod: DeltaCopy.Method
+  private var deltas: [Int: [App.Collection: DeltaCopy]] = [:]
   private var trace: [String] = []
   private var names = 0
   /// The number of successful calls of each verb.
   private(set) var done: [Verb: Int] = [:]
 
-  init(_ app: TestApp, seed: UInt64) async throws {
+  init(_ app: TestApp, seed: UInt64, deltas method: DeltaCopy.Method = .digests) async throws {
     self.app = app
     self.seed = seed
+    deltaMethod = method
     random = SeededRandom(seed: seed)
     for _ in 0..<5 { try await signUp() }
     // A few friendships to begin with.
@@ -377,7 +381,10 @@ struct ModelWorld {
   private mutating func check(_ events: [Int]) async throws {
     try await checkQueue()
     let everybodys = model.present.map { readings(of: $0, events) }
-    for (reading, answer) in try await read(everybodys) { try compare(reading, answer) }
+    let answers = try await read(everybodys)
+    for (reading, answer) in answers { try compare(reading, answer) }
+    try await catchUp()
+    for (reading, answer) in answers { try compareDelta(reading, answer) }
   }
 
   private func readings(of person: Int, _ events: [Int]) -> [Reading] {
@@ -460,6 +467,36 @@ struct ModelWorld {
       }
     }
     copies[key] = Copy(body: answer.body, lines: lines, stamp: stamp)
+  }
+
+  /// Brings all users' copies up to date by what has changed, at the same time.
+  private mutating func catchUp() async throws {
+    let (phones, deltas, method) = (phones, deltas, deltaMethod)
+    self.deltas = try await withThrowingTaskGroup(of: (Int, [App.Collection: DeltaCopy]).self) { group in
+      for person in model.present {
+        group.addTask {
+          var copies = deltas[person, default: [:]]
+          try await phones[person].catchUp(&copies, by: method)
+          return (person, copies)
+        }
+      }
+      return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+  }
+
+  private func compareDelta(_ reading: Reading, _ answer: Answer) throws {
+    let collection = Phone.everyCollection.first { Phone.wholePath(of: $0) == reading.path }
+    guard let collection else { return }
+    let (held, now) = (deltas[reading.person]?[collection]?.held, try HeldCopy(collection, answer))
+    guard held == now else {
+      throw violation(
+        """
+        \(collection) of \(model.people[reading.person].username), kept by its changes, differs from its GET. It is
+        \(held?.stamp ?? "") \(held?.items ?? "")
+        but should be
+        \(now.stamp) \(now.items)
+        """)
+    }
   }
 
   private func checkQueue() async throws {

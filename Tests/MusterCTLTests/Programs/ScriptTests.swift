@@ -125,6 +125,7 @@ import Testing
       }
       try await demo.execute(
         """
+        DELETE FROM blocks;
         INSERT INTO blocks (blocker_id, blocked_id, created_at)
           SELECT ana.id, extra.id, now() FROM users ana, users extra
           WHERE ana.username = 'ana' AND extra.username LIKE 'extra%'

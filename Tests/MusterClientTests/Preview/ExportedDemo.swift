@@ -36,7 +36,7 @@ enum ExportedDemo {
   static let cancelled = id("0000-7000-8002-000000000007")
   /// Is full. ana waits for a place.
   static let filmNight = id("0000-7000-8002-00000000000b")
-  static let archived = id("0000-7000-8002-000000000001")
+  static let archived = id("0000-7000-8002-000000000002")
 
   private static func id(_ rest: String) -> UUID { UUID(uuidString: "01900000-" + rest) ?? UUID() }
 }

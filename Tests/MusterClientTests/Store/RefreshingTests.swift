@@ -133,11 +133,17 @@ import Testing
 
   @Test func `lists are complete when responses leave items out`() async throws {
     try await TestStore.run { test, server in
-      try server.set(.events, (1...20).map { ScriptedServer.event($0) })
-      server.state.withLock { $0.changedLimit = 6 }
+      let events = (1...20).map { ScriptedServer.event($0) }
+      let people = (1...20).map { Person(id: ScriptedServer.id(100 + $0), username: "\($0)", displayName: "\($0)") }
+      try server.set(.events, events)
+      try server.set(.invitations, events.map { Invitation(event: $0, status: .invited, invitedAt: .now) })
+      try server.set(.friends, people.map { Friend(user: $0, since: ScriptedServer.noon) })
+      try server.set(.blocks, people.map { Block(user: $0, since: ScriptedServer.noon) })
+      server.state.withLock { $0.changedLimit = 3 }
       try await test.store.refresh()
-      #expect(test.store.events.items.count == 20 && test.store.events.isUpToDate)
-      #expect(server.received().count > 3)
+      #expect(test.store.events.items == events && test.store.invitations.items.count == 20)
+      #expect(test.store.friends.items.map(\.user) == people && test.store.blocks.items.map(\.user) == people)
+      #expect(test.store.events.isUpToDate && test.store.friends.isUpToDate)
     }
   }
 

@@ -205,8 +205,10 @@ final class HTTPFaultProxy: Sendable {
         switch fault {
         case .loseResponse: return try await hangUp()
         case .cutResponse(let share) where !response.head.isStream:
-          try await toClient.write(ByteBuffer(bytes: Self.part(share, of: response.bytes)))
-          return try await hangUp()
+          let part = Self.part(share, of: response.bytes)
+          try await toClient.write(ByteBuffer(bytes: part))
+          // On Linux, Foundation stops the process if a connection ends properly within a head.
+          return try await hangUp(byReset: part.count < response.head.length)
         case .delay(let milliseconds): try await Task.sleep(for: .milliseconds(milliseconds))
         default: break
         }
@@ -274,10 +276,10 @@ final class HTTPFaultProxy: Sendable {
       }
     }
 
-    /// Ends the connection, in half of the cases by RST.
-    private func hangUp() async throws {
+    /// Ends the connection, at least in half of the cases by RST.
+    private func hangUp(byReset mustReset: Bool = false) async throws {
       let isReset = state.withLock { Bool.random(using: &$0.random) }
-      guard isReset, let options = client as? any SocketOptionProvider else { return }
+      guard isReset || mustReset, let options = client as? any SocketOptionProvider else { return }
       try await options.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
     }
 

@@ -11,11 +11,11 @@ struct ExportFolder {
 
   private let url: URL
 
-  /// - Throws: ``AppError`` if the folder has files, but no index of an earlier export.
+  /// - Throws: ``AppError`` if the folder has files, but no earlier export.
   init(_ url: URL) throws {
     self.url = url
     let content = (try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? []
-    guard content.isEmpty || content.contains(Self.index) else {
+    guard content.isEmpty || Self.earlierIndex(in: url) != nil else {
       throw AppError(
         .conflict, "foreign-folder", "\(url.path) has files that are no export: choose an empty or a new folder.")
     }
@@ -28,11 +28,18 @@ struct ExportFolder {
     for file in files { try file.bytes.write(to: url.appending(path: file.name)) }
   }
 
+  /// Nil if the folder's index is missing, or comes from elsewhere.
+  private static func earlierIndex(in url: URL) -> JSON.Object? {
+    guard let bytes = try? Data(contentsOf: url.appending(path: index)),
+      case .object(let index)? = try? JSON(parsing: bytes),
+      ["baseUrl", "time", "user", "calls"].allSatisfy({ index[$0] != nil })
+    else { return nil }
+    return index
+  }
+
   /// Only names that stay in the folder, whatever the index says.
   private var earlierFiles: [String] {
-    guard let bytes = try? Data(contentsOf: url.appending(path: Self.index)),
-      case .object(let index)? = try? JSON(parsing: bytes), case .array(let calls)? = index["calls"]
-    else { return [] }
+    guard case .array(let calls)? = Self.earlierIndex(in: url)?["calls"] else { return [] }
     return calls.compactMap { call in
       guard case .object(let members) = call, case .string(let name)? = members["file"], !name.contains("/"),
         !name.hasPrefix(".")

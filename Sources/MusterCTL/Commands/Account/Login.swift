@@ -19,7 +19,7 @@ struct Login: AccountCommand {
   @Flag(help: "Read the password from stdin.")
   var passwordStdin = false
 
-  @Flag(help: "Have a code mailed in place of a password. Without a terminal, it is read from stdin.")
+  @Flag(help: "Log in with a mailed code instead of a password. Without a terminal, the code is read from stdin.")
   var code = false
 
   @OptionGroup var options: AccountOptions

@@ -8,9 +8,10 @@ struct Logout: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
+    // The copies go first: they must not outlive a session that was ended elsewhere.
+    try CopyFolder(account.copies).forget()
     guard account.client.userID != nil else { throw MusterError.loggedOut }
     try await account.client.auth.logOut()
-    try CopyFolder(account.copies).forget()
     try console.show(Reply(value: (), json: .object([:]))) { ["Logged out of \(account.server)."] }
   }
 }

@@ -16,7 +16,7 @@ struct WatchCommand: AccountCommand {
   @Flag(help: "Also print which lists have changed.")
   var changes = false
 
-  @Option(help: ArgumentHelp("End after so many notifications.", valueName: "number"))
+  @Option(help: ArgumentHelp("Stop after this many notifications.", valueName: "number"))
   var count: Int?
 
   @OptionGroup var options: AccountOptions

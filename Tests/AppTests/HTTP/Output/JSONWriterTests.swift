@@ -87,6 +87,23 @@ import Testing
         == #"{"a":[],"b":[[1,2],[],[3]],"c":{},"d":{"e":"x"},"f\"":true,"g":null,"h":1.5,"i":null}"#)
   }
 
+  @Test func `the bytes of each element are known, and a cleared writer begins again`() {
+    var writer = JSONWriter()
+    var elements: [String] = []
+    for _ in 0..<2 {
+      writer.object {
+        $0.member("a", 1)
+        $0.member("b") { $0.array(["x", "", "y,"]) { elements.append(String(decoding: $0, as: UTF8.self)) } }
+        $0.member("c", 2)
+      }
+      #expect(writer.text == #"{"a":1,"b":["x","","y,"],"c":2}"#)
+      #expect(elements == [#""x""#, #""""#, #""y,""#])
+      writer.clear()
+      elements = []
+      #expect(writer.text == "")
+    }
+  }
+
   @Test func `ids are written in lower case and read in either case`() throws {
     for _ in 0..<100 {
       let id = User.ID.new()

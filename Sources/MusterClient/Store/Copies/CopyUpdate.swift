@@ -36,6 +36,7 @@ struct CopyUpdate: Sendable {
   /// The copy that a verdict of "fresh" proves.
   private var base: StoredCopy?
   private var failures = 0
+  /// The items that did not fit into the last response.
   private var missing = Int.max
 
   init(_ collection: CacheCollection, from copy: StoredCopy?, length: Int = .max) {
@@ -50,6 +51,9 @@ struct CopyUpdate: Sendable {
   var claim: Claim {
     Claim(timestamp: stamp, items: Dictionary(held.map { ($0.key, $0.digest) }, uniquingKeysWith: { $1 }))
   }
+
+  /// Whether items are asked for that did not fit into a response.
+  var isCollecting: Bool { missing != .max }
 
   /// - Parameter sentAt: when the request was sent.
   mutating func take(_ verdict: Verdict?, sentAt: Date) {
@@ -125,11 +129,11 @@ struct CopyUpdate: Sendable {
 
   /// Asks again for what did not fit into the response. What came is claimed, so that it does not come again.
   private mutating func askForMissing(_ count: Int, holding entries: [StoredCopy.Entry]) {
-    guard count < missing else { return fail("The missing items of \(collection.rawValue) do not come.") }
+    let hasProgress = count < missing
     missing = count
     stamp = nil
     held = entries
-    need = .verdict
+    if hasProgress { need = .verdict } else { fail("The missing items of \(collection.rawValue) do not come.") }
   }
 
   /// Trusts no digest any more.

@@ -1,14 +1,3 @@
-import Foundation
-
-/// Passes of a store. One runs at a time, and calls that come meanwhile share the next one.
-struct Passes {
-  var running: Task<Void, any Error>?
-  /// Has not begun.
-  var next: Task<Void, any Error>?
-  /// What the next pass validates beside the collections in doubt.
-  var wanted: Set<CacheCollection> = []
-}
-
 extension MusterStore {
   /// Sends what waits in the outbox, and validates all lists. Resolves when the lists are proved to be what the service
   /// had after this call.

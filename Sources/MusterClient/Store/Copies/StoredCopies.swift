@@ -69,7 +69,13 @@ actor StoredCopies {
   ///
   /// - Returns: false if no update needs one.
   private func advance(_ updates: inout [CopyUpdate]) async throws -> Bool {
-    let asking = updates.indices.filter { updates[$0].need == .verdict }
+    var asking = updates.indices.filter { updates[$0].need == .verdict }
+    if asking.allSatisfy({ updates[$0].isCollecting }) {
+      // One list after the other, so that each has the whole response.
+      asking = Array(asking.prefix(1))
+    } else {
+      asking.removeAll { updates[$0].isCollecting }
+    }
     if !asking.isEmpty {
       let claims = Dictionary(uniqueKeysWithValues: asking.map { (updates[$0].collection, updates[$0].claim) })
       let sentAt = now()

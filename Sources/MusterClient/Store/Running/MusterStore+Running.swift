@@ -1,22 +1,5 @@
 import Foundation
 
-/// What a store does by itself while it runs.
-struct Life {
-  var isRunning = false
-  /// Whether the stream is live, so that changes are announced.
-  var isStreaming = false
-  /// Passes that have failed since the last success.
-  var failures = 0
-  var retryAfter: Int?
-  var stream: Task<Void, Never>?
-  var timer: Task<Void, Never>?
-
-  func cancel() {
-    stream?.cancel()
-    timer?.cancel()
-  }
-}
-
 extension MusterStore {
   /// Keeps the lists up to date from now on: validates them, follows the stream, and sends writes, also after failures.
   /// Does nothing if the store runs already.
@@ -38,6 +21,7 @@ extension MusterStore {
         } catch {
           // Connected again below.
         }
+        guard !Task.isCancelled else { return }
         self?.loseStream()
         try? await timing.sleep(timing.longestRetry)
       }
@@ -49,7 +33,7 @@ extension MusterStore {
   public func stop() {
     guard life.isRunning else { return }
     life.cancel()
-    life = Life()
+    life = StoreLife()
     doubt(CacheCollection.allCases)
   }
 

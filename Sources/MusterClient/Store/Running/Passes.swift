@@ -1,0 +1,9 @@
+/// Passes of a store: each sends what waits in the outbox, and then validates. One runs at a time, and calls that come
+/// meanwhile share the next one.
+struct Passes {
+  var running: Task<Void, any Error>?
+  /// Has not begun.
+  var next: Task<Void, any Error>?
+  /// What the next pass validates beside the collections in doubt.
+  var wanted: Set<CacheCollection> = []
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// A PostgreSQL server that listens on TCP and accepts only TLS, with a certificate of its own authority.
+struct TLSServer: Sendable {
+  /// The URL with `sslmode=verify-full` and the server's authority.
+  let url: String
+  /// The URL of its Unix socket, which has no TLS.
+  let plainURL: String
+  /// The URL with an authority that did not sign the server's certificate.
+  let strangerURL: String
+
+  /// Starts a server for one test, and stops and deletes it when `body` ends.
+  static func run(_ body: (TLSServer) async throws -> Void) async throws {
+    // Uses the programs and the account of the other tests' cluster.
+    let cluster = Server(url: try await TestCluster.administrationURL())
+    let programs: String = try await cluster.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
+    let data: String = try await cluster.value("SELECT current_setting('data_directory')")
+    let owner = try FileManager.default.attributesOfItem(atPath: data)
+    let user = owner[.ownerAccountID] as? Int ?? 0
+    let group = owner[.groupOwnerAccountID] as? Int ?? 0
+    var template = Array("/tmp/tls-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
+    let folder = String(cString: made)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    chown(folder, uid_t(user), gid_t(group))
+
+    func start(_ path: String, _ arguments: [String]) async throws -> Program {
+      // PostgreSQL does not run as root.
+      if user == Int(geteuid()) { return try await Program(path, arguments, in: folder) }
+      let account = ["--reuid", String(user), "--regid", String(group), "--clear-groups", path]
+      return try await Program("/usr/bin/setpriv", account + arguments, in: folder)
+    }
+    func finish(_ path: String, _ arguments: String...) async throws {
+      let program = try await start(path, arguments)
+      let status = try await program.exitStatus()
+      guard status == 0 else { throw Unexpected("\(path): \(program.standardError)") }
+    }
+
+    // The accounts of the tests and of the server must both be able to read the certificates.
+    chmod(folder, 0o755)
+    try "subjectAltName=DNS:localhost\n".write(toFile: "\(folder)/names", atomically: true, encoding: .utf8)
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    for step in [
+      "req -x509 \(key) -keyout ca.key -out ca.crt -days 2 -subj /CN=authority",
+      "req -x509 \(key) -keyout stranger.key -out stranger.crt -days 2 -subj /CN=authority",
+      "req \(key) -keyout server.key -out server.csr -subj /CN=localhost",
+      "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile names",
+    ] {
+      let words = ["openssl"] + step.split(separator: " ").map(String.init)
+      let program = try await start("/usr/bin/env", words)
+      guard try await program.exitStatus() == 0 else { throw Unexpected("openssl: \(program.standardError)") }
+    }
+    try await finish(
+      "\(programs)/initdb", "--pgdata=\(folder)/data", "--username=muster", "--encoding=UTF8", "--locale=C",
+      "--auth-local=trust", "--auth-host=reject", "--no-sync")
+    let access = "local all all trust\nhostssl all all 127.0.0.1/32 trust\n"
+    try access.write(toFile: "\(folder)/access", atomically: true, encoding: .utf8)
+
+    let port = Int.random(in: 20_000..<30_000)
+    let settings = [
+      "listen_addresses=127.0.0.1", "port=\(port)", "unix_socket_directories=\(folder)", "hba_file=\(folder)/access",
+      "ssl=on", "ssl_cert_file=\(folder)/server.crt", "ssl_key_file=\(folder)/server.key", "fsync=off",
+      "shared_buffers=32MB",
+    ]
+    let program = try await start("\(programs)/postgres", ["-D", "\(folder)/data"] + settings.flatMap { ["-c", $0] })
+    func url(_ authority: String) -> String {
+      "postgresql://muster@localhost:\(port)/postgres?hostaddr=127.0.0.1&sslmode=verify-full"
+        + "&sslrootcert=\(folder)/\(authority).crt"
+    }
+    let server = TLSServer(
+      url: url("ca"), plainURL: "postgresql://muster@/postgres?host=\(folder)&port=\(port)",
+      strangerURL: url("stranger"))
+    do {
+      try await eventually("the server is ready") {
+        if !program.isRunning { throw Unexpected("the server ended: \(program.standardError)") }
+        return (try? await Server(url: server.plainURL).value("SELECT 1")) == 1
+      }
+      try await body(server)
+    } catch {
+      await stop(program)
+      throw error
+    }
+    await stop(program)
+  }
+
+  private static func stop(_ program: Program) async {
+    program.signal(SIGQUIT)
+    // Detached, so that it also works in a cancelled task.
+    _ = await Task.detached { try? await program.exitStatus(within: .seconds(10)) }.value
+  }
+}
