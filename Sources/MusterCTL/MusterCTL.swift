@@ -59,7 +59,7 @@ struct MusterCTL: AsyncParsableCommand {
   }
 
   private static func end(with error: any Error, _ options: AccountOptions?) -> Never {
-    if let report = ErrorReport(error, server: (try? options?.account())?.server) {
+    if let report = ErrorReport(error, server: (try? options?.account(fallback: ServerURL.development))?.server) {
       FileHandle.standardError.write(Data((report.text(asJSON: options?.json ?? false) + "\n").utf8))
       Foundation.exit(report.status.rawValue)
     }

@@ -18,6 +18,16 @@ struct Account {
   /// The folder of the copies of the user's lists.
   var copies: URL { folder.copies(from: server) }
 
+  /// Logs in with a call of the client, and remembers the service. If another user was logged in before, forgets the
+  /// copies of their lists.
+  func logIn(with call: () async throws -> User) async throws -> Reply<User> {
+    let earlier = client.userID
+    let reply = try await responses.reply(to: call)
+    if reply.value.id != earlier { try CopyFolder(copies).forget() }
+    try folder.remember(server)
+    return reply.user
+  }
+
   /// A name for this machine in the user's list of sessions.
   static var deviceName: String {
     var name = [CChar](repeating: 0, count: 256)

@@ -42,6 +42,8 @@ import Testing
         #expect(result.status == 0 && result.errors.isEmpty && !result.output.isEmpty)
       }
       #expect(try await demo.ctl(["events"], as: "ben").status == 3)
+      let nowhere = try await demo.ctl(["watch", "--profile", "new"], as: "ana", environment: ["MUSTER_SERVER": ""])
+      #expect(nowhere.status == 3 && nowhere.errors == "musterctl: You are not logged in. Use `musterctl login`.\n")
       let away = ["MUSTER_SERVER": "http://127.0.0.1:9"]
       let unreachable = try await demo.ctl(
         ["login", "ana", "--password-stdin"], as: "cleo", input: "x\n", environment: away)

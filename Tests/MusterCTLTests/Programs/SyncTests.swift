@@ -54,6 +54,10 @@ import Testing
       let events = try #require(names.first { $0.hasSuffix("/events.json") })
       try Data("{".utf8).write(to: folder.appending(path: events))
       #expect(try await sync(demo).lists["events"]?.hasPrefix("read ") == true)
+      // As another user's login does.
+      let login = ["login", "ben", "--password-stdin"]
+      _ = try await demo.ctl(login, as: "ana", input: Demo.password + "\n")
+      #expect(try await sync(demo).lists.values.allSatisfy { $0.hasPrefix("read ") })
       _ = try await demo.say("logout", as: "ana")
       #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).allSatisfy { !$0.hasSuffix(".json") })
     }

@@ -34,23 +34,20 @@ struct Login: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     let login = try login ?? UserInput.line(code ? "E-mail: " : "Username or e-mail: ", missing: "the login")
-    let earlierUser = account.client.userID
     let reply: Reply<User>
     if code {
       try await account.client.auth.requestCode(email: login)
       console.note("If an account has this address, a code is on its way.")
       let digits = try UserInput.line("Code: ", missing: "the code").trimmingCharacters(in: .whitespaces)
-      reply = try await account.responses.reply {
+      reply = try await account.logIn {
         try await account.client.auth.logIn(email: login, code: digits, device: Account.deviceName)
       }
     } else {
       let password = try UserInput.password(fromStdin: passwordStdin)
-      reply = try await account.responses.reply {
+      reply = try await account.logIn {
         try await account.client.auth.logIn(login, password: password, device: Account.deviceName)
       }
     }
-    if reply.value.id != earlierUser { try CopyFolder(account.copies).forget() }
-    try account.folder.remember(account.server)
-    try console.show(reply.user) { "Logged in as \($0.person.fullName) at \(account.server)." }
+    try console.show(reply) { "Logged in as \($0.person.fullName) at \(account.server)." }
   }
 }

@@ -38,11 +38,10 @@ struct Register: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     let password = noPassword ? nil : try UserInput.newPassword(fromStdin: passwordStdin)
-    let reply = try await account.responses.reply {
+    let reply = try await account.logIn {
       try await account.client.auth.register(
         username: username, email: email, password: password, displayName: name, device: Account.deviceName)
     }
-    try account.folder.remember(account.server)
-    try console.show(reply.user) { "Registered \($0.person.fullName) at \(account.server). You are logged in." }
+    try console.show(reply) { "Registered \($0.person.fullName) at \(account.server). You are logged in." }
   }
 }
