@@ -27,10 +27,10 @@ final class EventList {
   /// Whether there is nothing to show yet.
   var isLoading: Bool { !store.events.isLoaded && !store.isOffline && failure == nil }
 
-  /// What the phone knows about the list's age, for the user. Nil if the list is right now.
+  /// What the phone knows about the list's age, for the user. Nil if the list is right, or still loading.
   var status: String? {
     if let failure { return failure }
-    guard store.isOffline else { return nil }
+    guard store.isOffline else { return store.events.isUpToDate || isLoading ? nil : "Updating…" }
     guard let date = store.events.upToDateAsOf else { return "You are offline." }
     return "You are offline. Up to date as of \(date.formatted(date: .abbreviated, time: .shortened))."
   }

@@ -61,7 +61,7 @@ public final class PreviewTransport: Transport {
   }
 
   public func send(_ request: TransportRequest) async throws -> TransportResponse {
-    if let refusal = try await begin(request) { return refusal }
+    if let refusal = try await begin(request).refusal { return refusal }
     let (response, events, streams) = state.withLock { state in
       let response = Self.respond(to: request, &state)
       return (response, state.world.takeChanges(), Array(state.streams.values))
@@ -72,15 +72,13 @@ public final class PreviewTransport: Transport {
 
   public func open(_ request: TransportRequest) async throws -> TransportStream {
     let (chunks, stream) = AsyncThrowingStream<Data, any Error>.makeStream()
-    if let refusal = try await begin(request) {
+    let (number, refusal) = try await begin(request)
+    if let refusal {
       stream.yield(refusal.body)
       stream.finish()
       return TransportStream(status: refusal.status, headers: refusal.headers, chunks: chunks)
     }
-    let number = state.withLock { state in
-      state.streams[state.requests] = stream
-      return state.requests
-    }
+    state.withLock { $0.streams[number] = stream }
     stream.onTermination = { [weak self] _ in self?.close(number) }
     stream.yield(Data(":\n\n".utf8))
     return TransportStream(status: 200, headers: ["content-type": "text/event-stream"], chunks: chunks)
@@ -90,8 +88,8 @@ public final class PreviewTransport: Transport {
 
   /// Waits, and fails if the request is to fail.
   ///
-  /// - Returns: a problem in place of the response.
-  private func begin(_ request: TransportRequest) async throws -> TransportResponse? {
+  /// - Returns: the request's number, and a problem in place of the response.
+  private func begin(_ request: TransportRequest) async throws -> (number: Int, refusal: TransportResponse?) {
     let (latency, failures, number) = state.withLock { state in
       state.requests += 1
       return (state.latency, state.failures, state.requests)
@@ -100,7 +98,7 @@ public final class PreviewTransport: Transport {
     try Task.checkCancellation()
     if failures.isOffline { throw URLError(.notConnectedToInternet) }
     if let nth = failures.everyNth, nth > 0, number.isMultiple(of: nth) { throw URLError(.networkConnectionLost) }
-    return failures.problem(for: PreviewRequest(request)).map { .problem($0) }
+    return (number, failures.problem(for: PreviewRequest(request)).map { .problem($0) })
   }
 
   private static func respond(to request: TransportRequest, _ state: inout State) -> TransportResponse {

@@ -102,8 +102,10 @@ public final class MusterStore {
     case .editProfile(let edit) where edit.email != nil || edit.reauthentication != nil:
       throw StoreError.needsReauthentication
     case .markAllRead(nil, _):
+      // Without a stamp, it would also mark what arrives until it is sent.
+      guard let stamp = statuses[.notifications]?.stamp else { throw StoreError.notLoaded }
       let shown = notifications.items.filter { $0.readAt == nil }.map(\.id)
-      write = .markAllRead(before: statuses[.notifications]?.stamp, shown: shown)
+      write = .markAllRead(before: stamp, shown: shown)
     default: break
     }
     let pending = try outbox.add(write, at: timing.now())
@@ -116,8 +118,8 @@ public final class MusterStore {
   ///
   /// - Throws: as ``refresh()``
   public func loadMore(of collection: CacheCollection) async throws {
-    guard statuses[collection]?.hasMore == true else { return }
-    lengths[collection] = (lengths[collection] ?? 0) + Self.lengthStep
+    guard let status = statuses[collection], status.hasMore else { return }
+    lengths[collection] = (status.count / Self.lengthStep + 1) * Self.lengthStep
     try await catchUp([collection])
   }
 

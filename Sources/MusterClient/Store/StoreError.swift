@@ -8,6 +8,8 @@ public enum StoreError: Error, Sendable, Hashable {
   case locked
   /// The write needs a password, a code or an identity token, which are not kept on the disk. Call the API.
   case needsReauthentication
+  /// The write is about a list that was never read. Refresh first.
+  case notLoaded
   /// ``MusterStore/forgetEverything()`` was called. Make a new store after the next login.
   case forgotten
 }
@@ -18,6 +20,7 @@ extension StoreError: LocalizedError {
     case .disk(let reason): "The data cannot be stored: \(reason)"
     case .locked: "Another process is sending changes."
     case .needsReauthentication: "This change needs a connection."
+    case .notLoaded: "The list is not loaded yet."
     case .forgotten: "You are logged out."
     }
   }

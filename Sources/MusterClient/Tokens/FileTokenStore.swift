@@ -39,7 +39,7 @@ public struct FileTokenStore: TokenStore {
       unlink(new.path)
       throw error
     }
-    synchronizeFolder()
+    folder.synchronizeNames()
   }
 
   public func clear() throws {
@@ -69,14 +69,6 @@ public struct FileTokenStore: TokenStore {
     let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
     try handle.write(contentsOf: data)
     try handle.synchronize()
-  }
-
-  /// So that the new name of the file outlives a power failure, too.
-  private func synchronizeFolder() {
-    let descriptor = open(folder.path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    fsync(descriptor)
-    close(descriptor)
   }
 
   private func failure(_ what: String) -> MusterError {

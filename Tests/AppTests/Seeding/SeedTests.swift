@@ -113,9 +113,9 @@ import Testing
       let ana = try await login(app, "ana")
       let inbox = try await ana.get("notifications")
       let items = inbox["items"].array
-      #expect(Set(items.compactMap { $0["type"].string }) == Set(Notice.Kind.allCases.map(\.rawValue)))
-      let sentences = Set(items.compactMap { $0["locKey"].string })
-      #expect(sentences.isSuperset(of: ["waitlist-promoted", "waitlist-promoted.host"]), "\(inbox)")
+      func values(of member: String) -> Set<String> { Set(items.compactMap { $0[member].string }) }
+      #expect(values(of: "type") == Set(Notice.Kind.allCases.map(\.rawValue)))
+      #expect(values(of: "locKey").isSuperset(of: ["waitlist-promoted", "waitlist-promoted.host"]))
       #expect(inbox["unread"].int == seed.inbox.count { $0.read != true })
       #expect(items.allSatisfy { ($0["message"].string ?? "").isEmpty == false })
       let times = items.compactMap { $0["createdAt"].string }

@@ -74,7 +74,7 @@ extension MusterStore {
     case .markRead:
       let ids = notifications.items.filter { $0.readAt == nil }.prefix(3).map(\.id)
       return ids.isEmpty ? nil : .markRead(Array(ids))
-    case .markAllRead: return .markAllRead()
+    case .markAllRead: return notifications.isLoaded ? .markAllRead() : nil
     case .editProfile:
       return .editProfile(
         Bool.random(using: &random)

@@ -54,6 +54,7 @@ final class StoreFolder: Sendable {
       do {
         try Self.writeThrough(data, to: new)
         guard rename(new.path, target.path) == 0 else { throw StoreError.disk(Self.reason(target)) }
+        target.deletingLastPathComponent().synchronizeNames()
       } catch {
         unlink(new.path)
         throw error
