@@ -53,8 +53,8 @@ struct TestUser: Sendable {
 }
 
 extension RetryPolicy {
-  /// Waits a fiftieth of the time.
-  static let swift = RetryPolicy(maximumAttempts: 6, sleep: sleepBriefly)
+  /// Waits a fiftieth of the time, and so tries often: on a busy machine, a server may be unavailable for seconds.
+  static let swift = RetryPolicy(maximumAttempts: 24, sleep: sleepBriefly)
 
   /// Sleeps for a fiftieth of a number of seconds.
   static let sleepBriefly: @Sendable (TimeInterval) async throws -> Void = { seconds in
