@@ -1,7 +1,7 @@
 import Foundation
 
-/// The folder with one user's data: copies, proofs and the outbox. Files are replaced atomically and are on the disk when
-/// a write returns.
+/// The folder with one user's data: copies, proofs and the outbox. Files are replaced atomically. When a write
+/// returns, it outlives the end of the process.
 ///
 /// After ``erase()``, writes of requests that are still under way do nothing, so that nothing of the user comes back.
 final class StoreFolder: Sendable {
@@ -54,7 +54,6 @@ final class StoreFolder: Sendable {
       do {
         try Self.writeThrough(data, to: new)
         guard rename(new.path, target.path) == 0 else { throw StoreError.disk(Self.reason(target)) }
-        target.deletingLastPathComponent().synchronizeNames()
       } catch {
         unlink(new.path)
         throw error
