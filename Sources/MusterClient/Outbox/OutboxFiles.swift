@@ -42,7 +42,7 @@ struct OutboxFiles: Sendable {
     return (last ?? 0) + 1
   }
 
-  /// Writes a record. It is on the disk when this returns.
+  /// Writes a record. It is in its file when this returns.
   func write(_ record: OutboxRecord) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys

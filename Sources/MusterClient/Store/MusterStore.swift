@@ -89,7 +89,7 @@ public final class MusterStore {
   /// Resolves when the lists show the copies on the disk. The store begins to read them when it is made.
   public func load() async { await loading?.value }
 
-  /// Takes a write: it is on the disk when this returns, the lists show it, and it is sent as soon as possible. If the
+  /// Takes a write: it is in a file when this returns, the lists show it, and it is sent as soon as possible. If the
   /// service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
   ///
   /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in.
