@@ -14,9 +14,12 @@ import Testing
   /// Runs `body` with a shell script in place of the program.
   private func with(_ script: String, _ body: (_ program: String) async throws -> Void) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "muster-resizer-\(UUID().uuidString)").path
-    try Data("#!/bin/sh\n\(script)\n".utf8).write(to: URL(filePath: file))
     defer { try? FileManager.default.removeItem(atPath: file) }
-    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
+    // Another process writes it. A process that is started while this one writes it would hold it open for a moment,
+    // and Linux runs no file that is open for writing.
+    let writer = try await Program(
+      "/bin/sh", ["-c", #"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#, file, script])
+    #expect(try await writer.exitStatus() == 0)
     try await body(file)
   }
 
