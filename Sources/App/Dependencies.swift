@@ -69,6 +69,7 @@ public struct Dependencies: Sendable {
     settings.connectTimeout = connectTimeout
     settings.waitTimeout = connectionWait
     settings.lockTimeout = lockWait
+    settings.statementTimeout = max(settings.statementTimeout, lockWait * 2)
     database = try metrics.measuring { [settings] in try Database(settings) }
     self.queuesWrites = queuesWrites
     schemaWatch = SchemaWatch(database: database, logger: logger)

@@ -53,7 +53,7 @@ struct TestApp: Sendable {
   ///   - prepare: gets the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
-    lockWait: Duration = .seconds(5), queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail",
+    lockWait: Duration = .seconds(20), queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail",
     pastPooler: Bool = false,
     prepare: (_ databaseURL: String) async throws -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation,
