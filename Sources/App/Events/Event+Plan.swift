@@ -57,10 +57,10 @@ extension Event.Plan {
     startTime = try row["start_time"]
     endTime = try row["end_time"]
     timeZone = try row["time_zone"]
-    capacity = try row["capacity"]
     let name: String? = try row["location_name"]
     location = try name.map {
       Event.Location(name: $0, latitude: try row["latitude"], longitude: try row["longitude"])
     }
+    capacity = try row["capacity"]
   }
 }

@@ -39,12 +39,11 @@ public struct Event: Sendable {
   /// The first guests. Nil in lists, unless the reader asks for them.
   var participants: [Guest]?
 
+  /// Reads the columns in their order, so that each is found at once.
   init(row: Row) throws {
     id = try row["id"]
     plan = try Plan(row: row)
     status = try row["status"]
-    let creatorID: User.ID? = try row["creator_id"]
-    creator = try creatorID.map { _ in try Person(row: row, prefix: "creator_") }
     version = try row["version"]
     counts = Counts(
       invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
@@ -52,6 +51,8 @@ public struct Event: Sendable {
     createdAt = try row["created_at"]
     updatedAt = try row["updated_at"]
     myStatus = try row["my_status"]
+    let creatorID: User.ID? = try row["creator_id"]
+    creator = try creatorID.map { _ in try Person(row: row, prefix: "creator_") }
   }
 
   /// The columns of `events AS e`, of its creator as `users AS c`, and `my_status` of a relation `m`.

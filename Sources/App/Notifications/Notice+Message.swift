@@ -21,7 +21,7 @@ extension Notice {
       $0.member("locKey", sentence.key(ofType: type))
       $0.member("locArgs", sentence.args)
       $0.raw(",")
-      $0.raw(payload.text.utf8.dropFirst().dropLast())
+      $0.raw(String(payload.text.dropFirst().dropLast()))
     }
     return JSONDocument(json.text)
   }

@@ -26,7 +26,7 @@ struct PreparedStatements {
     let name: String
     /// The names of its columns, once a result has provided them. They never change for a planned statement: the server
     /// rejects it if they would. FETCH and EXECUTE return another statement's columns, so they are excluded.
-    private(set) var columns: ColumnNames?
+    private(set) var columns: Columns?
     private let keepsColumns: Bool
     let effect: SessionEffect
     fileprivate var lastUse = 0
@@ -43,7 +43,7 @@ struct PreparedStatements {
       keepsColumns = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES", "MERGE"].contains(word.uppercased())
     }
 
-    func note(_ columns: ColumnNames) {
+    func note(_ columns: Columns) {
       if keepsColumns { self.columns = columns }
     }
   }

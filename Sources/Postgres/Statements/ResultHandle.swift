@@ -7,16 +7,16 @@ final class ResultHandle: Sendable {
   /// nothing frees it before `deinit`.
   nonisolated(unsafe) let pointer: OpaquePointer
   let count: Int
-  let columns: ColumnNames
+  let columns: Columns
   /// The index of the column after the last one read, which is checked first because columns are mostly read in order.
   /// Only a hint: any value is correct.
   private let likely = Atomic(0)
 
   /// - Parameter columns: nil if no earlier result of the same statement provides them.
-  init(_ pointer: OpaquePointer, columns known: ColumnNames? = nil) {
+  init(_ pointer: OpaquePointer, columns known: Columns? = nil) {
     self.pointer = pointer
     count = Int(PQntuples(pointer))
-    columns = known ?? ColumnNames(of: pointer)
+    columns = known ?? Columns(of: pointer)
   }
 
   var names: [String] { columns.names }

@@ -46,11 +46,11 @@ public struct Row: Sendable {
   private func cell(_ column: Int) -> SQLCell {
     let (row, place) = (Int32(index), Int32(column))
     var bytes: UnsafeRawBufferPointer?
-    if PQgetisnull(result.pointer, row, place) == 0 {
-      let length = Int(PQgetlength(result.pointer, row, place))
+    let length = Int(PQgetlength(result.pointer, row, place))
+    if length > 0 || PQgetisnull(result.pointer, row, place) == 0 {
       bytes = UnsafeRawBufferPointer(start: PQgetvalue(result.pointer, row, place), count: length)
     }
-    return SQLCell(type: PQftype(result.pointer, place), bytes: bytes)
+    return SQLCell(type: result.columns.types[column], bytes: bytes)
   }
 
   private func error(_ mismatch: CellMismatch, _ column: Int, _ wanted: Any.Type) -> PostgresError {

@@ -36,21 +36,34 @@ extension Array: JSONWritable where Element: JSONWritable {
 extension Identifier: JSONWritable {
   func write(to json: inout JSONWriter) {
     withUnsafeBytes(of: rawValue.uuid) { bytes in
-      func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
-      json.raw("\"")
-      for (index, byte) in bytes.enumerated() {
-        if index == 4 || index == 6 || index == 8 || index == 10 { json.raw("-") }
-        json.raw(CollectionOfOne(digit(byte >> 4)))
-        json.raw(CollectionOfOne(digit(byte & 15)))
+      // One append: a call for each digit takes a tenth of the time of a list.
+      json.raw(atMost: 38) { text in
+        func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+        var count = 0
+        func put(_ character: UInt8) {
+          text[count] = character
+          count += 1
+        }
+        put(UInt8(ascii: "\""))
+        for (index, byte) in bytes.enumerated() {
+          if index == 4 || index == 6 || index == 8 || index == 10 { put(UInt8(ascii: "-")) }
+          put(digit(byte >> 4))
+          put(digit(byte & 15))
+        }
+        put(UInt8(ascii: "\""))
+        return count
       }
-      json.raw("\"")
     }
   }
 }
 
 /// RFC 3339 in UTC with whole seconds, as Apple's `.iso8601` strategy reads it.
 extension Timestamp: JSONWritable {
-  func write(to json: inout JSONWriter) { json.string(rfc3339()) }
+  func write(to json: inout JSONWriter) {
+    json.raw("\"")
+    json.raw(atMost: Self.longestRFC3339) { writeRFC3339(to: $0) }
+    json.raw("\"")
+  }
 }
 
 extension FieldError: JSONWritable {

@@ -84,25 +84,37 @@ struct JSONWriter {
     text.withUTF8 { text in
       var start = 0
       for index in text.indices where text[index] < 0x20 || text[index] == 0x22 || text[index] == 0x5c {
-        bytes.append(contentsOf: text[start..<index])
+        raw(UnsafeBufferPointer(rebasing: text[start..<index]))
         escape(text[index])
         start = index + 1
       }
-      bytes.append(contentsOf: text[start...])
+      raw(UnsafeBufferPointer(rebasing: text[start...]))
     }
     bytes.append(UInt8(ascii: "\""))
   }
 
   mutating func raw(_ text: String) {
-    bytes.append(contentsOf: text.utf8)
+    var text = text
+    text.withUTF8 { raw($0) }
   }
 
-  mutating func raw(_ bytes: some Sequence<UInt8>) {
+  mutating func raw(_ bytes: [UInt8]) {
     self.bytes.append(contentsOf: bytes)
   }
 
+  mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) {
+    self.bytes.append(contentsOf: bytes)
+  }
+
+  /// Appends the bytes that a closure puts into memory. The closure returns their number.
+  mutating func raw(atMost capacity: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) {
+      raw(UnsafeBufferPointer(rebasing: $0[..<write($0)]))
+    }
+  }
+
   private mutating func append(_ text: StaticString) {
-    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    raw(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   private mutating func escape(_ byte: UInt8) {

@@ -129,7 +129,7 @@ extension InboxItem: JSONWritable {
       $0.member("createdAt", createdAt)
       $0.member("readAt", readAt)
       $0.raw(",")
-      $0.raw(Notice.rendered(payload, at: createdAt).text.utf8.dropFirst().dropLast())
+      $0.raw(String(Notice.rendered(payload, at: createdAt).text.dropFirst().dropLast()))
     }
   }
 }
