@@ -88,6 +88,7 @@ let package = Package(
       ],
       exclude: [
         "HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt", "Web/docs.mustache", "Web/style.css",
+        "Web/share.mustache", "Web/share-style.css",
       ],
       swiftSettings: strict,
       plugins: ["EmbedFiles"]),

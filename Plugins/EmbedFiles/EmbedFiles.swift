@@ -10,6 +10,7 @@ struct EmbedFiles: BuildToolPlugin {
     let folders = ["Migrations", "Seeds", "Seeds/pictures"].map { root.appending(path: $0) }
     let documents = [
       "HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt", "Web/docs.mustache", "Web/style.css",
+      "Web/share.mustache", "Web/share-style.css",
     ].map { root.appending(path: "Sources/App/\($0)") }
     let files = try folders.flatMap {
       try FileManager.default.contentsOfDirectory(

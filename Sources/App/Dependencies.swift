@@ -14,6 +14,8 @@ public struct Dependencies: Sendable {
   public let schemaWatch: SchemaWatch
   let refreshTokenKeys: SigningKeys
   let itemDigests: ItemDigests
+  let linkTokens: LinkTokens
+  let appLinks: AppLinks
   let passwords: Passwords
   let throttle: Throttle
   let rateLimits: RateLimits
@@ -82,6 +84,8 @@ public struct Dependencies: Sendable {
     }
     refreshTokenKeys = configuration.refreshTokenKeys
     itemDigests = ItemDigests(keys: configuration.refreshTokenKeys)
+    appLinks = configuration.appLinks
+    linkTokens = LinkTokens(keys: configuration.refreshTokenKeys)
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
     rateLimits = RateLimits(isOn: configuration.isLimitingRates)

@@ -12,7 +12,7 @@ struct DevGreeting {
   var text: String {
     var lines = ["", "Muster is up at \(url)"]
     if isShared { lines += linesForPhones }
-    lines += logins.changed.map { "\($0) `muster dev --reset` deletes all data and starts over." }
+    lines += (logins.leftOut + logins.changed).map { "\($0) `muster dev --reset` deletes all data and starts over." }
     if let login = logins.working {
       let body = #"{"login": "\#(login)", "password": "\#(DemoSeed.password)"}"#
       lines += [

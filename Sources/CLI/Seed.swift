@@ -29,6 +29,7 @@ struct Seed: AsyncParsableCommand {
         throw error
       }
       await dependencies.close()
+      for line in logins.leftOut { print("\(line) Rename or delete that account, and seed again.") }
       for line in logins.changed { print("\(line) Use --reset to undo that.") }
       if let login = logins.working {
         print("seeded the demo: log in as \(login) with the password \(DemoSeed.password)")

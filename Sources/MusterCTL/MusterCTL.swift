@@ -59,13 +59,19 @@ struct MusterCTL: AsyncParsableCommand {
   }
 
   private static func end(with error: any Error, _ options: AccountOptions?) -> Never {
+    // Without options, the command line could not be read.
+    let printsJSON = options?.json ?? CommandLine.arguments.prefix { $0 != "--" }.contains("--json")
     if let report = ErrorReport(error, server: (try? options?.account(fallback: ServerURL.development))?.server) {
-      FileHandle.standardError.write(Data((report.text(asJSON: options?.json ?? false) + "\n").utf8))
-      Foundation.exit(report.status.rawValue)
+      end(with: report.text(asJSON: printsJSON), report.status)
     }
     // Help and the version on request go to stdout.
     guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
-    FileHandle.standardError.write(Data((fullMessage(for: error) + "\n").utf8))
-    Foundation.exit(ProgramExit.usage.rawValue)
+    let usage = ErrorReport(usage: message(for: error))
+    end(with: printsJSON ? usage.text(asJSON: true) : fullMessage(for: error), .usage)
+  }
+
+  private static func end(with text: String, _ status: ProgramExit) -> Never {
+    FileHandle.standardError.write(Data((text + "\n").utf8))
+    Foundation.exit(status.rawValue)
   }
 }

@@ -13,6 +13,7 @@ public final class MusterClient: Sendable {
   public let blocks: BlocksAPI
   public let events: EventsAPI
   public let invitations: InvitationsAPI
+  public let links: LinksAPI
   public let notifications: NotificationsAPI
   public let devices: DevicesAPI
   public let reports: ReportsAPI
@@ -38,6 +39,7 @@ public final class MusterClient: Sendable {
     blocks = BlocksAPI(caller: caller)
     events = EventsAPI(caller: caller)
     invitations = InvitationsAPI(caller: caller)
+    links = LinksAPI(caller: caller)
     notifications = NotificationsAPI(caller: caller)
     devices = DevicesAPI(caller: caller)
     reports = ReportsAPI(caller: caller)

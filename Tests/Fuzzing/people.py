@@ -165,6 +165,11 @@ class Person:
         url = self.send("GET", "users/me").json().get("pictureUrl")
         return url and url.rsplit("/", 1)[1]
 
+    def calendar(self):
+        url = self.send("GET", "users/me/calendar").json().get("url")
+        url = url or self.send("POST", "users/me/calendar").json().get("url")
+        return url and url.rsplit("/", 1)[1]
+
     def notifications(self):
         return [item["id"] for item in self.items("notifications")]
 

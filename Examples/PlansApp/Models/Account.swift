@@ -34,7 +34,7 @@ final class Account {
   func logOut() async {
     // The copies go first, in case the app ends meanwhile.
     try? opened?.forgetEverything()
-    try? await client.auth.logOut()
+    _ = try? await client.auth.logOut()
     opened = nil
   }
 }

@@ -82,11 +82,13 @@ extension User {
       change.touch(.friendRequests, of: receiver)
     }
     if !live.isEmpty {
+      try await Event.partHosts(pair, at: live, in: change)
       try await Invitation.leave(
         where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: nil, in: change)
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)
+    change.touchSharedEvents(of: pair)
   }
 
   /// Removes a block. Nothing that it ended is restored, and a block in the opposite direction stays. Without a block,
@@ -104,19 +106,26 @@ extension User {
     change.touch(.blocks, of: blocker)
     if answers[2].isEmpty {
       change.touchInboxes(naming: [blocker, other])
+      change.touchSharedEvents(of: [blocker, other])
     } else {
       // The other user's block shows from now on, and the two stay hidden from each other.
       change.touch(.blocks, of: other)
     }
   }
 
-  /// A query of the events that one of two users hosts and the other is invited to.
+  /// A query of the events that one of two users hosts and the other is invited to, or that one has created and the
+  /// other hosts, too.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
     FROM invitations AS i
     JOIN event_hosts AS h ON h.event_id = i.event_id
     WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
+    UNION
+    SELECT h.event_id
+    FROM event_co_hosts AS h
+    JOIN events AS e ON e.id = h.event_id
+    WHERE h.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
     """
   }
 
@@ -132,6 +141,7 @@ extension User {
       FROM \(pairs(one, other))
       JOIN event_hosts AS h ON h.user_id = pair.other_id
       JOIN notification_queue AS q ON q.subject_id = h.event_id
+      WHERE \(doesNotRemainHost("pair.reader_id", at: "h.event_id", besides: "pair.other_id"))
       """)
   }
 
@@ -145,9 +155,23 @@ extension User {
           OR EXISTS (
             SELECT FROM event_hosts AS h
             WHERE h.event_id = subject_id AND h.user_id = ANY(\(pair)) AND h.user_id <> recipient_id
+              AND \(doesNotRemainHost("recipient_id", at: "h.event_id", besides: "h.user_id"))
           )
         )
         """)
+  }
+
+  /// A SQL condition: whether a user does not host an event after a block of another host. The creator stays, and two
+  /// co-hosts both stay.
+  private static func doesNotRemainHost(_ user: SQL, at event: SQL, besides other: SQL) -> SQL {
+    """
+    NOT EXISTS (
+      SELECT FROM event_hosts AS mine
+      JOIN events AS e ON e.id = mine.event_id
+      WHERE mine.event_id = \(event) AND mine.user_id = \(user)
+        AND e.creator_id IS DISTINCT FROM \(other)
+    )
+    """
   }
 
   private static func pairs(_ one: ID, _ other: ID) -> SQL {
@@ -167,12 +191,25 @@ extension Change {
   }
 
   /// Touches the inboxes of two users in which one names the other, because these entries are hidden or shown from now
-  /// on. No other list of one shows the other, since the block has ended everything else. The caller holds the locks on
-  /// both users.
+  /// on. The caller holds the locks on both users.
   fileprivate func touchInboxes(naming pair: [User.ID]) {
     touch(
       .notifications,
       ofUsersIn: "SELECT recipient_id FROM notifications WHERE recipient_id = ANY(\(pair)) AND person_id = ANY(\(pair))"
     )
+  }
+
+  /// Touches the lists of two users that show one of them as a host of a live event to the other. A block ends
+  /// invitations and roles between hosts and guests, and between creator and co-hosts. Two co-hosts remain, and so do
+  /// users whom a third user brought together after the block. No other list shows one to the other. The caller holds
+  /// the locks on both users.
+  fileprivate func touchSharedEvents(of pair: [User.ID]) {
+    let hosted: SQL = """
+      JOIN event_hosts AS h ON h.event_id = mine.event_id AND h.user_id <> mine.user_id
+      JOIN events AS e ON e.id = mine.event_id
+      WHERE mine.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair)) AND e.archived_at IS NULL
+      """
+    touch(.events, ofUsersIn: "SELECT mine.user_id FROM event_hosts AS mine \(hosted)")
+    touch(.events, .invitations, ofUsersIn: "SELECT mine.user_id FROM invitations AS mine \(hosted)")
   }
 }

@@ -6,6 +6,9 @@ import Synchronization
 
 /// Limits how many validations with larger bodies than usual are in memory: a few per user, and some in total. Only
 /// phones with more than a thousand items send such bodies.
+///
+/// A request takes its place before its body is read: a body is in memory while it arrives, so that places taken later
+/// would bound nothing. A slow phone keeps one of its user's few places then.
 final class LargeBodies: Sendable {
   /// In bytes: the digests of some 5,000 items.
   static let maximumLength = 256 << 10

@@ -41,6 +41,7 @@ public struct MusterConfiguration: Sendable {
   var appleGrants: AppleGrants.Settings?
   var apns: APNsSender.Settings?
   var fcm: FCMSender.Settings?
+  var appLinks: AppLinks
   /// Names that look like variables of Muster but are unknown.
   public var unknownVariables: [String] = []
 
@@ -161,6 +162,7 @@ extension MusterConfiguration {
     appleGrants = try Self.appleGrants(variables)
     apns = try Self.apns(variables)
     fcm = try Self.fcm(variables)
+    appLinks = try Self.appLinks(variables)
   }
 
   private static func databaseURL(_ variables: Variables) throws -> String {
@@ -222,6 +224,24 @@ extension MusterConfiguration {
     return APNsSender.Settings(
       teamID: apple.teamID, keyID: apple.keyID, key: apple.key, topic: try variables.text(.apnsTopic), url: production,
       sandboxURL: sandbox)
+  }
+
+  private static func appLinks(_ variables: Variables) throws -> AppLinks {
+    let apple = try variables.parsed(.appleAppIDs, "app ids like ABCDE12345.com.example.app") {
+      AppLinks.appleAppIDs($0)
+    }
+    let package = try variables.parsed(.androidPackage, "a package like com.example.app") {
+      AppLinks.androidPackage($0)
+    }
+    let fingerprints = try variables.parsed(.androidFingerprints, "SHA-256 fingerprints like AB:CD:... of 32 bytes") {
+      AppLinks.fingerprints($0)
+    }
+    guard package == nil || fingerprints != nil else {
+      let (missing, given) = (Variable.androidFingerprints.name, Variable.androidPackage.name)
+      throw Problem("\(missing) is not set: \(given) requires it")
+    }
+    return AppLinks(
+      appleAppIDs: apple ?? [], androidPackage: package, androidFingerprints: fingerprints ?? [])
   }
 
   private static func fcm(_ variables: Variables) throws -> FCMSender.Settings? {

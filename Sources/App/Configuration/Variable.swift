@@ -124,6 +124,17 @@ public struct Variable: Sendable {
     "Google's key to push to Android devices: the JSON of a service account key, or the path of a file with it")
   static let fcmURL = Variable("MUSTER_FCM_URL", "https://fcm.googleapis.com", "Google's push service")
 
+  // MARK: Share links
+
+  static let appleAppIDs = Variable(
+    "MUSTER_APPLE_APP_IDS",
+    "comma-separated ids of the iOS apps that open share links, like `ABCDE12345.com.example.app`")
+  static let androidPackage = Variable(
+    "MUSTER_ANDROID_PACKAGE", "the package of the Android app that opens share links, like `com.example.app`")
+  static let androidFingerprints = Variable(
+    "MUSTER_ANDROID_FINGERPRINTS", without: "required with `MUSTER_ANDROID_PACKAGE`",
+    "comma-separated SHA-256 fingerprints of its certificates, in upper case with colons")
+
   // MARK: `muster dev`
 
   static let postgresPrograms = Variable(
@@ -139,7 +150,8 @@ public struct Variable: Sendable {
       logsAddresses, metrics, mailWebhook, mailWebhookSecret, allowsPrivateWebhooks, trustedCertificates,
       apple.clientIDs, apple.keysURL, google.clientIDs, google.keysURL,
     ] + appleKey.all + [appleTokenURL, appleRevokeURL] + apnsKey.all + [
-      apnsTopic, apnsURL, apnsSandboxURL, fcmServiceAccount, fcmURL, postgresPrograms,
+      apnsTopic, apnsURL, apnsSandboxURL, fcmServiceAccount, fcmURL, appleAppIDs, androidPackage, androidFingerprints,
+      postgresPrograms,
     ]
 }
 

@@ -1,14 +1,14 @@
 import Postgres
 
 extension Event {
-  /// Changes an event on behalf of its creator. A plan that does not change writes nothing.
+  /// Changes an event on behalf of a host. A plan that does not change writes nothing.
   ///
   /// - Parameter version: the version that the client read. If the event has been edited since, the change gets 412.
   static func edit(
-    _ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change,
+    _ id: ID, by host: User.ID, ifVersion version: Int?, in change: Change,
     _ edit: @Sendable (Plan) throws -> Plan
   ) async throws {
-    let row = try await lock(id, by: creator, in: change)
+    let row = try await lock(id, by: host, in: change)
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
     let old = try Plan(row: row)
@@ -23,25 +23,27 @@ extension Event {
       SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
         time_zone = \(new.timeZone), location_name = \(new.location?.name), latitude = \(new.location?.latitude),
         longitude = \(new.location?.longitude), capacity = \(new.capacity.map(Int32.init)),
+        answer_by = \(new.answerBy),
+        max_plus_ones = \(Int32(new.maxPlusOnes)),
         live_until = \(new.liveUntil), remind_at = \(remindAt), version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
-    change.touch(.events, of: creator)
+    change.touch(.events, ofUsersIn: hosts(of: id))
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
     change.notify(
-      usersIn: Invitation.guestsComing(to: id), about: .eventUpdated(id, new.title, differences, by: creator))
+      usersIn: participants(in: id), about: .eventUpdated(id, new.title, differences, by: host))
     // While an event is over, no guest is promoted. Postponing it can make it open again.
     if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
-      try await Invitation.promoteWaiting(at: [id], by: creator, in: change)
+      try await Invitation.promoteWaiting(at: [id], by: host, in: change)
     }
   }
 
-  /// Cancels an event that is still open. It stays readable and can never change again. All guests who have not
-  /// declined are notified. Repeating the call changes nothing.
+  /// Cancels an event that is still open. It stays readable and can never change again. The co-hosts and all guests
+  /// who have not declined are notified. Repeating the call changes nothing.
   ///
   /// - Parameter version: the version that the client read. If the event has been edited since, the change gets 412.
   static func cancel(_ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change) async throws {
-    let row = try await lock(id, by: creator, in: change)
+    let row = try await lock(id, byCreator: creator, in: change)
     // Before the version check: a client that retries after a lost response sends the version from before.
     if try row["status"] == Status.cancelled { return }
     try checkIsOpen(row)
@@ -52,39 +54,58 @@ extension Event {
       SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
-    change.touch(.events, of: creator)
+    change.touch(.events, ofUsersIn: hosts(of: id))
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
     change.notify(
-      usersIn: Invitation.guestsComing(to: id), about: .eventCancelled(id, try row["title"], by: creator))
+      usersIn: participants(in: id), about: .eventCancelled(id, try row["title"], by: creator))
   }
 
-  /// Locks an event before its creator changes it. Call it before any other read: concurrent invitations and answers
-  /// then either wait, or are visible to the reads that follow.
+  /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then
+  /// either wait, or are visible to the reads that follow.
   ///
-  /// - Returns: the plan's columns, `status`, `version`, `is_archived`, and `total`, the number of invitations.
-  static func lock(_ id: ID, by creator: User.ID, in change: Change) async throws -> Row {
+  /// - Returns: the plan's columns, `creator_id`, `status`, `version`, `is_archived`, `is_past_answers`, and `total`, the number of
+  ///   invitations.
+  static func lock(_ id: ID, by host: User.ID, in change: Change) async throws -> Row {
+    try await lock(id, by: host, as: [.creator, .host], else: .notAHost, in: change)
+  }
+
+  /// The same before its creator changes it.
+  static func lock(_ id: ID, byCreator creator: User.ID, in change: Change) async throws -> Row {
+    try await lock(id, by: creator, as: [.creator], else: .notTheCreator, in: change)
+  }
+
+  private static func lock(
+    _ id: ID, by user: User.ID, as roles: [Role], else refusal: AppError, in change: Change
+  ) async throws -> Row {
     let row = try await change.first(
       """
       SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, version, archived_at IS NOT NULL AS is_archived, \(total) AS total
+        answer_by, max_plus_ones, \(isPastAnswers), status, version, archived_at IS NOT NULL AS is_archived,
+        \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)
-    guard let row, try (row["creator_id"] as User.ID?) == creator else {
-      throw try await refusal(id, for: creator, in: change)
-    }
+    guard let row else { throw AppError.eventNotFound }
+    if try (row["creator_id"] as User.ID?) == user { return row }
+    // After the lock, in a statement of its own: the user may have been made a host, or removed, meanwhile.
+    let role: String? = try await change.value(
+      """
+      SELECT role FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)
+      UNION ALL
+      SELECT 'guest' FROM invitations WHERE event_id = \(id) AND user_id = \(user)
+      """)
+    // A guest may know that the event exists, other users may not.
+    guard let role = role.flatMap(Role.init(rawValue:)) else { throw AppError.eventNotFound }
+    guard roles.contains(role) else { throw refusal }
     return row
   }
+
+  /// Whether the deadline for answers has passed, as a column of `events` named `is_past_answers`.
+  static let isPastAnswers: SQL = "coalesce(answer_by < clock_timestamp(), false) AS is_past_answers"
 
   /// - Parameter row: a locked row of `events`, with `status` and `is_archived`.
   static func checkIsOpen(_ row: Row) throws {
     if try row["status"] == Status.cancelled { throw AppError.eventCancelled }
     if try row["is_archived"] { throw AppError.eventArchived }
-  }
-
-  /// The error for a user who is not the creator: a guest may know that the event exists, other users may not.
-  private static func refusal(_ id: ID, for user: User.ID, in change: Change) async throws -> AppError {
-    let invited = try await change.first("SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)")
-    return invited == nil ? AppError.eventNotFound : AppError.notTheCreator
   }
 }

@@ -3,7 +3,10 @@ import Foundation
 extension Event.Plan {
   static let endRule = "must be after startTime"
 
+  static let answerByRule = "must not be after startTime"
+
   var endsAfterStart: Bool { endTime.map { $0 > startTime } ?? true }
+  var asksBeforeStart: Bool { answerBy.map { $0 <= startTime } ?? true }
 }
 
 extension Fields.Rule where Value == String {
@@ -24,6 +27,7 @@ private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"
 
 extension Fields.Rule where Value == Int {
   static var capacity: Self { integer(1...10_000) }
+  static var maxPlusOnes: Self { integer(0...Event.maximumPlusOnes) }
 }
 
 extension Fields.Rule where Value == Event.Location {

@@ -1,17 +1,16 @@
 import Postgres
 
-/// Who hosts an event: for now, its creator. The view `event_hosts` says so. Only ``lock(_:by:in:)`` compares the
-/// creator, in the row that it locks.
+/// Who hosts an event: its creator and the co-hosts, as the view `event_hosts` says.
 extension Event {
-  /// What the reader is at an event. No event has other hosts than its creator yet.
+  /// What the reader is at an event.
   enum Role: String {
-    case creator, guest
+    case creator, host, guest
   }
 
-  var myRole: Role { myStatus == "creator" ? .creator : .guest }
+  var myRole: Role { Role(rawValue: myStatus) ?? .guest }
 
-  /// The hosts whom the reader sees, the creator first.
-  var hosts: [Person] { creator.map { [$0] } ?? [] }
+  /// The hosts whom the reader sees: the creator, and then the co-hosts by when they were added.
+  var hosts: [Person] { (creator.map { [$0] } ?? []) + coHosts }
 
   /// A query of the hosts of events.
   static func hosts(of events: [ID]) -> SQL {
@@ -26,5 +25,50 @@ extension Event {
   /// A query of the events that a user hosts, archived ones included.
   static func hosted(by user: User.ID) -> SQL {
     "SELECT event_id FROM event_hosts WHERE user_id = \(user)"
+  }
+
+  /// A query of the hosts of an event and of its guests who have not declined.
+  static func participants(in event: ID) -> SQL {
+    "\(hosts(of: event)) UNION ALL \(Invitation.guestsComing(to: event))"
+  }
+
+  /// The co-hosts of `events AS e` whom a user sees, as a relation `co` with one row. Each is four texts in a row: see
+  /// ``coHosts(in:)``.
+  static func coHosts(seenBy user: User.ID) -> SQL {
+    """
+    LATERAL (
+      SELECT ARRAY(
+        SELECT part.text
+        FROM event_co_hosts AS h
+        JOIN users AS p ON p.id = h.user_id
+        CROSS JOIN LATERAL unnest(ARRAY[p.id::text, p.username, p.display_name, coalesce(p.picture_url, '')])
+          WITH ORDINALITY AS part (text, place)
+        WHERE h.event_id = e.id AND \(User.visible("h.user_id", to: user))
+        ORDER BY h.added_at, h.user_id, part.place
+      ) AS co_hosts
+    ) AS co
+    """
+  }
+
+  static func coHosts(in row: Row) throws -> [Person] {
+    let texts: [String] = try row["co_hosts"]
+    var people: [Person] = []
+    for first in stride(from: 0, to: texts.count, by: 4) {
+      guard let id = User.ID(texts[first]) else { continue }
+      let picture: String? = texts[first + 3].isEmpty ? nil : texts[first + 3]
+      people.append(
+        Person(id: id, username: texts[first + 1], displayName: texts[first + 2], pictureURL: picture))
+    }
+    return people
+  }
+
+  /// Touches the lists that show the hosts of events.
+  ///
+  /// - Parameter condition: on `user_id`, the owner of a list.
+  static func touchWhoSeesHosts(of events: [ID], where condition: SQL = "true", in change: Change) {
+    change.touch(.events, ofUsersIn: "\(hosts(of: events)) AND \(condition)")
+    change.touch(
+      .events, .invitations,
+      ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(events)) AND \(condition)")
   }
 }

@@ -22,7 +22,7 @@ extension Event {
     LEFT JOIN LATERAL (
       SELECT \(Guest.columns), i.rank AS guest_rank, i.invited_at AS guest_invited_at
       FROM (
-        SELECT v.user_id, v.status, v.invited_at, v.answered_at,
+        SELECT v.user_id, v.status, v.plus_ones, v.invited_at, v.answered_at,
           array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
         FROM (\(Guest.visible(at: "event.id", to: user))) AS v
         ORDER BY rank, v.invited_at, v.user_id
@@ -65,7 +65,7 @@ extension Event {
     return events
   }
 
-  /// A query for an event with its first participants. Only its creator and its guests can read it. For all other users
+  /// A query for an event with its first participants. Only its hosts and its guests can read it. For all other users
   /// it does not exist.
   static func detail(_ id: ID, for user: User.ID) -> SQL {
     withParticipants(

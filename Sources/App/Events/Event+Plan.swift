@@ -7,7 +7,7 @@ extension Event {
     let longitude: Double?
   }
 
-  /// The properties that the creator sets.
+  /// The properties that the hosts set.
   struct Plan: Sendable, Equatable {
     var title: String
     var note: String?
@@ -16,6 +16,10 @@ extension Event {
     var timeZone: String
     var location: Location?
     var capacity: Int?
+    /// Guests answer until then, and hosts set answers at any time.
+    var answerBy: Timestamp?
+    /// The number of people whom each guest may bring.
+    var maxPlusOnes = 0
 
     /// The time when the event leaves the live lists: a day after its end. Without an end, the event counts as 6 hours
     /// long.
@@ -31,6 +35,8 @@ extension Event {
     static let parts: [(field: String, word: String)] = [
       ("title", "the title"), ("note", "the note"), ("startTime", "the time"), ("endTime", "the end"),
       ("timeZone", "the time zone"), ("location", "the place"), ("capacity", "the number of places"),
+      ("answerBy", "the time to answer by"),
+      ("maxPlusOnes", "the number of plus-ones"),
     ]
 
     /// The parts in which this plan differs from an older one.
@@ -44,7 +50,7 @@ extension Event {
       return [
         change("title", \.title), change("note", \.note), change("startTime", \.startTime),
         change("endTime", \.endTime), change("timeZone", \.timeZone), change("location", \.location),
-        change("capacity", \.capacity),
+        change("capacity", \.capacity), change("answerBy", \.answerBy), change("maxPlusOnes", \.maxPlusOnes),
       ].compactMap { $0 }
     }
   }
@@ -62,5 +68,7 @@ extension Event.Plan {
       Event.Location(name: $0, latitude: try row["latitude"], longitude: try row["longitude"])
     }
     capacity = try row["capacity"]
+    answerBy = try row["answer_by"]
+    maxPlusOnes = try row["max_plus_ones"]
   }
 }

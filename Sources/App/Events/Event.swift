@@ -8,15 +8,18 @@ public struct Event: Sendable {
     case scheduled, cancelled
   }
 
-  /// The number of invitations in each state.
+  /// The number of places in each state: one for each guest, and one for each of the guest's plus-ones.
   struct Counts: Sendable, Equatable {
     var invited = 0
     var going = 0
     var maybe = 0
     var declined = 0
     var waitlisted = 0
+    /// The plus-ones in all states.
+    var plusOnes = 0
 
-    var total: Int { invited + going + maybe + declined + waitlisted }
+    /// The number of invitations.
+    var total: Int { invited + going + maybe + declined + waitlisted - plusOnes }
   }
 
   /// The maximum number of invitations with which lists show the counts. Up to it, an answer touches the lists of all
@@ -30,12 +33,16 @@ public struct Event: Sendable {
   let status: Status
   /// Nil if the creator's account is deleted, or if the reader does not see the creator.
   let creator: Person?
+  /// The co-hosts whom the reader sees.
+  let coHosts: [Person]
   let version: Int
   let counts: Counts
   let createdAt: Timestamp
   let updatedAt: Timestamp
-  /// `creator`, or the state of the reader's invitation.
+  /// `creator`, `host`, or the state of the reader's invitation.
   let myStatus: String
+  /// The number of people whom the reader brings.
+  let myPlusOnes: Int
   /// The first guests. Nil in lists, unless the reader asks for them.
   var participants: [Guest]?
 
@@ -47,48 +54,55 @@ public struct Event: Sendable {
     version = try row["version"]
     counts = Counts(
       invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
-      declined: try row["declined_count"], waitlisted: try row["waitlisted_count"])
+      declined: try row["declined_count"], waitlisted: try row["waitlisted_count"],
+      plusOnes: try row["plus_ones_count"])
     createdAt = try row["created_at"]
     updatedAt = try row["updated_at"]
     myStatus = try row["my_status"]
+    myPlusOnes = try row["my_plus_ones"]
+    coHosts = try Self.coHosts(in: row)
     let creatorID: User.ID? = try row["creator_id"]
     creator = try creatorID.map { _ in try Person(row: row, prefix: "creator_") }
   }
 
-  /// The columns of `events AS e`, of its creator as `users AS c`, and `my_status` of a relation `m`.
+  /// The columns of `events AS e`, of its creator as `users AS c`, `my_status` and `my_plus_ones` of a relation `m`, and
+  /// ``coHosts(seenBy:)``.
   static let columns: SQL = """
     e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
-    e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count,
-    e.created_at, e.updated_at, m.my_status,
+    e.answer_by, e.max_plus_ones, e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count,
+    e.waitlisted_count, e.plus_ones_count, e.created_at, e.updated_at, m.my_status, m.my_plus_ones, co.co_hosts,
     \(Person.columns("c", prefix: "creator_"))
     """
 
   /// The number of invitations, from columns of `events`.
-  static let total: SQL = "(invited_count + going_count + maybe_count + declined_count + waitlisted_count)"
+  static let total: SQL = """
+    (invited_count + going_count + maybe_count + declined_count + waitlisted_count - plus_ones_count)
+    """
 
-  /// The events that a user has created or is invited to.
+  /// The events that a user hosts or is invited to.
   static func visible(to user: User.ID) -> SQL {
     """
     (
-      SELECT event_id, 'creator' AS my_status FROM event_hosts WHERE user_id = \(user)
+      SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = \(user)
       UNION ALL
-      SELECT event_id, status FROM invitations WHERE user_id = \(user)
+      SELECT event_id, status, plus_ones FROM invitations WHERE user_id = \(user)
     ) AS m
     JOIN events AS e ON e.id = m.event_id
     LEFT JOIN users AS c ON c.id = e.creator_id AND \(User.visible("c.id", to: user))
+    CROSS JOIN \(coHosts(seenBy: user))
     """
   }
 
   // MARK: Reading
 
-  /// An event without its participants. Only its creator and its guests can read it.
+  /// An event without its participants. Only its hosts and its guests can read it.
   static func find(withoutGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
     let row = try await database.first("SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)")
     guard let row else { throw AppError.eventNotFound }
     return try Event(row: row)
   }
 
-  /// A SQL condition: whether a user may see an event, as its creator or as a guest.
+  /// A SQL condition: whether a user may see an event, as a host or as a guest.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
     """
     EXISTS (
@@ -147,16 +161,23 @@ public struct Event: Sendable {
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
+    try await insert(id, plan, inviting: guests, by: creator, in: change)
+  }
+
+  /// Inserts an event and invites friends to it. The caller holds the locks on all these users.
+  static func insert(
+    _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
+  ) async throws {
     try change.write(
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        live_until, remind_at
+        answer_by, max_plus_ones, live_until, remind_at
       )
       VALUES (
         \(id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(plan.location?.name), \(plan.location?.latitude), \(plan.location?.longitude), \(plan.capacity.map(Int32.init)),
-        \(plan.liveUntil), \(plan.remindAt())
+        \(plan.answerBy), \(Int32(plan.maxPlusOnes)), \(plan.liveUntil), \(plan.remindAt())
       )
       """)
     change.touch(.events, of: creator)
@@ -164,22 +185,23 @@ public struct Event: Sendable {
       guests, named: "inviteeIds", to: id, titled: plan.title, beside: 0, by: creator, in: change)
   }
 
-  /// Invites friends to an open event of the creator, all or none. Existing invitations stay unchanged.
-  static func invite(_ guests: [User.ID], to id: ID, by creator: User.ID, in change: Change) async throws {
+  /// Invites friends of a host to an open event, all or none. Existing invitations stay unchanged.
+  static func invite(_ guests: [User.ID], to id: ID, by host: User.ID, in change: Change) async throws {
     // The locks keep names from changing: the host's enters the guests' lists, and theirs the guest list.
-    guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
+    guard try await change.lock(users: guests + [host], for: .share).contains(host) else {
       throw AppError.sessionEnded
     }
-    let row = try await lock(id, by: creator, in: change)
+    let row = try await lock(id, by: host, in: change)
     try checkIsOpen(row)
     try await Invitation.invite(
-      guests, named: "userIds", to: id, titled: try row["title"], beside: try row["total"], by: creator, in: change)
+      guests, named: "userIds", to: id, titled: try row["title"], beside: try row["total"], by: host, in: change)
   }
 }
 
 extension AppError {
   static let eventNotFound = AppError(.notFound, "event-not-found", "There is no such event.")
   static let notTheCreator = AppError(.forbidden, "not-the-creator", "Only the creator of the event may do this.")
+  static let notAHost = AppError(.forbidden, "not-a-host", "Only the hosts of the event may do this.")
   static let eventCancelled = AppError(.conflict, "event-cancelled", "The event is cancelled and can no longer change.")
   static let eventArchived = AppError(.conflict, "event-archived", "The event is over and can no longer change.")
   static let lostUpdate = AppError(

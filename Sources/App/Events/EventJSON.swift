@@ -4,7 +4,7 @@ extension Event: JSONWritable {
   /// With too many guests, their lists leave the counts out: each answer would have to touch all these lists. A list
   /// with participants has no stamp.
   private var showsCounts: Bool {
-    participants != nil || myRole == .creator || counts.total <= Event.maximumCounted
+    participants != nil || myRole != .guest || counts.total <= Event.maximumCounted
   }
 
   func write(to json: inout JSONWriter) {
@@ -17,6 +17,7 @@ extension Event: JSONWritable {
       $0.member("timeZone", plan.timeZone)
       $0.member("location", plan.location)
       $0.member("capacity", plan.capacity)
+      $0.member("maxPlusOnes", plan.maxPlusOnes)
       $0.member("status", status.rawValue)
       $0.member("creator", creator)
       $0.member("hosts", hosts)
@@ -25,9 +26,8 @@ extension Event: JSONWritable {
       $0.member("updatedAt", updatedAt)
       $0.member("myRole", myRole.rawValue)
       $0.member("myStatus", myStatus)
-      // No event takes plus-ones, or has a time to answer by, yet.
-      $0.member("myPlusOnes", 0)
-      $0.member("answerBy", nil as Timestamp?)
+      $0.member("myPlusOnes", myPlusOnes)
+      $0.member("answerBy", plan.answerBy)
       if showsCounts { $0.member("counts", counts) }
       if let participants { $0.member("participants", participants) }
     }

@@ -54,10 +54,14 @@ struct EventRoutes {
         title: fields.required("title", .line(1...200)), note: fields.optional("note", .text(0...2000)),
         startTime: fields.required("startTime", .time), endTime: fields.optional("endTime", .time),
         timeZone: fields.required("timeZone", .timeZone), location: fields.optional("location", .location),
-        capacity: fields.optional("capacity", .capacity))
+        capacity: fields.optional("capacity", .capacity), answerBy: fields.optional("answerBy", .time),
+        maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0)
       let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
       if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime") {
         fields.note("endTime", .outOfRange, Event.Plan.endRule)
+      }
+      if !plan.asksBeforeStart, !fields.hasError(in: "startTime", "answerBy") {
+        fields.note("answerBy", .outOfRange, Event.Plan.answerByRule)
       }
       return (plan, guests)
     }
@@ -92,12 +96,14 @@ struct EventRoutes {
         title: fields.edit("title", .line(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
         startTime: fields.edit("startTime", .time), endTime: fields.clearableEdit("endTime", .time),
         timeZone: fields.edit("timeZone", .timeZone), location: fields.clearableEdit("location", .location),
-        capacity: fields.clearableEdit("capacity", .capacity))
+        capacity: fields.clearableEdit("capacity", .capacity), answerBy: fields.clearableEdit("answerBy", .time),
+        maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes))
     }
     return try await dependencies.respond(to: context, of: id) { change in
       try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
         let new = edit.applied(to: old)
         guard new.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Event.Plan.endRule) }
+        guard new.asksBeforeStart else { throw AppError.invalid("answerBy", .outOfRange, Event.Plan.answerByRule) }
         return new
       }
     }

@@ -30,6 +30,8 @@ private func buildRoutes(
         requests: requests, comments: comments, cors: dependencies.cors))
   HealthRoutes(dependencies).add(to: router)
   DocsRoutes(dependencies).add(to: router)
+  AppLinkRoutes(dependencies: dependencies).add(to: router)
+  SharePageRoutes(dependencies: dependencies).add(to: router)
 
   let api = router.group("api/v1")
   let open = Routes(api, dependencies)
@@ -40,6 +42,7 @@ private func buildRoutes(
   validating.largeBodies = LargeBodies()
   CacheRoutes(dependencies).add(to: Routes(api.group().add(middleware: validating), dependencies))
   EventRoutes(dependencies: dependencies).add(to: signedIn)
+  HostRoutes(dependencies: dependencies).add(to: signedIn)
   let sessions = SessionRoutes(dependencies: dependencies)
   let providers = ProviderRoutes(dependencies: dependencies)
   sessions.add(to: open)
@@ -54,9 +57,11 @@ private func buildRoutes(
   BlockRoutes(dependencies: dependencies).add(to: signedIn)
   ReportRoutes(dependencies: dependencies).add(to: signedIn)
   InvitationRoutes(dependencies: dependencies).add(to: signedIn)
+  LinkRoutes(dependencies: dependencies).add(to: signedIn)
   InboxRoutes(dependencies: dependencies).add(to: signedIn)
   DeviceRoutes(dependencies: dependencies).add(to: signedIn)
   StreamRoutes(streams).add(to: signedIn)
+  CalendarRoutes(dependencies: dependencies).add(to: signedIn, root: router)
   onlySignedIn.uploads = Uploads()
   PictureRoutes(dependencies: dependencies).add(
     to: Routes(api.group().add(middleware: onlySignedIn), dependencies), root: router)

@@ -4,11 +4,13 @@ import Postgres
 struct Guest: Sendable {
   let person: Person
   let status: Invitation.Status
+  let plusOnes: Int
   let answeredAt: Timestamp?
 
   /// The columns of ``visible(at:to:)`` as `i` and of the guest as `users AS u`.
   static let columns: SQL = """
-    \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.answered_at AS guest_answered_at
+    \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.plus_ones AS guest_plus_ones,
+    i.answered_at AS guest_answered_at
     """
 
   /// The invitations to an event that a reader of the event may see. Guest lists and participants read invitations only
@@ -18,7 +20,7 @@ struct Guest: Sendable {
   /// - Returns: a query that ends in its WHERE clause. Callers can add conditions with AND.
   static func visible(at event: SQL, to user: User.ID) -> SQL {
     """
-    SELECT user_id, status, invited_at, answered_at FROM invitations
+    SELECT user_id, status, plus_ones, invited_at, answered_at FROM invitations
     WHERE event_id = \(event) AND \(User.visible("user_id", to: user))
     """
   }
@@ -26,10 +28,11 @@ struct Guest: Sendable {
   init(row: Row) throws {
     person = try Person(row: row, prefix: "guest_")
     status = try row["guest_status"]
+    plusOnes = try row["guest_plus_ones"]
     answeredAt = try row["guest_answered_at"]
   }
 
-  /// An event's guest list. Only its creator and its guests can read it. For all other users the event does not exist.
+  /// An event's guest list. Only its hosts and its guests can read it. For all other users the event does not exist.
   /// Sorted by user id, an order that no answer changes.
   static func list(
     of event: Event.ID, for user: User.ID, page: PageRequest, in database: some Querying

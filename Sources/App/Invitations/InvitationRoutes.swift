@@ -34,13 +34,11 @@ struct InvitationRoutes {
   @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let status = try await request.read {
-      let status = $0.required("status", .word(of: Invitation.answers))
-      _ = $0.optional("plusOnes", .plusOnes)
-      return status
+    let (status, plusOnes) = try await request.read {
+      ($0.required("status", .word(of: Invitation.answers)), $0.optional("plusOnes", .plusOnes))
     }
     return try await dependencies.respond(to: context, of: id) {
-      try await Invitation.answer(status, to: id, by: me, in: $0)
+      try await Invitation.answer(status, plusOnes: plusOnes, to: id, by: me, in: $0)
     }
   }
 
@@ -72,10 +70,8 @@ struct InvitationRoutes {
 }
 
 extension Fields.Rule where Value == Int {
-  /// The number of people whom a guest brings. No event takes any yet.
-  fileprivate static var plusOnes: Self {
-    integer(0...Invitation.maximumGuests).and("must be 0: this event takes no plus-ones", code: .noPlusOnes) { $0 == 0 }
-  }
+  /// The number of people whom a guest brings. The event has its own maximum: see ``Event/Places``.
+  fileprivate static var plusOnes: Self { integer(0...Invitation.maximumGuests) }
 }
 
 extension Invitation: JSONWritable {
@@ -91,12 +87,12 @@ extension Invitation: JSONWritable {
 extension Guest: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
-      // Every guest has an account and brings no one yet.
+      // Every guest has an account yet.
       $0.member("id", person.id)
       $0.member("user", person)
       $0.member("name", person.displayName)
       $0.member("status", status.rawValue)
-      $0.member("plusOnes", 0)
+      $0.member("plusOnes", plusOnes)
       $0.member("answeredAt", answeredAt)
     }
   }

@@ -31,6 +31,7 @@ extension Notice {
       if case .string(let text)? = members[name] { text } else { "" }
     }
     let (actor, title): (String, Sentence) = (text("actor"), "“\(text("title"))”")
+    let plusOnes = members["plusOnes"]
     return switch Kind(rawValue: type) {
     case .friendRequest: "\(actor) wants to be friends."
     case .friendAccepted: "You and \(actor) are now friends."
@@ -38,15 +39,27 @@ extension Notice {
     case .eventUpdated: "\(title) has changed: \(words(for: members["changes"]))."
     case .eventCancelled: "\(title) was cancelled."
     case .invitationWithdrawn: "You are no longer invited to \(title)."
-    case .invitationAnswered: "\(actor) \(verb(for: text("status"))) \(title)."
+    case .invitationAnswered: group("\(actor) \(verb(for: text("status"))) \(title)", with: plusOnes)
     case .waitlistPromoted where members["actor"] != nil:
-      Sentence("\(actor) got a free place and is going to \(title).", variant: "host")
-    case .waitlistPromoted: "A place opened up. You are now going to \(title)."
+      group(Sentence("\(actor) got a free place and is going to \(title)", variant: "host"), with: plusOnes)
+    case .waitlistPromoted: group("A place opened up. You are now going to \(title)", with: plusOnes)
     case .eventReminder: "\(title) starts \(isAnHourAhead(text("start"), of: time) ? inAnHour : soon)."
+    case .hostAdded: "\(actor) made you a host of \(title)."
+    case .answerSet: "\(actor) says you \(yourVerb(for: text("status"))) \(title)."
+    case .answerReminder: "\(actor) asks for your answer to \(title)."
     case .sessionRevoked:
       "One of your sessions was ended because an old token was used. If this was not you, change your password."
     case nil: nil
     }
+  }
+
+  /// The end of a sentence about a guest: the people whom the guest brings. They make a variant of each variant.
+  private static func group(_ sentence: Sentence, with plusOnes: JSON?) -> Sentence {
+    guard case .number(let number)? = plusOnes else { return "\(sentence)." }
+    let variant = { (name: String) in sentence.variant.map { "\($0).\(name)" } ?? name }
+    return number == "1"
+      ? Sentence("\(sentence), with 1 other.", variant: variant("plus-one"))
+      : Sentence("\(sentence), with \(number) others.", variant: variant("plus-ones"))
   }
 
   private static let inAnHour = Sentence("in an hour", variant: "hour")
@@ -57,6 +70,15 @@ extension Notice {
     case .going: Sentence("is going to", variant: "going")
     case .maybe: Sentence("may come to", variant: "maybe")
     case .waitlisted: Sentence("is on the waiting list of", variant: "waitlisted")
+    case .declined, .invited, nil: Sentence("cannot come to", variant: "declined")
+    }
+  }
+
+  private static func yourVerb(for status: String) -> Sentence {
+    switch Invitation.Status(rawValue: status) {
+    case .going: Sentence("are going to", variant: "going")
+    case .maybe: Sentence("may come to", variant: "maybe")
+    case .waitlisted: Sentence("are on the waiting list of", variant: "waitlisted")
     case .declined, .invited, nil: Sentence("cannot come to", variant: "declined")
     }
   }

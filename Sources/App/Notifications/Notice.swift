@@ -17,6 +17,9 @@ struct Notice: Sendable {
     case invitationAnswered = "invitation-answered"
     case waitlistPromoted = "waitlist-promoted"
     case eventReminder = "event-reminder"
+    case hostAdded = "host-added"
+    case answerSet = "answer-set"
+    case answerReminder = "answer-reminder"
     case sessionRevoked = "session-revoked"
 
     /// The types that a user may mute. Token theft is not among them, because the thief could mute it.
@@ -41,7 +44,7 @@ struct Notice: Sendable {
 
   private init(
     _ kind: Kind, about subject: UUID, naming person: User.ID? = nil, by actor: User.ID? = nil,
-    _ members: [(StaticString, any JSONWritable)]
+    _ members: [(StaticString, any JSONWritable)], plusOnes: Int = 0
   ) {
     self.kind = kind
     self.subject = subject
@@ -51,6 +54,7 @@ struct Notice: Sendable {
     json.object {
       $0.member("type", kind.rawValue)
       for (name, value) in members { $0.member(name, value) }
+      if plusOnes > 0 { $0.member("plusOnes", plusOnes) }
     }
     payload = JSONDocument(json.text)
   }
@@ -87,33 +91,65 @@ struct Notice: Sendable {
     Notice(.invitationWithdrawn, about: event.rawValue, [("eventId", event), ("title", title)])
   }
 
+  /// - Parameter host: the host who set the answer.
   static func invitationAnswered(
-    _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status
+    _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status, with plusOnes: Int = 0,
+    setBy host: User.ID? = nil
   ) -> Notice {
     Notice(
-      .invitationAnswered, about: event.rawValue, naming: guest.id,
+      .invitationAnswered, about: event.rawValue, naming: guest.id, by: host,
       [
         ("eventId", event), ("userId", guest.id), ("status", status.rawValue), ("title", title),
         ("actor", guest.displayName),
-      ])
+      ],
+      plusOnes: status == .declined ? 0 : plusOnes)
   }
 
   /// For the guest who got the place. It names no user, so a block of the guest hides nothing from the guest.
-  static func waitlistPromoted(_ event: Event.ID, _ title: String, guest: User.ID) -> Notice {
-    Notice(.waitlistPromoted, about: event.rawValue, [("eventId", event), ("userId", guest), ("title", title)])
+  static func waitlistPromoted(_ event: Event.ID, _ title: String, guest: User.ID, with plusOnes: Int = 0) -> Notice {
+    Notice(
+      .waitlistPromoted, about: event.rawValue,
+      [("eventId", event), ("userId", guest), ("title", title)], plusOnes: plusOnes)
   }
 
   /// For the hosts.
   ///
   /// - Parameter actor: the user whose change made the place free.
-  static func guestPromoted(_ event: Event.ID, _ title: String, guest: Person, by actor: User.ID) -> Notice {
+  static func guestPromoted(
+    _ event: Event.ID, _ title: String, guest: Person, with plusOnes: Int = 0, by actor: User.ID
+  ) -> Notice {
     Notice(
       .waitlistPromoted, about: event.rawValue, naming: guest.id, by: actor,
-      [("eventId", event), ("userId", guest.id), ("title", title), ("actor", guest.displayName)])
+      [("eventId", event), ("userId", guest.id), ("title", title), ("actor", guest.displayName)],
+      plusOnes: plusOnes)
   }
 
   static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp) -> Notice {
     Notice(.eventReminder, about: event.rawValue, [("eventId", event), ("title", title), ("start", start)])
+  }
+
+  /// For the new co-host.
+  static func hostAdded(_ event: Event.ID, _ title: String, by creator: Person) -> Notice {
+    Notice(
+      .hostAdded, about: event.rawValue, naming: creator.id,
+      [("eventId", event), ("userId", creator.id), ("title", title), ("actor", creator.displayName)])
+  }
+
+  /// For the guest whose answer a host has set.
+  static func answerSet(_ event: Event.ID, _ title: String, _ status: Invitation.Status, by host: Person) -> Notice {
+    Notice(
+      .answerSet, about: event.rawValue, naming: host.id,
+      [
+        ("eventId", event), ("userId", host.id), ("status", status.rawValue), ("title", title),
+        ("actor", host.displayName),
+      ])
+  }
+
+  /// For guests who have not answered.
+  static func answerReminder(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
+    Notice(
+      .answerReminder, about: event.rawValue, naming: host.id,
+      [("eventId", event), ("userId", host.id), ("title", title), ("actor", host.displayName)])
   }
 
   static func sessionRevoked(_ session: Session.ID) -> Notice {

@@ -91,7 +91,8 @@ extension DemoSeed {
       guard let status = event.guests[guest.username].flatMap(Invitation.Status.init(rawValue:)) else {
         throw AppError.invalidSeed("\(guest.username) is no guest of \(title).")
       }
-      return .invitationAnswered(id, title, by: guest.person, status)
+      return .invitationAnswered(
+        id, title, by: guest.person, status, with: event.plusOnes?[guest.username] ?? 0)
     case .waitlistPromoted where item.person != nil:
       let guest = try person(item.person)
       return .guestPromoted(id, title, guest: guest.person, by: guest.user)

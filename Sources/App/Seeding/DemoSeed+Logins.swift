@@ -7,9 +7,11 @@ extension DemoSeed {
     public let working: String?
     /// A sentence for each demo user whose login has changed.
     public let changed: [String]
+    /// A sentence for each demo user who was left out, because another account has the username.
+    public let leftOut: [String]
   }
 
-  func logins(in dependencies: Dependencies) async throws -> Logins {
+  func logins(in dependencies: Dependencies, leftOut: [String] = []) async throws -> Logins {
     let rows = try await dependencies.database.rows(
       "SELECT \(Credentials.columns) FROM users AS u WHERE u.id = ANY(\(people.map(\.user)))")
     let accounts = try rows.map(Credentials.init(row:))
@@ -33,7 +35,9 @@ extension DemoSeed {
         changed.append("The demo user \(person.username) has a different password.")
       }
     }
-    return Logins(working: working.first, changed: changed)
+    return Logins(
+      working: working.first, changed: changed,
+      leftOut: leftOut.map { "The demo user \($0) is left out: another account has this username." })
   }
 
   /// Deletes the demo users, accounts that have the e-mail address of one, and the demo events.

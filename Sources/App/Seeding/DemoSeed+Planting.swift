@@ -84,12 +84,12 @@ extension DemoSeed {
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        status, live_until, remind_at, archived_at, created_at, updated_at
+        max_plus_ones, status, live_until, remind_at, archived_at, created_at, updated_at
       )
       VALUES (
         \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
-        \(event.capacity.map(Int32.init)), \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt),
+        \(event.capacity.map(Int32.init)), \(Int32(event.maxPlusOnes ?? 0)), \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt),
         \(archivedAt), \(invitedAt), \(invitedAt)
       )
       ON CONFLICT (id) DO NOTHING
@@ -122,18 +122,20 @@ extension DemoSeed {
       let guestID = try id(guest)
       try await change.rows(
         """
-        INSERT INTO invitations (event_id, user_id, status, invited_at, answered_at)
-        SELECT \(event.id), \(guestID), \(status), \(invitedAt), \(answeredAt)
+        INSERT INTO invitations (event_id, user_id, status, plus_ones, invited_at, answered_at)
+        SELECT \(event.id), \(guestID), \(status), \(Int32(event.plusOnes?[guest] ?? 0)), \(invitedAt), \(answeredAt)
         WHERE \(User.visible("\(creator)", to: User.ID(rawValue: guestID)))
         """)
     }
     try await change.rows(
       """
       UPDATE events
-      SET (invited_count, going_count, maybe_count, declined_count, waitlisted_count) = (
-        SELECT count(*) FILTER (WHERE status = 'invited'), count(*) FILTER (WHERE status = 'going'),
-          count(*) FILTER (WHERE status = 'maybe'), count(*) FILTER (WHERE status = 'declined'),
-          count(*) FILTER (WHERE status = 'waitlisted')
+      SET (invited_count, going_count, maybe_count, declined_count, waitlisted_count, plus_ones_count) = (
+        SELECT coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'invited'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0), coalesce(sum(plus_ones), 0)
         FROM invitations WHERE event_id = \(event.id)
       )
       WHERE id = \(event.id)

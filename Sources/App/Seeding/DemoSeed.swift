@@ -67,9 +67,19 @@ public struct DemoSeed: Sendable {
     let invited: Int?
     let timeZone: String
     let location: Place?
-    let capacity: Int?
+    var capacity: Int?
+    let maxPlusOnes: Int?
     let status: String?
-    let guests: [String: String]
+    /// The number of people whom guests bring; nil if no guest brings any.
+    var plusOnes: [String: Int]?
+    var guests: [String: String]
+  }
+
+  init(people: [PersonSeed], friends: FriendsSeed, events: [EventSeed], inbox: [InboxSeed]) {
+    self.people = people
+    self.friends = friends
+    self.events = events
+    self.inbox = inbox
   }
 
   public init() throws {
@@ -86,12 +96,20 @@ public struct DemoSeed: Sendable {
   ///
   /// - Parameter resets: whether to first delete the demo data, with everything that its users did.
   /// - Returns: the users whose login still works.
-  /// - Throws: ``AppError`` if another account has the username or the address of a demo user.
+  ///   A demo user whose username another account has is left out.
+  /// - Throws: ``AppError`` if another account has the address of a demo user.
   @discardableResult
   public func plant(in dependencies: Dependencies, now: Date = Date(), resets: Bool = false) async throws -> Logins {
     let hash = try await dependencies.passwords.hash(Self.password)
     if resets { try await erase(from: dependencies.database) }
-    try await dependencies.database.change { change in
+    let taken = try await takenUsernames(in: dependencies.database)
+    let seed = without(Set(taken))
+    try await seed.plant(passwordHash: hash, now: now, in: dependencies.database)
+    return try await seed.logins(in: dependencies, leftOut: taken)
+  }
+
+  private func plant(passwordHash hash: String, now: Date, in database: Database) async throws {
+    try await database.change { change in
       try await change.lock(users: people.map(\.user), for: .update)
       var new: Set<String> = []
       for person in people where try await plant(person, passwordHash: hash, in: change) { new.insert(person.username) }
@@ -115,6 +133,5 @@ public struct DemoSeed: Sendable {
         .events, .invitations,
         ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(events.map(\.id)))")
     }
-    return try await logins(in: dependencies)
   }
 }

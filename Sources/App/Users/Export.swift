@@ -191,11 +191,22 @@ extension Export.Section {
       values: [
         "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",
         "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count",
+        "max_plus_ones", "plus_ones_count",
       ],
-      times: ["start_time", "end_time", "remind_at", "live_until", "archived_at", "created_at", "updated_at"]),
+      times: [
+        "start_time", "end_time", "answer_by", "remind_at", "live_until", "archived_at", "created_at", "updated_at",
+      ]),
+    Self(
+      name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
+      values: ["event_id"], times: ["added_at"],
+      more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
+    Self(
+      name: "shareLinks", table: "share_links", owners: ["creator_id"],
+      values: ["id", "event_id", "kind", "shows", "max_guests", "joined_count"], times: ["expires_at", "created_at"],
+      withheld: ["kid"]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
-      values: ["event_id", "status"], times: ["invited_at", "answered_at"],
+      values: ["event_id", "status", "plus_ones"], times: ["invited_at", "answered_at", "reminded_at"],
       more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
     Self(
       name: "queuedNotices", table: "notification_queue", owners: [], ownerLists: ["recipient_ids"], key: .bigint("id"),
@@ -227,6 +238,10 @@ extension Export.Section {
       times: ["expires_at"], withheld: ["id", "kid"]),
     Self(
       name: "codeUses", table: "code_uses", owners: ["user_id"], values: ["kind"], times: ["used_at"],
+      withheld: ["id"]),
+    Self(
+      name: "calendarLinks", table: "calendar_links", owners: ["user_id"], times: ["created_at"],
+      // The link is a secret, and made from it.
       withheld: ["id"]),
     Self(
       name: "collectionStamps", table: "user_stamps", owners: ["user_id"], key: .uuid("user_id"),

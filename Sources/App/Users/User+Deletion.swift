@@ -3,8 +3,9 @@ import Postgres
 extension User {
   /// Erases an account and everything stored about its owner. Their ties to others end as if they had left.
   ///
-  /// - Their events that have other guests stay, without a creator, a note and a place. Coming ones are cancelled, and
-  ///   the guests who have not declined get a notification. Their other events are deleted.
+  /// - Their events that have co-hosts pass to the one who has served longest.
+  /// - Their other events that have guests stay, without a creator, a note and a place. Coming ones are cancelled, and
+  ///   the guests who have not declined get a notification. Events that no one else sees are deleted.
   /// - They leave every guest list. The guest who has waited longest gets their place. An event whose creator is
   ///   already gone is deleted with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them any more, or names them.
@@ -43,6 +44,7 @@ extension User {
       // token, and two users who delete their accounts may have sent each other requests.
       "DELETE FROM mail_tokens WHERE user_id = \(id)",
       "DELETE FROM code_uses WHERE user_id = \(id)",
+      "DELETE FROM share_links WHERE creator_id = \(id)",
       """
       SELECT id FROM friend_requests WHERE sender_id = \(id) OR receiver_id = \(id)
       ORDER BY id
@@ -55,6 +57,9 @@ extension User {
     // Their own stamps, too, although they are deleted: so they are locked in the same order as everyone's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE person_id = \(id)")
+    try await Event.handOver(events, of: id, in: change)
+    // Their archived events lose note and place in the calendar feeds of their guests.
+    change.touch(.events, ofUsersIn: CalendarFeed.readers(ofArchivedEventsOf: id))
     try await cancelComingEvents(of: id, in: change)
     try change.write(
       """

@@ -117,12 +117,12 @@ extension User {
 }
 
 extension Change {
-  /// Locks the live events of a creator whose name or picture is about to change, so that no one is invited to them
-  /// meanwhile. The caller has locked the creator.
-  func lockEvents(thatShow creator: User.ID) async throws {
+  /// Locks the live events of a host whose name or picture is about to change, so that no one is invited to them
+  /// meanwhile. The caller has locked the host.
+  func lockEvents(thatShow host: User.ID) async throws {
     try await rows(
       """
-      SELECT id FROM events WHERE creator_id = \(creator) AND archived_at IS NULL
+      SELECT id FROM events WHERE id IN (\(Event.hosted(by: host))) AND archived_at IS NULL
       ORDER BY id
       FOR NO KEY UPDATE
       """)
@@ -130,7 +130,7 @@ extension Change {
 
   /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.
   /// These are friends' lists, the lists of users who have blocked them, pending requests on both sides, since each
-  /// shows both, and the live events that they created, for everyone invited. The caller has locked the person and
+  /// shows both, and the live events that they host, for all hosts and guests. The caller has locked the person and
   /// these events.
   func touchWhoSees(_ person: User.ID) {
     touch(.profile, of: person)
@@ -139,15 +139,18 @@ extension Change {
     let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
     touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending)")
     touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")
-    let created: SQL = "e.creator_id = \(person) AND e.archived_at IS NULL"
+    let hosted: SQL = "SELECT id FROM events WHERE id IN (\(Event.hosted(by: person))) AND archived_at IS NULL"
     touch(
       .events,
-      ofUsersIn: "SELECT h.user_id FROM events AS e JOIN event_hosts AS h ON h.event_id = e.id WHERE \(created)")
+      ofUsersIn: """
+        SELECT user_id FROM event_hosts
+        WHERE event_id IN (\(hosted)) AND \(User.visible("user_id", to: person))
+        """)
     touch(
       .events, .invitations,
       ofUsersIn: """
-        SELECT i.user_id FROM events AS e JOIN invitations AS i ON i.event_id = e.id
-        WHERE \(created) AND \(User.visible("i.user_id", to: person))
+        SELECT user_id FROM invitations
+        WHERE event_id IN (\(hosted)) AND \(User.visible("user_id", to: person))
         """)
   }
 }

@@ -25,6 +25,9 @@ struct ErrorReport {
     }
   }
 
+  /// - Parameter usage: what is wrong with the command line.
+  init(usage: String) { self.init(.usage, usage) }
+
   /// For people; or a JSON document as the service sends it for a problem.
   func text(asJSON: Bool) -> String {
     asJSON ? JSONText.of(document) : "musterctl: \(line)"

@@ -29,6 +29,7 @@ enum ProblemLine {
   /// Fields that have another name on the command line.
   private static let fieldNames = [
     "startTime": "time", "endTime": "end", "timeZone": "zone", "location.name": "place", "plusOnes": "--plus",
+    "maxPlusOnes": "--plus-ones",
   ]
 
   /// One sentence for each type of problem in the OpenAPI document. A test compares the two.
@@ -45,6 +46,7 @@ enum ProblemLine {
     .wrongCredentials: "No account has this login and password.",
 
     .identityNotProven: "The Apple or Google identity could not be confirmed.",
+    .notAHost: "Only the hosts of the event may do this.",
     .notTheCreator: "Only the creator of the event may do this.",
     .notYours: "This belongs to another user.",
     .wrongCode: "The code is wrong, used or expired.",
@@ -53,6 +55,7 @@ enum ProblemLine {
     .deviceNotFound: "There is no such device.",
     .eventNotFound: "There is no such event, or you are not invited.",
     .friendRequestNotFound: "There is no such friend request.",
+    .guestNotFound: "The event has no such guest.",
     .sessionNotFound: "There is no such session.",
     .userNotFound: "There is no such user.",
     .pictureNotFound: "There is no such picture.",
@@ -68,6 +71,7 @@ enum ProblemLine {
     .emailTaken: "An account with this e-mail address exists already.",
     .usernameTaken: "This username is taken.",
     .eventArchived: "The event is over and no longer changes.",
+    .answersClosed: "The time to answer is over. Ask a host to set your answer.",
     .eventCancelled: "The event is cancelled and no longer changes.",
     .exportRunning: "Another export of yours is running. Wait until it ends.",
     .friendRequestClosed: "The friend request was already accepted, declined or cancelled.",
@@ -76,6 +80,7 @@ enum ProblemLine {
     .noPassword: "The account has no password. Use `musterctl login --code`.",
     .ownEvent: "This is your own event: it needs no answer.",
     .requestRunning: "The same request is still running.",
+    .tooManyHosts: "The event has as many co-hosts as it can have. Remove one first.",
     .tooManyDevices: "You have 20 devices, the maximum. Remove one first.",
 
     .lostUpdate: "The event was edited in the meantime. Look at it, then repeat the command.",

@@ -3,19 +3,34 @@ import MusterClient
 
 /// Finds the event that a command names.
 extension Account {
-  /// - Parameter includesPast: whether archived events count, if no live event has the name.
-  func event(named name: String, includesPast: Bool = true) async throws -> Event {
+  /// An event to show. Archived events count if no live event has the name.
+  func event(named name: String) async throws -> Event {
     if let id = UUID(uuidString: name) { return try await client.events.get(id) }
     let live = try await responses.pages { try await client.events.list(limit: $0, cursor: $1) }.value
     var found = EventMatch.candidates(for: name, in: live)
-    if found.isEmpty, includesPast {
+    if found.isEmpty {
       let past = try await responses.pages { try await client.events.past(limit: $0, cursor: $1) }.value
       found = EventMatch.candidates(for: name, in: past)
     }
+    return try Account.only(found, named: name)
+  }
+
+  /// An event to answer or change.
+  func changeableEvent(named name: String) async throws -> Event {
+    if let id = UUID(uuidString: name) { return try await client.events.get(id) }
+    let live = try await responses.pages { try await client.events.list(limit: $0, cursor: $1) }.value
+    let found = EventMatch.candidatesForChange(for: name, in: live)
+    if found.isEmpty, let cancelled = EventMatch.candidates(for: name, in: live).first {
+      throw Failure.refused("“\(cancelled.title)” is cancelled and no longer changes.")
+    }
+    return try Account.only(found, named: name)
+  }
+
+  private static func only(_ found: [Event], named name: String) throws -> Event {
     switch found.count {
     case 0: throw Failure.refused("There is no event \"\(name)\". `musterctl events` lists your events.")
     case 1: return found[0]
-    default: throw Failure.refused("\"\(name)\" can mean several events:\(Account.listing(found))")
+    default: throw Failure.refused("\"\(name)\" can mean several events:\(listing(found))")
     }
   }
 

@@ -6,12 +6,27 @@ enum EventMatch {
   /// An id's part is at least so long; shorter texts are titles.
   private static let minimumIDPart = 4
 
+  /// Seconds. The service takes an event without an end for over after this time.
+  private static let usualLength = 6.0 * 3600
+
   /// The events that a text may mean. An event whose whole title it is comes before all others.
   static func candidates(for text: String, in events: [Event]) -> [Event] {
+    let found = matches(for: text, in: events)
+    let exact = found.filter { folded($0.title) == folded(text) }
+    return exact.count == 1 ? exact : found
+  }
+
+  /// The events that a text may mean in a command that changes one: never a cancelled one, and one that is over only if
+  /// all are.
+  static func candidatesForChange(for text: String, in events: [Event], now: Date = Date()) -> [Event] {
+    let open = matches(for: text, in: events).filter { $0.status != .cancelled }
+    let coming = open.filter { ($0.endTime ?? $0.startTime.addingTimeInterval(usualLength)) > now }
+    return candidates(for: text, in: coming.isEmpty ? open : coming)
+  }
+
+  private static func matches(for text: String, in events: [Event]) -> [Event] {
     let wanted = folded(text)
     guard !wanted.isEmpty else { return [] }
-    let exact = events.filter { folded($0.title) == wanted }
-    if exact.count == 1 { return exact }
     let id = text.lowercased()
     return events.filter { event in
       let whole = event.id.uuidString.lowercased()

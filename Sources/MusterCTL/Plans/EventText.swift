@@ -16,10 +16,11 @@ struct EventText {
     if !event.hosts.isEmpty {
       fields.append((event.hosts.count == 1 ? "Host" : "Hosts", event.hosts.map(\.fullName).joined(separator: ", ")))
     }
-    fields.append(("You", event.status == .cancelled ? "cancelled" : event.myStatus.text))
+    fields.append(("You", event.status == .cancelled ? "cancelled" : event.myAnswer))
     if let counts = event.counts {
       fields.append(("Guests", counts.text + (event.capacity.map { " (\($0) places)" } ?? "")))
     }
+    if event.maxPlusOnes > 0 { fields.append(("Plus-ones", "up to \(event.maxPlusOnes) for each guest")) }
     if let note = event.note { fields.append(("Note", note)) }
     fields.append(("Id", event.id.uuidString.lowercased()))
     return fields
@@ -33,6 +34,11 @@ struct EventText {
     let local = TimeText(now: times.now, zone: zone).range(from: event.startTime, to: event.endTime)
     return "\(local) (\(event.timeZone))"
   }
+}
+
+extension Event {
+  /// The caller's answer, such as `going +2`.
+  var myAnswer: String { myPlusOnes > 0 ? "\(myStatus.text) +\(myPlusOnes)" : myStatus.text }
 }
 
 extension Location {

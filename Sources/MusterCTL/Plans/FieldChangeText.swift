@@ -26,8 +26,12 @@ struct FieldChangeText {
     }
   }
 
-  private static let fields = ["title", "startTime", "endTime", "timeZone", "location", "capacity", "note"]
-  private static let names = ["startTime": "time", "endTime": "end", "timeZone": "zone", "location": "place"]
+  private static let fields = [
+    "title", "startTime", "endTime", "timeZone", "location", "capacity", "maxPlusOnes", "note",
+  ]
+  private static let names = [
+    "startTime": "time", "endTime": "end", "timeZone": "zone", "location": "place", "maxPlusOnes": "plus-ones",
+  ]
 
   private func time(_ value: JSONValue) -> Date? {
     value.string.flatMap { try? RFC3339.date(from: $0) }

@@ -22,6 +22,14 @@ struct PlannedTime {
     try TimePhrase(now: now, zone: zone).date(from: text)
   }
 
+  /// Asks before an event gets a start in the past, which is most often a typing error.
+  func confirm(_ start: Date, isConfirmed: Bool) throws {
+    guard start <= now else { return }
+    let time = TimeText.here.dayAndTime(start)
+    try Prompt.confirm(
+      "The start, \(time), is in the past. Go on?", isConfirmed: isConfirmed, refusal: "Nothing was changed.")
+  }
+
   /// - Parameters:
   ///   - until: a time. A time of day alone is the first one after the start.
   ///   - length: a duration, in place of `until`.

@@ -21,7 +21,7 @@ extension InvitationStatus {
 }
 
 extension MyStatus {
-  var text: String { self == .creator ? "host" : InvitationStatus(rawValue: rawValue).text }
+  var text: String { self == .creator || self == .host ? "host" : InvitationStatus(rawValue: rawValue).text }
 
   var style: TextStyle { InvitationStatus(rawValue: rawValue).style }
 }

@@ -11,7 +11,7 @@ extension Table {
       ],
       rows: events.map { event in
         let isCancelled = event.status == .cancelled
-        let state: Cell = isCancelled ? Cell("cancelled", .red) : Cell(event.myStatus.text, event.myStatus.style)
+        let state: Cell = isCancelled ? Cell("cancelled", .red) : Cell(event.myAnswer, event.myStatus.style)
         return [
           Cell(ids.of(event.id), .faint), Cell(times.dayAndTime(event.startTime)),
           Cell(event.title, isCancelled ? .faint : .bold), state, Cell(event.goingText),

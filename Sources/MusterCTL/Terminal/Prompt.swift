@@ -11,8 +11,18 @@ enum Prompt {
     return line
   }
 
+  /// Asks before a risky step, unless the user has said yes on the command line.
+  ///
+  /// - Parameter refusal: what the program says after a no.
+  /// - Throws: `Failure` if the user says no, or if there is no terminal to ask.
+  static func confirm(_ question: String, isConfirmed: Bool, refusal: String) throws {
+    if isConfirmed { return }
+    guard isPossible else { throw Failure.usage("\(question) There is no terminal to ask. Give --yes.") }
+    guard try confirms(question) else { throw Failure.refused(refusal) }
+  }
+
   /// Asks until the user says yes or no. An empty line is no.
-  static func confirms(_ question: String) throws -> Bool {
+  private static func confirms(_ question: String) throws -> Bool {
     while true {
       switch try line("\(question) [y/N] ").lowercased() {
       case "y", "yes": return true

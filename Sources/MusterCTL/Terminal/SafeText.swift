@@ -2,31 +2,40 @@
 extension String {
   /// The text on one line, with each character that could control the terminal or hide text written as its code.
   var safeLine: String {
-    String(unicodeScalars.reduce(into: String.UnicodeScalarView()) { $0 += $1.safe })
+    reduce(into: "") { $0 += String.flags.contains($1) ? String($1) : $1.unicodeScalars.map(\.safe).joined() }
   }
 
   /// The lines of the text, each of them safe.
   var safeLines: [String] {
     split(omittingEmptySubsequences: false) { $0.isNewline }.map { String($0).safeLine }
   }
+
+  /// England, Scotland and Wales: the only texts that need tags.
+  private static let flags: Set<Character> = Set(
+    ["gbeng", "gbsct", "gbwls"].map { region in
+      let tags = region.unicodeScalars.compactMap { Unicode.Scalar(0xE0000 + $0.value) }
+      return Character(String(String.UnicodeScalarView(["\u{1F3F4}"] + tags + ["\u{E007F}"])))
+    })
 }
 
 extension Unicode.Scalar {
   /// Whether a terminal may print it. Control characters move the cursor, change colors or answer as if the user had
-  /// typed; bidirectional controls reorder the text around them.
+  /// typed; bidirectional controls reorder the text around them; tags and fillers hide text.
   var isSafe: Bool {
     switch properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator, .surrogate: false
-    case .format: Unicode.Scalar.needed.contains(self) || (0xE0020...0xE007F).contains(value)
-    default: true
+    case .format: Unicode.Scalar.joiners.contains(self)
+    default: !properties.isDefaultIgnorableCodePoint || Unicode.Scalar.styles.contains(value)
     }
   }
 
-  /// The joiners, which emoji and some scripts need. So do flags the tags, U+E0020 to U+E007F.
-  private static let needed: Set<Unicode.Scalar> = ["\u{200C}", "\u{200D}"]
+  /// Emoji and some scripts need them.
+  private static let joiners: Set<Unicode.Scalar> = ["\u{200C}", "\u{200D}"]
+  /// The variation selectors that choose between a symbol and an emoji, among others.
+  private static let styles: ClosedRange<UInt32> = 0xFE00...0xFE0F
 
-  fileprivate var safe: String.UnicodeScalarView {
-    if isSafe { return String.UnicodeScalarView([self]) }
-    return (self == "\t" ? " " : escaped(asASCII: true)).unicodeScalars
+  fileprivate var safe: String {
+    if isSafe { return String(self) }
+    return self == "\t" ? " " : escaped(asASCII: true)
   }
 }

@@ -61,8 +61,11 @@ public struct AuthAPI: Sendable {
 
   /// Logs out: ends the session if the service can be reached, and forgets the tokens in any case.
   ///
+  /// - Returns: whether the service has ended the session. If not, the session stays in the user's list, without a
+  ///   device that has its tokens.
   /// - Throws: ``MusterError/tokensUnavailable(_:)`` if the tokens could not be removed from their store
-  public func logOut() async throws {
+  @discardableResult
+  public func logOut() async throws -> Bool {
     try await caller.logOut()
   }
 

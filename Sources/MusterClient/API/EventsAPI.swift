@@ -4,6 +4,9 @@ import Foundation
 public struct EventsAPI: Sendable {
   let caller: APICaller
 
+  /// The share links of an event.
+  public var links: EventLinksAPI { EventLinksAPI(caller: caller) }
+
   /// Live events by their start: the collection `events`.
   ///
   /// - Parameter includeParticipants: adds the first five participants of each. The list is then no cache collection.
@@ -46,7 +49,7 @@ public struct EventsAPI: Sendable {
   /// Changes an event that the caller hosts.
   ///
   /// - Parameter version: the version that the edit is based on. Without it, the last edit wins.
-  /// - Throws: ``MusterError``: `lost-update`, `not-the-creator`, `event-not-found`, `event-cancelled`,
+  /// - Throws: ``MusterError``: `lost-update`, `not-a-host`, `event-not-found`, `event-cancelled`,
   ///   `event-archived`, `invalid-fields`
   @discardableResult
   public func edit(
@@ -79,7 +82,7 @@ public struct EventsAPI: Sendable {
   /// Invites friends: all of them, or nothing happens. Guests who are invited already keep their state.
   ///
   /// - Parameter userIDs: at most 500.
-  /// - Throws: ``MusterError``: `invalid-fields`, `not-the-creator`, `event-not-found`, `event-cancelled`
+  /// - Throws: ``MusterError``: `invalid-fields`, `not-a-host`, `event-not-found`, `event-cancelled`
   @discardableResult
   public func invite(_ userIDs: [UUID], to id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(
@@ -88,16 +91,19 @@ public struct EventsAPI: Sendable {
 
   /// Withdraws a guest's invitation.
   ///
-  /// - Throws: ``MusterError``: `not-the-creator`, `event-not-found`, `event-cancelled`, `event-archived`
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   @discardableResult
   public func withdraw(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("DELETE", "/events/\(id.wire)/invitations/\(userID.wire)", key: key))
   }
 
-  /// Answers the caller's invitation. If the event is full, `going` leads to `myStatus` `waitlisted`.
+  /// Answers the caller's invitation. If the event has no room for the caller and all plus-ones, or if others wait,
+  /// `going` leads to `myStatus` `waitlisted`.
   ///
-  /// - Parameter plusOnes: the number of people whom the caller brings along. Nil leaves it to the service.
-  /// - Throws: ``MusterError``: `event-not-found`, `own-event`, `event-cancelled`, `event-archived`
+  /// - Parameter plusOnes: the number of people whom the caller brings along, at most the event's `maxPlusOnes`. Nil
+  ///   keeps the number.
+  /// - Throws: ``MusterError``: `event-not-found`, `own-event`, `event-cancelled`, `event-archived`, `invalid-fields`;
+  ///   `no-room` if the caller is going and there is no room for more people
   @discardableResult
   public func answer(
     _ id: UUID, _ status: AnswerStatus, plusOnes: Int? = nil, key: IdempotencyKey = .random()

@@ -40,6 +40,23 @@ public struct MeAPI: Sendable {
     try await caller.send(.write("DELETE", "/users/me/picture", key: key))
   }
 
+  /// The link to the calendar feed. Nil if there is none.
+  public func calendarLink() async throws -> CalendarLink? {
+    let found: CalendarLink.Shown = try await caller.get(.get("/users/me/calendar"))
+    return found.link
+  }
+
+  /// Makes a link to the calendar feed. It replaces the previous one, which stops working.
+  @discardableResult
+  public func makeCalendarLink(key: IdempotencyKey = .random()) async throws -> CalendarLink {
+    try await caller.get(.write("POST", "/users/me/calendar", key: key))
+  }
+
+  /// Revokes the link to the calendar feed. Changes nothing if there is none.
+  public func revokeCalendarLink(key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("DELETE", "/users/me/calendar", key: key))
+  }
+
   /// Deletes the account, at once and for good, and forgets the tokens.
   ///
   /// - Parameter reauthentication: nil only for an account without any other way to log in.

@@ -39,14 +39,28 @@ final class APICaller: Sendable {
   }
 
   /// Ends the session if the service can be reached, and forgets the tokens.
-  func logOut() async throws {
+  ///
+  /// - Returns: whether the service has ended the session.
+  func logOut() async throws -> Bool {
     let call = APICall(method: "POST", path: "/auth/logout", repeats: .always)
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { _ = try? await self.send(call) }
-      group.addTask { try? await Task.sleep(for: .seconds(Self.logOutPatience)) }
-      await group.next()
-      group.cancelAll()
+    let hasEnded = await withTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        do {
+          try await self.send(call)
+          return true
+        } catch {
+          // The session had ended before.
+          return error as? MusterError == .loggedOut
+        }
+      }
+      group.addTask {
+        try? await Task.sleep(for: .seconds(Self.logOutPatience))
+        return false
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? false
     }
     try await credentials.clear()
+    return hasEnded
   }
 }

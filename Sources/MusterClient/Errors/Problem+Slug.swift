@@ -26,6 +26,8 @@ extension Problem.Slug {
   // MARK: 403
 
   public static let identityNotProven: Self = "identity-not-proven"
+  public static let linkOnlyShows: Self = "link-only-shows"
+  public static let notAHost: Self = "not-a-host"
   public static let notTheCreator: Self = "not-the-creator"
   public static let notYours: Self = "not-yours"
   public static let wrongCode: Self = "wrong-code"
@@ -33,9 +35,12 @@ extension Problem.Slug {
 
   // MARK: 404
 
+  public static let appLinksNotConfigured: Self = "app-links-not-configured"
   public static let deviceNotFound: Self = "device-not-found"
   public static let eventNotFound: Self = "event-not-found"
+  public static let guestNotFound: Self = "guest-not-found"
   public static let friendRequestNotFound: Self = "friend-request-not-found"
+  public static let linkNotFound: Self = "link-not-found"
   public static let sessionNotFound: Self = "session-not-found"
   public static let userNotFound: Self = "user-not-found"
   public static let pictureNotFound: Self = "picture-not-found"
@@ -53,10 +58,14 @@ extension Problem.Slug {
   // MARK: 409
 
   public static let alreadyFriends: Self = "already-friends"
+  public static let answersClosed: Self = "answers-closed"
   public static let alreadyLinked: Self = "already-linked"
   public static let emailBelongsToAccount: Self = "email-belongs-to-account"
   public static let emailUnverified: Self = "email-unverified"
   public static let emailTaken: Self = "email-taken"
+  public static let linkExpired: Self = "link-expired"
+  public static let linkFull: Self = "link-full"
+  public static let tooManyLinks: Self = "too-many-links"
   public static let usernameTaken: Self = "username-taken"
   public static let eventArchived: Self = "event-archived"
   public static let eventCancelled: Self = "event-cancelled"
@@ -66,8 +75,10 @@ extension Problem.Slug {
   public static let lastWayIn: Self = "last-way-in"
   public static let noPassword: Self = "no-password"
   public static let ownEvent: Self = "own-event"
+  public static let noRoom: Self = "no-room"
   public static let requestRunning: Self = "request-running"
   public static let tooManyDevices: Self = "too-many-devices"
+  public static let tooManyHosts: Self = "too-many-hosts"
 
   // MARK: 412
 

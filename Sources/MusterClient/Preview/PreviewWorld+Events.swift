@@ -64,22 +64,25 @@ extension PreviewWorld {
     guard event.myStatus != .creator else { throw Problem.preview(.ownEvent, 409, "You are the host of this event.") }
     try checkIsOpen(event)
     let body: JSONValue = try request.read()
-    let (old, wanted) = (event.myStatus.rawValue, body["status"]?.string ?? "")
-    let isFull = event.capacity.map { (event.counts?.going ?? 0) >= $0 } ?? false
-    let isWaiting = wanted == "going" && old != "going" && (isFull || (event.counts?.waitlisted ?? 0) > 0)
-    let new = isWaiting ? "waitlisted" : wanted
-    guard new != old else { return }
+    let answer = AnswerStatus(rawValue: body["status"]?.string ?? "")
+    var plusOnes: Int?
+    if case .integer(let number)? = body["plusOnes"] { plusOnes = number }
+    try checkPlusOnes(plusOnes, at: event)
+    guard let new = event.outcome(of: answer, plusOnes: plusOnes) else {
+      throw Problem.preview(.noRoom, 409, "The event has no room for that many more people.")
+    }
+    guard new != (event.myStatus, event.myPlusOnes) else { return }
     change(event.id) { event in
-      event.myStatus = MyStatus(rawValue: new)
-      event.counts?.add(-1, to: old)
-      event.counts?.add(1, to: new)
-      if case .integer(let plusOnes)? = body["plusOnes"] { event.myPlusOnes = plusOnes }
+      event.counts?.add(-(1 + event.myPlusOnes), to: event.myStatus.rawValue)
+      (event.myStatus, event.myPlusOnes) = new
+      event.counts?.add(1 + event.myPlusOnes, to: event.myStatus.rawValue)
     }
     let me = me.id
     guests[event.id] = guests[event.id]?.map { guest in
       guard guest.user?.id == me else { return guest }
       var guest = guest
-      (guest.status, guest.answeredAt) = (InvitationStatus(rawValue: new), now)
+      (guest.status, guest.plusOnes) = (InvitationStatus(rawValue: new.status.rawValue), new.plusOnes)
+      guest.answeredAt = now
       return guest
     }
     touch(.events, .invitations)
@@ -91,8 +94,9 @@ extension PreviewWorld {
     let invited = try friends(draft.inviteeIds, field: "inviteeIds")
     let event = Event(
       id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
-      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity, creator: me.person,
-      hosts: [me.person], myRole: .creator, myStatus: .creator, createdAt: now, updatedAt: now,
+      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity,
+      maxPlusOnes: draft.maxPlusOnes ?? 0, creator: me.person, hosts: [me.person], myRole: .creator, myStatus: .creator,
+      createdAt: now, updatedAt: now,
       counts: Counts(invited: invited.count))
     guests[id] = invited
     events.append(event)
@@ -114,6 +118,7 @@ extension PreviewWorld {
       event.timeZone = edit.timeZone ?? event.timeZone
       event.location = edit.location.applied(to: event.location)
       event.capacity = edit.capacity.applied(to: event.capacity)
+      event.maxPlusOnes = edit.maxPlusOnes ?? event.maxPlusOnes
       event.version += 1
       event.updatedAt = now
     }
@@ -148,7 +153,7 @@ extension PreviewWorld {
     guard let gone = guests[event.id]?.first(where: { $0.id.wire == guest.lowercased() }) else { return }
     try checkIsOpen(event)
     guests[event.id]?.removeAll { $0.id == gone.id }
-    change(event.id) { $0.counts?.add(-1, to: gone.status.rawValue) }
+    change(event.id) { $0.counts?.add(-(1 + gone.plusOnes), to: gone.status.rawValue) }
     touch(.events)
   }
 
@@ -161,6 +166,17 @@ extension PreviewWorld {
     if event.status == .cancelled {
       throw Problem.preview(.eventCancelled, 409, "The event is cancelled and can no longer change.")
     }
+  }
+
+  private func checkPlusOnes(_ plusOnes: Int?, at event: Event) throws {
+    guard let plusOnes, plusOnes > event.maxPlusOnes else { return }
+    let problem =
+      event.maxPlusOnes == 0
+      ? FieldProblem(field: "plusOnes", code: "no-plus-ones", message: "must be 0: this event takes no plus-ones")
+      : FieldProblem(
+        field: "plusOnes", code: "out-of-range",
+        message: "must be at most \(event.maxPlusOnes): the event's maxPlusOnes")
+    throw Problem.preview(.invalidFields, 422, "Some fields are invalid.", errors: [problem])
   }
 
   private func checkIsMine(_ event: Event, _ request: PreviewRequest?) throws {

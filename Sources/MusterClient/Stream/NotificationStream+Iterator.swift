@@ -17,7 +17,7 @@ extension NotificationStream {
     private var connection: Connection?
     /// Whose notifications these are. Another user's login ends the stream.
     private var user: UUID?
-    private var arrived: [(id: String?, event: StreamEvent)] = []
+    private var arrived: [(id: String?, data: String?, event: StreamEvent)] = []
     /// Where the next connection begins.
     private var resumeID: String?
     private var pause = ReconnectPause()
@@ -25,6 +25,9 @@ extension NotificationStream {
 
     /// The `id` of the last event that was returned, to resume from in another stream.
     public private(set) var lastEventID: String?
+    /// The JSON of the last event as the service sent it, with members that this release does not know; nil for
+    /// ``StreamEvent/connected``.
+    public private(set) var lastData: String?
 
     init(caller: APICaller, lastEventID: String?, onLoss: (@Sendable () -> Void)?) {
       self.caller = caller
@@ -43,7 +46,8 @@ extension NotificationStream {
         connection = nil
         return nil
       }
-      let (id, event) = arrived.removeFirst()
+      let (id, data, event) = arrived.removeFirst()
+      lastData = data
       lastEventID = id ?? lastEventID
       return event
     }
@@ -63,7 +67,7 @@ extension NotificationStream {
         let stream = try await Sender.$actingUser.withValue(user) { try await caller.open(call) }
         connection = Connection(
           chunks: stream.chunks.makeAsyncIterator(), parser: EventStreamParser(lastEventID: resumeID))
-        arrived.append((nil, .connected))
+        arrived.append((nil, nil, .connected))
       } catch let error as MusterError {
         if error == .loggedOut { throw error }
         pause.fail(retryAfter: error.problem?.retryAfter)
@@ -93,7 +97,7 @@ extension NotificationStream {
       pause.succeed(retry: open.parser.retry)
       open.hasRead = true
       connection = open
-      arrived += events.compactMap { event in StreamEvent(event).map { (event.id, $0) } }
+      arrived += events.compactMap { event in StreamEvent(event).map { (event.id, event.data, $0) } }
     }
   }
 }

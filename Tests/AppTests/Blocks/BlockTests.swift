@@ -116,7 +116,7 @@ import Testing
       #expect(seen["creator"] == .null && seen.keys.contains("creator"))
       #expect(seen["hosts"] == .array([]))
       #expect(seen["myStatus"].string == "invited" && seen["myRole"].string == "guest")
-      #expect(try await ana.edit(people.past, #"{"title": "Mine"}"#, expecting: 403).problem == "not-the-creator")
+      #expect(try await ana.edit(people.past, #"{"title": "Mine"}"#, expecting: 403).problem == "not-a-host")
       let his = try await ben.get("events/\(people.past)")
       #expect(his["participants"].array.isEmpty)
       #expect(his["counts"]["invited"].int == 1)

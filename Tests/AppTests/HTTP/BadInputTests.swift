@@ -194,7 +194,7 @@ import Testing
       try await scene.ana.send("PUT", "events/\(scene.event)/invitations/me", #"{"status": "going"}"#)
         .expectProblem(409, "own-event", "an answer by the host")
       try await scene.dev.send("PATCH", "events/\(scene.event)", #"{"title": "Mine"}"#)
-        .expectProblem(403, "not-the-creator", "an edit by a guest")
+        .expectProblem(403, "not-a-host", "an edit by a guest")
     }
   }
 
@@ -516,6 +516,8 @@ private struct Scene: Sendable {
   let ginasOther: Session.ID
   /// The last part of the URL of Dev's picture.
   let picture: String
+  /// The last part of the URL of Dev's calendar feed.
+  let calendar: String
   /// The tokens that were mailed to Ben and Cleo.
   let verifyToken: String
   let resetToken: String
@@ -530,12 +532,20 @@ private struct Scene: Sendable {
   /// Ben's friend request to Finn.
   let sentRequest: String
   let event: String
+  /// Ana's links to the event.
+  let link: (id: String, token: String)
+  let otherLink: (id: String, token: String)
   /// Dev's device.
   let device: String
 
   /// - Parameter body: must leave the service ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
-    try await TestApp.runWithProviders(["MUSTER_THROTTLING": "off"]) { app, identity in
+    let environment = [
+      "MUSTER_THROTTLING": "off", "MUSTER_APPLE_APP_IDS": "ABCDE12345.com.example.app",
+      "MUSTER_ANDROID_PACKAGE": "com.example.app",
+      "MUSTER_ANDROID_FINGERPRINTS": Array(repeating: "A1", count: 32).joined(separator: ":"),
+    ]
+    try await TestApp.runWithProviders(environment) { app, identity in
       let (ana, dev) = try await app.friends("ana", "dev")
       let ben = try await app.signUp("ben")
       let verifyToken = try await app.takeToken("mail-verify-email")
@@ -547,17 +557,21 @@ private struct Scene: Sendable {
       let gina = try await app.signUp("gina")
       let ginasOther = try await gina.signInAgain().session
       let finn = try await app.signUp("finn")
+      let event: String = try #require(try await ana.createEvent(inviting: [dev])["id"].string)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let otherLink = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
       try await body(
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: finn,
           hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther,
-          picture: String(try await dev.show(Sample.ascii(Sample.webpText)).suffix(24)), verifyToken: verifyToken,
+          picture: String(try await dev.show(Sample.ascii(Sample.webpText)).suffix(24)),
+          calendar: String(try await dev.makeCalendarLink().dropFirst("/calendars/".count)), verifyToken: verifyToken,
           resetToken: resetToken, codeToken: codeToken,
           newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           sentRequest: try await ben.sendFriendRequest(to: finn),
-          event: try #require(try await ana.createEvent(inviting: [dev])["id"].string),
+          event: event, link: link, otherLink: otherLink,
           device: try #require(try await dev.register(token: "dev").json["id"].string)))
       try await app.takeNotifications()
       #expect(try await app.send("GET", "/health/ready").status == 200)
@@ -618,6 +632,8 @@ private struct Scene: Sendable {
       Call("GET", "/api/v1/notifications/stream", by: ana),
       Call("PUT", "/api/v1/users/me/picture", by: ana, picture: Sample.webpText),
       Call("DELETE", "/api/v1/users/me/picture", by: ana),
+      Call("POST", "/api/v1/users/me/calendar", by: ana), Call("GET", "/api/v1/users/me/calendar", by: ana),
+      Call("DELETE", "/api/v1/users/me/calendar", by: ana),
       Call("GET", "/api/v1/users", by: ana, query: "?query=ben"),
       Call("GET", "/api/v1/users/recommended", by: ana),
       Call("GET", "/api/v1/users/{id}", by: ana, id: ben.id, isForAll: true),
@@ -701,7 +717,40 @@ private struct Scene: Sendable {
           ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "perhaps"}"#, ["status"]),
           (#"{"status": "waitlisted"}"#, ["status"]), (#"{"status": "GOING"}"#, ["status"]),
         ]),
+      Call(
+        "PUT", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event, second: dev.id,
+        body: #"{"status": "maybe"}"#,
+        wrong: [
+          ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "invited"}"#, ["status"]),
+        ]),
+      Call("POST", "/api/v1/events/{id}/reminders", by: ana, id: event),
+      Call(
+        "POST", "/api/v1/events/{id}/duplicate", by: ana, id: event,
+        body: #"{"startTime": "2031-05-01T18:00:00Z", "invite": true}"#,
+        wrong: [
+          ("{}", ["startTime"]),
+          (#"{"startTime": "x", "endTime": 5, "invite": "yes"}"#, ["startTime", "endTime", "invite"]),
+          (#"{"startTime": "2031-05-01T18:00:00Z", "endTime": "2031-05-01T17:00:00Z"}"#, ["endTime"]),
+        ]),
+      Call("GET", "/api/v1/events/{id}/links", by: ana, id: event),
+      Call(
+        "POST", "/api/v1/events/{id}/links", by: ana, id: event, body: #"{"kind": "view"}"#,
+        wrong: [
+          ("{}", ["kind"]),
+          (
+            #"{"kind": "x", "shows": 1, "expiresAt": "2001-01-01T00:00:00Z", "maxGuests": 0}"#,
+            ["kind", "shows", "expiresAt", "maxGuests"]
+          ),
+        ]),
+      Call("GET", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id),
+      Call(
+        "PATCH", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id,
+        body: #"{"shows": "names"}"#, wrong: [(#"{"kind": null, "maxGuests": 1.5}"#, ["kind", "maxGuests"])]),
+      Call("POST", "/api/v1/links/{token}/join", by: dev, id: link.token),
+      Call("DELETE", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id),
       Call("DELETE", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event),
+      Call("PUT", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
+      Call("DELETE", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
       Call("DELETE", "/api/v1/events/{id}", by: ana, id: event),
       Call(
         "POST", "/api/v1/cache/validate/{userId}", by: ana, id: ana.id,
@@ -766,7 +815,9 @@ private struct Scene: Sendable {
     [
       Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
       Call("GET", "/docs"),
-      Call("GET", "/pictures/{key}", id: picture),
+      Call("GET", "/pictures/{key}", id: picture), Call("GET", "/calendars/{file}", id: calendar),
+      Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/.well-known/apple-app-site-association"),
+      Call("GET", "/.well-known/assetlinks.json"),
       Call(
         "POST", "/api/v1/auth/register",
         body:
@@ -926,6 +977,8 @@ private struct Call: Sendable, CustomStringConvertible {
   /// Nil for a route that needs no token.
   let token: String?
   let path: String
+  /// The value of the second parameter. By default that of the first.
+  let second: String?
   let isList: Bool
   let body: String?
   let bodyIsOptional: Bool
@@ -937,14 +990,16 @@ private struct Call: Sendable, CustomStringConvertible {
   let wrong: [(body: String, fields: Set<String>)]
 
   init(
-    _ method: String, _ template: String, by caller: Phone? = nil, id: String = "", query: String = "",
+    _ method: String, _ template: String, by caller: Phone? = nil, id: String = "", second: String? = nil,
+    query: String = "",
     isList: Bool = false, isForAll: Bool = false, body: String? = nil, picture: String? = nil,
     bodyIsOptional: Bool = false, wrong: [(body: String, fields: Set<String>)] = []
   ) {
     self.method = method
     self.template = template
     token = caller?.accessToken
-    path = Self.path(template, id) + query
+    self.second = second
+    path = Self.path(template, id, second) + query
     self.isList = isList
     self.isForAll = isForAll
     self.body = body ?? picture
@@ -955,13 +1010,13 @@ private struct Call: Sendable, CustomStringConvertible {
 
   var description: String { "\(method) \(template)" }
 
-  func path(id: String) -> String { Self.path(template, id) }
+  func path(id: String) -> String { Self.path(template, id, second) }
 
   /// The number of parameters in the template.
   var parameters: Int { template.split(separator: "/").count { $0.hasPrefix("{") } }
 
-  private static func path(_ template: String, _ id: String) -> String {
-    template.replacing(/\{\w+\}/, with: id)
+  private static func path(_ template: String, _ id: String, _ second: String?) -> String {
+    template.replacing(/\{\w+\}/, with: id, maxReplacements: 1).replacing(/\{\w+\}/, with: second ?? id)
   }
 
   func matches(_ path: String) -> Bool {

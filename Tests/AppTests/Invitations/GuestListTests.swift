@@ -104,7 +104,7 @@ import Testing
       #expect(try await ben.get("invitations")["items"].array.isEmpty)
       #expect(try await cleo.invite([dev], to: event, expecting: 404).problem == "event-not-found")
       try await ana.invite([ben], to: event)
-      #expect(try await ben.invite([ana], to: event, expecting: 403).problem == "not-the-creator")
+      #expect(try await ben.invite([ana], to: event, expecting: 403).problem == "not-a-host")
       try await app.database.execute("UPDATE events SET archived_at = now()")
       #expect(try await ana.invite([ben], to: event, expecting: 409).problem == "event-archived")
       try await app.takeNotifications()
@@ -217,7 +217,7 @@ import Testing
       let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
       try await app.takeNotifications()
       for guest in guests {
-        #expect(try await guests[0].withdraw(guest, from: id, expecting: 403).problem == "not-the-creator")
+        #expect(try await guests[0].withdraw(guest, from: id, expecting: 403).problem == "not-a-host")
       }
       let me = try await guests[0].send("DELETE", "events/\(id)/invitations/me")
       #expect(me.status == 405 && me.header("Allow") == "PUT")

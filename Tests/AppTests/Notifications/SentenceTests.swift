@@ -23,10 +23,19 @@ import Testing
       .guestPromoted(event, title, guest: ana, by: .new()),
       .eventReminder(event, title, start: now.adding(seconds: 3600)),
       .eventReminder(event, title, start: now.adding(seconds: 600)), .sessionRevoked(.new()),
+      .hostAdded(event, title, by: ana), .answerReminder(event, title, by: ana),
     ]
     for part in Event.Plan.parts { notices.append(edit(part.field)) }
     for status in Invitation.Status.allCases {
-      notices.append(.invitationAnswered(event, title, by: ana, status))
+      // Those who decline bring no one, and to be invited is no answer.
+      for plusOnes in 0...([.declined, .invited].contains(status) ? 0 : 2) {
+        notices.append(.invitationAnswered(event, title, by: ana, status, with: plusOnes))
+      }
+      notices.append(.answerSet(event, title, status, by: ana))
+    }
+    for plusOnes in 1...2 {
+      notices.append(.waitlistPromoted(event, title, guest: ana.id, with: plusOnes))
+      notices.append(.guestPromoted(event, title, guest: ana, with: plusOnes, by: .new()))
     }
     return notices
   }
@@ -66,7 +75,7 @@ import Testing
       #expect(payload["message"].string == sentence, "\(key)")
       #expect(args.count == row.parts.count, "\(key)")
       for (arg, part) in zip(args, row.parts) where payload[part] != .null {
-        #expect(payload[part].string == arg, "\(key)")
+        #expect((payload[part].string ?? payload[part].int.map { "\($0)" }) == arg, "\(key)")
       }
       keys.insert(key)
       types.insert(notice.kind.rawValue)

@@ -170,7 +170,50 @@ import Testing
       try await watch.expect("giving a place up") { try await ben.answer("maybe", to: event) }
       try await watch.expect("withdrawing, and moving up") { try await ana.withdraw(gil, from: event) }
       try await watch.expect("withdrawing again", changes: false) { try await ana.withdraw(gil, from: event) }
+      try await watch.expect("a deadline") { try await ana.edit(event, #"{"answerBy": "2020-01-01T00:00:00Z"}"#) }
+      try await watch.expect("setting an answer") { try await ana.setAnswer("going", of: hugo, to: event) }
+      try await watch.expect("setting it again", changes: false) {
+        try await ana.setAnswer("going", of: hugo, to: event)
+      }
+      try await watch.expect("no deadline") { try await ana.edit(event, #"{"answerBy": null}"#) }
+      try await ana.setAnswer("maybe", of: hugo, to: event)
+      watch = try await Watch(watch.phones)
+      try await watch.expect("duplicating") {
+        try await ana.duplicate(event, #"{"startTime": "2031-05-01T18:00:00Z", "invite": true}"#)
+      }
+      let later = try await ana.createEvent("Later", inviting: [ben])["id"].string ?? ""
+      watch = try await Watch(watch.phones)
+      try await watch.expect("reminding") { try await ana.remind(of: later) }
+      try await watch.expect("reminding again", changes: false) { try await ana.remind(of: later) }
+      try await watch.expect("making a friend a host") { try await ana.addHost(gil, to: event) }
+      try await watch.expect("making a host a host", changes: false) { try await ana.addHost(gil, to: event) }
+      try await watch.expect("editing by a host") { try await gil.edit(event, #"{"note": "Deeper"}"#) }
+      try await watch.expect("making a guest a host") { try await ana.addHost(emre, to: event) }
+      try await watch.expect("a new name of a host") { try await gil.editProfile(#"{"displayName": "Gilda"}"#) }
+      try await watch.expect("a block between hosts") { try await gil.block(emre) }
+      try await watch.expect("unblocking a host") { try await gil.unblock(emre) }
+      try await watch.expect("a host who leaves") { try await emre.removeHost(emre, from: event) }
+      try await watch.expect("removing a host") { try await ana.removeHost(gil, from: event) }
+      try await watch.expect("removing no host", changes: false) { try await ana.removeHost(gil, from: event) }
+      try await ana.addHost(gil, to: event)
+      watch = try await Watch(watch.phones)
+      try await watch.expect("blocking a host") { try await gil.block(ana) }
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      try await watch.expect("creating, editing and reading links", changes: false) {
+        let other = try await ana.createLink(to: event, #"{"kind": "view"}"#)
+        _ = try await ana.send("PATCH", "events/\(event)/links/\(other.id)", #"{"shows": "names"}"#)
+        _ = try await app.send("GET", "/e/\(link.token)")
+        _ = try await ana.send("DELETE", "events/\(event)/links/\(other.id)")
+      }
+      try await watch.expect("joining by a link") { _ = try await emre.join(link.token) }
+      try await watch.expect("joining again", changes: false) { _ = try await emre.join(link.token) }
       try await watch.expect("more places") { try await ana.edit(event, #"{"capacity": null}"#) }
+      try await watch.expect("plus-ones") { try await ana.edit(event, #"{"maxPlusOnes": 2}"#) }
+      try await watch.expect("bringing others") { try await emre.answer("going", plusOnes: 2, to: event) }
+      try await watch.expect("bringing as many", changes: false) {
+        try await emre.answer("going", plusOnes: 2, to: event)
+      }
+      try await watch.expect("bringing fewer") { try await emre.answer("going", plusOnes: 1, to: event) }
       try await watch.expect("blocking a guest") { try await ana.block(hugo) }
       try await watch.expect("cancelling") { try await ana.cancelEvent(event) }
       try await watch.expect("cancelling again", changes: false) { try await ana.cancelEvent(event) }
@@ -187,8 +230,11 @@ import Testing
       try await app.befriend(ana, ben)
       let last = try await ben.createEvent("Last", inviting: [ana, gil])["id"].string ?? ""
       try await ana.answer("going", to: last)
+      let heirs = try await ana.createEvent("Heirs", inviting: [ben])["id"].string ?? ""
+      try await ana.addHost(emre, to: heirs)
       watch = try await Watch(people.others)
-      try await watch.expect("deleting an account") {
+      // Gil has blocked her, and sees none of the notifications that name her.
+      try await watch.expect("deleting an account", needless: ["gil": [.notifications]]) {
         try await ana.deleteAccount()
       }
     }

@@ -149,6 +149,44 @@ extension Phone {
       "DELETE", "events/\(event)/invitations/\(guest.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
+  @discardableResult
+  func addHost(
+    _ host: Phone, to event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    try await perform("PUT", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func removeHost(
+    _ host: Phone, from event: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    try await perform("DELETE", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func setAnswer(
+    _ status: String, of guest: Phone, to event: String, expecting code: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    try await perform(
+      "PUT", "events/\(event)/invitations/\(guest.id)", #"{"status": "\#(status)"}"#, expecting: code,
+      sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func remind(
+    of event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    try await perform("POST", "events/\(event)/reminders", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func duplicate(
+    _ event: String, _ body: String, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    try await perform("POST", "events/\(event)/duplicate", body, expecting: status, sourceLocation: sourceLocation)
+  }
+
   /// All items of a list, page by page.
   ///
   /// - Parameter meanwhile: an action to run between the pages.

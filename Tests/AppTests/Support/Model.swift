@@ -42,12 +42,13 @@ struct Model {
     var end: String?
     var location: String?
     var capacity: Int?
+    var maxPlusOnes = 0
 
     /// The fields that an edit may change.
     var words: [(field: String, value: String?)] {
       [
         ("title", title), ("note", note), ("startTime", start), ("endTime", end), ("location", location),
-        ("capacity", capacity.map { String($0) }),
+        ("capacity", capacity.map { String($0) }), ("maxPlusOnes", String(maxPlusOnes)),
       ]
     }
 
@@ -71,8 +72,11 @@ struct Model {
     let event: Int
     let guest: Int
     var status = "invited"
+    var plusOnes = 0
     /// The time of the last answer, on the model's clock.
     var answered = 0
+
+    var places: Int { 1 + plusOnes }
   }
 
   struct Notice {
@@ -100,7 +104,8 @@ struct Model {
 
   static let types = [
     "friend-request", "friend-accepted", "event-invited", "event-updated", "event-cancelled", "invitation-withdrawn",
-    "invitation-answered", "waitlist-promoted", "event-reminder",
+    "invitation-answered", "waitlist-promoted", "event-reminder", "host-added",
+    "answer-set", "answer-reminder",
   ]
 
   private(set) var people: [Person] = []
@@ -358,19 +363,35 @@ struct Model {
     return Self.done
   }
 
-  mutating func answer(_ status: String, to event: Int, by person: Int) -> Set<Int> {
+  /// - Parameter plusOnes: the number in the request, if there is one.
+  mutating func answer(_ status: String, plusOnes: Int? = nil, to event: Int, by person: Int) -> Set<Int> {
     guard let index = invitation(of: person, to: event) else { return events[event].host == person ? [409] : [404] }
     if events[event].isClosed { return [409] }
-    let old = invitations[index].status
-    let isAwaited = invitations.contains { $0.event == event && $0.status == "waitlisted" }
-    let isFull = isAwaited || (places(of: event).map { $0 <= 0 } ?? false)
-    let new = status == "going" && old != "going" && isFull ? "waitlisted" : status
-    if new == old { return [200] }
+    let most = events[event].plan.maxPlusOnes
+    if let plusOnes, plusOnes > most { return [422] }
+    let old = invitations[index]
+    var new = old
+    new.status = status
+    if old.status == "declined", status != "declined" { new.plusOnes = min(old.plusOnes, most) }
+    if let plusOnes { new.plusOnes = plusOnes }
+    if status == "going" {
+      let isAwaited = invitations.contains { $0.event == event && $0.status == "waitlisted" }
+      let more = new.places - (old.status == "going" ? old.places : 0)
+      let hasRoom = !isAwaited && (places(of: event).map { $0 >= more } ?? true)
+      if old.status == "going" {
+        if more > 0, !hasRoom { return [409] }
+      } else if !hasRoom {
+        new.status = "waitlisted"
+      }
+    }
+    if new.status == old.status, new.plusOnes == old.plusOnes { return [200] }
     clock += 1
-    invitations[index].status = new
-    invitations[index].answered = clock
+    // A group that waits keeps its place in the line.
+    if old.status != "waitlisted" || new.status != "waitlisted" { new.answered = clock }
+    invitations[index] = new
     let host = events[event].host
-    tell(notice("invitation-answered", to: host, of: event, about: person, others: ["status=\(new)"]), by: person)
+    let others = ["status=\(new.status)"] + Self.plusOnes(new.status == "declined" ? 0 : new.plusOnes)
+    tell(notice("invitation-answered", to: host, of: event, about: person, others: others), by: person)
     promote(to: event, by: person)
     return [200]
   }
@@ -397,33 +418,40 @@ struct Model {
 
   /// The number of free places, or nil without a limit.
   private func places(of event: Int) -> Int? {
-    events[event].plan.capacity.map { $0 - invitations.filter { $0.event == event && $0.status == "going" }.count }
+    events[event].plan.capacity.map { capacity in
+      capacity - invitations.filter { $0.event == event && $0.status == "going" }.map(\.places).reduce(0, +)
+    }
   }
 
   /// - Parameter actor: the user whose change this is.
   private mutating func promote(to event: Int, by actor: Int) {
     if events[event].isClosed || events[event].plan.isOver { return }
     var promoted: [Int] = []
-    while places(of: event).map({ $0 > 0 }) ?? true {
+    while true {
       var first: Int?
       for index in invitations.indices where invitations[index].event == event {
         guard invitations[index].status == "waitlisted" else { continue }
         if first.map({ invitations[index].answered < invitations[$0].answered }) ?? true { first = index }
       }
-      guard let first else { break }
+      guard let first, places(of: event).map({ $0 >= invitations[first].places }) ?? true else { break }
       invitations[first].status = "going"
       invitations[first].answered = clock
       promoted.append(invitations[first].guest)
     }
     // Notices are in the order of user ids, not in the order of the waiting list.
     for guest in promoted.sorted(by: { people[$0].id < people[$1].id }) {
-      var own = notice("waitlist-promoted", to: guest, of: event, about: guest)
+      let others = Self.plusOnes(invitation(of: guest, to: event).map { invitations[$0].plusOnes } ?? 0)
+      var own = notice("waitlist-promoted", to: guest, of: event, about: guest, others: others)
       own.actor = nil
-      queue.append(own)
+      if guest != actor { queue.append(own) }
       let host = events[event].host
-      if host != actor { tell(notice("waitlist-promoted", to: host, of: event, about: guest), by: guest) }
+      if host != actor {
+        tell(notice("waitlist-promoted", to: host, of: event, about: guest, others: others), by: guest)
+      }
     }
   }
+
+  private static func plusOnes(_ number: Int) -> [String] { number > 0 ? ["plusOnes=\(number)"] : [] }
 
   // MARK: Notifications
 

@@ -50,7 +50,7 @@ extension Model {
   func guestList(of event: Int, for person: Int) -> [String]? {
     guard canSee(event, person) else { return nil }
     return invitations.filter { $0.event == event && !isHidden($0.guest, from: person) }.map {
-      line(people[$0.guest].id, name($0.guest), people[$0.guest].displayName, $0.status)
+      line(people[$0.guest].id, name($0.guest), people[$0.guest].displayName, $0.status, String($0.plusOnes))
     }.sorted()
   }
 
@@ -85,15 +85,17 @@ extension Model {
     let plan = shown.plan
     let hostIsShown = !people[shown.host].isGone && !isHidden(shown.host, from: person)
     let host = hostIsShown ? name(shown.host) : nil
-    let mine = invitation(of: person, to: event).map { invitations[$0].status }
+    let invitation = self.invitation(of: person, to: event).map { invitations[$0] }
+    let mine = invitation?.status
     // The counts include hidden guests.
     let counts = Listing.states.map { state in
-      String(invitations.filter { $0.event == event && $0.status == state }.count)
+      String(invitations.filter { $0.event == event && $0.status == state }.map(\.places).reduce(0, +))
     }
     return line(
       shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
-      shown.status, host, "hosts: \(host ?? "")", String(shown.version), mine == nil ? "creator" : "guest",
-      mine ?? "creator", counts.joined(separator: "+"))
+      String(plan.maxPlusOnes), shown.status, host, "hosts: \(host ?? "")", String(shown.version),
+      mine == nil ? "creator" : "guest",
+      mine ?? "creator", String(invitation?.plusOnes ?? 0), counts.joined(separator: "+"))
   }
 
   private func name(_ person: Int) -> String {
@@ -158,14 +160,15 @@ enum Listing: Sendable {
     let hosts = json["hosts"].array.compactMap(name).joined(separator: ", ")
     return line(
       members + [
-        json["location"]["name"].word, json["capacity"].word, json["status"].word, name(json["creator"]),
+        json["location"]["name"].word, json["capacity"].word, json["maxPlusOnes"].word, json["status"].word,
+        name(json["creator"]),
         "hosts: \(hosts)", json["version"].word, json["myRole"].word, json["myStatus"].word,
-        states.map { json["counts"][$0].word ?? "-" }.joined(separator: "+"),
+        json["myPlusOnes"].word, states.map { json["counts"][$0].word ?? "-" }.joined(separator: "+"),
       ])
   }
 
   private static func guestLine(_ json: JSON) -> String {
-    line([json["id"].word, name(json["user"]), json["name"].word, json["status"].word])
+    line([json["id"].word, name(json["user"]), json["name"].word, json["status"].word, json["plusOnes"].word])
   }
 
   /// Nil if there is no user.

@@ -276,10 +276,11 @@ struct ModelWorld {
     let (start, end) = times(isOver: isOver)
     let plan = Model.Plan(
       title: "Event \(fresh())", note: chance(0.5) ? nil : "Note", start: start, end: end,
-      location: chance(0.5) ? nil : "Park", capacity: isOver || chance(0.3) ? nil : roll(1..<3))
+      location: chance(0.5) ? nil : "Park", capacity: isOver || chance(0.3) ? nil : roll(1..<5),
+      maxPlusOnes: chance(0.4) ? 0 : roll(1..<4))
     let members = [
       "\"title\": \(Self.json(plan.title))", "\"note\": \(Self.json(plan.note))", "\"timeZone\": \"Europe/Berlin\"",
-      "\"inviteeIds\": \(ids(guests))",
+      "\"inviteeIds\": \(ids(guests))", "\"maxPlusOnes\": \(plan.maxPlusOnes)",
     ]
     let body = "{\((members + [Self.times(plan), Self.place(plan), Self.capacity(plan)]).joined(separator: ", "))}"
     let answer = try await call(.create, by: me, "POST", "events", body)
@@ -312,6 +313,10 @@ struct ModelWorld {
     if chance(0.5), !plan.isOver {
       plan.capacity = chance(0.3) ? nil : roll(1..<4)
       members.append(Self.capacity(plan))
+    }
+    if chance(0.2) {
+      plan.maxPlusOnes = roll(0..<4)
+      members.append("\"maxPlusOnes\": \(plan.maxPlusOnes)")
     }
     let version: Int? = chance(0.7) ? nil : old.version + (chance(0.3) ? 1 : 0)
     let me = rightful(old.host)
@@ -368,9 +373,12 @@ struct ModelWorld {
     guard let event else { return nil }
     let me = chance(0.95) ? invitation?.guest ?? liveUser() : liveUser()
     let status = ["going", "going", "going", "maybe", "declined"][roll(0..<5)]
+    let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
+    let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
     let answer = try await call(
-      .answer, by: me, "PUT", "events/\(model.events[event].id)/invitations/me", #"{"status": "\#(status)"}"#)
-    let right = model.answer(status, to: event, by: me)
+      .answer, by: me, "PUT", "events/\(model.events[event].id)/invitations/me",
+      #"{"status": "\#(status)"\#(others)}"#)
+    let right = model.answer(status, plusOnes: plusOnes, to: event, by: me)
     try judge(answer, right)
     return event
   }

@@ -128,10 +128,12 @@ final class Phone: Sendable {
 
   @discardableResult
   func answer(
-    _ status: String, to event: String, expecting code: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+    _ status: String, plusOnes: Int? = nil, to event: String, expecting code: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Answer {
-    try await perform(
-      "PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"}"#, expecting: code,
+    let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
+    return try await perform(
+      "PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"\#(others)}"#, expecting: code,
       sourceLocation: sourceLocation)
   }
 

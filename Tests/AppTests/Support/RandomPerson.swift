@@ -42,7 +42,8 @@ struct RandomPerson {
   enum Verb: String, CaseIterable, Sendable {
     case rename, writeBio, putPicture, removePicture
     case send, accept, decline, cancelRequest, unfriend, block, unblock
-    case create, edit, invite, withdraw, answer, cancelEvent, archive
+    case create, edit, invite, join, withdraw, answer, cancelEvent, archive
+    case addHost, removeHost, setAnswer, remind
     case markRead, choose, purge
 
     /// The relative frequency of the verb.
@@ -53,8 +54,9 @@ struct RandomPerson {
       case .invite: 8
       case .rename, .unblock: 7
       case .create: 6
-      case .decline, .cancelRequest: 4
-      case .block, .unfriend, .withdraw: 3
+      case .addHost: 6
+      case .decline, .cancelRequest, .setAnswer: 4
+      case .block, .unfriend, .withdraw, .removeHost, .remind, .join: 3
       case .markRead, .purge: 3
       case .cancelEvent, .putPicture, .removePicture, .archive, .choose: 2
       case .writeBio: 1
@@ -99,7 +101,8 @@ struct RandomPerson {
     case .block: _ = await call(verb, by: me, "PUT", "blocks/\(cast[other].id)")
     case .unblock: _ = await call(verb, by: me, "DELETE", "blocks/\(cast[other].id)")
     case .create: await create(by: me)
-    case .edit, .invite, .withdraw, .answer, .cancelEvent: await change(verb)
+    case .edit, .invite, .join, .withdraw, .answer, .cancelEvent, .addHost, .removeHost, .setAnswer, .remind:
+      await change(verb)
     case .archive: await archive()
     case .markRead:
       let now = Timestamp.now().rfc3339()
@@ -137,11 +140,12 @@ struct RandomPerson {
     }
   }
 
-  /// Creates an event. Some events are over and are archived next time, and some have one place only.
+  /// Creates an event. Some events are over and are archived next time, and some have two places only.
   private mutating func create(by me: Int) async {
-    let (word, year, capacity) = (roll(1000), 2030 - 10 * roll(2), roll(2) == 0 ? "null" : "1")
+    let (word, year, capacity) = (roll(1000), 2030 - 10 * roll(2), roll(2) == 0 ? "null" : "2")
     let body = """
-      {"title": "Event \(word)", "startTime": "\(year)-05-01T18:00:00Z", "timeZone": "UTC", "capacity": \(capacity)}
+      {"title": "Event \(word)", "startTime": "\(year)-05-01T18:00:00Z", "timeZone": "UTC", "capacity": \(capacity),
+       "maxPlusOnes": \(roll(3))}
       """
     let answer = await call(.create, by: me, "POST", "events", body)
     guard let id = answer?.json["id"].string else { return }
@@ -154,13 +158,31 @@ struct RandomPerson {
     let guest = (plan.host + 1 + roll(cast.count - 1)) % cast.count
     let (word, capacity) = (roll(1000), roll(4) == 0 ? #", "capacity": null"# : "")
     let status = ["going", "maybe", "declined"][roll(3)]
+    // Sometimes a co-host, and sometimes a user who is refused.
+    let editor = roll(4) == 0 ? roll(cast.count) : plan.host
     switch verb {
-    case .edit: _ = await call(verb, by: plan.host, "PATCH", path, #"{"title": "Event \#(word)"\#(capacity)}"#)
+    case .edit: _ = await call(verb, by: editor, "PATCH", path, #"{"title": "Event \#(word)"\#(capacity)}"#)
     case .invite:
-      _ = await call(verb, by: plan.host, "POST", "\(path)/invitations", #"{"userIds": ["\#(cast[guest].id)"]}"#)
+      _ = await call(verb, by: editor, "POST", "\(path)/invitations", #"{"userIds": ["\#(cast[guest].id)"]}"#)
+    case .join:
+      let host = place.phone(of: cast[plan.host])
+      guard let link = try? await host.send("POST", "\(path)/links", #"{"kind": "answer"}"#).json,
+        let url = link["url"].string, let id = link["id"].string
+      else { return }
+      _ = await call(verb, by: guest, "POST", "links/\(url.suffix(43))/join")
+      _ = try? await host.send("DELETE", "\(path)/links/\(id)")
     case .withdraw: _ = await call(verb, by: plan.host, "DELETE", "\(path)/invitations/\(cast[guest].id)")
     case .answer:
-      _ = await call(verb, by: guest, "PUT", "\(path)/invitations/me", #"{"status": "\#(status)"}"#)
+      let body = #"{"status": "\#(status)", "plusOnes": \#([0, 0, 1, 2][roll(4)])}"#
+      _ = await call(verb, by: guest, "PUT", "\(path)/invitations/me", body)
+    case .addHost: _ = await call(verb, by: plan.host, "PUT", "\(path)/hosts/\(cast[guest].id)")
+    case .removeHost:
+      let remover = roll(2) == 0 ? guest : plan.host
+      _ = await call(verb, by: remover, "DELETE", "\(path)/hosts/\(cast[guest].id)")
+    case .setAnswer:
+      _ = await call(
+        verb, by: editor, "PUT", "\(path)/invitations/\(cast[guest].id)", #"{"status": "\#(status)"}"#)
+    case .remind: _ = await call(verb, by: editor, "POST", "\(path)/reminders")
     default: _ = await call(verb, by: plan.host, "DELETE", path)
     }
   }

@@ -92,7 +92,7 @@ import Testing
       #expect(try await guests[0].get("invitations")["items"].array.allSatisfy { $0["event"]["creator"] == .null })
       for guest in guests {
         #expect(try await guest.answer("maybe", to: coming, expecting: 409).problem == "event-cancelled")
-        #expect(try await guest.edit(coming, #"{"title": "Mine"}"#, expecting: 403).problem == "not-the-creator")
+        #expect(try await guest.edit(coming, #"{"title": "Mine"}"#, expecting: 403).problem == "not-a-host")
       }
       // There is no creator to notify.
       try await guests[0].answer("going", to: over)

@@ -22,6 +22,27 @@ import Testing
     #expect(EventMatch.candidates(for: text, in: events).map(\.title) == titles)
   }
 
+  @Test func `a command that changes an event takes no cancelled one, and one that is over only without another`() {
+    let now = Date(timeIntervalSince1970: 1_777_449_807)
+    func event(_ title: String, hours: Double, isCancelled: Bool = false) -> Event {
+      var event = Sample.event(title, start: now.addingTimeInterval(hours * 3600))
+      if isCancelled { event.status = .cancelled }
+      return event
+    }
+    func chosen(_ text: String, _ events: [Event]) -> [String] {
+      EventMatch.candidatesForChange(for: text, in: events, now: now).map(\.title)
+    }
+    let (cancelled, over) = (event("Pasta", hours: 5, isCancelled: true), event("Pasta", hours: -7))
+    let (running, next) = (event("Pasta lunch", hours: -5), event("Pasta night", hours: 20))
+    #expect(chosen("pasta", [cancelled]).isEmpty)
+    #expect(chosen("pasta", [cancelled, next]) == ["Pasta night"])
+    #expect(chosen("pasta", [cancelled, over, next]) == ["Pasta night"])
+    #expect(chosen("pasta", [cancelled, over]) == ["Pasta"])
+    #expect(chosen("pasta", [over, running, next]) == ["Pasta lunch", "Pasta night"])
+    #expect(chosen("pasta", [event("Pasta", hours: 1), event("Pasta", hours: 9)]) == ["Pasta", "Pasta"])
+    #expect(chosen("pasta", [event("Pasta", hours: 1), next]) == ["Pasta"])
+  }
+
   @Test func `the shown end of an id tells the events apart`() {
     let ids = events.map(\.id)
     #expect(ids.map(ShortID(ids).of) == ["000001", "000002", "00cafe", "000008"])

@@ -43,7 +43,13 @@ import Testing
     #expect(try edit("--until", "21:30").startTime == nil)
     #expect(try edit("--note", "Bring wine", "--clear", "place").location == .clear)
     #expect(try edit() == EventEdit())
-    // Times are in the event's zone, or in the new one.
+    // Times are in the event's zone, whatever zone this machine is in, or in the new one.
+    let tokyo = Sample.event("Sushi", start: start, zone: "Asia/Tokyo")
+    let command = try #require(
+      try EditEvent.parseAsRoot(["sushi", "--time", "sat 20:00", "--until", "22:00"]) as? EditEvent)
+    let moved = try command.edit(of: tokyo, now: now)
+    #expect(moved.startTime?.formatted(.iso8601) == "2026-05-02T11:00:00Z" && moved.timeZone == nil)
+    #expect(moved.endTime == .set(try plan("Asia/Tokyo").start("sat 22:00")))
     #expect(
       try edit("--time", "sat 20:00", "--zone", "Asia/Tokyo").startTime?.formatted(.iso8601) == "2026-05-02T11:00:00Z")
     #expect(throws: (any Error).self) { try edit("--note", "x", "--clear", "note") }

@@ -42,6 +42,20 @@ import Testing
     }
   }
 
+  @Test func `logging out without the service ends the session here, and says so`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben")
+      try await demo.stop()
+      let logout = try await demo.ctl(["logout"], as: "ana")
+      #expect(logout.status == 4 && logout.output.isEmpty)
+      #expect(logout.errors.hasPrefix("musterctl: You are logged out on this machine: "), "\(logout.errors)")
+      #expect(logout.errors.contains("\(demo.url) did not confirm it"))
+      #expect(try await demo.ctl(["logout"], as: "ana").status == 3)
+      let json = try await demo.ctl(["logout", "--json"], as: "ben")
+      #expect(json.status == 4 && json.errors.contains(#""type": "unavailable""#))
+    }
+  }
+
   @Test func `a new password is asked for twice`() async throws {
     try await Demo.run { demo in
       for (second, status) in [("another evening", Int32(2)), ("a long evening", 0)] {

@@ -17,12 +17,14 @@ import Testing
         (["requests", "send", "bne"], 1, "There is no user \"bne\"."),
         (["requests", "accept", "ben"], 1, "There is no friend request from \"ben\"."),
         (["answer", "climbing", "going"], 1, "This is your own event: it needs no answer."),
-        (["events", "edit", "concert", "--title", "Rave"], 1, "Only the creator of the event may do this."),
+        (["events", "edit", "concert", "--title", "Rave"], 1, "Only the hosts of the event may do this."),
         (["events", "create", "Pasta", "tomorrow 19:00", "--invite", "goran"], 1, "You have no friend \"goran\"."),
         (["events", "create", String(repeating: "x", count: 201), "tomorrow 19:00"], 1, "title: "),
         (["events", "create", "Pasta", "someday"], 2, "\"someday\" is not a time"),
         (["events", "create", "Pasta", "tomorrow 19:00", "--zone", "Moon"], 2, "\"Moon\" is not a time zone"),
         (["events", "cancel", "climbing"], 2, "Give --yes."),
+        (["events", "create", "Pasta", "2020-01-01 18:00"], 2, "is in the past. Go on? There is no terminal to ask."),
+        (["events", "edit", "climbing", "--time", "2020-01-01 18:00"], 2, "is in the past. Go on?"),
         (["events", "edit", "climbing"], 2, "Say what to change."),
         (["whoami", "--server", "ftp://x"], 2, "is not the URL of a service"),
         (["whoami", "--profile", "../ben"], 2, "is not the name of a profile"),
@@ -61,6 +63,35 @@ import Testing
       #expect(try await demo.ctl(["events"], as: "ana").errors.contains("Use `musterctl login`."))
       try await demo.logIn("ana")
       #expect(try await demo.ctl(["events"], as: "ana").status == 0)
+    }
+  }
+
+  @Test func `an event in the past needs a yes`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let terminal = try demo.terminal("events create Pasta '2020-01-01 18:00'", as: "ana")
+      try await terminal.waitForOutput("The start, Wed 1 Jan 2020 18:00, is in the past. Go on? [y/N] ")
+      terminal.type("n\n")
+      #expect(try await terminal.exitStatus() == 1)
+      #expect(try await !demo.say("events --json", as: "ana").contains("2020-01-01"))
+      #expect(try await demo.say("events create Pasta '2020-01-01 18:00' --yes", as: "ana").contains("1 Jan 2020"))
+    }
+  }
+
+  @Test func `a cancelled event is never answered, and does not hide another`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben")
+      _ = try await demo.say("events create Quiz 'tomorrow 19:00' --invite ana", as: "ben")
+      _ = try await demo.say("events cancel quiz --yes", as: "ben")
+      let cancelled = try await demo.ctl(["answer", "quiz", "going"], as: "ana")
+      #expect(cancelled.status == 1 && cancelled.errors == "musterctl: “Quiz” is cancelled and no longer changes.\n")
+      _ = try await demo.say("events create 'Quiz night' 'tomorrow 20:00' --invite ana", as: "ben")
+      #expect(try await demo.say("answer quiz going", as: "ana").hasPrefix("You are going to “Quiz night”, "))
+      _ = try await demo.say("events create 'Pub quiz' 'tomorrow 21:00' --invite ana", as: "ben")
+      let several = try await demo.ctl(["answer", "quiz", "maybe"], as: "ana")
+      #expect(several.status == 1 && several.errors.contains("Quiz night") && several.errors.contains("Pub quiz"))
+      #expect(several.errors.hasPrefix("musterctl: \"quiz\" can mean several events:\n"))
+      #expect(!several.errors.hasSuffix("  Quiz\n"))
     }
   }
 
@@ -136,6 +167,14 @@ import Testing
       #expect(refused.status == 1 && refused.output.isEmpty)
       let problem = try JSONDecoder.muster().decode(Problem.self, from: Data(refused.errors.utf8))
       #expect(problem.type == .alreadyFriends && problem.status == 409)
+      // Wrong usage, found by the parser and by the command.
+      for arguments in [["dance"], ["answer", "pasta", "yes"], ["events", "edit", "x", "--for", "1", "--until", "2"]] {
+        let wrong = try await demo.ctl(arguments + ["--json"], as: "ana")
+        let document = try JSONDecoder.muster().decode(JSONValue.self, from: Data(wrong.errors.utf8))
+        #expect(wrong.status == 2 && wrong.output.isEmpty && document["type"] == .string("usage"), "\(wrong)")
+        #expect(document["detail"]?.string?.isEmpty == false)
+      }
+      #expect(try await demo.ctl(["events", "--help", "--json"], as: "ana").output.hasPrefix("OVERVIEW"))
       let missing = try await demo.ctl(["events", "--json"], as: "cleo")
       #expect(missing.errors.contains(#""type": "not-logged-in""#))
     }
@@ -144,11 +183,17 @@ import Testing
   @Test func `a reader that stops early is no error`() async throws {
     try await Demo.run { demo in
       try await demo.logIn("ana")
-      let line = #""$0" events --json | head -1; echo "status $?""#
+      // The reader is gone before the program begins to write.
+      let line = """
+        mkfifo gone
+        { cat gone >/dev/null; "$0" events --json; echo "status $?" >&2; } | { exec <&-; echo now >gone; }
+        """
       let program = try await Program(
-        "/bin/sh", ["-c", line, Program.path("musterctl")], environment: demo.environment(as: "ana"))
+        "/bin/sh", ["-c", line, Program.path("musterctl")], environment: demo.environment(as: "ana"), in: demo.home.path
+      )
       #expect(try await program.exitStatus() == 0)
-      #expect(program.standardOutput == "{\nstatus 0\n" && program.standardError.isEmpty)
+      // Ended by SIGPIPE, as other programs are. If the caller ignores the signal, so does the program.
+      #expect(["status 141\n", "status 0\n"].contains(program.standardError), "\(program.standardError)")
     }
   }
 

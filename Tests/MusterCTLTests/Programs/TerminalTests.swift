@@ -51,17 +51,31 @@ import Testing
   @Test func `texts of other users cannot control the terminal`() async throws {
     try await Demo.run { demo in
       try await demo.logIn("ana")
-      let hostile = #"E'\u001B[2J\u009B31m\u202E\u0007\rx'"#
+      let hostile = #"E'\u001B[2J\u009B31m\u202E\u0007\r\U000E0061x'"#
+      _ = try await demo.say("sync", as: "ana")
       try await demo.execute(
         """
         UPDATE users SET display_name = \(hostile), bio = \(hostile) WHERE username IN ('ana', 'ben', 'cleo');
         UPDATE events SET title = \(hostile) || title, note = \(hostile) || E'\\nmore', location_name = \(hostile);
+        UPDATE user_stamps SET events = clock_timestamp();
         """)
       let lines = [
         "events", "events past", "events show climbing", "events guests climbing", "friends", "requests", "inbox",
         "whoami", "find ben", "events edit climbing --title x", "answer studio maybe", "requests accept fatima",
-        "events show nothing", "answer e going",
+        "events show nothing", "answer e going", "sync",
       ]
+      try await demo.logIn("ben")
+      for format in ["--no-color", "--json"] {
+        let watch = try demo.terminal("watch --count 1 --changes \(format)", as: "ana")
+        try await watch.waitForOutput("Watching as")
+        _ = try await demo.say("events create 'Night walk' 'tomorrow 22:00' --invite ana", as: "ben")
+        #expect(try await watch.exitStatus() == 0)
+        #expect(watch.output.contains("invited you"))
+        #expect(watch.output.unicodeScalars.allSatisfy { $0 == "\n" || $0.isSafe }, "\(watch.output)")
+      }
+      let changes = try await demo.say("sync", as: "ana")
+      #expect(changes.unicodeScalars.allSatisfy { $0 == "\n" || $0.isSafe })
+      #expect(changes.contains(#"  ~ \u{1B}[2J"#), "\(changes)")
       for line in lines {
         let terminal = try demo.terminal("\(line) --no-color", as: "ana")
         _ = try await terminal.exitStatus()
@@ -70,7 +84,7 @@ import Testing
         let json = try await demo.ctl(line.shellWords + ["--json"], as: "ana")
         #expect((json.output + json.errors).unicodeScalars.allSatisfy { $0 == "\n" || $0.isSafe }, "\(line)")
       }
-      #expect(try await demo.say("events", as: "ana").contains(#"\u{1B}[2J\u{009B}31m\u{202E}\u{07}\rx"#))
+      #expect(try await demo.say("events", as: "ana").contains(#"\u{1B}[2J\u{009B}31m\u{202E}\u{07}\r\u{000E0061}x"#))
     }
   }
 

@@ -3,6 +3,10 @@ import MusterClient
 import TestSupport
 import Testing
 
+extension String {
+  fileprivate func count(of text: String) -> Int { components(separatedBy: text).count - 1 }
+}
+
 @Suite struct WatchTests {
   @Test func `prints notifications as they arrive, and ends with Ctrl-C`() async throws {
     try await Demo.run { demo in
@@ -27,11 +31,24 @@ import Testing
       try await watch.waitForOutput("Watching as")
       _ = try await demo.say("events create 'Night walk' 'tomorrow 22:00' --invite ana", as: "ben")
       try await watch.waitForOutput("invited you")
-      let next = try await demo.restart(after: .milliseconds(500))
+      // The notification is in the inbox before the stream can connect again: only a resumed stream has it.
+      let next = try await demo.restart { url in
+        let elsewhere = ["MUSTER_SERVER": url]
+        for user in ["ana", "ben"] {
+          let login = ["login", user, "--password-stdin"]
+          let result = try await demo.ctl(login, as: user, input: Demo.password + "\n", environment: elsewhere)
+          #expect(result.status == 0, "\(result.errors)")
+        }
+        let edit = ["events", "edit", "night walk", "--title", "Moon walk"]
+        #expect(try await demo.ctl(edit, as: "ben", environment: elsewhere).status == 0)
+        try await eventually {
+          try await demo.ctl(["inbox"], as: "ana", environment: elsewhere).output.contains("has changed: the title")
+        }
+      }
       defer { next.signal(SIGKILL) }
-      _ = try await demo.say("events edit 'night walk' --title 'Moon walk'", as: "ben")
-      #expect(try await watch.exitStatus() == 0)
+      #expect(try await watch.exitStatus(within: .seconds(180)) == 0)
       #expect(watch.output.contains("title: Night walk → Moon walk"), "\(watch.output)")
+      #expect(watch.output.count(of: "invited you") == 1)
     }
   }
 
@@ -47,6 +64,11 @@ import Testing
       #expect(lines.count == 1)
       let event = try JSONDecoder.muster().decode(JSONValue.self, from: Data(lines[0].utf8))
       #expect(event["event"] == .string("notification") && event["data"]?["type"] == .string("event-invited"))
+      // As the service sends it, with members that are null.
+      let inbox = try await demo.say("inbox --json --limit 1", as: "ana")
+      let list = try JSONDecoder.muster().decode(JSONValue.self, from: Data(inbox.utf8))
+      guard case .array(let items) = list["items"] else { throw Unexpected(inbox) }
+      #expect(event["data"] == items.first && event["data"]?["readAt"] == .null, "\(lines[0])")
     }
   }
 

@@ -33,13 +33,20 @@ struct Demo: Sendable {
     }
   }
 
-  /// Kills the service, waits, and starts another one at the same address.
-  ///
-  /// - Returns: the new service. The caller ends it.
-  func restart(after pause: Duration) async throws -> Program {
+  func stop() async throws {
     service.signal(SIGKILL)
     _ = try await service.exitStatus()
-    try await Task.sleep(for: pause)
+  }
+
+  /// Kills the service, and starts another one at the same address.
+  ///
+  /// - Parameter absence: runs while the address does not respond, with the address of another service.
+  /// - Returns: the new service. The caller ends it.
+  func restart(after absence: (_ otherURL: String) async throws -> Void) async throws -> Program {
+    try await stop()
+    let other = try await Demo.serve(databaseURL, port: 0)
+    defer { other.signal(SIGKILL) }
+    try await absence(try await Demo.address(of: other))
     let next = try await Demo.serve(databaseURL, port: URL(string: url)?.port ?? 0)
     _ = try await Demo.address(of: next)
     return next

@@ -10,12 +10,16 @@ import Testing
     ("a\u{7F}\u{8}", #"a\u{7F}\u{08}"#),
     ("abc\u{202E}def", #"abc\u{202E}def"#), ("\u{2066}x\u{2069}", #"\u{2066}x\u{2069}"#), ("a\tb", "a b"),
     ("a\nb\u{2028}c", #"a\nb\u{2028}c"#), ("\u{1B}]0;title\u{7}", #"\u{1B}]0;title\u{07}"#), ("\u{AD}", #"\u{00AD}"#),
+    ("a\u{E0061}\u{E0062}b", #"a\u{000E0061}\u{000E0062}b"#), ("\u{E0001}", #"\u{000E0001}"#),
+    ("🏴\u{E0068}\u{E0069}\u{E007F}", #"🏴\u{000E0068}\u{000E0069}\u{000E007F}"#),
+    ("a\u{200B}\u{2060}", #"a\u{200B}\u{2060}"#),
+    ("\u{3164}\u{115F}\u{FFA0}", #"\u{3164}\u{115F}\u{FFA0}"#), ("a\u{E0100}\u{34F}", #"a\u{000E0100}\u{034F}"#),
   ])
   func `writes control characters as codes`(text: String, safe: String) {
     #expect(text.safeLine == safe)
   }
 
-  @Test(arguments: ["Ana", "👩‍👩‍👧", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "می‌خواهم", "क्‍ष", "❤️", "Ine\u{302}s", "“quoted” \\ /"])
+  @Test(arguments: ["Ana", "👩‍👩‍👧", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏴󠁧󠁢󠁳󠁣󠁴󠁿🏴󠁧󠁢󠁷󠁬󠁳󠁿", "☕\u{FE0E}", "می‌خواهم", "क्‍ष", "❤️", "Ine\u{302}s", "“quoted” \\ /"])
   func `keeps what scripts and emoji need`(text: String) {
     #expect(text.safeLine == text)
   }

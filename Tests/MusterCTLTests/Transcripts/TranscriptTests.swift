@@ -1,6 +1,9 @@
+import ArgumentParser
 import Foundation
 import TestSupport
 import Testing
+
+@testable import musterctl
 
 /// The sessions in docs/musterctl.md are what a user sees today.
 @Suite struct TranscriptTests {
@@ -38,8 +41,21 @@ import Testing
     #expect(shape("rosa  Rosa") != shape("rosa  Rose"))
   }
 
+  /// The words after `musterctl` of each command that runs.
+  private func commands(of parent: any ParsableCommand.Type, after words: [String] = []) -> [String] {
+    parent.configuration.subcommands.flatMap { command in
+      let line = words + [command._commandName]
+      let inner = commands(of: command, after: line)
+      return inner.isEmpty ? [line.joined(separator: " ")] : inner
+    }
+  }
+
   @Test func `the page lists every command and exit status`() throws {
     let text = try String(contentsOf: Self.page, encoding: .utf8)
+    let section = try #require(text.components(separatedBy: "\n## Commands\n").dropFirst().first)
+    let rows = section.components(separatedBy: "\n## ")[0].matches(of: /\n\| `([a-z ]+)[^`]*`/)
+    let listed = rows.map { $0.1.trimmingCharacters(in: .whitespaces) }
+    #expect(listed.sorted() == commands(of: MusterCTL.self).sorted())
     for status in ["0", "1", "2", "3", "4", "130"] { #expect(text.contains("| \(status) |")) }
   }
 }

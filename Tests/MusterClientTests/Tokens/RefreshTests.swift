@@ -167,7 +167,7 @@ import Testing
     let transport = LossyTransport()
     let ana = try await TestUser.register("ana", at: shared.url, transport: transport)
     transport.plan { _ in .ofRequest }
-    try? await ana.client.auth.logOut()
+    _ = try? await ana.client.auth.logOut()
     #expect(try ana.tokens.load() == nil)
     transport.plan { _ in nil }
     await #expect(throws: MusterError.loggedOut) { try await ana.client.me.get() }

@@ -26,8 +26,8 @@ extension Session {
     guard isOpen else { throw AppError.sessionEnded }
   }
 
-  /// Ends all sessions of a user, or all but one, and forgets their devices. The user's row must be locked, so that no
-  /// session starts meanwhile.
+  /// Ends all sessions of a user, or all but one, forgets their devices, and revokes the link to the user's calendar,
+  /// which those who had a session may know. The user's row must be locked, so that no session starts meanwhile.
   ///
   /// - Returns: how many were open.
   @discardableResult
@@ -37,7 +37,8 @@ extension Session {
       UPDATE sessions SET ended_at = clock_timestamp()
       WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
       """,
-      Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)")
+      Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)"),
+      CalendarLink.revoking(of: user)
     )[0].affected
   }
 

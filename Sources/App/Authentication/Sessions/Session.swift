@@ -121,6 +121,8 @@ public struct Session: Sendable {
       nextParentBranch = parentBranch
     } else {
       _ = try await end(shown.session, of: user, now: now, in: change)
+      // The thief may have read it.
+      try change.write(CalendarLink.revoking(of: user))
       change.notify(user, about: .sessionRevoked(shown.session))
       return .theft
     }

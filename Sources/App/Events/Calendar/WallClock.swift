@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// The clock of a time zone in the years around an event. Times are given in local time, so that a calendar that shows
+/// The clock of a time zone in the years around some events. Times are given in local time, so that a calendar that shows
 /// the zone shows them as expected.
 struct WallClock {
   /// A period with one offset from UTC, in seconds.
@@ -18,24 +18,34 @@ struct WallClock {
 
   /// An IANA name. Its characters never need quotes.
   let zone: String
-  /// Never empty. The first begins a year before the event.
+  private let first: Timestamp
+  private let last: Timestamp
+  /// Never empty. The first begins at `first`.
   private let observances: [Observance]
 
-  /// Nil if the times must be given in UTC:
-  ///
-  /// - The zone is UTC, or a fixed offset from it instead of a place.
-  /// - The event is longer than a year, which would take any number of lines, or too far in the future.
-  /// - A time falls into the repeated hour after the clock is set back. iCalendar cannot name it.
+  /// The clock around an event. Nil if the times must be given in UTC: see ``names(_:)``. So are those of an event that
+  /// is longer than a year, which would take any number of lines.
   init?(of plan: Event.Plan) {
     let (start, end) = (plan.startTime, plan.endTime ?? plan.startTime)
-    guard !["UTC", "GMT"].contains(plan.timeZone), !plan.timeZone.hasPrefix("Etc/"),
-      end <= start.adding(seconds: Self.year), end < Self.horizon,
-      let timeZone = TimeZone(identifier: plan.timeZone)
-    else { return nil }
-    zone = plan.timeZone
-    observances = Self.observances(
-      of: timeZone, from: start.adding(seconds: -Self.year), to: end.adding(seconds: Self.year))
-    if isRepeated(at: start) || isRepeated(at: end) { return nil }
+    guard end <= start.adding(seconds: Self.year), end < Self.horizon else { return nil }
+    self.init(zone: plan.timeZone, from: start.adding(seconds: -Self.year), to: end.adding(seconds: Self.year))
+    if !names(plan) { return nil }
+  }
+
+  /// The clock between two times. Nil if the zone is UTC, or a fixed offset from it instead of a place.
+  init?(zone: String, from first: Timestamp, to last: Timestamp) {
+    guard !["UTC", "GMT"].contains(zone), !zone.hasPrefix("Etc/"), let timeZone = TimeZone(identifier: zone) else {
+      return nil
+    }
+    (self.zone, self.first, self.last) = (zone, first, last)
+    observances = Self.observances(of: timeZone, from: first, to: last)
+  }
+
+  /// Whether an event's times can be given in local time. They cannot if this clock does not describe them, or if they
+  /// fall into the repeated hour after the clock is set back, which iCalendar cannot name.
+  func names(_ plan: Event.Plan) -> Bool {
+    let (start, end) = (plan.startTime, plan.endTime ?? plan.startTime)
+    return first <= start && end <= last && end < Self.horizon && !isRepeated(at: start) && !isRepeated(at: end)
   }
 
   /// The observance at the first time, and those that follow.
@@ -92,6 +102,14 @@ struct WallClock {
       lines.add("END:\(kind)")
     }
     lines.add("END:VTIMEZONE")
+  }
+
+  /// A zone of its own, for an object that has no other component.
+  static func describeUTC(in lines: inout ContentLines) {
+    for line in [
+      "BEGIN:VTIMEZONE", "TZID:UTC", "BEGIN:STANDARD", "DTSTART:19700101T000000", "TZOFFSETFROM:+0000",
+      "TZOFFSETTO:+0000", "END:STANDARD", "END:VTIMEZONE",
+    ] { lines.add(line) }
   }
 
   /// `+0200`, with seconds only if there are any.

@@ -6,6 +6,7 @@ struct AnswerCommand: AccountCommand {
     commandName: "answer", abstract: "Answer an invitation. You may change your answer.",
     discussion: """
         musterctl answer pasta going
+        musterctl answer pasta going --plus 2
       """)
 
   enum Choice: String, ExpressibleByArgument, CaseIterable {
@@ -23,16 +24,20 @@ struct AnswerCommand: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.event(named: event.name, includesPast: false)
+    let event = try await account.changeableEvent(named: event.name)
     let reply = try await account.responses.reply {
       try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue), plusOnes: plus)
     }
     try console.show(reply) { event in
       let name = EventText(event: event).name
+      let others = event.myPlusOnes == 1 ? ", with 1 other" : ", with \(event.myPlusOnes) others"
+      let group = event.myPlusOnes > 0 ? others : ""
       return switch event.myStatus {
-      case .going: "You are going to \(name)."
-      case .maybe: "You may come to \(name)."
+      case .going: "You are going to \(name)\(group)."
+      case .maybe: "You may come to \(name)\(group)."
       case .declined: "You are not going to \(name)."
+      case .waitlisted where event.myPlusOnes > 0:
+        "Not enough places are free. You are on the waiting list for \(name)\(group)."
       case .waitlisted: "No place is free. You are on the waiting list for \(name)."
       default: "Your answer to \(name) is: \(event.myStatus.text)."
       }

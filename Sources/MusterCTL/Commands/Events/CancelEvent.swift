@@ -14,12 +14,9 @@ struct CancelEvent: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.event(named: event.name, includesPast: false)
+    let event = try await account.changeableEvent(named: event.name)
     let name = EventText(event: event).name
-    if !yes {
-      guard Prompt.isPossible else { throw Failure.usage("There is no terminal to ask. Give --yes.") }
-      guard try Prompt.confirms("Cancel \(name.safeLine)?") else { throw Failure.refused("Nothing was cancelled.") }
-    }
+    try Prompt.confirm("Cancel \(name.safeLine)?", isConfirmed: yes, refusal: "Nothing was cancelled.")
     let reply = try await account.responses.reply { try await account.client.events.cancel(event.id) }
     try console.show(reply) { _ in "Cancelled \(name)." }
   }

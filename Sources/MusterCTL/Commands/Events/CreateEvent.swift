@@ -7,7 +7,8 @@ struct CreateEvent: AccountCommand {
     commandName: "create", abstract: "Create an event, and invite friends to it.",
     discussion: """
       Times are written as people write them: tomorrow 19:00, fri 6:30pm, 1 May 18:00, 2026-05-01 18:00. A weekday is \
-      the next one. Durations are 90 (minutes), "2 hours" or 1h30m.
+      the next one. Durations are 90 (minutes), "2 hours" or 1h30m. Asks before it creates an event in the past; \
+      without a terminal, --yes is required.
 
         musterctl events create "Pasta night" tomorrow 19:00 --for 3h --invite ben
         musterctl events create "Coffee" --in 45 --invite ben --invite cleo
@@ -41,8 +42,14 @@ struct CreateEvent: AccountCommand {
   @Option(help: ArgumentHelp("The number of places for guests.", valueName: "number"))
   var capacity: Int?
 
+  @Option(help: ArgumentHelp("How many people each guest may bring along, at most 10.", valueName: "number"))
+  var plusOnes: Int?
+
   @Option(help: ArgumentHelp("Invite these friends: ben, or ben,cleo. May be repeated.", valueName: "usernames"))
   var invite: [String] = []
+
+  @Flag(help: "Do not ask.")
+  var yes = false
 
   @OptionGroup var options: AccountOptions
 
@@ -54,11 +61,13 @@ struct CreateEvent: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let plan = try PlannedTime(zoneNamed: zone)
     let start = try plan.start(`in`.map { "in \($0)" } ?? time.joined(separator: " "))
+    try plan.confirm(start, isConfirmed: yes)
     let end = try plan.end(after: start, until: until, length: length)
     let invitees = try await account.friends(named: invite.flatMap { $0.split(separator: ",").map(String.init) })
     let draft = EventDraft(
       title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone.identifier,
-      location: place.map { Location(name: $0) }, capacity: capacity, inviteeIds: invitees.map(\.id))
+      location: place.map { Location(name: $0) }, capacity: capacity, maxPlusOnes: plusOnes,
+      inviteeIds: invitees.map(\.id))
     let reply = try await account.responses.reply { try await account.client.events.create(draft) }
     try console.show(reply) { event in
       let names = invitees.map(\.fullName).joined(separator: ", ")

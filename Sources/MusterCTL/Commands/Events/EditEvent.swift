@@ -7,7 +7,8 @@ struct EditEvent: AccountCommand {
     commandName: "edit", abstract: "Change an event that you host. Guests who have not declined are notified.",
     discussion: """
       A new start moves the end, too, so that the event takes as long as before, unless --until or --for is given. A \
-      new place has no coordinates.
+      new place has no coordinates. Times are in the event's time zone, even if it is not yours, or in that of --zone. \
+      Asks before it moves the start into the past; without a terminal, --yes is required.
 
         musterctl events edit pasta --time "fri 20:00"
         musterctl events edit pasta --title "Pizza night" --place "Ben's garden"
@@ -32,7 +33,9 @@ struct EditEvent: AccountCommand {
   @Option(help: ArgumentHelp("The new end.", valueName: "time"))
   var until: String?
 
-  @Option(help: ArgumentHelp("The time zone of the times, and the new one of the event.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp(
+      "The time zone of the times, and the new one of the event. By default the event's.", valueName: "name"))
   var zone: String?
 
   @Option(help: ArgumentHelp("The new place.", valueName: "text"))
@@ -44,8 +47,14 @@ struct EditEvent: AccountCommand {
   @Option(help: ArgumentHelp("The new number of places for guests.", valueName: "number"))
   var capacity: Int?
 
+  @Option(help: ArgumentHelp("How many people each guest may bring along, at most 10.", valueName: "number"))
+  var plusOnes: Int?
+
   @Option(help: ArgumentHelp("Remove this. May be repeated.", valueName: "field"))
   var clear: [Field] = []
+
+  @Flag(help: "Do not ask.")
+  var yes = false
 
   @OptionGroup var options: AccountOptions
 
@@ -60,9 +69,10 @@ struct EditEvent: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    let old = try await account.event(named: event.name, includesPast: false)
+    let old = try await account.changeableEvent(named: event.name)
     let edit = try edit(of: old)
     guard edit != EventEdit() else { throw Failure.usage("Say what to change. See `musterctl events edit --help`.") }
+    if let start = edit.startTime { try PlannedTime(zoneNamed: nil).confirm(start, isConfirmed: yes) }
     // The new end depends on the old times.
     let reply = try await account.responses.reply {
       try await account.client.events.edit(old.id, edit, ifVersion: old.version)
@@ -85,6 +95,7 @@ struct EditEvent: AccountCommand {
     if let note { edit.note = .set(note) }
     if let place { edit.location = .set(Location(name: place)) }
     if let capacity { edit.capacity = .set(capacity) }
+    edit.maxPlusOnes = plusOnes
     for field in clear {
       switch field {
       case .note: edit.note = .clear

@@ -16,7 +16,7 @@ struct InviteGuests: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.event(named: event.name, includesPast: false)
+    let event = try await account.changeableEvent(named: event.name)
     let friends = try await account.friends(named: usernames)
     let reply = try await account.responses.reply {
       try await account.client.events.invite(friends.map(\.id), to: event.id)

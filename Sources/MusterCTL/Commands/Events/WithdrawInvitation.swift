@@ -10,7 +10,7 @@ struct WithdrawInvitation: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.event(named: event.name, includesPast: false)
+    let event = try await account.changeableEvent(named: event.name)
     let guests = try await account.responses.pages {
       try await account.client.events.guests(of: event.id, limit: $0, cursor: $1)
     }.value

@@ -41,14 +41,15 @@ struct WatchCommand: AccountCommand {
   private func watch(_ account: Account, as user: User, on console: Console) async throws {
     var left = count ?? .max
     var isFirst = true
-    for try await event in account.client.notifications.stream() {
+    var events = account.client.notifications.stream().makeAsyncIterator()
+    while let event = try await events.next() {
       switch event {
       case .connected:
         console.note(isFirst ? "Watching as \(user.person.fullName). Ctrl-C ends it." : "Connected again.")
         isFirst = false
       case .notification(let item):
         if console.printsJSON {
-          try show("notification", JSONValue(encoding: item), on: console)
+          try show("notification", events.lastData, on: console)
         } else {
           let time = console.styled(TimeText.here.dayAndTime(item.createdAt), .faint)
           console.say("\(time)  \(item.text.safeLine)")
@@ -58,7 +59,7 @@ struct WatchCommand: AccountCommand {
       case .changed(let stamps):
         guard changes else { continue }
         if console.printsJSON {
-          try show("changed", JSONValue(encoding: stamps), on: console)
+          try show("changed", events.lastData, on: console)
         } else {
           let names = stamps.keys.map(\.rawValue).sorted().joined(separator: ", ")
           console.say(console.styled("changed: \(names)", .faint))
@@ -67,7 +68,9 @@ struct WatchCommand: AccountCommand {
     }
   }
 
-  private func show(_ event: String, _ data: JSONValue, on console: Console) throws {
+  /// - Parameter json: as the service sent it, with members that this program does not know.
+  private func show(_ event: String, _ json: String?, on console: Console) throws {
+    let data = try JSONDecoder.muster().decode(JSONValue.self, from: Data((json ?? "null").utf8))
     console.say(JSONText.of(.object(["event": .string(event), "data": data]), isIndented: false))
   }
 }

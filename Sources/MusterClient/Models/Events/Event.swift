@@ -12,6 +12,8 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   public var location: Location?
   /// The number of places for guests, not counting the host; nil for no limit.
   public var capacity: Int?
+  /// The number of people whom each guest may bring along.
+  public var maxPlusOnes: Int
   public var status: EventStatus
   /// Nil if the creator's account is deleted, or if the caller cannot see the creator.
   public var creator: Person?
@@ -21,22 +23,23 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   public var myStatus: MyStatus
   /// The number of people whom the caller brings along.
   public var myPlusOnes: Int
-  /// Guests should answer by this time.
+  /// Guests answer until this time. After it, only hosts set answers.
   public var answerBy: Date?
-  /// Counts the creator's edits. For `ifVersion`.
+  /// Counts the hosts' edits. For `ifVersion`.
   public var version: Int
   public var createdAt: Date
-  /// The time of the creator's last edit.
+  /// The time of the last edit.
   public var updatedAt: Date
-  /// Nil in lists, if more than 200 are invited and the caller is not the creator.
+  /// Nil in lists, if more than 200 are invited and the caller is not a host.
   public var counts: Counts?
   /// The first guests; nil in lists that do not include them.
   public var participants: [Guest]?
 
   public init(
     id: UUID, title: String, note: String? = nil, startTime: Date, endTime: Date? = nil, timeZone: String,
-    location: Location? = nil, capacity: Int? = nil, status: EventStatus = .scheduled, creator: Person?,
-    hosts: [Person], myRole: EventRole, myStatus: MyStatus, myPlusOnes: Int = 0, answerBy: Date? = nil,
+    location: Location? = nil, capacity: Int? = nil, maxPlusOnes: Int = 0, status: EventStatus = .scheduled,
+    creator: Person?, hosts: [Person], myRole: EventRole, myStatus: MyStatus, myPlusOnes: Int = 0,
+    answerBy: Date? = nil,
     version: Int = 1, createdAt: Date, updatedAt: Date, counts: Counts? = nil, participants: [Guest]? = nil
   ) {
     self.id = id
@@ -47,6 +50,7 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     self.timeZone = timeZone
     self.location = location
     self.capacity = capacity
+    self.maxPlusOnes = maxPlusOnes
     self.status = status
     self.creator = creator
     self.hosts = hosts
@@ -77,6 +81,7 @@ extension Event {
       timeZone: try container.decode(String.self, forKey: .timeZone),
       location: try container.decodeIfPresent(Location.self, forKey: .location),
       capacity: try container.decodeIfPresent(Int.self, forKey: .capacity),
+      maxPlusOnes: try container.decodeIfPresent(Int.self, forKey: .maxPlusOnes) ?? 0,
       status: try container.decode(EventStatus.self, forKey: .status),
       creator: creator,
       hosts: try container.decodeIfPresent([Person].self, forKey: .hosts) ?? creator.map { [$0] } ?? [],

@@ -12,13 +12,17 @@ public struct EventDraft: Codable, Sendable, Hashable {
   public var location: Location?
   /// The number of places for guests; nil for no limit.
   public var capacity: Int?
+  /// Guests answer until then; not after `startTime`.
+  public var answerBy: Date?
+  /// The number of people whom each guest may bring along, at most 10; nil for none.
+  public var maxPlusOnes: Int?
   /// Friends of the caller. All are invited, or nothing happens.
   public var inviteeIds: [UUID]
 
   public init(
     title: String, note: String? = nil, startTime: Date, endTime: Date? = nil,
     timeZone: String = TimeZone.current.identifier, location: Location? = nil, capacity: Int? = nil,
-    inviteeIds: [UUID] = []
+    answerBy: Date? = nil, maxPlusOnes: Int? = nil, inviteeIds: [UUID] = []
   ) {
     self.title = title
     self.note = note
@@ -27,6 +31,8 @@ public struct EventDraft: Codable, Sendable, Hashable {
     self.timeZone = timeZone
     self.location = location
     self.capacity = capacity
+    self.answerBy = answerBy
+    self.maxPlusOnes = maxPlusOnes
     self.inviteeIds = inviteeIds
   }
 }

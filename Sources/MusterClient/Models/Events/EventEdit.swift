@@ -11,10 +11,15 @@ public struct EventEdit: Codable, Sendable, Hashable {
   /// Replaced as a whole.
   public var location: Edit<Location>
   public var capacity: Edit<Int>
+  /// Must not be after the `startTime` that results from the edit.
+  public var answerBy: Edit<Date>
+  /// The number of people whom each guest may bring along, at most 10. Lowering it changes no answer.
+  public var maxPlusOnes: Int?
 
   public init(
     title: String? = nil, note: Edit<String> = .keep, startTime: Date? = nil, endTime: Edit<Date> = .keep,
-    timeZone: String? = nil, location: Edit<Location> = .keep, capacity: Edit<Int> = .keep
+    timeZone: String? = nil, location: Edit<Location> = .keep, capacity: Edit<Int> = .keep,
+    answerBy: Edit<Date> = .keep, maxPlusOnes: Int? = nil
   ) {
     self.title = title
     self.note = note
@@ -23,5 +28,7 @@ public struct EventEdit: Codable, Sendable, Hashable {
     self.timeZone = timeZone
     self.location = location
     self.capacity = capacity
+    self.answerBy = answerBy
+    self.maxPlusOnes = maxPlusOnes
   }
 }

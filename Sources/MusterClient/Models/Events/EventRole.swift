@@ -5,7 +5,7 @@ public struct EventRole: WireValue {
   public init(rawValue: String) { self.rawValue = rawValue }
 
   public static let creator: Self = "creator"
-  /// The creator or a co-host.
+  /// A co-host.
   public static let host: Self = "host"
   public static let guest: Self = "guest"
 }

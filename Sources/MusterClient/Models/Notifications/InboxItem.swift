@@ -20,6 +20,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public var requestId: UUID?
   public var sessionId: UUID?
   public var status: InvitationStatus?
+  /// The number of people whom the guest brings along; nil for none.
+  public var plusOnes: Int?
   /// The event's title at the time of the change.
   public var title: String?
   /// The display name of the user whom the notification names.
@@ -30,7 +32,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public init(
     id: UUID, createdAt: Date, readAt: Date? = nil, type: NotificationType, message: String, locKey: String = "",
     locArgs: [String] = [], userId: UUID? = nil, eventId: UUID? = nil, requestId: UUID? = nil, sessionId: UUID? = nil,
-    status: InvitationStatus? = nil, title: String? = nil, actor: String? = nil, start: Date? = nil,
+    status: InvitationStatus? = nil, plusOnes: Int? = nil, title: String? = nil, actor: String? = nil,
+    start: Date? = nil,
     changes: [FieldChange]? = nil
   ) {
     self.id = id
@@ -45,6 +48,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     self.requestId = requestId
     self.sessionId = sessionId
     self.status = status
+    self.plusOnes = plusOnes
     self.title = title
     self.actor = actor
     self.start = start

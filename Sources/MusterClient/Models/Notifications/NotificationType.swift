@@ -13,5 +13,8 @@ public struct NotificationType: WireValue {
   public static let invitationAnswered: Self = "invitation-answered"
   public static let waitlistPromoted: Self = "waitlist-promoted"
   public static let eventReminder: Self = "event-reminder"
+  public static let hostAdded: Self = "host-added"
+  public static let answerSet: Self = "answer-set"
+  public static let answerReminder: Self = "answer-reminder"
   public static let sessionRevoked: Self = "session-revoked"
 }

@@ -14,8 +14,9 @@ extension Lists {
     guard let profile, let events, !events.contains(where: { $0.id == id }) else { return }
     let event = Event(
       id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
-      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity, creator: profile.person,
-      hosts: [profile.person], myRole: .creator, myStatus: .creator, createdAt: time, updatedAt: time,
+      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity,
+      maxPlusOnes: draft.maxPlusOnes ?? 0, creator: profile.person, hosts: [profile.person], myRole: .creator,
+      myStatus: .creator, answerBy: draft.answerBy, createdAt: time, updatedAt: time,
       counts: Counts(invited: Set(draft.inviteeIds).count))
     self.events?.append(event)
     sortEvents()
@@ -49,20 +50,13 @@ extension Lists {
 extension Event {
   fileprivate mutating func change(_ change: (inout Event) -> Void) { change(&self) }
 
-  /// If the event is known to be full, the guest waits for a place.
+  /// If the event is known to have no room, the guest waits for a place, or the answer stays as it is.
   fileprivate mutating func answer(_ answer: AnswerStatus, plusOnes: Int?) {
-    guard myStatus != .creator, status != .cancelled else { return }
-    let oldStatus = myStatus
-    let oldPlaces = 1 + myPlusOnes
-    let places = 1 + (plusOnes ?? myPlusOnes)
-    let isGoing = oldStatus == .going || oldStatus == .waitlisted
-    guard oldStatus.rawValue != answer.rawValue || places != oldPlaces else { return }
-    if answer == .going, oldStatus == .waitlisted, places == oldPlaces { return }
-    counts?.add(-oldPlaces, to: oldStatus)
-    let isFull = answer == .going && !isGoing && capacity.map { (counts?.going ?? 0) + places > $0 } == true
-    myStatus = isFull ? .waitlisted : MyStatus(rawValue: answer.rawValue)
-    myPlusOnes = places - 1
-    counts?.add(places, to: myStatus)
+    guard myRole == .guest, myStatus != .creator, status != .cancelled else { return }
+    guard let new = outcome(of: answer, plusOnes: plusOnes) else { return }
+    counts?.add(-(1 + myPlusOnes), to: myStatus)
+    (myStatus, myPlusOnes) = new
+    counts?.add(1 + myPlusOnes, to: myStatus)
   }
 
   fileprivate mutating func apply(_ edit: EventEdit, at time: Date) {
@@ -70,10 +64,12 @@ extension Event {
     if let title = edit.title { self.title = title }
     if let startTime = edit.startTime { self.startTime = startTime }
     if let timeZone = edit.timeZone { self.timeZone = timeZone }
+    if let maxPlusOnes = edit.maxPlusOnes { self.maxPlusOnes = maxPlusOnes }
     edit.note.apply(to: &note)
     edit.endTime.apply(to: &endTime)
     edit.location.apply(to: &location)
     edit.capacity.apply(to: &capacity)
+    edit.answerBy.apply(to: &answerBy)
     guard self != before else { return }
     version += 1
     updatedAt = time

@@ -90,6 +90,7 @@ private struct Line: CustomStringConvertible {
     GET    /openapi.yaml                   none         200    200     200     200   200
     GET    /docs                           none         200    200     200     200   200
     GET    /pictures/{key}                 none         200    200     200     200   200
+    GET    /calendars/{file}               none         200    200     200     200   200
     POST   auth/register                   none         201    201     201     201   201
     POST   auth/login                      none         200    200     200     200   200
     POST   auth/refresh                    none         200    200     200     200   200
@@ -114,6 +115,9 @@ private struct Line: CustomStringConvertible {
     GET    users/me/export                 needed       200    200     200     200   200
     PUT    users/me/picture                needed       200    200     200     200   200
     DELETE users/me/picture                needed       204    204     204     204   204
+    GET    users/me/calendar               needed       200    200     200     200   200
+    POST   users/me/calendar               needed       201    201     201     201   201
+    DELETE users/me/calendar               needed       204    204     204     204   204
     GET    users                           needed       200    200     200     200   200
     GET    users/recommended               needed       200    200     200     200   200
     GET    users/{id}                      needed       200    200     200     404   200 404:user-not-found
@@ -132,13 +136,27 @@ private struct Line: CustomStringConvertible {
     GET    events                          needed       200    200     200     200   200
     POST   events                          needed       422    201     201     422   422 422:invalid-fields
     GET    events/{id}                     needed       404    404     200     404   200 404:event-not-found
-    PATCH  events/{id}                     needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
+    PATCH  events/{id}                     needed       404    404     403     404   200 404:event-not-found 403:not-a-host
     DELETE events/{id}                     needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
     GET    events/{id}/invitations         needed       404    404     200     404   200 404:event-not-found
-    POST   events/{id}/invitations         needed       404    404     403     404   422 404:event-not-found 403:not-the-creator 422:invalid-fields
-    DELETE events/{id}/invitations/{userId} needed      404    404     403     404   200 404:event-not-found 403:not-the-creator
+    POST   events/{id}/invitations         needed       404    404     403     404   422 404:event-not-found 403:not-a-host 422:invalid-fields
+    DELETE events/{id}/invitations/{userId} needed      404    404     403     404   200 404:event-not-found 403:not-a-host
+    PUT    events/{id}/hosts/{userId}      needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
+    PUT    events/{id}/invitations/{userId} needed      404    404     403     404   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/reminders           needed       404    404     403     404   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/duplicate           needed       404    404     403     404   201 404:event-not-found 403:not-a-host
+    DELETE events/{id}/hosts/{userId}      needed       404    404     403     404   204 404:event-not-found 403:not-a-host
     GET    events/{id}/calendar.ics        needed       404    404     200     404   200 404:event-not-found
     PUT    events/{id}/invitations/me      needed       404    404     200     404   409 404:event-not-found 409:own-event
+    GET    events/{id}/links               needed       404    404     403     404   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/links               needed       404    404     403     404   201 404:event-not-found 403:not-a-host
+    GET    events/{id}/links/{linkId}      needed       404    404     403     404   200 404:event-not-found 403:not-a-host
+    PATCH  events/{id}/links/{linkId}      needed       404    404     403     404   200 404:event-not-found 403:not-a-host
+    DELETE events/{id}/links/{linkId}      needed       404    404     403     404   204 404:event-not-found 403:not-a-host
+    POST   links/{token}/join              needed       200    200     200     404   409 404:link-not-found 409:own-event
+    GET    /.well-known/apple-app-site-association none 404    404     404     404   404 404:app-links-not-configured
+    GET    /.well-known/assetlinks.json    none         404    404     404     404   404 404:app-links-not-configured
+    GET    /e/{token}                      none         200    200     200     200   200
     GET    invitations                     needed       200    200     200     200   200
     GET    notifications/stream            needed       200    200     200     200   200
     POST   cache/validate/{userId}         needed       403    403     403     403   200 403:not-yours
@@ -217,6 +235,7 @@ private struct Cast: Sendable {
       try await owner.accept(try await friend.sendFriendRequest(to: owner))
     }
     let event = try #require(try await owner.createEvent(inviting: guests)["id"].string)
+    let link = try await owner.createLink(to: event, #"{"kind": "answer"}"#)
     let request = try await asker.sendFriendRequest(to: owner)
     let sentRequest = try await owner.sendFriendRequest(to: asked)
     try await owner.block(blocked)
@@ -226,9 +245,11 @@ private struct Cast: Sendable {
       app: app, people: people, owner: owner,
       things: [
         "events": event, "friend-requests": request, "sessions": try open.session.description,
+        "links": link.id, "POST links": link.token, "e": link.token,
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
-        "invitations": try #require(people[.invitee]).id,
+        "invitations": try #require(people[.invitee]).id, "hosts": try #require(people[.invitee]).id,
         "users": owner.id, "pictures": String(picture.suffix(24)),
+        "calendars": String(try await owner.makeCalendarLink().dropFirst("/calendars/".count)),
         "devices": try #require(try await owner.register(token: UUID().uuidString).json["id"].string),
       ],
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
@@ -310,6 +331,10 @@ private struct Cast: Sendable {
         """
     case "PATCH events/{id}": return #"{"title": "Dinner"}"#
     case "POST events/{id}/invitations": return #"{"userIds": ["\#(id)"]}"#
+    case "PUT events/{id}/invitations/{userId}": return #"{"status": "maybe"}"#
+    case "POST events/{id}/duplicate": return #"{"startTime": "2030-06-01T18:00:00Z", "invite": true}"#
+    case "POST events/{id}/links": return #"{"kind": "answer"}"#
+    case "PATCH events/{id}/links/{linkId}": return #"{"shows": "names"}"#
     case "PUT events/{id}/invitations/me": return #"{"status": "going"}"#
     case "POST cache/validate/{userId}": return "{}"
     case "POST notifications/read": return #"{"before": "2030-05-01T18:00:00Z"}"#

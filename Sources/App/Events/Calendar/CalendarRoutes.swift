@@ -1,0 +1,87 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Postgres
+
+/// Routes to make and revoke the link to the user's calendar feed, and the feed itself.
+struct CalendarRoutes {
+  let dependencies: Dependencies
+
+  private var database: Database { dependencies.database }
+  private var keys: SigningKeys { dependencies.refreshTokenKeys }
+
+  /// - Parameter root: the feed is outside the API and its versions, because calendars keep its URL.
+  func add(to routes: Routes, root: some RouterMethods<Context>) {
+    routes.get("users/me/calendar", use: show)
+    routes.post("users/me/calendar", use: make)
+    routes.delete("users/me/calendar", use: revoke)
+    root.get("calendars/{file}", use: feed)
+  }
+
+  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
+    .json(try LinkJSON(try await CalendarLink.find(of: try context.user, in: database), keys: keys))
+  }
+
+  @Sendable private func make(_ request: Request, _ context: Context) async throws -> Response {
+    let (me, session) = (try context.user, try context.session)
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      .json(try LinkJSON(try await CalendarLink.make(for: me, by: session, in: $0), keys: keys), status: .created)
+    }
+  }
+
+  @Sendable private func revoke(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      guard try await $0.lock(me, for: .update).contains(me) else { throw AppError.sessionEnded }
+      try $0.write(CalendarLink.revoking(of: me))
+      return .noContent
+    }
+  }
+
+  /// Serves the feed to anyone who has its URL: calendars send no token. Query parameters are ignored, because some
+  /// calendars append their own.
+  @Sendable private func feed(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    guard let link = CalendarLink.id(of: context.parameters.get("file") ?? "", keys: keys) else {
+      throw AppError.calendarLinkNotFound
+    }
+    let today = CalendarFeed.Tag.today(at: .now())
+    let (user, tag) = try await CalendarFeed.check(link, today: today, in: database)
+    if request.alreadyHas(tag.eTag) {
+      return Response(status: .notModified, headers: Self.headers(tag))
+    }
+    let feed = try await CalendarFeed.read(link, of: user, today: today, in: database)
+    var headers = Self.headers(feed.tag)
+    headers[.contentType] = "text/calendar; charset=utf-8"
+    return Response(
+      status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: feed.bytes)))
+  }
+
+  private static func headers(_ tag: CalendarFeed.Tag) -> HTTPFields {
+    [.eTag: tag.eTag, .cacheControl: "private, no-cache"]
+  }
+
+  /// The link as its owner sees it. All members are null without a link.
+  private struct LinkJSON: JSONWritable {
+    let url: String?
+    let createdAt: Timestamp?
+
+    init(_ link: CalendarLink?, keys: SigningKeys) throws {
+      url = PublicURL.absolute(try link.map { "/calendars/\(try $0.file(keys: keys))" })
+      createdAt = link?.createdAt
+    }
+
+    private var webcalURL: String? {
+      url.map { url in "webcal" + String(url.drop { $0 != ":" }) }
+    }
+
+    func write(to json: inout JSONWriter) {
+      json.object {
+        $0.member("url", url)
+        // Opens the calendar app instead of downloading a file.
+        $0.member("webcalUrl", webcalURL)
+        $0.member("createdAt", createdAt)
+      }
+    }
+  }
+}

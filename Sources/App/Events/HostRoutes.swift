@@ -1,0 +1,83 @@
+import Hummingbird
+
+struct HostRoutes {
+  let dependencies: Dependencies
+
+  func add(to routes: Routes) {
+    routes.put("events/{id}/hosts/{userId}", use: addHost)
+    routes.delete("events/{id}/hosts/{userId}", use: removeHost)
+    routes.put("events/{id}/invitations/{userId}", use: setAnswer)
+    routes.post("events/{id}/reminders", use: remind)
+    routes.post("events/{id}/duplicate", use: duplicate)
+  }
+
+  @Sendable private func addHost(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let user: User.ID = try context.id("userId", else: .userNotFound)
+    return try await dependencies.respond(to: context, of: id) {
+      try await Event.addHost(user, to: id, by: me, in: $0)
+    }
+  }
+
+  /// Responds without the event, because a co-host who leaves can no longer read it.
+  @Sendable private func removeHost(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let user: User.ID = try context.id("userId", else: .userNotFound)
+    try await dependencies.checkMayWait(at: id, me)
+    return try await dependencies.respond(to: context, at: .event(id)) {
+      try await Event.removeHost(user, from: id, by: me, in: $0)
+      return .noContent
+    }
+  }
+
+  @Sendable private func setAnswer(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let guest: User.ID = try context.id("userId", else: .guestNotFound)
+    let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
+    return try await dependencies.respond(to: context, of: id) {
+      try await Invitation.set(status, of: guest, to: id, by: me, in: $0)
+    }
+  }
+
+  @Sendable private func remind(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    try await dependencies.checkMayWait(at: id, me)
+    return try await dependencies.respond(to: context, at: .actor(me), .event(id)) {
+      .json(Reminded(guests: try await Invitation.remind(of: id, by: me, in: $0)))
+    }
+  }
+
+  @Sendable private func duplicate(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let (times, invites) = try await request.read { fields in
+      let times = Event.CopyTimes(
+        startTime: fields.required("startTime", .time), endTime: fields.clearableEdit("endTime", .time))
+      return (times, fields.optional("invite", .flag) ?? false)
+    }
+    let copy = Event.ID.new()
+    try await dependencies.checkMayWait(at: id, me)
+    return try await dependencies.respond(
+      to: context, at: .user(me), .event(id), thenReading: Event.detail(copy, for: me)
+    ) {
+      try await Event.duplicate(id, as: copy, at: times, invites: invites, by: me, in: $0)
+    } response: { rows in
+      var response = Response.event(try Event(detail: rows), status: .created)
+      response.headers[.location] = "/api/v1/events/\(copy)"
+      return response
+    }
+  }
+}
+
+/// How many guests were reminded to answer.
+private struct Reminded: JSONWritable {
+  let guests: Int
+
+  func write(to json: inout JSONWriter) {
+    json.object { $0.member("reminded", guests) }
+  }
+}

@@ -1,0 +1,122 @@
+import Hummingbird
+import Postgres
+
+/// The share links of events, for their hosts, and joining by a link.
+struct LinkRoutes {
+  let dependencies: Dependencies
+
+  private var database: Database { dependencies.database }
+
+  func add(to routes: Routes) {
+    routes.get("events/{id}/links", use: list)
+    routes.post("events/{id}/links", use: create)
+    routes.get("events/{id}/links/{linkId}", use: get)
+    routes.patch("events/{id}/links/{linkId}", use: edit)
+    routes.delete("events/{id}/links/{linkId}", use: revoke)
+    routes.post("links/{token}/join", use: join)
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let links = try await ShareLink.list(of: try self.event(context), for: try context.user, in: database)
+    return .list(List(onlyPage: links), item: shown)
+  }
+
+  @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
+    let (event, me) = (try self.event(context), try context.user)
+    return .json(shown(try await ShareLink.find(try self.link(context), of: event, for: me, in: database)))
+  }
+
+  @Sendable private func create(_ request: Request, _ context: Context) async throws -> Response {
+    let (event, me) = (try self.event(context), try context.user)
+    let settings = try await request.read { fields in
+      ShareLink.Settings(
+        kind: fields.required("kind", .word(of: ShareLink.Kind.allCases)),
+        shows: fields.optional("shows", .word(of: ShareLink.Shows.allCases)) ?? .counts,
+        expiresAt: fields.optional("expiresAt", .laterTime), maxGuests: fields.optional("maxGuests", .guests))
+    }
+    try await dependencies.checkMayWait(at: event, me)
+    let id = ShareLink.ID.new()
+    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+      let link = try await ShareLink.create(
+        id, to: event, settings, kid: dependencies.linkTokens.kid, by: me, in: $0)
+      var response = Response.json(shown(link), status: .created)
+      response.headers[.location] = "/api/v1/events/\(event)/links/\(id)"
+      return response
+    }
+  }
+
+  @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
+    let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
+    let edit = try await request.read { fields in
+      ShareLink.SettingsEdit(
+        kind: fields.edit("kind", .word(of: ShareLink.Kind.allCases)),
+        shows: fields.edit("shows", .word(of: ShareLink.Shows.allCases)),
+        expiresAt: fields.clearableEdit("expiresAt", .laterTime), maxGuests: fields.clearableEdit("maxGuests", .guests))
+    }
+    try await dependencies.checkMayWait(at: event, me)
+    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+      .json(shown(try await ShareLink.edit(id, of: event, edit, by: me, in: $0)))
+    }
+  }
+
+  @Sendable private func revoke(_ request: Request, _ context: Context) async throws -> Response {
+    let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
+    try await dependencies.checkMayWait(at: event, me)
+    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+      try await ShareLink.revoke(id, of: event, by: me, in: $0)
+      return .noContent
+    }
+  }
+
+  @Sendable private func join(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    guard let token = dependencies.linkTokens.read(context.parameters.get("token") ?? "") else {
+      throw AppError.linkNotFound
+    }
+    let event = try await ShareLink.event(of: token, in: database)
+    return try await dependencies.respond(
+      to: context, at: .actor(me), .event(event), thenReading: Event.detail(event, for: me)
+    ) {
+      try await ShareLink.join(token, to: event, by: me, in: $0)
+    } response: {
+      .event(try Event(detail: $0))
+    }
+  }
+
+  private func event(_ context: Context) throws -> Event.ID { try context.id("id", else: .eventNotFound) }
+
+  private func link(_ context: Context) throws -> ShareLink.ID { try context.id("linkId", else: .linkNotFound) }
+
+  private func shown(_ link: ShareLink) -> ShownLink {
+    ShownLink(
+      link: link,
+      url: dependencies.linkTokens.token(of: link.id, kid: link.kid).map { "\(PublicURL.base)/e/\($0)" })
+  }
+}
+
+/// A link as its hosts see it.
+private struct ShownLink: JSONWritable {
+  let link: ShareLink
+  let url: String?
+
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", link.id)
+      $0.member("url", url)
+      $0.member("kind", link.settings.kind.rawValue)
+      $0.member("shows", link.settings.shows.rawValue)
+      $0.member("expiresAt", link.settings.expiresAt)
+      $0.member("maxGuests", link.settings.maxGuests)
+      $0.member("joined", link.joined)
+      $0.member("createdAt", link.createdAt)
+    }
+  }
+}
+
+extension Fields.Rule where Value == Timestamp {
+  fileprivate static var laterTime: Self { time.and("must be in the future", code: .outOfRange) { $0 > .now() } }
+}
+
+extension Fields.Rule where Value == Int {
+  fileprivate static var guests: Self { integer(1...Invitation.maximumGuests) }
+}

@@ -1,0 +1,157 @@
+import Postgres
+
+/// A link to a page about an event. Whoever has the link sees the page. See ``LinkTokens``.
+struct ShareLink: Sendable {
+  typealias ID = Identifier<ShareLink>
+
+  /// What the link is for: to look, or also to become a guest.
+  enum Kind: String, CaseIterable, Sendable, SQLValue {
+    case view, answer
+  }
+
+  /// What the page shows of the guests: how many they are, or also the names of those who go.
+  enum Shows: String, CaseIterable, Sendable, SQLValue {
+    case counts, names
+  }
+
+  /// The properties that a host sets.
+  struct Settings: Sendable {
+    var kind: Kind
+    var shows: Shows
+    /// Nil: the link works until the event is archived.
+    var expiresAt: Timestamp?
+    /// The number of guests that may join by the link; nil for no limit.
+    var maxGuests: Int?
+  }
+
+  /// The changes of a PATCH.
+  struct SettingsEdit: Sendable {
+    let kind: Edit<Kind>
+    let shows: Edit<Shows>
+    let expiresAt: Edit<Timestamp?>
+    let maxGuests: Edit<Int?>
+  }
+
+  /// The most links of one event. Expired ones make room for new ones.
+  static let maximumPerEvent = 20
+
+  let id: ID
+  let settings: Settings
+  let kid: String
+  let joined: Int
+  let createdAt: Timestamp
+
+  static let columns: SQL = "id, kind, shows, expires_at, max_guests, kid, joined_count, created_at"
+
+  init(row: Row) throws {
+    id = try row["id"]
+    settings = Settings(
+      kind: try row["kind"], shows: try row["shows"], expiresAt: try row["expires_at"],
+      maxGuests: try row["max_guests"])
+    kid = try row["kid"]
+    joined = try row["joined_count"]
+    createdAt = try row["created_at"]
+  }
+
+  // MARK: Reading
+
+  /// The links of an event, oldest first, for its hosts only.
+  static func list(of event: Event.ID, for host: User.ID, in database: some Querying) async throws -> [ShareLink] {
+    let links = try await database.rows(
+      """
+      SELECT \(columns) FROM share_links
+      WHERE event_id = \(event) AND event_id IN (\(Event.hosted(by: host)))
+      ORDER BY id
+      """
+    ).map(ShareLink.init(row:))
+    // None: either there is no link, or the user is no host.
+    if links.isEmpty { try await checkHosts(event, host, in: database) }
+    return links
+  }
+
+  /// One link of an event, for its hosts only.
+  ///
+  /// - Throws: ``AppError/linkNotFound``
+  static func find(
+    _ id: ID, of event: Event.ID, for host: User.ID, in database: some Querying
+  ) async throws -> ShareLink {
+    guard let link = try await list(of: event, for: host, in: database).first(where: { $0.id == id }) else {
+      throw AppError.linkNotFound
+    }
+    return link
+  }
+
+  private static func checkHosts(_ event: Event.ID, _ user: User.ID, in database: some Querying) async throws {
+    let row = try await database.first(
+      """
+      SELECT \(event) IN (\(Event.hosted(by: user))) AS hosts, \(Event.isVisible(event, to: user)) AS sees
+      """)
+    if let row, try row["hosts"] { return }
+    if let row, try row["sees"] { throw AppError.notAHost }
+    throw AppError.eventNotFound
+  }
+
+  // MARK: Writing. No cached list shows links, so that none of these moves a stamp.
+
+  /// Creates a link to an open event.
+  static func create(
+    _ id: ID, to event: Event.ID, _ settings: Settings, kid: String, by host: User.ID, in change: Change
+  ) async throws -> ShareLink {
+    // The account must not end meanwhile, because its links end with it.
+    guard try await change.lock(host, for: .share).contains(host) else { throw AppError.sessionEnded }
+    let row = try await Event.lock(event, by: host, in: change)
+    try Event.checkIsOpen(row)
+    try await makeRoom(at: event, in: change)
+    let inserted = try await change.rows(
+      """
+      INSERT INTO share_links (id, event_id, creator_id, kind, shows, kid, expires_at, max_guests)
+      VALUES (
+        \(id), \(event), \(host), \(settings.kind), \(settings.shows), \(kid), \(settings.expiresAt),
+        \(settings.maxGuests.map(Int32.init))
+      )
+      RETURNING \(columns)
+      """)
+    return try ShareLink(row: inserted[0])
+  }
+
+  private static func makeRoom(at event: Event.ID, in change: Change) async throws {
+    let mine: SQL = "FROM share_links WHERE event_id = \(event)"
+    let count: Int? = try await change.value("SELECT count(*) \(mine)")
+    guard let count, count >= maximumPerEvent else { return }
+    let expired = try await change.rows("DELETE \(mine) AND expires_at <= clock_timestamp()").affected
+    guard count - expired < maximumPerEvent else { throw AppError.tooManyLinks }
+  }
+
+  /// Changes the settings of a link to an open event. Guests who have joined stay.
+  static func edit(
+    _ id: ID, of event: Event.ID, _ edit: SettingsEdit, by host: User.ID, in change: Change
+  ) async throws -> ShareLink {
+    let row = try await Event.lock(event, by: host, in: change)
+    let link = try await find(id, of: event, for: host, in: change)
+    try Event.checkIsOpen(row)
+    let old = link.settings
+    let edited = try await change.rows(
+      """
+      UPDATE share_links
+      SET kind = \(edit.kind.applied(to: old.kind)), shows = \(edit.shows.applied(to: old.shows)),
+        expires_at = \(edit.expiresAt.applied(to: old.expiresAt)),
+        max_guests = \(edit.maxGuests.applied(to: old.maxGuests).map(Int32.init))
+      WHERE id = \(id)
+      RETURNING \(columns)
+      """)
+    return try ShareLink(row: edited[0])
+  }
+
+  /// Revokes a link for good. Guests who have joined stay. Repeating the call changes nothing.
+  static func revoke(_ id: ID, of event: Event.ID, by host: User.ID, in change: Change) async throws {
+    _ = try await Event.lock(event, by: host, in: change)
+    try change.write("DELETE FROM share_links WHERE id = \(id) AND event_id = \(event)")
+  }
+}
+
+extension AppError {
+  static let linkNotFound = AppError(.notFound, "link-not-found", "There is no such link.")
+  static let tooManyLinks = AppError(
+    .conflict, "too-many-links",
+    "An event has at most \(ShareLink.maximumPerEvent) links. Revoke one, then retry.")
+}

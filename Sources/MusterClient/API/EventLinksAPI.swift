@@ -1,0 +1,47 @@
+import Foundation
+
+/// The share links of events that the caller hosts.
+public struct EventLinksAPI: Sendable {
+  let caller: APICaller
+
+  /// All links of an event, oldest first, expired ones included.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
+  public func list(of event: UUID) async throws -> [ShareLink] {
+    let page: Page<ShareLink> = try await caller.get(.get("/events/\(event.wire)/links"))
+    return page.items
+  }
+
+  /// - Throws: ``MusterError``: `event-not-found`, `link-not-found`, `not-a-host`
+  public func get(_ id: UUID, of event: UUID) async throws -> ShareLink {
+    try await caller.get(.get("/events/\(event.wire)/links/\(id.wire)"))
+  }
+
+  /// Creates a link. An event has at most 20.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`, `too-many-links`, `event-cancelled`,
+  ///   `event-archived`, `invalid-fields`
+  public func create(
+    _ draft: ShareLinkDraft, to event: UUID, key: IdempotencyKey = .random()
+  ) async throws -> ShareLink {
+    try await caller.get(.write("POST", "/events/\(event.wire)/links", draft, key: key))
+  }
+
+  /// Changes a link. Its URL stays the same.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`, `link-not-found`, `not-a-host`, `event-cancelled`,
+  ///   `event-archived`, `invalid-fields`
+  @discardableResult
+  public func edit(
+    _ id: UUID, of event: UUID, _ edit: ShareLinkEdit, key: IdempotencyKey = .random()
+  ) async throws -> ShareLink {
+    try await caller.get(.write("PATCH", "/events/\(event.wire)/links/\(id.wire)", edit, key: key))
+  }
+
+  /// Revokes a link for good. Guests who have joined stay.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
+  public func revoke(_ id: UUID, of event: UUID, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("DELETE", "/events/\(event.wire)/links/\(id.wire)", key: key))
+  }
+}

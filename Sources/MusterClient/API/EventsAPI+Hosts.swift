@@ -1,0 +1,54 @@
+import Foundation
+
+/// What hosts do, beside editing and inviting.
+extension EventsAPI {
+  /// Makes a friend or a guest a co-host of an event that the caller created. An invitation ends.
+  ///
+  /// - Throws: ``MusterError``: `not-the-creator`, `event-not-found`, `user-not-found`, `invalid-fields`,
+  ///   `too-many-hosts`, `event-cancelled`, `event-archived`
+  @discardableResult
+  public func addHost(_ userID: UUID, to id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("PUT", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+  }
+
+  /// Removes a co-host of an event that the caller created, or leaves an event that the caller co-hosts.
+  ///
+  /// - Throws: ``MusterError``: `not-the-creator`, `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
+  public func removeHost(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws {
+    _ = try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+  }
+
+  /// Sets the answer of a guest of an event that the caller hosts, also after `answerBy`.
+  ///
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
+  ///   `event-archived`
+  @discardableResult
+  public func setAnswer(
+    _ status: AnswerStatus, of userID: UUID, to id: UUID, key: IdempotencyKey = .random()
+  ) async throws -> Event {
+    try await caller.get(
+      .write("PUT", "/events/\(id.wire)/invitations/\(userID.wire)", ["status": status], key: key))
+  }
+
+  /// Reminds the guests who have not answered, each at most once a day.
+  ///
+  /// - Returns: the number of reminded guests.
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`, `answers-closed`
+  @discardableResult
+  public func remind(_ id: UUID, key: IdempotencyKey = .random()) async throws -> Int {
+    let reminded: Reminded = try await caller.get(.write("POST", "/events/\(id.wire)/reminders", key: key))
+    return reminded.reminded
+  }
+
+  /// Creates an event of the caller's own like one that they host.
+  ///
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `invalid-fields`
+  @discardableResult
+  public func duplicate(_ id: UUID, _ copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("POST", "/events/\(id.wire)/duplicate", copy, key: key))
+  }
+
+  private struct Reminded: Decodable {
+    let reminded: Int
+  }
+}

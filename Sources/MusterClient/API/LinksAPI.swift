@@ -1,0 +1,18 @@
+import Foundation
+
+/// Joining events by share links.
+public struct LinksAPI: Sendable {
+  let caller: APICaller
+
+  /// Makes the caller a guest of the event behind a link. For a guest, nothing changes. Answer the event afterwards.
+  ///
+  /// - Parameter token: the last part of the link's URL. See ``ShareLink/token(in:)``.
+  /// - Throws: ``MusterError``: `link-not-found`, `link-only-shows`, `link-expired`, `link-full`, `own-event`,
+  ///   `event-cancelled`, `event-archived`
+  @discardableResult
+  public func join(_ token: String, key: IdempotencyKey = .random()) async throws -> Event {
+    let allowed = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+    let part = token.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
+    return try await caller.get(.write("POST", "/links/\(part)/join", key: key))
+  }
+}

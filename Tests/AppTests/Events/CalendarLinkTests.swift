@@ -1,0 +1,136 @@
+import Foundation
+import Logging
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+@Suite struct CalendarLinkTests {
+  @Test func `a link is shown again until it is replaced or revoked`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let none = try await ana.get("users/me/calendar")
+      #expect(none["url"] == .null && none["webcalUrl"] == .null && none["createdAt"] == .null)
+      let first = try await ana.makeCalendarLink()
+      let shown = try await ana.get("users/me/calendar")
+      #expect(shown["url"].string == app.url + first)
+      #expect(shown["webcalUrl"].string == app.url.replacing("http:", with: "webcal:") + first)
+      #expect(shown["createdAt"].string != nil)
+      _ = try await app.calendarFeed(first)
+      let second = try await ana.makeCalendarLink()
+      #expect(first != second)
+      #expect(try await app.send("GET", first).problem == "calendar-not-found")
+      // Some calendars append parameters of their own.
+      #expect(try await app.send("GET", second + "?nocache=1&nocache=2").status == 200)
+      let head = try await app.send("HEAD", second)
+      #expect(head.status == 200 && head.body.isEmpty)
+      #expect(head.header("Content-Type") == "text/calendar; charset=utf-8")
+      for _ in 1...2 {
+        #expect(try await ana.send("DELETE", "users/me/calendar").status == 204)
+        #expect(try await app.send("GET", second).status == 404)
+      }
+      #expect(try await ana.get("users/me/calendar")["url"] == .null)
+    }
+  }
+
+  @Test func `repeating a request with its key makes no other link`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let key = [("Idempotency-Key", UUID().uuidString)]
+      let first = try await ana.send("POST", "users/me/calendar", headers: key)
+      let again = try await ana.send("POST", "users/me/calendar", headers: key)
+      #expect(first.status == 201 && again.status == 201 && first.body == again.body)
+      let shown = try await ana.get("users/me/calendar")
+      #expect(shown["url"] == first.json["url"])
+    }
+  }
+
+  @Test func `only the server's key makes a link`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let ana = try await app.signUp("ana")
+      let path = try await ana.makeCalendarLink()
+      let parts = path.dropLast(".ics".count).split(separator: ".")
+      let others = try SigningKeys(SigningKeys.generate())
+      let content = try #require(Data(base64URL: String(parts[2])))
+      let forged = try #require(others.token("mc1", content, kid: others.signing.kid))
+      let other = "\(parts[0]).\(parts[1]).\(Data(repeating: 7, count: 16).base64URL).\(parts[3]).ics"
+      let wrong = [
+        "/calendars/\(forged).ics", other, String(path.dropLast(4)), path.replacing(".ics", with: ".ICS"),
+        path.replacing("mc1.", with: "mr1."), "/calendars/.ics", "/calendars/" + String(repeating: "a", count: 5000),
+      ]
+      for path in wrong {
+        let statements = try await log.statements {
+          let answer = try await app.send("GET", path)
+          #expect(answer.problem == "calendar-not-found", "\(path)")
+        }
+        // A guess costs no statement.
+        #expect(statements == [])
+      }
+      // Nothing in the database is a part of the link.
+      let row: String? = try await app.database.value("SELECT to_jsonb(l)::text FROM calendar_links AS l")
+      #expect(row?.contains(parts[3]) == false)
+    }
+  }
+
+  @Test func `what ends the user's sessions revokes the link`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var password = ana.password
+      func expectRevoked(_ what: String, _ phone: Phone, _ action: () async throws -> Void) async throws {
+        let path = try await phone.makeCalendarLink()
+        _ = try await app.calendarFeed(path)
+        try await action()
+        #expect(try await app.send("GET", path).problem == "calendar-not-found", "\(what)")
+      }
+      try await expectRevoked("another password", ana) {
+        let body = #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
+        let answer = try await ana.send("POST", "auth/password", body)
+        #expect(answer.status == 204)
+        password += " 2"
+      }
+      try await expectRevoked("a stolen refresh token", ana) {
+        let old = ana.refreshToken
+        let fresh = [try await ana.refresh(), try await ana.refresh()]
+        let replayed = try await ana.refresh(old)
+        #expect(fresh.map(\.status) == [200, 200] && replayed.status == 401)
+        let notices = try await app.takeNotifications()
+        #expect(notices.map(\.type) == ["session-revoked"])
+      }
+      let phone = try Phone(app, "ana", try await app.logIn("ana", password))
+      try await expectRevoked("an operator", phone) {
+        _ = try await Session.endAll(ofUserNamed: "ana", in: app.database)
+      }
+      let last = try Phone(app, "ana", try await app.logIn("ana", password))
+      try await expectRevoked("deleting the account", last) {
+        let answer = try await last.send("DELETE", "users/me", #"{"password": "\#(password)"}"#)
+        #expect(answer.status == 204)
+      }
+      #expect(try await app.value("SELECT count(*) FROM calendar_links") == 0)
+    }
+  }
+
+  @Test func `logging out and refreshing keep the link`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let path = try await ana.makeCalendarLink()
+      #expect(try await ana.refresh().status == 200)
+      #expect(try await ana.send("POST", "auth/logout").status == 204)
+      _ = try await app.calendarFeed(path)
+    }
+  }
+
+  @Test func `no log line has the token`() async throws {
+    let log = CapturedLog()
+    try await TestApp.run(["MUSTER_LOG_REQUESTS": "all"], logger: log.logger(.debug)) { app in
+      let ana = try await app.signUp("ana")
+      let path = try await ana.makeCalendarLink()
+      _ = try await app.calendarFeed(path)
+      #expect(try await app.send("GET", path + "x").status == 404)
+      try await eventually { log.text.contains("/calendars/{file}") }
+      let secret = try #require(path.split(separator: ".").dropLast().last)
+      #expect(!log.text.contains(secret))
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import Postgres
+import Testing
+
+@testable import App
+
+/// Hosts are added, act and leave while others act on the same users and event.
+@Suite struct HostRaceTests {
+  private func run(_ body: @escaping @Sendable (TestApp, _ ana: Phone, _ ben: Phone) async throws -> Void) async throws
+  {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      try await body(app, ana, ben)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `of two hosts who edit the same version at once, one gets 412`() async throws {
+    try await run { app, ana, ben in
+      let event = try await ana.createEvent()["id"].string ?? ""
+      try await ana.addHost(ben, to: event)
+      for version in 1...8 {
+        let statuses = try await app.race(2) { index in
+          try await [ana, ben][index].send(
+            "PATCH", "events/\(event)", #"{"title": "Title \#(version) \#(index)"}"#,
+            headers: [("If-Match", "\"\(version)\"")])
+        }
+        #expect(statuses == [200: 1, 412: 1])
+      }
+    }
+  }
+
+  @Test func `a host added against a block leaves no host across the block`() async throws {
+    try await run { app, ana, ben in
+      for round in 0..<8 {
+        let event = try await ana.createEvent("Round \(round)")["id"].string ?? ""
+        let statuses = try await app.race(2) { index in
+          index == 0
+            ? try await ana.send("PUT", "events/\(event)/hosts/\(ben.id)")
+            : try await ben.send("PUT", "blocks/\(ana.id)")
+        }
+        #expect(statuses[204] == 1 && (statuses[200] ?? 0) + (statuses[404] ?? 0) == 1)
+        #expect(try await app.value("SELECT count(*) FROM event_co_hosts") == 0)
+        #expect(try await ben.send("GET", "events/\(event)").status == 404)
+        try await ben.unblock(ana)
+        try await app.befriend(ana, ben)
+      }
+    }
+  }
+
+  @Test func `a host added against the deletion of either account leaves an event with a host`() async throws {
+    for deletesCreator in [true, false] {
+      try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
+        for round in 0..<6 {
+          let (ana, ben) = try await app.friends("ana\(deletesCreator)\(round)", "ben\(deletesCreator)\(round)")
+          let event = try await ana.createEvent("Round \(round)")["id"].string ?? ""
+          let (gone, kept) = deletesCreator ? (ana, ben) : (ben, ana)
+          let statuses = try await app.race(2) { index in
+            index == 0
+              ? try await ana.send("PUT", "events/\(event)/hosts/\(ben.id)")
+              : try await gone.send("DELETE", "users/me", #"{"password": "\#(gone.password)"}"#)
+          }
+          #expect(statuses[204] == 1)
+          let view = try await kept.send("GET", "events/\(event)")
+          // If the deletion came first, ben was never a host, and nobody is left who sees the event.
+          let wasAdded = statuses[200] == 1
+          #expect(view.status == (deletesCreator && !wasAdded ? 404 : 200))
+          if view.status == 200 {
+            #expect(view.json["creator"]["id"].string == kept.id && view.json["hosts"].array.count == 1)
+          }
+          #expect(try await app.value("SELECT count(*) FROM event_co_hosts") == 0)
+        }
+        try await app.takeNotifications()
+      }
+    }
+  }
+}

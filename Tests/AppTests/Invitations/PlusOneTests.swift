@@ -1,0 +1,267 @@
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Guests who bring people along, and the places of their groups.
+@Suite struct PlusOneTests {
+  private func party(_ host: Phone, _ guests: [Phone], capacity: Int?, maxPlusOnes: Int = 10) async throws -> String {
+    let id = try await host.createEvent(inviting: guests, capacity: capacity)["id"].string ?? ""
+    try await host.edit(id, #"{"maxPlusOnes": \#(maxPlusOnes)}"#)
+    return id
+  }
+
+  private func counts(_ id: String, _ phone: Phone) async throws -> [Int?] {
+    let counts = try await phone.get("events/\(id)")["counts"]
+    return ["invited", "going", "maybe", "declined", "waitlisted"].map { counts[$0].int }
+  }
+
+  private func state(_ answer: Answer) -> String {
+    "\(answer.json["myStatus"].string ?? "-") \(answer.json["myPlusOnes"].int ?? -1)"
+  }
+
+  /// The guests who were notified of their own promotion, in order.
+  private func promoted(in app: TestApp) async throws -> [String] {
+    try await app.takeNotifications().filter {
+      $0.type == "waitlist-promoted" && $0.payload["userId"].string == $0.recipient
+    }.map(\.recipient)
+  }
+
+  @Test func `an event says how many people each guest may bring, and lowering it changes no answer`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let made = try await ana.send(
+        "POST", "events",
+        """
+        {"title": "Picnic", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "maxPlusOnes": 3,
+         "inviteeIds": ["\(ben.id)"]}
+        """)
+      #expect(made.status == 201 && made.json["maxPlusOnes"].int == 3, "\(made.body)")
+      let id = made.json["id"].string ?? ""
+      #expect(try await ana.createEvent()["maxPlusOnes"].int == 0)
+      for wrong in ["-1", "11", "1.5", "null"] {
+        let refused = try await ana.edit(id, #"{"maxPlusOnes": \#(wrong)}"#, expecting: 422)
+        #expect(refused.badFields == ["maxPlusOnes"], "\(refused.body)")
+      }
+      #expect(state(try await ben.answer("going", plusOnes: 3, to: id)) == "going 3")
+      let over = try await ben.answer("going", plusOnes: 4, to: id, expecting: 422)
+      #expect(over.badFields == ["plusOnes"] && over.json["errors"][0]["code"].string == "out-of-range")
+      try await app.takeNotifications()
+      let edited = try await ana.edit(id, #"{"maxPlusOnes": 1}"#)
+      #expect(edited.json["maxPlusOnes"].int == 1)
+      #expect(try await counts(id, ana) == [0, 4, 0, 0, 0])
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["event-updated"] && told.map(\.recipient) == [ben.id])
+      #expect(told[0].payload["message"].string == "“Picnic” has changed: the number of plus-ones.")
+      // Without a number, the guest keeps theirs. A number must be within the new maximum.
+      #expect(state(try await ben.answer("maybe", to: id)) == "maybe 3")
+      #expect(try await ben.answer("maybe", plusOnes: 2, to: id, expecting: 422).badFields == ["plusOnes"])
+      #expect(state(try await ben.answer("declined", to: id)) == "declined 3")
+      #expect(try await counts(id, ana) == [0, 0, 0, 4, 0])
+      // A guest who comes back brings as many as are allowed now.
+      #expect(state(try await ben.answer("going", to: id)) == "going 1")
+      #expect(try await counts(id, ana) == [0, 2, 0, 0, 0])
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `plus-ones show to the guest, in the guest list and in notifications`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await party(ana, [ben], capacity: nil)
+      try await app.takeNotifications()
+      for (status, plusOnes, message) in [
+        ("going", 1, "Ben is going to “Picnic”, with 1 other."),
+        ("going", 2, "Ben is going to “Picnic”, with 2 others."),
+        ("maybe", 2, "Ben may come to “Picnic”, with 2 others."), ("maybe", 0, "Ben may come to “Picnic”."),
+        ("going", 1, "Ben is going to “Picnic”, with 1 other."), ("declined", 1, "Ben cannot come to “Picnic”."),
+      ] {
+        try await ben.editProfile(#"{"displayName": "Ben"}"#)
+        #expect(state(try await ben.answer(status, plusOnes: plusOnes, to: id)) == "\(status) \(plusOnes)")
+        let told = try await app.takeNotifications()
+        #expect(told.map(\.recipient) == [ana.id] && told[0].payload["message"].string == message, "\(told)")
+        let shown = status == "declined" || plusOnes == 0 ? nil : plusOnes
+        #expect(told[0].payload["plusOnes"].int == shown)
+        let guest = try await ana.get("events/\(id)/invitations")["items"][0]
+        #expect(guest["plusOnes"].int == plusOnes && guest["status"].string == status)
+        let invitation = try await ben.get("invitations")["items"][0]
+        #expect(invitation["event"]["myPlusOnes"].int == plusOnes)
+        #expect(try await ben.get("events")["items"][0]["myPlusOnes"].int == plusOnes)
+        let stale = try await ben.stale { try await ben.answer(status, plusOnes: plusOnes, to: id) }
+        #expect(stale == [], "the same answer changes nothing")
+      }
+    }
+  }
+
+  @Test func `a group goes together or waits together, and no one overtakes it`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(6, around: ana)
+      let id = try await party(ana, guests, capacity: 5)
+      #expect(state(try await guests[0].answer("going", plusOnes: 2, to: id)) == "going 2")
+      // Two places are free, and three people come. The next guest would fit, and waits.
+      #expect(state(try await guests[1].answer("going", plusOnes: 2, to: id)) == "waitlisted 2")
+      #expect(state(try await guests[2].answer("going", to: id)) == "waitlisted 0")
+      #expect(state(try await guests[3].answer("going", plusOnes: 1, to: id)) == "waitlisted 1")
+      #expect(try await counts(id, ana) == [2, 3, 0, 0, 6])
+      // A raise needs a place that no one waits for.
+      let stale = try await ana.stale {
+        let refused = try await guests[0].answer("going", plusOnes: 3, to: id, expecting: 409)
+        #expect(refused.problem == "no-room")
+      }
+      #expect(stale == [])
+      #expect(try await counts(id, ana) == [2, 3, 0, 0, 6])
+      try await app.takeNotifications()
+      // A group that waits may change: it keeps its place in the line, and goes as soon as it fits.
+      #expect(state(try await guests[1].answer("going", plusOnes: 3, to: id)) == "waitlisted 3")
+      #expect(try await promoted(in: app) == [])
+      #expect(state(try await guests[1].answer("going", plusOnes: 0, to: id)) == "going 0")
+      // The guest sees it in the response, and the next guest fits, too.
+      #expect(try await promoted(in: app) == [guests[2].id])
+      #expect(try await counts(id, ana) == [2, 5, 0, 0, 2])
+      // One place is not enough for two people.
+      #expect(state(try await guests[2].answer("declined", to: id)) == "declined 0")
+      #expect(try await promoted(in: app) == [])
+      #expect(state(try await guests[0].answer("going", plusOnes: 1, to: id)) == "going 1")
+      #expect(try await promoted(in: app) == [guests[3].id])
+      #expect(try await counts(id, ana) == [2, 5, 0, 1, 0])
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `places go to the next groups when a group that did not fit leaves, however it does`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(4, around: ana)
+      let (large, small) = (guests[1], guests[2])
+      for way in ["declined", "maybe", "withdrawn", "blocked"] {
+        let id = try await party(ana, guests, capacity: 2)
+        try await guests[0].answer("going", to: id)
+        try await large.answer("going", plusOnes: 1, to: id)
+        try await small.answer("going", to: id)
+        try await app.takeNotifications()
+        switch way {
+        case "withdrawn": try await ana.withdraw(large, from: id)
+        case "blocked": try await ana.block(large)
+        default: try await large.answer(way, to: id)
+        }
+        #expect(try await promoted(in: app) == [small.id], "\(way)")
+        try await app.expectConsistency()
+      }
+    }
+  }
+
+  @Test func `a large group is promoted as a whole, and hosts and guests hear how many come`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(3, around: ana)
+      let id = try await party(ana, guests, capacity: 3)
+      try await guests[0].answer("going", plusOnes: 2, to: id)
+      try await guests[1].answer("going", plusOnes: 2, to: id)
+      try await guests[2].answer("going", to: id)
+      try await app.takeNotifications()
+      try await guests[0].answer("declined", to: id)
+      let told = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
+      #expect(told.map(\.recipient) == [guests[1].id, ana.id] && told.allSatisfy { $0.payload["plusOnes"].int == 2 })
+      let sentences = told.map { $0.payload["message"].string }
+      #expect(sentences[0] == "A place opened up. You are now going to “Picnic”, with 2 others.")
+      #expect(sentences[1] == "Guest 2 got a free place and is going to “Picnic”, with 2 others.")
+      // Raising the capacity promotes in order, up to the first that does not fit.
+      try await guests[0].answer("going", plusOnes: 1, to: id)
+      try await app.takeNotifications()
+      try await ana.edit(id, #"{"capacity": 5}"#)
+      #expect(try await promoted(in: app) == [guests[2].id])
+      try await ana.edit(id, #"{"capacity": null}"#)
+      #expect(try await promoted(in: app) == [guests[0].id])
+      #expect(try await counts(id, ana) == [0, 6, 0, 0, 0])
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `200 groups race for 50 places, which are never oversold, and move up in order`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(200, around: ana)
+      let id = try await party(ana, guests, capacity: 50, maxPlusOnes: 4)
+      let event = try #require(Event.ID(id))
+      try await app.takeNotifications()
+      try await app.withConnections(64) {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for (place, guest) in guests.enumerated() {
+            group.addTask {
+              var random = SeededRandom(seed: UInt64(place))
+              for _ in 0..<4 {
+                let status = ["going", "going", "going", "maybe", "declined"].randomElement(using: &random) ?? "going"
+                let body = #"{"status": "\#(status)", "plusOnes": \#(Int.random(in: 0...4, using: &random))}"#
+                let answer = try await guest.send("PUT", "events/\(id)/invitations/me", body)
+                #expect(answer.status == 200 || answer.problem == "no-room", "\(answer.body)")
+              }
+            }
+          }
+          group.addTask {
+            for _ in 0..<40 {
+              let wrong: Int? = try await app.value(
+                """
+                SELECT count(*) FROM events AS e
+                WHERE id = \(event) AND (going_count > 50 OR going_count <> (
+                  SELECT coalesce(sum(1 + plus_ones), 0) FROM invitations WHERE event_id = e.id AND status = 'going'
+                ))
+                """)
+              #expect(wrong == 0)
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+      // All who go leave, one after the other. Every group moves up, in the order of the line.
+      let rows = try await app.database.rows(
+        "SELECT user_id, status FROM invitations WHERE event_id = \(event) ORDER BY answered_at, user_id")
+      func ids(_ status: String) throws -> [String] {
+        try rows.filter { try $0["status"] == status }.map { (try $0["user_id"] as User.ID).description }
+      }
+      let line = try ids("waitlisted")
+      var (leaving, order) = (try ids("going"), [String]())
+      #expect(!line.isEmpty)
+      while !leaving.isEmpty {
+        let next = leaving.removeFirst()
+        let guest = try #require(guests.first { $0.id == next })
+        try await guest.answer("declined", to: id)
+        // The groups of one change are notified in the order of their ids.
+        let moved = try await promoted(in: app)
+        #expect(Set(line.dropFirst(order.count).prefix(moved.count)) == Set(moved))
+        order += moved
+        leaving += moved
+        try await app.expectConsistency()
+      }
+      #expect(order.count == line.count && Set(order) == Set(line))
+    }
+  }
+
+  @Test func `a long line moves up by as many places as are free`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(400, around: ana)
+      let id = try await party(ana, guests, capacity: 2)
+      let event = try #require(Event.ID(id))
+      try await guests[0].answer("going", plusOnes: 1, to: id)
+      try await app.database.execute(
+        """
+        UPDATE invitations SET status = 'waitlisted', answered_at = clock_timestamp()
+        WHERE event_id = \(event) AND status = 'invited'
+        """)
+      try await app.database.execute(
+        "UPDATE events SET waitlisted_count = invited_count, invited_count = 0 WHERE id = \(event)")
+      try await app.takeNotifications()
+      try await guests[0].answer("going", plusOnes: 0, to: id)
+      #expect(try await promoted(in: app).count == 1)
+      try await ana.edit(id, #"{"capacity": null}"#)
+      #expect(try await promoted(in: app).count == 398)
+      #expect(try await counts(id, ana) == [0, 400, 0, 0, 0])
+      try await app.expectConsistency()
+    }
+  }
+}

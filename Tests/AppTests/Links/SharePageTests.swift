@@ -1,0 +1,127 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The pages of share links.
+@Suite struct SharePageTests {
+  @Test func `the page shows the event, needs nothing, and is kept from caches, engines and referrers`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent("Swim", inviting: [ben])["id"].string ?? ""
+      try await ana.edit(event, #"{"note": "Bring towels", "location": {"name": "Lake & Pier"}}"#)
+      try await ben.answer("going", to: event)
+      let counts = try await ana.createLink(to: event, #"{"kind": "view"}"#)
+      let names = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
+      let page = try await app.send("GET", "/e/\(counts.token)?utm_source=chat&x=1&x=2")
+      #expect(page.status == 200 && page.header("Content-Type") == "text/html; charset=utf-8")
+      #expect(page.header("Cache-Control") == "private, no-cache" && page.header("X-Robots-Tag") == "noindex")
+      #expect(page.header("Referrer-Policy") == "no-referrer" && page.header("Set-Cookie") == nil)
+      #expect(page.header("Content-Security-Policy") == SharePage.contentSecurityPolicy)
+      #expect(page.body.contains("Wednesday, May 1, 2030, 8:00 PM to 10:00 PM"))
+      #expect(page.body.contains("Time zone: Europe/Berlin (UTC+02:00)"))
+      #expect(page.body.contains("Lake &amp; Pier") && page.body.contains("search?query=Lake%20%26%20Pier"))
+      #expect(page.body.contains("1 going, 0 maybe") && page.body.contains("Bring towels"))
+      #expect(!page.body.contains("<script") && !page.body.contains("<img") && !page.body.contains("Ben"))
+      let og = page.body.matches(of: /property="(og:[a-z]+)" content="([^"]*)"/).map { "\($0.output.1) \($0.output.2)" }
+      #expect(og == ["og:type website", "og:title Swim", "og:description Wednesday, May 1, 2030"])
+      #expect(try await app.send("GET", "/e/\(names.token)").body.contains("<bdi>Ben</bdi>"))
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `twenty names at most, and how many more`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(22, around: ana)
+      let event = try await ana.createEvent(inviting: guests, capacity: 22)["id"].string ?? ""
+      for guest in guests { try await guest.answer("going", to: event) }
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
+      let body = try await app.send("GET", "/e/\(link.token)").body
+      #expect(body.matches(of: /<li>/).count == 20 && body.contains("and 2 more"))
+      #expect(body.contains("All places are taken."))
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `cancelled, expired, archived, revoked and unknown links have their pages`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent("Swim")["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let other = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      try await ana.cancelEvent(event)
+      let cancelled = try await app.send("GET", "/e/\(link.token)")
+      #expect(cancelled.status == 200 && cancelled.body.contains("This event is cancelled."))
+      try await app.database.execute("UPDATE share_links SET expires_at = now() - interval '1 hour'")
+      let expired = try await app.send("GET", "/e/\(link.token)")
+      #expect(expired.status == 410 && expired.body.contains("has expired") && !expired.body.contains("Swim"))
+      try await app.database.execute("UPDATE share_links SET expires_at = NULL")
+      try await app.database.execute("UPDATE events SET archived_at = now()")
+      #expect(try await app.send("GET", "/e/\(link.token)").body == expired.body)
+      _ = try await ana.send("DELETE", "events/\(event)/links/\(other.id)")
+      let revoked = try await app.send("GET", "/e/\(other.token)")
+      #expect(revoked.status == 404 && revoked.header("Content-Type") == "text/html; charset=utf-8")
+      for wrong in ["x", "B" + other.token.dropFirst(), link.token + "A", String(link.token.dropLast()), "%3Cb%3E"] {
+        let page = try await app.send("GET", "/e/\(wrong)")
+        #expect(page.status == 404 && page.body == revoked.body, "\(wrong)")
+      }
+    }
+  }
+
+  @Test func `hostile text stays text, in under 30 KB`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana", displayName: "<b>&amp;'\\\"</b>")
+      let event = try await ana.createEvent(String(repeating: "<", count: 200))["id"].string ?? ""
+      let note = "\u{202e}}}{{style}}<script>alert(1)</script>" + String(repeating: "'", count: 1900)
+      try await ana.edit(event, #"{"note": "\#(note)", "location": {"name": "<img src=x onerror='a'>"}}"#)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
+      let body = try await app.send("GET", "/e/\(link.token)").body
+      #expect(body.utf8.count < 30_000)
+      #expect(body.contains("&lt;script&gt;alert(1)") && !body.contains("<script") && !body.contains("<img"))
+      #expect(!body.contains("<b>") && !body.contains("\u{202e}") && body.contains("}}{{style}}"))
+      #expect(body.matches(of: /<title>/).count == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a thousand GETs and HEADs write nothing`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      func contents() async throws -> String? {
+        try await app.value(
+          """
+          SELECT string_agg(table_name || query_to_xml(
+            format('SELECT md5(string_agg(t.xmin || t::text, '','' ORDER BY t::text)) FROM %I AS t', table_name),
+            true, false, '')::text, ',' ORDER BY table_name)
+          FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+          """)
+      }
+      let before = try await contents()
+      let statuses = try await app.race(1000) {
+        try await app.send($0 % 2 == 0 ? "GET" : "HEAD", $0 % 10 == 9 ? "/e/wrong" : "/e/\(link.token)")
+      }
+      #expect(statuses == [200: 900, 404: 100])
+      #expect(try await contents() == before)
+      #expect(before?.contains("share_links") == true)
+    }
+  }
+
+  @Test func `logs and the comments of statements have the route, never the token`() async throws {
+    let log = CapturedLog()
+    try await TestApp.run(["MUSTER_LOG_REQUESTS": "all"], logger: log.logger()) { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      _ = try await app.send("GET", "/e/\(link.token)")
+      _ = try await ana.join(link.token, expecting: 409)
+      let text = log.text
+      #expect(text.contains("/e/{token}") && text.contains("links/{token}/join"))
+      #expect(!text.contains(link.token))
+    }
+  }
+}
