@@ -47,7 +47,7 @@ public enum TestCluster {
     let cluster = try await cluster.value
     let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
     let administration = cluster.uri(database: "postgres")
-    try await ScriptConnection.run(administration) {
+    try await ScriptConnection.run(administration, timeout: .seconds(60)) {
       try $0.script("CREATE DATABASE \(name) TEMPLATE \(template)")
     }
     do {
@@ -61,7 +61,9 @@ public enum TestCluster {
   }
 
   private static func drop(_ name: String, _ administration: String) async throws {
-    try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(name) WITH (FORCE)") }
+    try await ScriptConnection.run(administration, timeout: .seconds(60)) {
+      try $0.script("DROP DATABASE \(name) WITH (FORCE)")
+    }
   }
 
   /// The URL of the same database through PgBouncer, if `MUSTER_TEST_PGBOUNCER` is set to the path of its program.
@@ -109,7 +111,7 @@ public enum TestCluster {
   /// Creates a template database. Call it once per name.
   public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
     let cluster = try await cluster.value
-    try await ScriptConnection.run(cluster.uri(database: "postgres")) {
+    try await ScriptConnection.run(cluster.uri(database: "postgres"), timeout: .seconds(60)) {
       try $0.script("DROP DATABASE IF EXISTS \(name)")
       try $0.script("CREATE DATABASE \(name)")
     }

@@ -48,6 +48,8 @@ extension Event {
   /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. No invitation is left. The
   /// co-host loses all notifications about the event. Removing a user who is no co-host changes nothing.
   static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
+    // A block or its removal, which decides who sees the host, waits, or is seen by the touch below.
+    _ = try await change.lock(user, actor, for: .share)
     let row =
       try await user == actor
       ? lock(id, by: actor, in: change) : lock(id, byCreator: actor, in: change)
@@ -59,6 +61,7 @@ extension Event {
     guard isCoHost != nil else { return }
     try checkIsOpen(row)
     try change.write("DELETE FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
+    try change.write(ShareLink.revoking(of: user, at: id))
     change.touch(.events, of: user)
     touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
     try Invitation.forgetNotices(of: user, about: id, in: change)
@@ -78,6 +81,7 @@ extension Event {
     for row in ended {
       let (coHost, creator): (User.ID, User.ID) = (try row["user_id"], try row["creator_id"])
       change.touch(.events, of: coHost, creator)
+      try change.write(ShareLink.revoking(of: coHost, at: try row["event_id"]))
       touchWhoSeesHosts(of: [try row["event_id"]], where: User.visible("user_id", to: coHost), in: change)
     }
   }

@@ -28,7 +28,9 @@ extension Invitation {
   static func remind(of event: Event.ID, by host: User.ID, in change: Change) async throws -> Int {
     let row = try await Event.lock(event, by: host, in: change)
     try Event.checkIsOpen(row)
-    if try row["is_past_answers"] { throw AppError.answersClosed }
+    // No one is asked for an answer to an event that has begun.
+    let hasBegun = try (row["start_time"] as Timestamp) <= .now()
+    if try hasBegun || row["is_past_answers"] { throw AppError.answersClosed }
     let results = try await change.pipeline(
       """
       UPDATE invitations SET reminded_at = now()

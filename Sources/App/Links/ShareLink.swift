@@ -142,6 +142,11 @@ struct ShareLink: Sendable {
     return try ShareLink(row: edited[0])
   }
 
+  /// A statement that revokes the links of a user who hosts an event no longer. Otherwise they would be a way back in.
+  static func revoking(of host: User.ID, at event: Event.ID) -> SQL {
+    "DELETE FROM share_links WHERE event_id = \(event) AND creator_id = \(host)"
+  }
+
   /// Revokes a link for good. Guests who have joined stay. Repeating the call changes nothing.
   static func revoke(_ id: ID, of event: Event.ID, by host: User.ID, in change: Change) async throws {
     _ = try await Event.lock(event, by: host, in: change)

@@ -151,4 +151,21 @@ import Testing
       try await app.takeNotifications()
     }
   }
+
+  @Test func `a co-host's links end with the role`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      let event = try #require(try await ana.createEvent()["id"].string)
+      for end in ["removing", "blocking"] {
+        try await ana.addHost(ben, to: event)
+        let link = try await ben.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
+        if end == "removing" { try await ana.removeHost(ben, from: event) } else { try await ana.block(ben) }
+        #expect(try await app.send("GET", "/e/\(link.token)").status == 404, "\(end)")
+        #expect(try await cleo.join(link.token, expecting: 404).problem == "link-not-found", "\(end)")
+        #expect(try await app.value("SELECT count(*) FROM share_links") == 0, "\(end)")
+      }
+      try await app.takeNotifications()
+    }
+  }
 }

@@ -72,7 +72,7 @@ struct TestApp: Sendable {
         configuration.isBehindPooler = true
       }
       let dependencies = try await Dependencies(
-        configuration, name: "test", logger: logger ?? .quiet, endedSessionsAge: .seconds(5),
+        configuration, name: "test", logger: logger ?? .quiet, endedSessionsAge: .seconds(30),
         connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites,
         // A test machine may be overloaded.
         pictureProgram: pictureProgram, picturePatience: .seconds(120))

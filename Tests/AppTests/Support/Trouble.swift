@@ -8,7 +8,7 @@ enum Trouble {
   /// Gives the service a clock that can be set: a `clock_timestamp()` that comes before PostgreSQL's own in the search
   /// path. Call it before the service connects, because the search path applies to new connections.
   static func prepareClock(_ databaseURL: String) async throws {
-    try await ScriptConnection.run(databaseURL) {
+    try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) {
       try $0.script(
         """
         CREATE TABLE clock (shift interval NOT NULL);
@@ -43,7 +43,7 @@ enum Trouble {
       FOR EACH STATEMENT EXECUTE FUNCTION make_trouble();
       """
     }
-    try await ScriptConnection.run(app.databaseURL) {
+    try await ScriptConnection.run(app.databaseURL, timeout: .seconds(60)) {
       try $0.script(
         """
         CREATE TABLE trouble (slow integer NOT NULL, failing integer NOT NULL);
@@ -98,7 +98,7 @@ enum Trouble {
 
   static func apply(_ mutation: Mutation, in app: TestApp) async throws {
     guard let stamping = mutation.stamping else { return }
-    try await ScriptConnection.run(app.databaseURL) {
+    try await ScriptConnection.run(app.databaseURL, timeout: .seconds(60)) {
       try $0.script(
         """
         CREATE FUNCTION break_promise() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -122,7 +122,7 @@ final class Pause: Sendable {
 
   /// Begins the pause.
   init(in app: TestApp) async throws {
-    try await ScriptConnection.run(app.databaseURL) {
+    try await ScriptConnection.run(app.databaseURL, timeout: .seconds(60)) {
       try $0.script(
         """
         CREATE OR REPLACE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$

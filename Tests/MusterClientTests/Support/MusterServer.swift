@@ -47,7 +47,7 @@ final class MusterServer: Sendable {
     try await template.value
     let administration = try await TestCluster.administrationURL()
     let name = "test_client_shared"
-    try await ScriptConnection.run(administration) {
+    try await ScriptConnection.run(administration, timeout: .seconds(60)) {
       try $0.script("DROP DATABASE IF EXISTS \(name)")
       try $0.script("CREATE DATABASE \(name) TEMPLATE \(templateName)")
     }
@@ -109,12 +109,12 @@ final class MusterServer: Sendable {
   func restoreDump() async throws {
     try await copyDatabase(from: name + "_dump", to: name)
     let (dump, administration) = (name + "_dump", try await TestCluster.administrationURL())
-    try await ScriptConnection.run(administration) { try $0.script("DROP DATABASE \(dump)") }
+    try await ScriptConnection.run(administration, timeout: .seconds(60)) { try $0.script("DROP DATABASE \(dump)") }
   }
 
   private func copyDatabase(from source: String, to target: String) async throws {
     let administration = try await TestCluster.administrationURL()
-    try await ScriptConnection.run(administration) {
+    try await ScriptConnection.run(administration, timeout: .seconds(60)) {
       try $0.script("DROP DATABASE IF EXISTS \(target) WITH (FORCE)")
       try $0.script("CREATE DATABASE \(target) TEMPLATE \(source)")
     }

@@ -16,6 +16,7 @@ struct CalendarEntry {
   let clock: WallClock?
   /// Whether to name the creator. RFC 5546 requires an organizer.
   var showsOrganizer = true
+  var showsNote = true
   /// Whether the calendar reminds the reader when Muster does.
   var hasAlarm = false
 
@@ -32,7 +33,7 @@ struct CalendarEntry {
     lines.add("DTSTART" + value(plan.startTime))
     if let end = plan.endTime { lines.add("DTEND" + value(end)) }
     lines.add(text: plan.title, as: "SUMMARY")
-    if let note = plan.note { lines.add(text: note, as: "DESCRIPTION") }
+    if showsNote, let note = plan.note { lines.add(text: note, as: "DESCRIPTION") }
     if let location = plan.location {
       lines.add(text: location.name, as: "LOCATION")
       if let latitude = location.latitude, let longitude = location.longitude {

@@ -11,6 +11,8 @@ struct CalendarFeed: Sendable {
   static let maximumEvents = 500
   /// Describing a time zone costs as much as several events. Events in further zones have their times in UTC.
   static let maximumZones = 24
+  /// Later entries have no notes, so that no feed costs much more than others.
+  static let maximumBytesWithNotes = 256 << 10
   private static let day = 86_400
   /// The feed describes time zones from a year ago to five years ahead.
   private static let daysDescribed = (before: 366, after: 5 * 366)
@@ -155,7 +157,10 @@ struct CalendarFeed: Sendable {
       for zone in used { clocks[zone]?.describe(in: &$0) }
       // RFC 5545 requires at least one component.
       if entries.isEmpty { WallClock.describeUTC(in: &$0) }
-      for entry in entries { entry.write(to: &$0) }
+      for var entry in entries {
+        entry.showsNote = $0.bytes.count < Self.maximumBytesWithNotes
+        entry.write(to: &$0)
+      }
     }
     return lines.bytes
   }
