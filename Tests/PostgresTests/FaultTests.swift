@@ -63,14 +63,14 @@ struct FaultTests {
       }
     ) { databases, proxy, server, configuration in
       let load = try await Load.run(on: databases, isCancelling: isCancelling) { load in
-        try await load.recovery(within: .seconds(30))
+        try await load.recovery(within: .seconds(120))
         proxy.mode = .cut(within: 2500)
         proxy.hangUp()
         let end = ContinuousClock.now + Self.patience
         while proxy.cuts < Self.cuts, .now < end { try await Task.sleep(for: .milliseconds(50)) }
         proxy.mode = .forward
         proxy.hangUp()
-        try await load.recovery(within: .seconds(30))
+        try await load.recovery(within: .seconds(120))
       }
       if testsAreLong { print("\(proxy.cuts) cuts of \(proxy.accepted) connections: \(load.summary)") }
       #expect(proxy.cuts > 100)
@@ -110,7 +110,7 @@ struct FaultTests {
       $0.statementTimeout = .seconds(1)
     }) { databases, proxy, server, configuration in
       let load = try await Load.run(on: databases) { load in
-        try await load.recovery(within: .seconds(30))
+        try await load.recovery(within: .seconds(120))
         proxy.mode = .blackHole
         try await load.turn(within: configuration.longestCall * 2)
         let acknowledged = load.acknowledged
@@ -169,7 +169,7 @@ struct FaultTests {
   func `if the server closes every connection, callers get errors at once, and results once it stops`() async throws {
     try await withProxy(configure: { $0.connections = 4 }) { databases, proxy, server, configuration in
       let load = try await Load.run(on: databases) { load in
-        try await load.recovery(within: .seconds(30))
+        try await load.recovery(within: .seconds(120))
         proxy.mode = .refuse
         proxy.hangUp()
         try await load.turn(within: configuration.longestCall)

@@ -114,7 +114,7 @@ public struct Unexpected: Error, CustomStringConvertible {
 
 /// Waits until `condition` holds. It runs where the caller does.
 public nonisolated(nonsending) func eventually(
-  within limit: Duration = .seconds(10), _ condition: () async throws -> Bool
+  within limit: Duration = .seconds(60), _ condition: () async throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + limit
   while try await !condition() {

@@ -127,7 +127,7 @@ import Testing
 
       /// The error line of a start that fails.
       func refusal(_ program: Program) async throws -> String {
-        #expect(try await program.exitStatus(within: .seconds(30)) != 0)
+        #expect(try await program.exitStatus(within: .seconds(120)) != 0)
         let lines = program.standardError.split(separator: "\n").filter { $0.contains(#""level":"critical""#) }
         #expect(lines.count == 1, "\(program.standardError)")
         return String(lines.first ?? "")

@@ -200,7 +200,7 @@ import Testing
         let claim: SQL = "SELECT leased_until FROM mails"
         let first: Timestamp = try #require(try await app.database.value(claim))
         // Longer than the claim would have lasted.
-        try await eventually(within: .seconds(30)) {
+        try await eventually(within: .seconds(120)) {
           let next: Timestamp? = try await app.database.value(claim)
           return next.map { $0 > first.adding(seconds: 6) } ?? false
         }

@@ -29,7 +29,7 @@ import Testing
       // Without disturbances, everything arrives once.
       let stormy = arrivals.count
       try await storm.write(total / 50, as: 9, pausing: 0...0)
-      try await storm.calm(within: .seconds(30))
+      try await storm.calm(within: .seconds(120))
       arrivals = storm.sink.arrivals
       let pairs = arrivals[stormy...].map { [$0.device, $0.id] }
       #expect(Set(pairs).count == pairs.count, "seed \(seed)")

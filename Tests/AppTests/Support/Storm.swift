@@ -220,7 +220,7 @@ final class Storm: Sendable {
       let worker = try await startWorker()
       defer { worker.signal(SIGKILL) }
       do {
-        try await worker.waitForOutput("working", within: .seconds(30))
+        try await worker.waitForOutput("working", within: .seconds(120))
       } catch {
         // A worker cannot start while the database is down.
         worker.signal(SIGKILL)

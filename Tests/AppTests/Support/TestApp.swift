@@ -109,6 +109,7 @@ struct TestApp: Sendable {
   @TaskLocal static var client: HTTPClient = {
     var configuration = HTTPClient.Configuration.singletonConfiguration
     configuration.decompression = .disabled
+    configuration.timeout.connect = .seconds(60)
     return HTTPClient(configuration: configuration)
   }()
 
@@ -119,6 +120,7 @@ struct TestApp: Sendable {
     _ count: Int, isPatient: Bool = true, _ body: () async throws -> Value
   ) async throws -> Value {
     var configuration = HTTPClient.Configuration()
+    configuration.timeout.connect = .seconds(60)
     configuration.connectionPool.retryConnectionEstablishment = isPatient
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = count
     let client = HTTPClient(configuration: configuration)

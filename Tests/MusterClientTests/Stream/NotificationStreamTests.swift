@@ -20,7 +20,7 @@ import Testing
     try await eventually { reader.connections > 0 }
     let titles = (1...40).map { "Event \($0)" }
     try await invite(ana, by: ben, to: titles)
-    try await eventually(within: .seconds(30)) { reader.titles.count >= titles.count }
+    try await eventually(within: .seconds(120)) { reader.titles.count >= titles.count }
     #expect(reader.titles == titles)
     let inbox = try await ana.client.notifications.list(limit: 100).items.filter { $0.type == .eventInvited }
     #expect(reader.notifications.filter { $0.type == .eventInvited } == inbox.reversed())

@@ -128,7 +128,7 @@ final class MusterServer: Sendable {
   /// - Returns: the time since which nothing has changed.
   func quiet() async throws -> Date {
     var looks = 0
-    try await eventually(within: .seconds(30)) {
+    try await eventually(within: .seconds(120)) {
       let busy: Int = try await value(
         """
         SELECT (SELECT count(*) FROM notification_queue)

@@ -100,7 +100,7 @@ import Testing
       for _ in 1...120 { connections.append(try await RawConnection(to: service)) }
       try await program.waitForOutput("connections cannot be accepted")
       connections = []
-      try await eventually(within: .seconds(30)) {
+      try await eventually(within: .seconds(120)) {
         (try? await service.sendRaw("GET", "/health/ready").status) == 200
       }
       #expect(program.standardError.contains("connections are accepted again"))

@@ -46,7 +46,7 @@ import Testing
       try await app.database.execute("UPDATE deliveries SET died_at = now()")
       let refusing = Task { try await app.worker(Recorder { _, _ in throw DeliveryFailure.refused }).run() }
       #expect(try await DeadLetters.retry(in: app.database) == 1203)
-      try await eventually(within: .seconds(30)) {
+      try await eventually(within: .seconds(120)) {
         try await app.hurry()
         return try await app.countQueue() == 0
       }

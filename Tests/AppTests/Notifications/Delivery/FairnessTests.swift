@@ -72,7 +72,7 @@ import Testing
           // Waiting for a slot is not an attempt.
           #expect(try await app.value("SELECT max(attempts) FROM deliveries") == 0)
           gate.open()
-          try await eventually(within: .seconds(30)) {
+          try await eventually(within: .seconds(120)) {
             try await app.hurry()
             return try await app.countQueue() == 0
           }

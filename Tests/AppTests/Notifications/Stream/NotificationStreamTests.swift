@@ -422,7 +422,7 @@ import Testing
       let taken = EventStream.events(in: try await connection.rest(within: 15))
       #expect(taken.count < 4000)
       let rest = try await EventStream.follow(ana, after: taken.last?.id ?? "0") { stream in
-        try await eventually(within: .seconds(30)) { stream.events.count + taken.count >= 4000 }
+        try await eventually(within: .seconds(120)) { stream.events.count + taken.count >= 4000 }
         return stream.events
       }
       try await expectWholeInbox(of: ana, in: taken + rest)
