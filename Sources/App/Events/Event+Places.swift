@@ -32,8 +32,7 @@ extension Event {
     func group(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Group) throws
       -> Invitation.Group
     {
-      // Guests may decline with the number that they have, also after the maximum was lowered.
-      if let plusOnes, answer != .declined || plusOnes > Event.maximumPlusOnes { try check(plusOnes) }
+      if let plusOnes { try check(plusOnes) }
       let isBack = old.status == .declined && answer != .declined
       let plusOnes = plusOnes ?? (isBack ? min(old.plusOnes, maxPlusOnes) : old.plusOnes)
       var new = Invitation.Group(status: answer, plusOnes: plusOnes)
