@@ -15,6 +15,7 @@ REFUSED = [
     (r"endTime", "out-of-range", "an event ends after it starts"),
     (r"answerBy", "bad-format", "years are 1970 to 9999"),
     (r"answerBy", "out-of-range", "guests answer before the event starts"),
+    (r"plusOnes", "no-plus-ones out-of-range", "each event has its own maximum"),
     (r"userId", "not-a-friend", "a co-host must be a friend or a guest"),
     (r"expiresAt", "out-of-range", "a link expires in the future"),
     (r"timeZone", "not-allowed bad-format wrong-length", "the name must be in the IANA database"),
