@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
@@ -99,6 +100,12 @@ import Testing
       var connections: [RawConnection] = []
       for _ in 1...120 { connections.append(try await RawConnection(to: service)) }
       try await program.waitForOutput("connections cannot be accepted")
+      // It cannot replace connections to the database that it loses meanwhile.
+      try await app.database.execute(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'muster serve'
+        """)
       connections = []
       try await eventually(within: .seconds(120)) {
         (try? await service.sendRaw("GET", "/health/ready").status) == 200
