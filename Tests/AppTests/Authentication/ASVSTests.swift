@@ -66,19 +66,20 @@ import Testing
   /// `Suite/test` of every test function below `Tests`.
   private static func testsInSources() throws -> Set<String> {
     let folder = Program.checkout.appending(path: "Tests")
+    // A literal inside the loop would be compiled for each line.
+    let declaration = /^(@Suite.* )?(private |final )*(struct|class|enum|actor|extension) (\w+)/
+    let function = /func (`[^`]+`|\w+)/
     var found: Set<String> = []
     for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
       let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
       var suite = ""
       var isTest = false
       for line in text.split(separator: "\n") {
-        if let type = line.firstMatch(of: /^(@Suite.* )?(private |final )*(struct|class|enum|actor|extension) (\w+)/) {
-          suite = String(type.output.4)
-        }
+        if let type = line.firstMatch(of: declaration) { suite = String(type.output.4) }
         if line.contains("@Test") { isTest = true }
         // The name may be on a line below the attribute.
-        guard isTest, let function = line.firstMatch(of: /func (`[^`]+`|\w+)/) else { continue }
-        found.insert("\(suite)/\(function.output.1.replacing("`", with: ""))")
+        guard isTest, let name = line.firstMatch(of: function)?.output.1 else { continue }
+        found.insert("\(suite)/\(name.replacing("`", with: ""))")
         isTest = false
       }
     }
