@@ -70,7 +70,7 @@ extension Decimal: SQLValue {
   /// The same number, or nil if a `Decimal` cannot hold all of its digits.
   public init?(exactly number: SQLNumeric) {
     guard number.isFinite else {
-      guard number == .nan else { return nil }
+      guard number.kind == .nan else { return nil }
       self = .nan
       return
     }

@@ -21,7 +21,7 @@ public struct SQLNumeric: Sendable {
   /// The exponents that PostgreSQL's format can hold.
   static let weights = Int(Int16.min)...Int(Int16.max)
 
-  private init(_ kind: Kind) {
+  private init(kind: Kind) {
     (self.kind, isNegative, weight, digits, scale) = (kind, false, 0, [], 0)
   }
 
@@ -40,11 +40,11 @@ public struct SQLNumeric: Sendable {
   }
 
   /// Not a number.
-  public static let nan = SQLNumeric(.nan)
+  public static let nan = SQLNumeric(kind: .nan)
   /// Greater than every finite number. PostgreSQL has it since version 14.
-  public static let infinity = SQLNumeric(.infinity)
+  public static let infinity = SQLNumeric(kind: .infinity)
   /// Less than every finite number. PostgreSQL has it since version 14.
-  public static let negativeInfinity = SQLNumeric(.negativeInfinity)
+  public static let negativeInfinity = SQLNumeric(kind: .negativeInfinity)
 
   /// Whether it is neither infinite nor NaN.
   public var isFinite: Bool { kind == .finite }
