@@ -50,6 +50,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
       ],
+      exclude: ["README.md"],
       swiftSettings: strict),
     .target(
       name: "EmbeddedPostgres",

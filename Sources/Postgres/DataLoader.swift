@@ -53,9 +53,10 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   private let read: @Sendable ([Key], Database) async throws -> [Key: Value]
   private let state = Lock(State())
 
-  /// - Parameter read: reads the values of the keys, which may contain duplicates, in one statement. All callers of a
-  ///   batch share its failure, so no key may make the statement fail or slow it down. It omits keys that have no
-  ///   value.
+  /// - Parameters:
+  ///   - database: where the values are read.
+  ///   - read: reads the values of the keys, which may contain duplicates, in one statement. All callers of a batch share
+  ///     its failure, so no key may make the statement fail or slow it down. It omits keys that have no value.
   public init(
     in database: Database,
     _ read: @escaping @Sendable (_ keys: [Key], _ database: Database) async throws -> [Key: Value]

@@ -4,8 +4,9 @@ extension Database {
   /// Runs read-only statements in one round trip. Each statement sees its own snapshot.
   ///
   /// The statements of other callers run in the same session. A statement that changes the session, such as SET, LISTEN
-  /// or a session's advisory lock, belongs on a connection of its own: see ``transaction(repeating:orAfter:_:)``. If one
-  /// is sent here anyway, its connection takes no other callers and is closed afterwards.
+  /// or a session's advisory lock, belongs on a connection of its own: see
+  /// ``transaction(isolation:repeating:orAfter:_:)``. If one is sent here anyway, its connection takes no other callers
+  /// and is closed afterwards.
   ///
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
@@ -33,7 +34,7 @@ extension Database {
       while true {
         do {
           return try await sendOnce(statements, timeout: timeout, by: deadline)
-        } catch let error as PostgresError where error.isWorthAskingAgain && .now < deadline && attempts > 0 {
+        } catch let error as PostgresError where error.isRetryableRead && .now < deadline && attempts > 0 {
           // If the connection closed before the statements were sent, this was no attempt.
           if error.kind != .connectionLost || error.mayHaveRun { attempts -= 1 }
         }
@@ -56,7 +57,7 @@ extension Database {
         continue
       }
       var wait = open.expectedWait()
-      if wait == 0, !open.isTrusted {
+      if wait == 0, !open.isHealthy {
         open.close()
         isAllOpen = false
         continue

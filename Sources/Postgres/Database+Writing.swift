@@ -16,7 +16,7 @@ extension Database {
   /// cancelling the task does not cancel them. They end by their deadline at the latest.
   @discardableResult
   public func batch(_ statements: SQL...) async throws -> [Rows] {
-    try await repeated(true, on: pool, for: statements) { $0.atCommit(statements) }.last
+    try await repeated(true, on: pool, for: statements) { $0.atCommit(statements) }.results
   }
 
   /// Runs `body` in a transaction on an exclusive connection and commits when it returns. Any error rolls back.
@@ -25,35 +25,32 @@ extension Database {
   /// COMMIT is never cancelled, and its result is checked.
   ///
   /// - Parameters:
+  ///   - isolation: nil for the default: read committed, unless the URL's options say otherwise.
   ///   - repeating: whether the body may run again from the start, up to 5 times in total, when the transaction loses a
   ///     deadlock or fails to serialize.
   ///   - isConflict: further errors after which `repeating` applies.
+  ///   - body: may run more than once if `repeating` says so.
   /// - Throws: the body's error, or ``PostgresError``. Kind `unknownOutcome`: the connection broke during COMMIT.
   ///   Kind `misuse`: called inside another transaction's body, which would need two connections and deadlock the pool.
   public func transaction<Value: Sendable>(
-    repeating: Bool = false, orAfter isConflict: (PostgresError) -> Bool = { _ in false },
+    isolation: IsolationLevel? = nil, repeating: Bool = false,
+    orAfter isConflict: (PostgresError) -> Bool = { _ in false },
     _ body: (Transaction) async throws -> Value
   ) async throws -> Value {
-    try await repeated(repeating, orAfter: isConflict, on: pool, body).value
+    try await repeated(repeating, orAfter: isConflict, on: pool, isolation: isolation, body).value
   }
 
-  /// Like ``transaction(repeating:orAfter:_:)``, for a body that reads its final state in the round trip of COMMIT.
+  /// Like ``transaction(isolation:repeating:orAfter:_:)``, for a body that reads its final state in the round trip of
+  /// COMMIT.
   ///
   /// - Returns: the body's value, and the results of the statements that it gave to ``Transaction/atCommit(_:)``, in
   ///   order.
   public func transactionWithResults<Value: Sendable>(
-    repeating: Bool = false, orAfter isConflict: (PostgresError) -> Bool = { _ in false },
+    isolation: IsolationLevel? = nil, repeating: Bool = false,
+    orAfter isConflict: (PostgresError) -> Bool = { _ in false },
     _ body: (Transaction) async throws -> Value
   ) async throws -> (value: Value, results: [Rows]) {
-    let (value, results) = try await repeated(repeating, orAfter: isConflict, on: pool, body)
-    return (value, results)
-  }
-
-  func readSlowly(_ statements: [SQL], limit: Duration?) async throws -> [Rows] {
-    try await repeated(true, on: slowPool, for: statements) { transaction in
-      if let limit { try transaction.limitStatements(to: limit) }
-      return try await transaction.send(statements)
-    }.value
+    try await repeated(repeating, orAfter: isConflict, on: pool, isolation: isolation, body)
   }
 
   /// Runs one statement as its own transaction, on a connection for slow reads.
@@ -66,19 +63,25 @@ extension Database {
     }
   }
 
+  /// Runs `body` in a transaction on a connection of the pool.
+  ///
   /// - Parameter statements: the statements that the body is known to send.
-  private func repeated<Value: Sendable>(
+  /// - Returns: also the results of the statements given to ``Transaction/atCommit(_:)``.
+  func repeated<Value: Sendable>(
     _ isRepeatable: Bool, orAfter isConflict: (PostgresError) -> Bool = { _ in false }, on pool: Pool,
-    for statements: [SQL] = [], _ body: (Transaction) async throws -> Value
-  ) async throws -> (value: Value, last: [Rows]) {
+    isolation: IsolationLevel? = nil, for statements: [SQL] = [], _ body: (Transaction) async throws -> Value
+  ) async throws -> (value: Value, results: [Rows]) {
     if let current = Transaction.current, current.database === self, !current.isEnded {
-      throw PostgresError(.misuse, "a transaction cannot begin inside the body of another")
+      // A write among slow reads needs a connection of another pool. The reverse could deadlock the two.
+      guard current.isSlowRead, pool === self.pool else {
+        throw PostgresError(.misuse, "a transaction cannot begin inside the body of another")
+      }
     }
     return try await call {
       var attempt = 1
       while true {
         do {
-          return try await once(on: pool, for: statements, body)
+          return try await once(on: pool, isolation, for: statements, body)
         } catch let error as PostgresError
           where isRepeatable && (error.isRetryable || isConflict(error)) && attempt < 5
         {
@@ -90,17 +93,17 @@ extension Database {
   }
 
   private func once<Value: Sendable>(
-    on pool: Pool, for statements: [SQL], _ body: (Transaction) async throws -> Value
-  ) async throws -> (value: Value, last: [Rows]) {
+    on pool: Pool, _ isolation: IsolationLevel?, for statements: [SQL], _ body: (Transaction) async throws -> Value
+  ) async throws -> (value: Value, results: [Rows]) {
     let start = ContinuousClock.now
     let connection = try await pool.acquire(for: statements)
     observer.waited(.now - start)
-    let transaction = Transaction(connection, of: self, isSlowRead: pool === slowPool)
+    let transaction = Transaction(connection, of: self, isSlowRead: pool === slowPool, isolation: isolation)
     do {
       let value = try await Transaction.$current.withValue(transaction) { try await body(transaction) }
-      let last = try await transaction.commit()
+      let results = try await transaction.commit()
       pool.release(connection)
-      return (value, last)
+      return (value, results)
     } catch {
       await end(transaction, on: connection, of: pool, after: error)
       throw error

@@ -6,7 +6,7 @@ import Synchronization
 /// - Reads: ``send(_:)`` and the methods that ``Querying`` builds on it, from any number of tasks. They share a few
 ///   connections in pipeline mode. Their sessions are read-only, so a statement has no effect and is sent again on
 ///   another connection when its own breaks. If the session is not read-only, it is not sent again.
-/// - Writes: ``transaction(repeating:_:)`` or ``execute(_:)``, on an exclusive connection from a pool.
+/// - Writes: ``transaction(isolation:repeating:orAfter:_:)`` or ``execute(_:)``, on an exclusive connection of a pool.
 ///
 /// Every wait has a deadline. Cancelling the calling task ends its wait at once.
 public final class Database: Querying {

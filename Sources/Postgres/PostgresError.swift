@@ -48,7 +48,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   public var mayHaveRun: Bool
   /// The table changed after the statement was prepared, or the statement is no longer prepared. Preparing it again
   /// helps.
-  private(set) var isStalePlan = false
+  var isStalePlan = false
   /// The statement ran in a read-only session, so it had no effect even if it ran.
   var isHarmless = false
   /// The server itself accepts no writes, as a standby. If false, SQLSTATE 25006 is the program's mistake.
@@ -120,9 +120,12 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   }
 
   /// Whether a read may be sent again on another connection.
-  var isWorthAskingAgain: Bool {
+  var isRetryableRead: Bool {
     (kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan) && (!mayHaveRun || isHarmless)
   }
+
+  /// A name or a type is not as the statement expects it. XX000 is the lookup of a type that was dropped.
+  var isAboutSchema: Bool { sqlState.map { $0.hasPrefix("42") || $0 == "XX000" } ?? false }
 
   /// The server has no prepared statement with this name.
   var isUnknownStatement: Bool { sqlState == "26000" }
@@ -130,5 +133,21 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   /// The server ends the connection after this error.
   var endsConnection: Bool {
     sqlState.map { $0.hasPrefix("57P") || $0.hasPrefix("08") } ?? false
+  }
+}
+
+extension PostgresError {
+  /// Why a column could not be read.
+  init(_ error: any Error, column: String, type: UInt32, wanted: Any.Type) {
+    let reason =
+      switch error {
+      case CellMismatch.null: "is NULL"
+      case CellMismatch.type: "has the type \(SQLType.name(of: type))"
+      case CellMismatch.malformed: "holds a value that does not fit"
+      case CellMismatch.nullElement: "has NULL among its elements"
+      case CellMismatch.dimensions: "is an array with several dimensions"
+      default: "cannot be read: \((error as? PostgresError)?.message ?? "\(error)")"
+      }
+    self.init(.decoding, "column \"\(column)\" \(reason), wanted \(wanted)")
   }
 }

@@ -50,7 +50,7 @@ struct DecodingTests {
     }
   }
 
-  @Test func `numeric, which has no Swift type here`() async throws {
+  @Test func `numeric, which only types with decimal digits read`() async throws {
     try await withDatabase { database, _ in
       try await expectMismatch(database, "1.5::numeric", as: Double.self)
       try await expectMismatch(database, "(SELECT sum(n) FROM (VALUES (1::bigint)) AS v (n))", as: Int.self)

@@ -121,6 +121,13 @@ struct SessionTests {
     ("SELECT set_config('a.b', $1, true), set_config('a.c', $2, $3)", .session),
     ("SELECT set_config('a.b', upper(concat('x', 'y')), true)", .none),
     ("DO $$ BEGIN PERFORM pg_advisory_lock(1); END $$", .session), ("SELECT set_config('a", .session), ("", .none),
+    ("SELECT $$it's$$, pg_advisory_lock(7)", .session), ("SELECT E'it\\'s', pg_advisory_lock(7)", .session),
+    ("SELECT $a$ $$ ' $a$, pg_advisory_lock(7)", .session), ("SELECT $1 || '$', $2", .none), ("SELECT $$", .none),
+    ("SELECT $x$ SELECT 1", .none), ("SELECT 'a\\', 1 AS n", .none), ("SELECT E'", .none), ("SELECT E'\\", .none),
+    ("SELECT pg_catalog.\"pg_advisory_lock\" (7)", .session), ("SELECT \"pg_advisory_lock\" FROM t", .none),
+    ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", .session), ("CREATE TABLE pg_temp.scratch (n int)", .session),
+    ("SELECT 1 INTO LOCAL TEMPORARY TABLE scratch", .session), ("SELECT setseed(0.5)", .session),
+    ("CREATE OR REPLACE VIEW v AS SELECT 1", .none), ("INSERT INTO notes VALUES (1)", .none), ("\"", .none),
   ])
   func effects(text: String, effect: SessionEffect) {
     #expect(SessionEffect(of: text) == effect)

@@ -58,6 +58,38 @@ struct TLSTests {
     }
   }
 
+  @Test func `transactions, streams, notifications and COPY work`() async throws {
+    try await TLSServer.run { server in
+      let database = try database(server.url)
+      defer { database.close() }
+      try await database.execute("CREATE TABLE notes (n bigint, data bytea)")
+      var events = database.notifications(on: "notes").makeAsyncIterator()
+      #expect(await events.next() == .mayHaveMissed)
+      try await database.transaction { transaction in
+        for number in 0..<300 {
+          try transaction.write("INSERT INTO notes VALUES (\(number), \(Data(count: number * 40)))")
+          try transaction.write("SELECT pg_notify('notes', \(String(number)))")
+        }
+      }
+      // All of them arrive with one commit, in many records of TLS.
+      for number in 0..<300 {
+        #expect(await events.next() == .notification(channel: "notes", payload: String(number)))
+      }
+      let sizes = try await database.slow.stream("SELECT n, data FROM notes ORDER BY n", partsOf: 40) { rows in
+        var sizes: [Int] = []
+        for try await row in rows { sizes.append((try row["data"] as Data).count) }
+        return sizes
+      }
+      #expect(sizes == (0..<300).map { $0 * 40 })
+      let count = try await ScriptConnection.run(server.url) { connection in
+        try connection.copy("SELECT n, data FROM notes", as: (Int, Data).self) { number, data in
+          #expect(data.count == number * 40)
+        }
+      }
+      #expect(count == 300)
+    }
+  }
+
   @Test func `a statement can be cancelled, and the connection is used again`() async throws {
     try await TLSServer.run { server in
       let database = try database(server.url, statementTimeout: .seconds(60))

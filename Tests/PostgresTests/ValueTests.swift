@@ -179,7 +179,7 @@ struct ValueTests {
       #expect(try row[1] == false)
       #expect(try row[2] == false)
       #expect(try row[3] == #"{a,NULL,""}"#)
-      #expect(try row[4] == 1.5)
+      #expect(try row[4] == 1.5 as Double)
       #expect(try row[5] == 0)
       #expect(try row[6] == "y")
     }

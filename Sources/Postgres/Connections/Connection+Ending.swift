@@ -31,7 +31,7 @@ extension Connection {
     state.failure = error
     PQfinish(pg)
     reactor.remove(self)
-    if isFailure { reactor.doubtOthers(than: self) }
+    if isFailure { reactor.suspectOthers(than: self) }
     observer.closed()
     hear?(nil)
     let finished = state.batches.map { batch -> Finished.Element in
@@ -75,7 +75,7 @@ extension Connection {
           finished.append((call.reply, .failure(error)))
         }
         // Mark the others before the caller gets its error, or it could retry on another dead connection.
-        if isSilent { reactor.doubtOthers(than: self) }
+        if isSilent { reactor.suspectOthers(than: self) }
         return finished
       })
   }

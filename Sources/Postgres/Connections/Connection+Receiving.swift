@@ -33,7 +33,7 @@ extension Connection {
           let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
           finished += close(&state, misuse, isFailure: false)
         } else {
-          if isSign { isDoubted.store(false, ordering: .relaxed) }
+          if isSign { isSuspect.store(false, ordering: .relaxed) }
           if wantsToWrite.load(ordering: .relaxed) { finished += flush(pg, &state) }
         }
         return finished
@@ -114,6 +114,7 @@ extension Connection {
       if error.sqlState == "25006", purpose == .exclusive, let pg = state.pg {
         error.isFromReadOnlyServer = Self.isReadOnly(pg)
       }
+      if case .query(let key, .some) = step, key.hasInferredTypes, error.isAboutSchema { error.isStalePlan = true }
       switch step {
       case .query(let key, _) where error.isStalePlan: state.prepared.forget(key, isGone: error.isUnknownStatement)
       case .deallocate(let name) where !error.isUnknownStatement: state.prepared.keep(name)

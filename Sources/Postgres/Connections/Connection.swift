@@ -31,10 +31,11 @@ final class Connection: Sendable {
   /// The size of the parameters in flight.
   let bytes = Atomic(0)
   let wantsToWrite = Atomic(false)
-  /// When the running statement began, in nanoseconds of ``clock()``. While nothing is in flight: when the last one ended.
+  /// When the running statement began, in nanoseconds of ``clock()``. While nothing is in flight: when the last one
+  /// ended.
   let busySince: Atomic<Int64>
   /// Another connection to the same server has failed since this one last received data.
-  let isDoubted = Atomic(false)
+  let isSuspect = Atomic(false)
   let isClosed = Atomic(false)
   /// No caller may take it anymore. A shared connection then closes once the last result has arrived.
   let isRetired = Atomic(false)
@@ -107,12 +108,12 @@ final class Connection: Sendable {
   }
 
   /// Whether the connection is open and not suspect. An idle connection shows no sign itself when its host dies.
-  var isTrusted: Bool {
-    isOpen && !isDoubted.load(ordering: .relaxed)
+  var isHealthy: Bool {
+    isOpen && !isSuspect.load(ordering: .relaxed)
   }
 
-  func doubt() {
-    isDoubted.store(true, ordering: .relaxed)
+  func markSuspect() {
+    isSuspect.store(true, ordering: .relaxed)
   }
 
   private static func server(of pg: OpaquePointer) -> String {

@@ -40,7 +40,7 @@ final class Pool: Sendable {
     let (idle, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
       if state.isClosed { throw PostgresError(.cannotConnect, "the database is closed") }
       while let (connection, _) = state.idle.popLast() {
-        if connection.isTrusted { return (connection, false) }
+        if connection.isHealthy { return (connection, false) }
         state.total -= 1
         dropped.append(connection)
       }
@@ -54,7 +54,7 @@ final class Pool: Sendable {
 
   /// Returns a connection to the pool. Closes it if it is not ready for its next owner.
   func release(_ connection: Connection) {
-    let isFit = connection.isIdle && connection.isTrusted && connection.isAvailable && !connection.isTooOld(at: .now)
+    let isFit = connection.isIdle && connection.isHealthy && connection.isAvailable && !connection.isTooOld(at: .now)
     if !isFit { connection.close() }
     let (isKept, mustOpen) = state.withLock { state -> (Bool, Bool) in
       guard isFit, !state.isClosed else {

@@ -15,6 +15,10 @@ struct PreparedStatements {
       types = sql.parameters.map(\.type)
     }
 
+    /// Whether the server has inferred types. They are a part of the prepared statement, so a change of the schema can
+    /// make it fail.
+    var hasInferredTypes: Bool { types.contains(0) }
+
     /// Hashes only the lengths: texts are long, and few have the same length.
     func hash(into hasher: inout Hasher) {
       hasher.combine(text.utf8.count)
@@ -31,8 +35,8 @@ struct PreparedStatements {
     let effect: SessionEffect
     fileprivate var lastUse = 0
 
-    /// Whether a DEALLOCATE may be sent before it. In an aborted transaction, DEALLOCATE fails, and a ROLLBACK behind it
-    /// would not run. A query fails there anyway.
+    /// Whether a DEALLOCATE may be sent before it. In an aborted transaction, DEALLOCATE fails, and a ROLLBACK behind
+    /// it would not run. A query fails there anyway.
     fileprivate var mayFollowDeallocate: Bool { keepsColumns }
 
     fileprivate init(name: String, text: String) {

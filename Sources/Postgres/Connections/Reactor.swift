@@ -50,9 +50,11 @@ final class Reactor: Sendable {
   }
 
   /// Marks all other connections to the same server as suspect.
-  func doubtOthers(than connection: Connection) {
+  func suspectOthers(than connection: Connection) {
     state.withLock { state in
-      for other in state.connections where other !== connection && other.server == connection.server { other.doubt() }
+      for other in state.connections where other !== connection && other.server == connection.server {
+        other.markSuspect()
+      }
     }
   }
 

@@ -4,7 +4,7 @@ import Foundation
 /// A blocking connection for scripts and tools: texts of many statements, CREATE DATABASE, migrations. Not for serving
 /// requests.
 public final class ScriptConnection {
-  private let pg: OpaquePointer
+  let pg: OpaquePointer
 
   private init(_ pg: OpaquePointer) {
     self.pg = pg
@@ -16,7 +16,11 @@ public final class ScriptConnection {
 
   /// Connects and runs `body` on a thread that may block, then disconnects.
   ///
-  /// - Parameter timeout: the limit for connecting to each host of the URL.
+  /// - Parameters:
+  ///   - url: a libpq URI or `key=value` string.
+  ///   - applicationName: the name that `pg_stat_activity` shows.
+  ///   - timeout: the limit for connecting to each host of the URL.
+  ///   - body: may block. The connection must not leave it.
   public static func run<Value: Sendable>(
     _ url: String, applicationName: String = "script", timeout: Duration = .seconds(5),
     _ body: @escaping @Sendable (ScriptConnection) throws -> Value
@@ -91,37 +95,11 @@ public final class ScriptConnection {
       })
   }
 
-  // MARK: COPY
-
-  func begin(copy statement: String) throws {
-    guard let result = PQexec(pg, statement) else { throw lost }
-    guard PQresultStatus(result) == PGRES_COPY_IN else {
-      _ = try check(result)
-      throw PostgresError(.misuse, "the statement did not start COPY")
-    }
-    PQclear(result)
-  }
-
-  func put(_ bytes: [UInt8]) throws {
-    let isTaken = bytes.withUnsafeBytes {
-      PQputCopyData(pg, $0.bindMemory(to: CChar.self).baseAddress, Int32($0.count))
-    }
-    guard isTaken == 1 else { throw lost }
-  }
-
-  /// - Parameter reason: why the rows must be discarded; nil to keep them.
-  func end(copyBecause reason: String?) throws {
-    guard PQputCopyEnd(pg, reason) == 1 else { throw lost }
-    let rows = Result { try check(PQgetResult(pg)) }
-    while let rest = PQgetResult(pg) { PQclear(rest) }
-    _ = try rows.get()
-  }
-
-  private var lost: PostgresError {
+  var lost: PostgresError {
     PostgresError(.connectionLost, String(cString: PQerrorMessage(pg)), mayHaveRun: true)
   }
 
-  private func check(_ result: OpaquePointer?) throws -> Rows {
+  func check(_ result: OpaquePointer?) throws -> Rows {
     guard let result else {
       throw PostgresError(.connectionLost, String(cString: PQerrorMessage(pg)), mayHaveRun: true)
     }

@@ -17,7 +17,9 @@ public struct Migration: Sendable {
   /// Covers every byte of the file, because an applied migration must never change.
   public let checksum: String
 
-  /// - Parameter fileName: such as `0001_users.sql`.
+  /// - Parameters:
+  ///   - fileName: such as `0001_users.sql`.
+  ///   - text: the content of the file.
   public init(fileName: String, text: String) {
     name = fileName.hasSuffix(".sql") ? String(fileName.dropLast(4)) : fileName
     version = String(name.prefix { $0 != "_" })

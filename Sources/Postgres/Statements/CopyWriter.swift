@@ -1,6 +1,7 @@
 import CLibpq
 
-/// Writes rows for COPY in PostgreSQL's binary format. About five times as fast as INSERT.
+/// Writes rows for COPY in PostgreSQL's binary format. About five times as fast as INSERT. Arrays of enums, composite
+/// types and types of extensions have no binary format here.
 public struct CopyWriter {
   private let send: ([UInt8]) throws -> Void
   private var bytes: [UInt8] = []
@@ -19,16 +20,13 @@ public struct CopyWriter {
     bytes.appendInteger(Int16(0))
     var columns: Int16 = 0
     for value in repeat each values {
-      let place = bytes.count
-      bytes.appendInteger(Int32(-1))
       columns += 1
-      switch value.encode(into: &bytes) {
-      case .null: continue
-      case .unrepresentable:
+      let type = type(of: value).sqlType
+      // The text of other types would be taken for their binary format.
+      let isBinary = !type.isInferred || type.isPlainText
+      if !isBinary || bytes.appendField(value) == .unrepresentable {
+        bytes.removeSubrange(start...)
         throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) cannot be encoded for PostgreSQL")
-      case .bytes:
-        let length = Int32(bytes.count - place - 4)
-        Swift.withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(place..<place + 4, with: $0) }
       }
     }
     Swift.withUnsafeBytes(of: columns.bigEndian) { bytes.replaceSubrange(start..<start + 2, with: $0) }
@@ -54,6 +52,7 @@ extension ScriptConnection {
   ///   - table: its name, exactly as in the catalog.
   ///   - schema: nil to search for the table in `search_path`.
   ///   - columns: their names, exactly as in the catalog, in the order of the values.
+  ///   - write: writes the rows. If it throws, no row is inserted.
   /// - Returns: the number of rows.
   @discardableResult
   public func copy(
@@ -61,7 +60,7 @@ extension ScriptConnection {
   ) throws -> Int {
     let place = (schema.map { "\(Self.quoted($0))." } ?? "") + Self.quoted(table)
     let names = columns.map(Self.quoted).joined(separator: ", ")
-    try begin(copy: "COPY \(place) (\(names)) FROM STDIN (FORMAT binary)")
+    try begin(copy: "COPY \(place) (\(names)) FROM STDIN (FORMAT binary)", PGRES_COPY_IN)
     do {
       var writer = CopyWriter { bytes in try self.put(bytes) }
       try write(&writer)
@@ -73,6 +72,7 @@ extension ScriptConnection {
       throw error
     }
   }
+
   private static func quoted(_ name: String) -> String {
     "\"" + name.replacing("\"", with: "\"\"") + "\""
   }

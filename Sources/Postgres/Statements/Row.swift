@@ -4,6 +4,8 @@ import CLibpq
 ///
 ///     let title: String = try row["title"]
 ///     let note: String? = try row["note"]
+///
+/// A row can also be decoded as a whole: see ``decode(_:names:)`` and ``decode(_:)``.
 public struct Row: Sendable {
   let result: ResultHandle
   let index: Int
@@ -30,16 +32,31 @@ public struct Row: Sendable {
   /// Reads a column by index, from 0.
   public subscript<Value: SQLValue>(column: Int) -> Value {
     get throws {
-      guard column >= 0, column < result.names.count else {
-        throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
-      }
+      try check(column)
       // The cell points into the result, which must outlive the decoding.
       defer { withExtendedLifetime(result) {} }
       do {
         return try Value(cell: cell(column))
-      } catch let mismatch as CellMismatch {
-        throw error(mismatch, column, Value.self)
+      } catch {
+        throw self.error(error, column, Value.self)
       }
+    }
+  }
+
+  /// Calls `body` with a cell. Adds the column's name to its errors.
+  func withCell<Value>(_ column: Int, as type: Any.Type, _ body: (SQLCell) throws -> Value) throws -> Value {
+    try check(column)
+    defer { withExtendedLifetime(result) {} }
+    do {
+      return try body(cell(column))
+    } catch {
+      throw self.error(error, column, type)
+    }
+  }
+
+  private func check(_ column: Int) throws {
+    guard column >= 0, column < result.names.count else {
+      throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
     }
   }
 
@@ -53,15 +70,7 @@ public struct Row: Sendable {
     return SQLCell(type: result.columns.types[column], bytes: bytes)
   }
 
-  private func error(_ mismatch: CellMismatch, _ column: Int, _ wanted: Any.Type) -> PostgresError {
-    let reason =
-      switch mismatch {
-      case .null: "is NULL"
-      case .type: "has the type with oid \(cell(column).type)"
-      case .malformed: "holds a value that does not fit"
-      case .nullElement: "has NULL among its elements"
-      case .dimensions: "is an array with several dimensions"
-      }
-    return PostgresError(.decoding, "column \"\(result.names[column])\" \(reason), wanted \(wanted)")
+  private func error(_ error: any Error, _ column: Int, _ wanted: Any.Type) -> PostgresError {
+    PostgresError(error, column: result.names[column], type: result.columns.types[column], wanted: wanted)
   }
 }

@@ -16,6 +16,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     case parameter
   }
 
+  /// PostgreSQL rejects larger ones, and closes the connection.
+  private static let maximumParameterBytes = 0x3fff_ffff
+
   private var pieces: [Piece]
   private(set) var parameters: [Parameter]
   /// The bytes of all parameters, concatenated, so that they need only one allocation.
@@ -117,14 +120,20 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   }
 
   private mutating func append(_ value: some SQLValue) {
-    let start = bytes.count
-    let encoding = value.encode(into: &bytes)
-    parameters.append(
-      Parameter(type: type(of: value).sqlType.oid, range: encoding == .null ? nil : start..<bytes.count))
+    let (start, type) = (bytes.count, type(of: value).sqlType)
+    var encoding = value.encode(into: &bytes)
+    let end = bytes.count
+    if type.isInferred, encoding == .bytes {
+      if bytes[start...].contains(0) { encoding = .unrepresentable }
+      bytes.append(0)  // libpq reads text up to here
+    }
+    parameters.append(Parameter(type: type.oid, range: encoding == .null ? nil : start..<end))
     pieces.append(.parameter)
     if encoding == .unrepresentable {
-      note("parameter $\(parameters.count) cannot be encoded for PostgreSQL: text with U+0000, or a time out of range")
+      note(
+        "parameter $\(parameters.count) cannot be encoded for PostgreSQL: text with U+0000, or a value out of range")
     }
+    if end - start > Self.maximumParameterBytes { note("parameter $\(parameters.count) has more than 1 GB") }
     checkCount()
   }
 
@@ -215,20 +224,5 @@ extension [SQL] {
       all += fragment
     }
     return all
-  }
-}
-
-extension SQL {
-  /// Calls `body` with the parameters as libpq expects them. The pointers are valid only during the call.
-  func withPointers<Result>(
-    _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
-  ) -> Result {
-    // The extra byte keeps an empty string from becoming a null pointer, which libpq treats as NULL.
-    (bytes + CollectionOfOne(0)).withUnsafeBytes { buffer in
-      let base = buffer.bindMemory(to: CChar.self).baseAddress
-      let values = parameters.map { parameter in parameter.range.flatMap { base?.advanced(by: $0.lowerBound) } }
-      let lengths = parameters.map { Int32($0.range?.count ?? 0) }
-      return body(values, lengths, Array(repeating: 1, count: parameters.count))
-    }
   }
 }

@@ -1,6 +1,7 @@
-/// An open transaction, created by ``Database/transaction(repeating:_:)``. Only one task may use it, inside the body.
+/// An open transaction, created by ``Database/transaction(isolation:repeating:orAfter:_:)``. Only one task may use it,
+/// inside the body.
 public final class Transaction: Querying {
-  private enum Phase {
+  enum Phase {
     /// Nothing was sent, not even BEGIN.
     case fresh
     case begun
@@ -9,7 +10,7 @@ public final class Transaction: Querying {
     case ended
   }
 
-  private struct State {
+  struct State {
     var phase = Phase.fresh
     /// Statements to send with the next one.
     var written: [SQL] = []
@@ -18,6 +19,11 @@ public final class Transaction: Querying {
     var last: [SQL] = []
     /// The server's limit for each statement.
     var limit: Duration
+    /// How many savepoints are open, one inside the other.
+    var depth = 0
+    /// How often statements were sent.
+    var sends = 0
+    var cursors = 0
   }
 
   /// The transaction whose body the task runs.
@@ -25,15 +31,18 @@ public final class Transaction: Querying {
   /// The database that it runs on.
   let database: Database
   private let connection: Connection
+  /// Whether it is one of ``Database/slow``.
+  let isSlowRead: Bool
   /// The statement that begins it.
   private let begin: SQL
-  private let state: Lock<State>
+  let state: Lock<State>
 
-  init(_ connection: Connection, of database: Database, isSlowRead: Bool) {
+  init(_ connection: Connection, of database: Database, isSlowRead: Bool, isolation: IsolationLevel?) {
     self.connection = connection
     self.database = database
+    self.isSlowRead = isSlowRead
     // Behind a pooler, the session itself is not read-only.
-    begin = isSlowRead ? "BEGIN READ ONLY" : "BEGIN"
+    begin = IsolationLevel.begin(isolation, isReadOnly: isSlowRead)
     let configuration = database.configuration
     state = Lock(State(limit: isSlowRead ? configuration.slowStatementTimeout : configuration.statementTimeout))
   }
@@ -59,6 +68,7 @@ public final class Transaction: Querying {
         if let problem = state.problem { throw problem }
         let before = (state.phase == .fresh ? [begin] : []) + state.written
         (state.phase, state.written) = (.begun, [])
+        state.sends += 1
         let timeout = database.configuration.timeout(of: before.count + statements.count, each: state.limit)
         return (connection.submit(before + statements.commented, timeout: timeout), before.count)
       case .uncertain:

@@ -44,7 +44,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 
 extension Timestamp: SQLValue {
   /// Microseconds between 1970 and 2000, where PostgreSQL's count begins.
-  private static let epoch: Int64 = 946_684_800_000_000
+  static let epoch: Int64 = 946_684_800_000_000
 
   public static var sqlType: SQLType { .timestamptz }
 
@@ -57,7 +57,7 @@ extension Timestamp: SQLValue {
 
   public init(cell: SQLCell) throws {
     let (value, overflow) = try cell.bytes(of: .timestamptz).integer(Int64.self).addingReportingOverflow(Self.epoch)
-    // 'infinity' is the greatest integer. Neither it nor '-infinity' fits this scale.
+    // 'infinity' is the greatest integer. Neither it nor '-infinity' fits this scale: see `MaybeInfinite`.
     guard !overflow, value != .min + Self.epoch else { throw CellMismatch.malformed }
     microseconds = value
   }

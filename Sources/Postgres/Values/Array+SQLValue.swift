@@ -6,23 +6,38 @@ extension Array: SQLValue where Element: SQLValue {
   }
 
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    if Element.sqlType.isInferred { return encodeText(into: &bytes) }
+    guard let count = Int32(exactly: count) else { return .unrepresentable }
     bytes.appendInteger(Int32(isEmpty ? 0 : 1))  // dimensions
     bytes.appendInteger(Int32(1))  // may hold NULLs
     bytes.appendInteger(Element.sqlType.oid)
     if isEmpty { return .bytes }
-    bytes.appendInteger(Int32(count))
+    bytes.appendInteger(count)
     bytes.appendInteger(Int32(1))  // the first index
-    for element in self {
-      let place = bytes.count
-      bytes.appendInteger(Int32(-1))
-      switch element.encode(into: &bytes) {
-      case .bytes: break
-      case .null: continue
+    for element in self where bytes.appendField(element) == .unrepresentable { return .unrepresentable }
+    return .bytes
+  }
+
+  /// The text of an array, such as `{"a","b",NULL}`, because the binary format would need the oid of the elements'
+  /// type.
+  private func encodeText(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.append(UInt8(ascii: "{"))
+    for (index, element) in enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      var text: [UInt8] = []
+      switch element.encode(into: &text) {
       case .unrepresentable: return .unrepresentable
+      case .null: bytes += Array<UInt8>("NULL".utf8)
+      case .bytes:
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text {
+          if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
+          bytes.append(byte)
+        }
+        bytes.append(UInt8(ascii: "\""))
       }
-      let length = Int32(bytes.count - place - 4)
-      Swift.withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(place..<place + 4, with: $0) }
     }
+    bytes.append(UInt8(ascii: "}"))
     return .bytes
   }
 
@@ -47,18 +62,12 @@ extension Array: SQLValue where Element: SQLValue {
     guard total >= 0 else { throw CellMismatch.malformed }
     var offset = 20
     for _ in 0..<total {
-      let length = Int(try bytes.integer(at: offset, Int32.self))
-      offset += 4
-      guard length >= 0 else {
-        do { append(try Element(cell: SQLCell(type: element, bytes: nil))) } catch CellMismatch.null {
-          throw CellMismatch.nullElement
-        }
-        continue
+      let field = try bytes.field(at: &offset)
+      do {
+        append(try Element(cell: SQLCell(type: element, bytes: field)))
+      } catch CellMismatch.null where field == nil {
+        throw CellMismatch.nullElement
       }
-      guard offset + length <= bytes.count else { throw CellMismatch.malformed }
-      let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length])
-      append(try Element(cell: SQLCell(type: element, bytes: part)))
-      offset += length
     }
   }
 }

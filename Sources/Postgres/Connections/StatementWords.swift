@@ -1,0 +1,161 @@
+/// The words of a statement in upper case, without comments and strings. A quoted name is a word only in front of a
+/// parenthesis, where it is that of a function. The text between dollar quotes is a part of the statement, because it
+/// may be the body of a DO.
+struct StatementWords {
+  private let text: UnsafeBufferPointer<UInt8>
+  private var place = 0
+  /// Where the text between dollar quotes ends, and with it all strings and comments in it; and where the statement
+  /// goes on.
+  private var dollarQuote: (end: Int, next: Int)?
+
+  init(_ text: UnsafeBufferPointer<UInt8>) {
+    self.text = text
+  }
+
+  mutating func next() -> String? {
+    while true {
+      guard let byte = peek() else {
+        guard let quote = dollarQuote else { return nil }
+        (place, dollarQuote) = (quote.next, nil)
+        continue
+      }
+      if let name = quotedFunction() { return name }
+      if skipCommentOrString() || enterDollarQuote() { continue }
+      guard Self.isLetter(byte) else {
+        place += 1
+        continue
+      }
+      let start = place
+      while let byte = peek(), Self.isLetter(byte) || Self.isDigit(byte) { place += 1 }
+      if place == start + 1, byte | 0x20 == UInt8(ascii: "e"), peek() == UInt8(ascii: "'") {
+        skipQuoted(isEscaping: true)
+        continue
+      }
+      return word(start..<place)
+    }
+  }
+
+  mutating func contains(_ wanted: String) -> Bool {
+    while let word = next() { if word == wanted { return true } }
+    return false
+  }
+
+  /// Whether something temporary follows CREATE or INTO.
+  mutating func nextIsTemporary() -> Bool {
+    while let word = next() {
+      switch word {
+      case "TEMP", "TEMPORARY", "PG_TEMP": return true
+      case "OR", "REPLACE", "LOCAL", "GLOBAL", "TABLE": continue
+      default: return false
+      }
+    }
+    return false
+  }
+
+  /// Whether the call that begins here has the literal `true` as its last argument.
+  mutating func lastArgumentIsTrue() -> Bool {
+    var depth = 0
+    var argument: [UInt8] = []
+    while let byte = peek() {
+      let start = place
+      if skipCommentOrString() {
+        argument += text[start..<place]
+        continue
+      }
+      place += 1
+      switch byte {
+      case UInt8(ascii: "("):
+        depth += 1
+        argument = []
+      case UInt8(ascii: ")"):
+        depth -= 1
+        if depth == 0 { return String(decoding: argument, as: UTF8.self).lowercased() == "true" }
+      case UInt8(ascii: ",") where depth == 1: argument = []
+      case UInt8(ascii: " "), UInt8(ascii: "\n"), UInt8(ascii: "\t"): continue
+      default: argument.append(byte)
+      }
+    }
+    return false
+  }
+
+  private var end: Int { dollarQuote?.end ?? text.count }
+
+  private func peek(_ offset: Int = 0) -> UInt8? {
+    place + offset < end ? text[place + offset] : nil
+  }
+
+  private func word(_ range: Range<Int>) -> String {
+    String(decoding: text[range], as: UTF8.self).uppercased()
+  }
+
+  // MARK: Quotes and comments
+
+  private mutating func skipCommentOrString() -> Bool {
+    switch (peek(), peek(1)) {
+    case (UInt8(ascii: "-"), UInt8(ascii: "-")):
+      while let byte = peek(), byte != UInt8(ascii: "\n") { place += 1 }
+    case (UInt8(ascii: "/"), UInt8(ascii: "*")):
+      var depth = 0
+      repeat {
+        switch (peek(), peek(1)) {
+        case (nil, _): return true
+        case (UInt8(ascii: "/"), UInt8(ascii: "*")): (depth, place) = (depth + 1, place + 2)
+        case (UInt8(ascii: "*"), UInt8(ascii: "/")): (depth, place) = (depth - 1, place + 2)
+        default: place += 1
+        }
+      } while depth > 0
+    case (UInt8(ascii: "'"), _), (UInt8(ascii: "\""), _): skipQuoted(isEscaping: false)
+    default: return false
+    }
+    return true
+  }
+
+  /// - Parameter isEscaping: whether a backslash escapes the next character, as in `E'it\'s'`.
+  private mutating func skipQuoted(isEscaping: Bool) {
+    let quote = peek()
+    repeat {
+      place += isEscaping && peek() == UInt8(ascii: "\\") ? 2 : 1
+    } while peek() != nil && peek() != quote
+    // The string may lack its end.
+    place = min(place + 1, end)
+  }
+
+  /// Skips a quoted name in front of a parenthesis.
+  private mutating func quotedFunction() -> String? {
+    guard peek() == UInt8(ascii: "\"") else { return nil }
+    let start = place
+    skipQuoted(isEscaping: false)
+    let name = start + 1..<max(start + 1, place - 1)
+    var next = 0
+    while peek(next) == UInt8(ascii: " ") { next += 1 }
+    if peek(next) == UInt8(ascii: "(") { return word(name) }
+    place = start
+    return nil
+  }
+
+  /// Skips a dollar quote, such as `$$` or `$body$`, at the beginning of the text that it quotes.
+  private mutating func enterDollarQuote() -> Bool {
+    guard dollarQuote == nil, peek() == UInt8(ascii: "$") else { return false }
+    var length = 1
+    while let byte = peek(length), Self.isLetter(byte) || length > 1 && byte != UInt8(ascii: "$") && Self.isDigit(byte)
+    {
+      length += 1
+    }
+    guard peek(length) == UInt8(ascii: "$") else { return false }
+    let quote = text[place...place + length]
+    place += length + 1
+    var close = place
+    while close + quote.count <= text.count, !text[close..<close + quote.count].elementsEqual(quote) { close += 1 }
+    let hasEnd = close + quote.count <= text.count
+    dollarQuote = hasEnd ? (close, close + quote.count) : (text.count, text.count)
+    return true
+  }
+
+  private static func isLetter(_ byte: UInt8) -> Bool {
+    byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z") || byte == UInt8(ascii: "_") || byte >= 0x80
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") || byte == UInt8(ascii: "$")
+  }
+}

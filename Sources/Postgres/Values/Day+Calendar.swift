@@ -1,0 +1,79 @@
+/// The Gregorian calendar, extended to all days before and after its use, as in PostgreSQL.
+extension Day {
+  /// A day of the calendar; nil if the month has no such day.
+  ///
+  /// - Parameters:
+  ///   - year: the year 0 is 1 BC, and -1 is 2 BC. At most ten million before or after it, more than PostgreSQL holds.
+  ///   - month: 1 to 12.
+  ///   - day: from 1.
+  public init?(year: Int, month: Int, day: Int) {
+    guard Self.years.contains(year), (1...12).contains(month), day >= 1, day <= Self.length(of: month, in: year)
+    else { return nil }
+    // Years begin in March, so that a leap day is the last one of its year.
+    let (marchYear, marchMonth) = (month > 2 ? year : year - 1, (month + 9) % 12)
+    let (era, yearOfEra) = Self.divide(marchYear, by: 400)
+    let dayOfYear = (153 * marchMonth + 2) / 5 + day - 1
+    days = era * Self.daysOfEra + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - Self.marchOfYear0
+  }
+
+  /// The year, in which 0 is 1 BC and -1 is 2 BC; the month from 1; the day from 1.
+  public var calendar: (year: Int, month: Int, day: Int) {
+    // First the whole eras, so that no sum is out of range.
+    var (era, dayOfEra) = Self.divide(days, by: Self.daysOfEra)
+    era += Self.marchOfYear0 / Self.daysOfEra
+    dayOfEra += Self.marchOfYear0 % Self.daysOfEra
+    if dayOfEra >= Self.daysOfEra { (era, dayOfEra) = (era + 1, dayOfEra - Self.daysOfEra) }
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let marchMonth = (5 * dayOfYear + 2) / 153
+    let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+    return (era * 400 + yearOfEra + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+  }
+
+  private static let years = -10_000_000...10_000_000
+  /// The days of 400 years.
+  private static let daysOfEra = 146_097
+  /// Days from 0000-03-01 to 1970-01-01.
+  private static let marchOfYear0 = 719_468
+
+  private static func length(of month: Int, in year: Int) -> Int {
+    switch month {
+    case 4, 6, 9, 11: 30
+    case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+    default: 31
+    }
+  }
+
+  /// Rounds the quotient down, so that the remainder is never negative.
+  private static func divide(_ value: Int, by divisor: Int) -> (quotient: Int, remainder: Int) {
+    let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+  }
+}
+
+extension Day: LosslessStringConvertible {
+  /// As in ISO 8601, such as `2026-05-01`. Years before 0 and after 9999 have a sign: `-0043-03-15` is in 44 BC.
+  public var description: String {
+    let (year, month, day) = calendar
+    let sign = year < 0 ? "-" : year > 9999 ? "+" : ""
+    return sign
+      + [String(year.magnitude, width: 4), String(month.magnitude, width: 2), String(day.magnitude, width: 2)]
+      .joined(separator: "-")
+  }
+
+  /// - Parameter text: as ``description``.
+  public init?(_ text: String) {
+    guard text.utf8.count < 20, let match = text.wholeMatch(of: /([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})/),
+      let year = Int(match.1), let month = Int(match.2), let day = Int(match.3)
+    else { return nil }
+    self.init(year: year, month: month, day: day)
+  }
+}
+
+extension String {
+  /// The decimal digits, with zeros in front.
+  init(_ number: some UnsignedInteger, width: Int) {
+    let digits = String(number)
+    self = String(repeating: "0", count: Swift.max(0, width - digits.count)) + digits
+  }
+}

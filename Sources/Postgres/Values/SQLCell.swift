@@ -1,0 +1,82 @@
+/// One column of one row in PostgreSQL's binary format. Valid only while it is being decoded.
+public struct SQLCell {
+  /// The column's type, as in `pg_type.oid`.
+  public let type: UInt32
+  /// nil is NULL.
+  public let bytes: UnsafeRawBufferPointer?
+}
+
+extension SQLCell {
+  /// Whether the cell may be an array: of a built-in type that some Swift type reads, or of a user-defined type.
+  var isArray: Bool {
+    switch type {
+    case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1182, 1185, 2951, 3807: true  // as in `SQLType`
+    case 1231, 1183, 1115, 1187, 1041, 651, 3905, 3907, 3909, 3911, 3913, 3927: true
+    case 1009, 1015, 1014, 1003, 199: true  // of text, varchar, char(n), name, json
+    default: type >= 16384
+    }
+  }
+
+  /// The bytes, if the cell is not NULL and has one of these types.
+  func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
+    guard let bytes else { throw CellMismatch.null }
+    guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }
+    return bytes
+  }
+
+  /// The fields of a composite value, in order, for types that read one:
+  ///
+  ///     init(cell: SQLCell) throws {
+  ///       let fields = try cell.fields(2)
+  ///       (street, city) = (try String(cell: fields[0]), try String(cell: fields[1]))
+  ///     }
+  ///
+  /// - Parameter count: the number of fields that the type must have.
+  /// - Throws: ``CellMismatch`` if the cell is NULL, or no composite value with this number of fields.
+  public func fields(_ count: Int) throws -> [SQLCell] {
+    guard let bytes else { throw CellMismatch.null }
+    guard type >= 16384 || type == 2249, Int(try bytes.integer(Int32.self)) == count else { throw CellMismatch.type }
+    var offset = 4
+    let fields = try (0..<count).map { _ in
+      let type = try bytes.integer(at: offset, UInt32.self)
+      offset += 4
+      return SQLCell(type: type, bytes: try bytes.field(at: &offset))
+    }
+    guard offset == bytes.count else { throw CellMismatch.malformed }
+    return fields
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  func integer<T: FixedWidthInteger>(at offset: Int = 0, _: T.Type = T.self) throws -> T {
+    guard offset >= 0, count >= offset + MemoryLayout<T>.size else { throw CellMismatch.malformed }
+    return T(bigEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
+  }
+
+  /// Bytes with their length in front; nil for NULL. Moves the offset behind them.
+  func field(at offset: inout Int) throws -> UnsafeRawBufferPointer? {
+    let length = Int(try integer(at: offset, Int32.self))
+    offset += 4
+    guard length >= 0 else { return nil }
+    guard length <= count - offset else { throw CellMismatch.malformed }
+    defer { offset += length }
+    return UnsafeRawBufferPointer(rebasing: self[offset..<offset + length])
+  }
+}
+
+extension [UInt8] {
+  mutating func appendInteger(_ value: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
+  }
+
+  /// Appends a value with its length in front.
+  mutating func appendField(_ value: some SQLValue) -> SQLEncoding {
+    let place = count
+    appendInteger(Int32(-1))
+    let encoding = value.encode(into: &self)
+    guard encoding == .bytes else { return encoding }
+    guard let length = Int32(exactly: count - place - 4) else { return .unrepresentable }
+    Swift.withUnsafeBytes(of: length.bigEndian) { replaceSubrange(place..<place + 4, with: $0) }
+    return .bytes
+  }
+}

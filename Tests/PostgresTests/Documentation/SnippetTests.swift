@@ -1,0 +1,114 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// The documentation shows code that compiles and runs: each block of Swift is a part of a file with snippets.
+@Suite(.timeLimit(.minutes(15)))
+struct SnippetTests {
+  private static let articles = ["GettingStarted", "Types", "Postgres"]
+
+  private static func read(_ path: String) throws -> String {
+    try String(contentsOf: Program.checkout.appending(path: path), encoding: .utf8)
+  }
+
+  private static func article(_ name: String) throws -> String {
+    try read("Sources/Postgres/Documentation.docc/\(name).md")
+  }
+
+  /// The parts between the markers, without their indentation.
+  private static func snippets() throws -> [String] {
+    var snippets: [String] = []
+    var lines: [Substring]?
+    let files = ["Snippets", "TypeSnippets"].map { "Tests/PostgresTests/Documentation/\($0).swift" }
+    let text = try files.map(read).joined(separator: "\n")
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      switch line.drop(while: { $0 == " " }) {
+      case "// snippet": lines = []
+      case "// end":
+        let indentation = lines?.first?.prefix { $0 == " " }.count ?? 0
+        snippets.append((lines ?? []).map { $0.dropFirst(indentation) }.joined(separator: "\n"))
+        lines = nil
+      default: lines?.append(line)
+      }
+    }
+    return snippets
+  }
+
+  @Test(arguments: articles)
+  func `every block of Swift in an article is compiled`(article: String) throws {
+    let snippets = Set(try Self.snippets())
+    let blocks = try Self.article(article).matches(of: /```swift\n(?<code>[\s\S]*?)\n```/).map {
+      String($0.output.code)
+    }
+    #expect(!blocks.isEmpty)
+    for block in blocks { #expect(snippets.contains(block), "\(block)") }
+  }
+
+  @Test func `every snippet is in an article`() throws {
+    let articles = try Self.articles.map(Self.article).joined()
+    let snippets = try Self.snippets()
+    #expect(snippets.count > 12)
+    for snippet in snippets { #expect(articles.contains("```swift\n\(snippet)\n```"), "\(snippet)") }
+  }
+
+  @Test(arguments: articles)
+  func `every link names a public symbol or an article`(article: String) throws {
+    let text = try Self.article(article)
+    for match in text.matches(of: /<doc:(?<name>\w+)>/) { _ = try Self.article(String(match.output.name)) }
+    let folder = Program.checkout.appending(path: "Sources/Postgres")
+    let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.compactMap { $0 as? URL }
+    let source = try (files ?? []).filter { $0.pathExtension == "swift" }.map {
+      try String(contentsOf: $0, encoding: .utf8)
+    }
+    .joined()
+    for match in text.matches(of: /``(?<path>[^`\n]+)``/) {
+      // The last part, without the labels of its parameters: each must be declared.
+      let last = match.output.path.split(separator: "/").last ?? ""
+      let name = last.prefix { $0 != "(" }
+      let labels = last.dropFirst(name.count).split { "(:)".contains($0) }.filter { $0 != "_" }
+      let declaration = source.firstRange(of: try Regex("(struct|class|enum|protocol|func|var|let|case) \(name)\\b"))
+      #expect(declaration != nil || name == "Postgres", "\(match.output.path)")
+      for label in labels { #expect(source.contains("\(label)"), "\(match.output.path)") }
+    }
+  }
+
+  @Test func `the tutorial runs from its first to its last step`() async throws {
+    let refused = try Snippets.connect()
+    await #expect(throws: PostgresError.self) { try await refused.rows("SELECT 1") }
+    try await withDatabase { database, server in
+      try await Snippets.migrate(server.url)
+      try await Snippets.write(database)
+      #expect(try await Snippets.read(database) == 1)
+      #expect(try await Snippets.decode(database) == ["Pasta night"])
+      try await Snippets.transaction(database)
+      let row = try #require(try await database.first("SELECT price, start_time > '2026-06-01' FROM events"))
+      let (price, isMoved) = try row.decode((Decimal, Bool).self)
+      #expect(price == Decimal(string: "6.25") && isMoved)
+      try await Snippets.stream(database)
+      #expect(try await Snippets.copy(server.url) == 1)
+      try await Snippets.errors(database)
+      Snippets.listen(database)
+      try await eventually("it listens") { try await server.backends("query LIKE 'LISTEN%'") == 1 }
+    }
+  }
+
+  @Test func `the types of the documentation work`() async throws {
+    let setUp = """
+      CREATE TYPE mood AS ENUM ('sad', 'fine', 'happy');
+      CREATE TYPE place AS (name text, floor int);
+      CREATE TABLE notes (email text, mood mood, place place);
+      INSERT INTO notes VALUES ('ana@example.org', 'fine', ROW('a "b"', 3))
+      """
+    try await withDatabase(setUp) { database, _ in
+      typealias Columns = (TypeSnippets.Email, TypeSnippets.Mood, TypeSnippets.Place, TypeSnippets.ServerPlace)
+      let row = try #require(try await database.first("SELECT email, mood, place, ctid FROM notes"))
+      let (email, mood, place, ctid) = try row.decode(Columns.self)
+      #expect(ctid.page == 0 && ctid.offset == 1)
+      let found = try await database.first(
+        "SELECT place FROM notes WHERE (email, mood) = (\(email), \(mood)) AND place = \(place)::place AND ctid = \(ctid)"
+      )
+      #expect(try (found?["place"] as TypeSnippets.Place?)?.name == "a \"b\"")
+    }
+  }
+}
