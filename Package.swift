@@ -164,6 +164,7 @@ let package = Package(
       name: "MusterClientTests",
       dependencies: [
         "EmbeddedPostgres", "MusterClient", "PlansAppModels", "Postgres", "TestSupport",
+        .product(name: "Yams", package: "Yams"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Subprocess", package: "swift-subprocess"),

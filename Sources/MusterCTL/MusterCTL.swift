@@ -32,14 +32,15 @@ struct MusterCTL: AsyncParsableCommand {
       """,
     version: version,
     groupedSubcommands: [
-      CommandGroup(name: "Account", subcommands: [Login.self, Register.self, Logout.self, WhoAmI.self]),
+      CommandGroup(
+        name: "Account", subcommands: [Login.self, Register.self, Logout.self, WhoAmI.self, CalendarCommand.self]),
       CommandGroup(
         name: "People",
         subcommands: [
           FriendsCommand.self, RequestsCommand.self, FindCommand.self, BlockCommand.self, UnblockCommand.self,
           BlocksCommand.self,
         ]),
-      CommandGroup(name: "Plans", subcommands: [EventsCommand.self, AnswerCommand.self]),
+      CommandGroup(name: "Plans", subcommands: [EventsCommand.self, AnswerCommand.self, JoinCommand.self]),
       CommandGroup(name: "News", subcommands: [InboxCommand.self, WatchCommand.self, SyncCommand.self]),
     ])
 

@@ -46,11 +46,11 @@ import MusterClient
         event = UUID()
         let start = Date(timeIntervalSince1970: 1_900_000_000)
         let draft = EventDraft(title: "Event \(number)", startTime: start, timeZone: "Europe/Berlin")
-        try store.perform(.createEvent(draft, temporaryID: event))
+        try await store.perform(.createEvent(draft, temporaryID: event))
       } else if number % 3 == 1, first < number {
-        try store.perform(.editEvent(event, EventEdit(note: .set("Note \(number)"))))
+        try await store.perform(.editEvent(event, EventEdit(note: .set("Note \(number)"))))
       } else {
-        try store.perform(.editProfile(ProfileEdit(bio: .set("\(number)"))))
+        try await store.perform(.editProfile(ProfileEdit(bio: .set("\(number)"))))
       }
       say("performed \(number)")
       try await Task.sleep(for: .milliseconds(.random(in: 0...20)))

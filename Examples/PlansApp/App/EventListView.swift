@@ -1,21 +1,16 @@
-import Foundation
 import MusterClient
 import SwiftUI
 
 struct EventListView: View {
   let account: Account
   let store: MusterStore
-  @State private var list: EventList
 
-  init(account: Account, store: MusterStore) {
-    self.account = account
-    self.store = store
-    _list = State(initialValue: EventList(store: store))
-  }
+  private var list: EventList { EventList(store: store) }
 
   var body: some View {
     NavigationStack {
       List {
+        RefusalsSection(refusals: list.refusals)
         section("Invitations", list.invitations)
         section("Plans", list.plans)
         if let status = list.status { Text(status).font(.footnote).foregroundStyle(.secondary) }
@@ -49,8 +44,7 @@ private struct EventRow: View {
         if row.isPending { Image(systemName: "clock").accessibilityLabel("Not sent yet") }
       }
       Text(row.event.startTime, format: .dateTime.weekday().day().month().hour().minute())
-        .font(.subheadline)
-        .foregroundStyle(.secondary)
+        .font(.subheadline).foregroundStyle(.secondary)
     }
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import MusterClient
 import SwiftUI
 
@@ -11,6 +10,7 @@ struct EventView: View {
 
   var body: some View {
     List {
+      RefusalsSection(refusals: page.refusals)
       if let event = page.event { details(of: event) }
       if page.canAnswer { answers }
       if !page.guests.isEmpty {
@@ -22,12 +22,7 @@ struct EventView: View {
     }
     .navigationTitle(page.event?.title ?? "")
     .task { await page.load() }
-    .refreshable { await page.load() }
-    .alert("Your answer was not accepted", isPresented: $page.isRefused) {
-      Button("OK") {}
-    } message: {
-      Text(page.refusal ?? "")
-    }
+    .refreshable { await page.refresh() }
   }
 
   private func details(of event: Event) -> some View {
@@ -56,7 +51,7 @@ struct EventView: View {
 
   private func answer(_ title: LocalizedStringKey, _ status: AnswerStatus) -> some View {
     Button {
-      page.answer(status)
+      Task { await page.answer(status) }
     } label: {
       HStack {
         Text(title)

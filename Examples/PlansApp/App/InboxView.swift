@@ -1,11 +1,11 @@
-import Foundation
 import MusterClient
 import SwiftUI
 
 struct InboxView: View {
-  let inbox: Inbox
   let account: Account
   let store: MusterStore
+
+  private var inbox: Inbox { Inbox(store: store) }
 
   var body: some View {
     NavigationStack {
@@ -14,10 +14,10 @@ struct InboxView: View {
       }
       .navigationTitle("Inbox")
       .navigationDestination(for: InboxItem.self) { item in
-        destination(of: item).onAppear { inbox.read(item) }
+        destination(of: item).task { await inbox.read(item) }
       }
       .refreshable { try? await store.refresh() }
-      .toolbar { Button("Mark all as read") { inbox.readAll() }.disabled(inbox.unread == 0) }
+      .toolbar { Button("Mark all as read") { Task { await inbox.readAll() } }.disabled(inbox.unread == 0) }
     }
   }
 

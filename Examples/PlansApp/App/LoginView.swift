@@ -9,17 +9,13 @@ struct LoginView: View {
     Form {
       Section {
         TextField("Username or e-mail", text: $form.login)
-          .textContentType(.username)
-          .textInputAutocapitalization(.never)
-          .autocorrectionDisabled()
+          .textContentType(.username).textInputAutocapitalization(.never).autocorrectionDisabled()
         SecureField("Password", text: $form.password)
-          .textContentType(.password)
-          .onSubmit { submit() }
+          .textContentType(.password).onSubmit { submit() }
       } footer: {
         if let failure = form.failure { Text(failure).foregroundStyle(.red) }
       }
-      Button("Log in") { submit() }
-        .disabled(!form.canSubmit)
+      Button("Log in") { submit() }.disabled(!form.canSubmit)
     }
     .overlay { if form.isWorking { ProgressView() } }
   }

@@ -26,21 +26,14 @@ struct RootView: View {
 private struct HomeView: View {
   let account: Account
   let store: MusterStore
-  @State private var inbox: Inbox
-
-  init(account: Account, store: MusterStore) {
-    self.account = account
-    self.store = store
-    _inbox = State(initialValue: Inbox(store: store))
-  }
 
   var body: some View {
     TabView {
       EventListView(account: account, store: store)
         .tabItem { Label("Plans", systemImage: "calendar") }
-      InboxView(inbox: inbox, account: account, store: store)
+      InboxView(account: account, store: store)
         .tabItem { Label("Inbox", systemImage: "bell") }
-        .badge(inbox.unread)
+        .badge(Inbox(store: store).unread)
     }
   }
 }

@@ -33,7 +33,7 @@ final class Account {
   /// after 60 days.
   func logOut() async {
     // The copies go first, in case the app ends meanwhile.
-    try? opened?.forgetEverything()
+    try? await opened?.forgetEverything()
     _ = try? await client.auth.logOut()
     opened = nil
   }

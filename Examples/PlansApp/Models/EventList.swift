@@ -1,10 +1,8 @@
 import Foundation
 import MusterClient
-import Observation
 
 /// The user's events, also without a network.
-@MainActor @Observable
-final class EventList {
+@MainActor struct EventList {
   struct Row: Identifiable, Hashable {
     let event: Event
     /// Whether a change of the user's is not sent yet.
@@ -13,11 +11,10 @@ final class EventList {
     var id: UUID { event.id }
   }
 
-  /// Why the last refresh failed, for the user.
-  private(set) var failure: String?
-  private let store: MusterStore
+  let store: MusterStore
 
-  init(store: MusterStore) { self.store = store }
+  /// Changes that did not happen.
+  var refusals: Refusals { Refusals(store: store) }
 
   /// Invitations that the user has not answered.
   var invitations: [Row] { rows { $0.myStatus == .invited } }
@@ -25,27 +22,18 @@ final class EventList {
   var plans: [Row] { rows { $0.myStatus != .invited } }
 
   /// Whether there is nothing to show yet.
-  var isLoading: Bool { !store.events.isLoaded && !store.isOffline && failure == nil }
+  var isLoading: Bool { !store.events.isLoaded && store.lastError == nil }
 
   /// What the phone knows about the list's age, for the user. Nil if the list is right, or still loading.
   var status: String? {
-    if let failure { return failure }
+    if !store.isOffline, let error = store.lastError { return error.sentence }
     guard store.isOffline else { return store.events.isUpToDate || isLoading ? nil : "Updating…" }
     guard let date = store.events.upToDateAsOf else { return "You are offline." }
     return "You are offline. Up to date as of \(date.formatted(date: .abbreviated, time: .shortened))."
   }
 
   /// Returns when the list is proved to be right, or cannot be.
-  func refresh() async {
-    do {
-      try await store.refresh()
-      failure = nil
-    } catch MusterError.unreachable {
-      failure = nil  // The status says it.
-    } catch {
-      failure = error.sentence
-    }
-  }
+  func refresh() async { try? await store.refresh() }
 
   private func rows(where isWanted: (Event) -> Bool) -> [Row] {
     store.events.items.filter(isWanted).map { Row(event: $0, isPending: store.outbox.isPending($0.id)) }

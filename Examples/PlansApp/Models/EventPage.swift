@@ -16,51 +16,39 @@ final class EventPage {
   private let client: MusterClient
 
   init(_ id: UUID, in store: MusterStore, client: MusterClient) {
-    self.id = id
-    self.store = store
-    self.client = client
+    (self.id, self.store, self.client) = (id, store, client)
   }
 
   var event: Event? { store.events.items.first { $0.id == id } ?? loaded }
 
-  var canAnswer: Bool { event.map { $0.myStatus != .creator && $0.status == .scheduled } ?? false }
+  var canAnswer: Bool { event.map { $0.myRole == .guest && $0.status == .scheduled } ?? false }
+
+  /// What the service refused about this event. The event shows what it was before.
+  var refusals: Refusals { Refusals(store: store, subject: id) }
 
   /// Whether an answer is not sent yet.
   var isPending: Bool { store.outbox.isPending(id) }
 
-  /// Whether the service has refused the last answer. Set it to false when the user has read why.
-  var isRefused: Bool {
-    get { refused != nil }
-    set {
-      if !newValue, let refused { try? store.outbox.dismiss(refused) }
-    }
-  }
-
-  /// Why the service refused the last answer, for the user. The event shows what it was before.
-  var refusal: String? { refused?.sentence }
-
   func load() async {
     do {
       let event = try await client.events.get(id)
-      loaded = event
-      guests = event.participants ?? []
-      failure = nil
+      (loaded, guests, failure) = (event, event.participants ?? [], nil)
     } catch is CancellationError {
       // The user left.
-    } catch {
-      failure = error.sentence
-    }
+    } catch { failure = error.sentence }
+  }
+
+  /// Returns when the answer is sent and the event is what the service has, or when this cannot be.
+  func refresh() async {
+    try? await store.refresh()
+    await load()
   }
 
   /// Shows the answer at once. The store sends it now, or when there is a network again.
-  func answer(_ status: AnswerStatus) {
+  func answer(_ status: AnswerStatus) async {
     do {
-      try store.perform(.answer(event: id, status))
+      try await store.perform(.answer(event: id, status))
       failure = nil
-    } catch {
-      failure = error.sentence
-    }
+    } catch { failure = error.sentence }
   }
-
-  private var refused: RefusedWrite? { store.outbox.refusals.last { $0.write.subject == id } }
 }

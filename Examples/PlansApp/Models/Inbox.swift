@@ -1,13 +1,8 @@
-import Foundation
 import MusterClient
-import Observation
 
 /// The user's notifications, newest first.
-@MainActor @Observable
-final class Inbox {
-  private let store: MusterStore
-
-  init(store: MusterStore) { self.store = store }
+@MainActor struct Inbox {
+  let store: MusterStore
 
   var items: [InboxItem] { store.notifications.items }
 
@@ -15,14 +10,12 @@ final class Inbox {
   var unread: Int { items.count { $0.readAt == nil } }
 
   /// Shows it as read at once, also without a network.
-  func read(_ item: InboxItem) {
-    guard item.readAt == nil else { return }
-    _ = try? store.perform(.markRead([item.id]))
+  func read(_ item: InboxItem) async {
+    if item.readAt == nil { _ = try? await store.perform(.markRead([item.id])) }
   }
 
   /// Marks what the list shows. Notifications that arrive meanwhile stay unread.
-  func readAll() {
-    guard unread > 0 else { return }
-    _ = try? store.perform(.markAllRead())
+  func readAll() async {
+    if unread > 0 { _ = try? await store.perform(.markAllRead()) }
   }
 }

@@ -88,18 +88,34 @@ extension DemoSeed {
     case .eventCancelled: return .eventCancelled(id, title, by: creator.user)
     case .invitationAnswered:
       let guest = try person(item.person)
-      guard let status = event.guests[guest.username].flatMap(Invitation.Status.init(rawValue:)) else {
-        throw AppError.invalidSeed("\(guest.username) is no guest of \(title).")
-      }
       return .invitationAnswered(
-        id, title, by: guest.person, status, with: event.plusOnes?[guest.username] ?? 0)
+        id, title, by: guest.person, try status(of: guest.username, at: event),
+        with: event.plusOnes?[guest.username] ?? 0)
     case .waitlistPromoted where item.person != nil:
       let guest = try person(item.person)
       return .guestPromoted(id, title, guest: guest.person, by: guest.user)
     case .waitlistPromoted: return .waitlistPromoted(id, title, guest: try person(item.to).user)
+    case .hostAdded:
+      guard event.coHosts?.contains(item.to) == true else {
+        throw AppError.invalidSeed("\(item.to) is no co-host of \(title).")
+      }
+      return .hostAdded(id, title, by: creator.person)
+    case .answerSet: return .answerSet(id, title, try status(of: item.to, at: event), by: creator.person)
+    case .answerReminder:
+      guard try status(of: item.to, at: event) == .invited else {
+        throw AppError.invalidSeed("\(item.to) has answered the invitation to \(title).")
+      }
+      return .answerReminder(id, title, by: creator.person)
     case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, now: now).startTime)
     default: throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
     }
+  }
+
+  private func status(of guest: String, at event: EventSeed) throws -> Invitation.Status {
+    guard let status = event.guests[guest].flatMap(Invitation.Status.init(rawValue:)) else {
+      throw AppError.invalidSeed("\(guest) is no guest of \(event.title).")
+    }
+    return status
   }
 
   private func event(_ item: InboxSeed) throws -> EventSeed {

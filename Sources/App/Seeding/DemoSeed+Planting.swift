@@ -68,7 +68,7 @@ extension DemoSeed {
       """)
   }
 
-  func plant(_ event: EventSeed, now: Date, in change: Change) async throws {
+  func plant(_ event: EventSeed, linkKey: String, now: Date, in change: Change) async throws {
     let creator = try id(event.creator)
     let plan = try plan(of: event, now: now)
     let archivedAt = plan.liveUntil <= Timestamp(now) ? plan.liveUntil : nil
@@ -78,23 +78,27 @@ extension DemoSeed {
       """
       UPDATE events
       SET start_time = \(plan.startTime), end_time = \(plan.endTime), live_until = \(plan.liveUntil),
+        answer_by = answer_by + (\(plan.startTime)::timestamptz - start_time),
         remind_at = CASE WHEN status = 'scheduled' THEN \(remindAt) END, archived_at = \(archivedAt)
       WHERE id = \(event.id)
       """,
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        max_plus_ones, status, live_until, remind_at, archived_at, created_at, updated_at
+        max_plus_ones, answer_by, status, live_until, remind_at, archived_at, created_at, updated_at
       )
       VALUES (
         \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
-        \(event.capacity.map(Int32.init)), \(Int32(event.maxPlusOnes ?? 0)), \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt),
-        \(archivedAt), \(invitedAt), \(invitedAt)
+        \(event.capacity.map(Int32.init)), \(Int32(event.maxPlusOnes ?? 0)), \(plan.answerBy),
+        \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt), \(archivedAt), \(invitedAt), \(invitedAt)
       )
       ON CONFLICT (id) DO NOTHING
       """)
-    if results[1].affected == 1 { return try await plantGuests(of: event, now: now, in: change) }
+    if results[1].affected == 1 {
+      try await plantGuests(of: event, now: now, in: change)
+      return try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
+    }
     // A guest whom the creator blocked while the event was over is still on the list. One at a time, for the counts.
     let blocked = try await change.rows(
       """
@@ -148,13 +152,14 @@ extension DemoSeed {
 
   /// - Parameter time: `HH:mm`; nil for the event's own.
   func plan(of event: EventSeed, at time: String? = nil, now: Date) throws -> Event.Plan {
-    let start = try Self.start(of: event, at: time ?? event.time, now: now)
+    let start = try Self.time(of: event, on: event.day, at: time ?? event.time, now: now)
     return Event.Plan(
       title: event.title, note: event.note, startTime: start,
-      endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone)
+      endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone,
+      answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, now: now) })
   }
 
-  private static func start(of event: EventSeed, at time: String, now: Date) throws -> Timestamp {
+  private static func time(of event: EventSeed, on day: Int, at time: String, now: Date) throws -> Timestamp {
     let clock = time.split(separator: ":").compactMap { Int($0) }
     var calendar = Calendar(identifier: .gregorian)
     guard let zone = TimeZone(identifier: event.timeZone), clock.count == 2 else {
@@ -162,10 +167,10 @@ extension DemoSeed {
     }
     calendar.timeZone = zone
     let today = calendar.startOfDay(for: now)
-    guard let day = calendar.date(byAdding: .day, value: event.day, to: today),
-      let start = calendar.date(bySettingHour: clock[0], minute: clock[1], second: 0, of: day)
+    guard let day = calendar.date(byAdding: .day, value: day, to: today),
+      let found = calendar.date(bySettingHour: clock[0], minute: clock[1], second: 0, of: day)
     else { throw AppError.invalidSeed("The event \(event.title) has no valid time.") }
-    return Timestamp(start)
+    return Timestamp(found)
   }
 }
 

@@ -23,7 +23,7 @@ extension DemoSeed {
     func isKept(_ name: String?) -> Bool { name.map { !usernames.contains($0) } ?? true }
     let requests = friends.requests.filter { isKept($0.from) && isKept($0.to) }
     let events = events.filter { isKept($0.creator) }.map { event in
-      event.without(event.guests.keys.filter { !isKept($0) })
+      event.without((Array(event.guests.keys) + (event.coHosts ?? [])).filter { !isKept($0) })
     }
     let lostRequests = Set(friends.requests.map(\.id)).subtracting(requests.map(\.id))
     let lostEvents = Set(self.events.map(\.id)).subtracting(events.map(\.id))
@@ -41,11 +41,12 @@ extension DemoSeed {
 }
 
 extension DemoSeed.EventSeed {
-  /// The event without some guests. Their places go with them, so that those who wait still wait for a reason. Without any
-  /// place left, the event has no limit.
+  /// The event without some guests and co-hosts. The guests' places go with them, so that those who wait still wait for a
+  /// reason. Without any place left, the event has no limit.
   fileprivate func without(_ names: [String]) -> Self {
     var event = self
     let freed = names.filter { guests[$0] == "going" }.reduce(0) { $0 + 1 + (plusOnes?[$1] ?? 0) }
+    event.coHosts = event.coHosts?.filter { !names.contains($0) }
     for name in names {
       event.guests[name] = nil
       event.plusOnes?[name] = nil

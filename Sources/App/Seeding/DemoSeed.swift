@@ -56,6 +56,8 @@ public struct DemoSeed: Sendable {
     }
     let id: UUID
     let creator: String
+    /// Nil for none.
+    var coHosts: [String]?
     let title: String
     let note: String?
     /// In days from today, in the event's time zone.
@@ -69,7 +71,10 @@ public struct DemoSeed: Sendable {
     let location: Place?
     var capacity: Int?
     let maxPlusOnes: Int?
+    /// The last day for answers, in days from today. The time is the event's.
+    let answerDay: Int?
     let status: String?
+    let links: [LinkSeed]?
     /// The number of people whom guests bring; nil if no guest brings any.
     var plusOnes: [String: Int]?
     var guests: [String: String]
@@ -104,11 +109,14 @@ public struct DemoSeed: Sendable {
     if resets { try await erase(from: dependencies.database) }
     let taken = try await takenUsernames(in: dependencies.database)
     let seed = without(Set(taken))
-    try await seed.plant(passwordHash: hash, now: now, in: dependencies.database)
+    try await seed.plant(
+      passwordHash: hash, linkKey: dependencies.linkTokens.kid, now: now, in: dependencies.database)
     return try await seed.logins(in: dependencies, leftOut: taken)
   }
 
-  private func plant(passwordHash hash: String, now: Date, in database: Database) async throws {
+  private func plant(
+    passwordHash hash: String, linkKey: String, now: Date, in database: Database
+  ) async throws {
     try await database.change { change in
       try await change.lock(users: people.map(\.user), for: .update)
       var new: Set<String> = []
@@ -122,7 +130,7 @@ public struct DemoSeed: Sendable {
         try await plant(friendship, now: now, in: change)
       }
       for request in friends.requests { try await plant(request, now: now, in: change) }
-      for event in events { try await plant(event, now: now, in: change) }
+      for event in events { try await plant(event, linkKey: linkKey, now: now, in: change) }
       for (place, item) in inbox.enumerated() where new.contains(item.to) {
         try await plant(item, at: place, now: now, in: change)
       }

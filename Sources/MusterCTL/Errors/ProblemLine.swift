@@ -28,8 +28,8 @@ enum ProblemLine {
 
   /// Fields that have another name on the command line.
   private static let fieldNames = [
-    "startTime": "time", "endTime": "end", "timeZone": "zone", "location.name": "place", "plusOnes": "--plus",
-    "maxPlusOnes": "--plus-ones",
+    "startTime": "time", "endTime": "end", "timeZone": "zone", "location.name": "place", "plusOnes": "--plus-ones",
+    "maxPlusOnes": "--plus-ones", "answerBy": "--answer-by", "maxGuests": "--max-guests", "expiresAt": "--expires",
   ]
 
   /// One sentence for each type of problem in the OpenAPI document. A test compares the two.

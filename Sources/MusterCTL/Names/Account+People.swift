@@ -32,6 +32,17 @@ extension Account {
     }
   }
 
+  /// A guest of an event who has an account, by username or id.
+  func guest(named name: String, of event: Event) async throws -> Person {
+    let guests = try await responses.pages {
+      try await client.events.guests(of: event.id, limit: $0, cursor: $1)
+    }.value
+    guard let guest = guests.compactMap(\.user).first(where: { $0.isNamed(name) }) else {
+      throw Failure.refused("\"\(name)\" is not invited to “\(event.title)”.")
+    }
+    return guest
+  }
+
   /// The pending request from or to a user, by username or id.
   func request(_ direction: RequestDirection, named name: String) async throws -> FriendRequest {
     let requests = try await responses.pages {

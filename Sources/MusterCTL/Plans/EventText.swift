@@ -21,6 +21,7 @@ struct EventText {
       fields.append(("Guests", counts.text + (event.capacity.map { " (\($0) places)" } ?? "")))
     }
     if event.maxPlusOnes > 0 { fields.append(("Plus-ones", "up to \(event.maxPlusOnes) for each guest")) }
+    if let answerBy = event.answerBy { fields.append(("Answer by", times.dayAndTime(answerBy))) }
     if let note = event.note { fields.append(("Note", note)) }
     fields.append(("Id", event.id.uuidString.lowercased()))
     return fields

@@ -27,10 +27,11 @@ struct FieldChangeText {
   }
 
   private static let fields = [
-    "title", "startTime", "endTime", "timeZone", "location", "capacity", "maxPlusOnes", "note",
+    "title", "startTime", "endTime", "timeZone", "location", "capacity", "maxPlusOnes", "answerBy", "note",
   ]
   private static let names = [
     "startTime": "time", "endTime": "end", "timeZone": "zone", "location": "place", "maxPlusOnes": "plus-ones",
+    "answerBy": "answers until",
   ]
 
   private func time(_ value: JSONValue) -> Date? {

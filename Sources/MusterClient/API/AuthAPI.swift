@@ -40,7 +40,7 @@ public struct AuthAPI: Sendable {
 
   /// Has a code and a token mailed to an address, if an account has it. Both are valid for 10 minutes.
   public func requestCode(email: String) async throws {
-    try await caller.send(.auth("/code", ["email": email]))
+    let _: JSONValue = try await caller.get(.auth("/code", ["email": email]))
   }
 
   /// Logs in with the six digits of a mail.
@@ -93,7 +93,7 @@ public struct AuthAPI: Sendable {
 
   /// Has a token mailed that resets the password, if an account has the address.
   public func requestPasswordReset(email: String) async throws {
-    try await caller.send(.auth("/password-reset", ["email": email]))
+    let _: JSONValue = try await caller.get(.auth("/password-reset", ["email": email]))
   }
 
   /// Sets a new password with a mailed token. Ends all of the user's sessions.

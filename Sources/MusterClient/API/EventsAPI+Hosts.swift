@@ -15,7 +15,7 @@ extension EventsAPI {
   ///
   /// - Throws: ``MusterError``: `not-the-creator`, `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   public func removeHost(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws {
-    _ = try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+    try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
   }
 
   /// Sets the answer of a guest of an event that the caller hosts, also after `answerBy`.

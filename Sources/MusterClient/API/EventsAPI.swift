@@ -116,7 +116,9 @@ public struct EventsAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `event-not-found`
   public func calendar(_ id: UUID) async throws -> String {
-    String(decoding: try await caller.send(.get("/events/\(id.wire)/calendar.ics")).body, as: UTF8.self)
+    var call = APICall.get("/events/\(id.wire)/calendar.ics")
+    call.expected = .calendar
+    return String(decoding: try await caller.read(call), as: UTF8.self)
   }
 
   private struct Answer: Encodable {

@@ -75,6 +75,6 @@ public struct MeAPI: Sendable {
   public func export() async throws -> Data {
     var call = APICall.get("/users/me/export")
     call.timeout = 90
-    return try await caller.send(call).body
+    return try await caller.read(call)
   }
 }

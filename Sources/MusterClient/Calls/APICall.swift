@@ -21,6 +21,7 @@ struct APICall: Sendable {
   /// Whether the request has the user's token.
   var isAuthenticated = true
   var repeats = Repeats.ifNothingHappened
+  var expected = ExpectedResponse.json
   /// Seconds without any progress.
   var timeout: TimeInterval = 30
 

@@ -18,12 +18,18 @@ final class APICaller: Sendable {
     try await sender.get(call, call.isAuthenticated ? credentials : nil)
   }
 
+  /// Sends a call whose response has no body.
+  func send(_ call: APICall) async throws {
+    var call = call
+    call.expected = .nothing
+    _ = try await sender.send(call, call.isAuthenticated ? credentials : nil)
+  }
+
   /// Sends a call.
   ///
-  /// - Returns: a response of 2xx.
-  @discardableResult
-  func send(_ call: APICall) async throws -> TransportResponse {
-    try await sender.send(call, call.isAuthenticated ? credentials : nil)
+  /// - Returns: the body of its response, as it came.
+  func read(_ call: APICall) async throws -> Data {
+    try await sender.send(call, call.isAuthenticated ? credentials : nil).body
   }
 
   /// Opens a stream of Server-Sent Events.

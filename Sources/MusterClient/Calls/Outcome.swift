@@ -11,21 +11,18 @@ enum Outcome: Sendable {
 
   private static let shownBytes = 200
 
-  init(_ response: TransportResponse) {
-    let retryAfter = response.headers["retry-after"].flatMap(Int.init)
-    let type = response.headers["content-type"]?.lowercased() ?? ""
-    if (200..<300).contains(response.status), response.status == 204 || !type.contains("html") {
+  /// - Parameter expected: the success of the call.
+  init(_ response: TransportResponse, expecting expected: ExpectedResponse = .json) {
+    if expected.matches(response) {
       self = .success(response)
-    } else if response.status >= 400, var problem = try? JSONDecoder.muster().decode(Problem.self, from: response.body)
-    {
-      problem.status = response.status
-      problem.retryAfter = retryAfter
+    } else if let problem = Problem(response) {
       self = .problem(problem)
     } else {
       let target = response.headers["location"].map { "It redirects to \($0)." }
       let text = String(decoding: response.body.prefix(Self.shownBytes), as: UTF8.self)
       self = .foreign(
-        status: response.status, detail: target ?? "The body is no JSON of Muster: \(text)", retryAfter: retryAfter)
+        status: response.status, detail: target ?? "This is no response of Muster: \(text)",
+        retryAfter: Problem.retryAfter(of: response))
     }
   }
 

@@ -5,12 +5,15 @@ struct Sender: Sendable {
   /// While this is set, calls go out for this user only: if another user is logged in, they throw
   /// ``MusterError/loggedOut``.
   @TaskLocal static var actingUser: UUID?
+  /// While this is set, a call sends one request, and throws an ``Interruption`` where it would refresh, wait or repeat.
+  @TaskLocal private static var isStepwise = false
 
   private static let maximumProblemBytes = 64 << 10
+  private static let maximumRenewals = 3
 
   let baseURL: URL
   let transport: any Transport
-  let retries: RetryPolicy
+  var retries: RetryPolicy
 
   /// Sends a call and decodes the body of its response.
   func get<Value: Decodable>(_ call: APICall, _ credentials: Credentials?) async throws -> Value {
@@ -25,54 +28,98 @@ struct Sender: Sendable {
   /// Sends a call.
   ///
   /// - Parameter credentials: nil for calls without a token.
-  /// - Returns: a response of 2xx.
+  /// - Returns: the response that the call expects.
   func send(_ call: APICall, _ credentials: Credentials?) async throws -> TransportResponse {
-    let start = retries.now()
-    var authorization = Authorization(credentials)
-    var attempts = 0
-    while true {
-      try Task.checkCancellation()
-      let tokens = try await authorization.tokens()
-      let outcome = try await attempt(call, tokens?.accessToken)
-      if case .success(let response) = outcome { return response }
-      if try await authorization.renew(tokens, after: outcome) { continue }
-      attempts += 1
-      let elapsed = retries.now() - start
-      guard let delay = retries.delay(after: outcome, attempts: attempts, elapsed: elapsed, call.repeats) else {
-        throw outcome.error ?? .unreachable("no outcome")
-      }
-      try await retries.sleep(delay)
-    }
+    if Self.isStepwise { return try await sendOnce(call, credentials) }
+    return try await stepwise { try await sendOnce(call, credentials) }
   }
 
   /// Opens a stream of Server-Sent Events, without repeats.
   func open(_ call: APICall, _ credentials: Credentials) async throws -> TransportStream {
-    var authorization = Authorization(credentials)
-    while true {
-      let tokens = try await authorization.tokens()
+    var call = call
+    call.expected = .eventStream
+    call.repeats = .never
+    return try await stepwise { [call] in
+      let tokens = try tokens(of: credentials)
+      let request = try request(call, tokens?.accessToken)
       let outcome: Outcome
       do {
-        let stream = try await transport.open(request(call, tokens?.accessToken))
-        let isEventStream = stream.headers["content-type"]?.lowercased().hasPrefix("text/event-stream") ?? false
-        if stream.status == 200, isEventStream { return stream }
+        let stream = try await transport.open(request)
+        let head = TransportResponse(status: stream.status, headers: stream.headers)
+        if call.expected.matches(head) { return stream }
         outcome = try await Self.refusal(stream)
       } catch {
         try Task.checkCancellation()
         outcome = Outcome(failure: error)
       }
-      if try await authorization.renew(tokens, after: outcome) { continue }
-      throw outcome.error ?? .unexpectedResponse(status: 200, detail: "The response is no event stream.")
+      throw Self.failure(of: call, outcome, tokens, credentials)
     }
   }
 
-  private func attempt(_ call: APICall, _ token: String?) async throws -> Outcome {
-    let request = try request(call, token)
+  /// Makes a call, request by request. Each run of the body sends one request at most. Refreshes and waits happen between
+  /// the runs, so that the body may hold a lock that must not be held for longer than a request.
+  func stepwise<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+    let start = retries.now()
+    // From its first request to its last, a call is made for one user.
+    var user = Self.actingUser
+    var (attempts, renewals) = (0, 0)
+    while true {
+      try Task.checkCancellation()
+      do {
+        return try await Self.$actingUser.withValue(user) {
+          try await Self.$isStepwise.withValue(true) { try await body() }
+        }
+      } catch let interruption as Interruption {
+        user = interruption.tokens?.user ?? user
+        if renewals < Self.maximumRenewals, try await interruption.renew(isFirst: renewals == 0) {
+          renewals += 1
+          continue
+        }
+        attempts += 1
+        let elapsed = retries.now() - start
+        guard let outcome = interruption.outcome,
+          let delay = retries.delay(after: outcome, attempts: attempts, elapsed: elapsed, interruption.repeats)
+        else { throw interruption.error }
+        try await retries.sleep(delay)
+      }
+    }
+  }
+
+  private func sendOnce(_ call: APICall, _ credentials: Credentials?) async throws -> TransportResponse {
+    let tokens = try tokens(of: credentials)
+    let request = try request(call, tokens?.accessToken)
+    let outcome: Outcome
     do {
-      return Outcome(try await transport.send(request))
+      outcome = Outcome(try await transport.send(request), expecting: call.expected)
     } catch {
       try Task.checkCancellation()
-      return Outcome(failure: error)
+      outcome = Outcome(failure: error)
     }
+    if case .success(let response) = outcome { return response }
+    throw Self.failure(of: call, outcome, tokens, credentials)
+  }
+
+  /// The tokens of a request.
+  ///
+  /// - Throws: ``MusterError/loggedOut`` if there are none, or if they are another user's by now; an ``Interruption`` if
+  ///   they have expired
+  private func tokens(of credentials: Credentials?) throws -> StoredTokens? {
+    guard let credentials else { return nil }
+    guard let tokens = try credentials.stored() else { throw MusterError.loggedOut }
+    guard Self.actingUser == nil || Self.actingUser == tokens.user else { throw MusterError.loggedOut }
+    // That saves a request. A clock that is wrong costs one.
+    guard tokens.accessExpiresAt > Date() else {
+      throw Interruption(outcome: nil, tokens: tokens, credentials: credentials, repeats: .never)
+    }
+    return tokens
+  }
+
+  private static func failure(
+    of call: APICall, _ outcome: Outcome, _ tokens: StoredTokens?, _ credentials: Credentials?
+  ) -> any Error {
+    let interruption = Interruption(
+      outcome: outcome, tokens: tokens, credentials: credentials, repeats: call.repeats)
+    return interruption.isWorthAnother ? interruption : interruption.error
   }
 
   private static func refusal(_ stream: TransportStream) async throws -> Outcome {
@@ -81,6 +128,7 @@ struct Sender: Sendable {
       body.append(chunk)
       if body.count > maximumProblemBytes { break }
     }
-    return Outcome(TransportResponse(status: stream.status, headers: stream.headers, body: body))
+    let response = TransportResponse(status: stream.status, headers: stream.headers, body: body)
+    return Outcome(response, expecting: .eventStream)
   }
 }

@@ -5,6 +5,8 @@ extension MusterStore {
   private static let maximumFailures = 5
   /// Seconds for which real ids are kept: longer than any write that needs them can wait.
   private static let identityLifetime: TimeInterval = 48 * 3600
+  /// Seconds to wait for another process, which holds the lock for one request.
+  private static let lockPatience: TimeInterval = 60
 
   /// Sends what waits, in order, until nothing waits.
   ///
@@ -12,11 +14,7 @@ extension MusterStore {
   /// - Throws: ``MusterError/unreachable(_:)``, ``MusterError/loggedOut``
   func sendOutbox() async throws -> (any Error)? {
     await reloadOutbox()
-    guard outbox.next != nil else { return nil }
     do {
-      let lock = try await SendingLock(folder)
-      defer { withExtendedLifetime(lock) {} }
-      await reloadOutbox()
       while let record = outbox.next {
         guard !isForgotten else { throw MusterError.loggedOut }
         try await send(record)
@@ -33,23 +31,48 @@ extension MusterStore {
   }
 
   private func reloadOutbox() async {
-    outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
+    await outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
     for record in await outbox.reload() { noteMoved(record) }
     publish()
   }
 
-  /// Sends one write. It leaves the line if the service carries it out or refuses it.
+  /// Sends one write: one process at a time, and each request under the lock of its own, so that an app that is suspended
+  /// while it waits holds none.
   private func send(_ record: OutboxRecord) async throws {
-    if timing.isExpired(record.createdAt) { return await refuse(record, .expired) }
+    let lock = FileLock(
+      file: folder.file("sending.lock"), createsFolder: false, reason: "Sending changes", patience: Self.lockPatience)
+    do {
+      try await Sender.$actingUser.withValue(folder.user) {
+        try await client.cache.caller.sender.stepwise {
+          try await lock.withLock { try await self.sendOnce(record.id) }
+        }
+      }
+    } catch let failure as FileLock.Failure {
+      switch failure {
+      case .file(let reason): throw StoreError.disk(reason)
+      case .held: throw StoreError.locked
+      case .suspended: throw CancellationError()
+      }
+    }
+  }
+
+  /// Sends one request. The write leaves the line if the service carries it out or refuses it.
+  private func sendOnce(_ id: OutboxRecord.ID) async throws {
+    guard let record = outbox.next, record.id == id else { return }
+    guard await outbox.stillWaits(record) else {
+      await reloadOutbox()
+      if outbox.next?.id == id { throw StoreError.disk("The file of a write is gone.") }
+      return
+    }
+    if timing.isExpired(record.createdAt) { return await refuse(record, record.expiry) }
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
+    try await outbox.noteAttempt(record)
     // From here on, the write may happen at any time.
     doubts.raise(record.write.collections)
     do {
       let write = record.write.resolved(outbox.identities)
-      let id = try await Sender.$actingUser.withValue(folder.user) {
-        try await write.send(with: client, key: record.key)
-      }
-      await outbox.move(record, to: .sent(id: id))
+      let created = try await write.send(with: client, key: record.key)
+      await outbox.move(record, to: .sent(id: created))
       noteMoved(record)
       publish()
     } catch MusterError.refused(let problem) {
@@ -64,7 +87,7 @@ extension MusterStore {
     switch (problem.status, problem.type) {
     case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
     // An earlier version of the app has sent it, in other words.
-    case (_, .idempotencyKeyReused): return .expired
+    case (_, .idempotencyKeyReused): return .unknown
     case (500..., _):
       failedAttempts[record.id, default: 0] += 1
       return failedAttempts[record.id, default: 0] < Self.maximumFailures ? nil : .refused(problem)

@@ -34,22 +34,40 @@ struct OutboxFiles: Sendable {
     return contents
   }
 
-  /// The next free place in the order.
-  ///
-  /// - Throws: ``StoreError/disk(_:)`` if the folder cannot be read now
-  func nextSequence() throws -> Int {
-    let last = try folder.names(in: Self.subfolder).compactMap { Int($0.prefix(Self.digits)) }.max()
-    return (last ?? 0) + 1
-  }
-
-  /// Writes a record. It is in its file when this returns.
-  func write(_ record: OutboxRecord) throws {
+  private func write(_ record: OutboxRecord) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
     try folder.write(encoder.encode(record), to: path(of: record))
   }
 
-  func remove(_ record: OutboxRecord) throws { try folder.remove(path(of: record)) }
+  // MARK: Off the main actor
+
+  /// Writes a new record, at its place or at the next free one after it. It is in its file when this returns.
+  ///
+  /// - Returns: its place.
+  /// - Throws: ``StoreError/disk(_:)``
+  func enqueue(_ record: OutboxRecord) async throws -> Int {
+    var record = record
+    let last = try folder.names(in: Self.subfolder).compactMap { Int($0.prefix(Self.digits)) }.max()
+    record.sequence = max(record.sequence, (last ?? 0) + 1)
+    try write(record)
+    return record.sequence
+  }
+
+  /// Writes a record. It is in its file when this returns.
+  func replace(_ record: OutboxRecord) async throws { try write(record) }
+
+  func erase(_ record: OutboxRecord) async throws { try folder.remove(path(of: record)) }
+
+  /// ``read()``
+  func contents() async -> Contents? { read() }
+
+  /// - Returns: nil if there is no file, or if it cannot be read now.
+  func content(of record: OutboxRecord) async -> OutboxRecord? {
+    folder.read(path(of: record)).flatMap { try? JSONDecoder().decode(OutboxRecord.self, from: $0) }
+  }
+
+  func exists(_ record: OutboxRecord) async -> Bool { folder.exists(path(of: record)) }
 
   private static func id(in name: String) -> OutboxRecord.ID? {
     UUID(uuidString: String(name.dropFirst(digits + 1).prefix(36)))

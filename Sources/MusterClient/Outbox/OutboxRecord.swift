@@ -14,17 +14,22 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
 
   let id: UUID
   /// Writes are sent in this order.
-  let sequence: Int
+  var sequence: Int
   let write: Write
   /// The same for each attempt, so that the write happens once.
   let key: IdempotencyKey
   let createdAt: Date
   var state = State.waiting
+  /// Whether a request with this write may have been sent. Nil in files of an earlier version, which did not note it.
+  var isAttempted: Bool? = false
 
   /// The order of the line. Two processes may have taken the same place.
   static func isBefore(_ one: OutboxRecord, _ other: OutboxRecord) -> Bool {
     (one.sequence, one.id.wire) < (other.sequence, other.id.wire)
   }
+
+  /// Why the write may not be sent any more when it has waited for too long.
+  var expiry: RefusedWrite.Reason { isAttempted == false ? .expired : .unknown }
 
   /// Whether the lists show the write as pending.
   var isUnsettled: Bool {

@@ -1,14 +1,17 @@
 import Foundation
 
-/// A write that did not happen and that the lists no longer show. Tell the user, then dismiss it.
+/// A write that did not happen, or of which this is not known, and that the lists no longer show as pending. Tell the
+/// user. Then dismiss it, or send it again with ``MusterStore/sendAgain(_:)``.
 public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public enum Reason: Codable, Sendable, Hashable {
     /// The service refused it.
     case refused(Problem)
-    /// It waited for 23 hours without a response, so that it might happen twice if it were sent now. Perhaps it has
-    /// happened: the lists tell.
+    /// It could not be sent for 23 hours. It did not happen.
     case expired
-    /// It names an event or a request whose own write was refused.
+    /// It was sent, no response arrived for 23 hours, and another attempt might make it happen twice. Perhaps it has
+    /// happened: the lists show what the service has.
+    case unknown
+    /// It names an event or a request whose own write was refused. It did not happen.
     case withoutSubject
   }
 
@@ -17,6 +20,9 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
   /// When the user made it.
   public let createdAt: Date
   public let reason: Reason
+
+  /// Whether it may have happened.
+  public var isUnknown: Bool { reason == .unknown }
 }
 
 extension RefusedWrite {

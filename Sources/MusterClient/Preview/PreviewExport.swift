@@ -8,6 +8,12 @@ struct PreviewExport: Sendable {
     let path: String
     let status: Int
     let file: String
+
+    /// Nil for a picture.
+    var mediaType: String? {
+      if file.hasSuffix(".json") { return status < 400 ? "application/json" : "application/problem+json" }
+      return file.hasSuffix(".ics") ? "text/calendar" : nil
+    }
   }
 
   private struct Index: Decodable {

@@ -15,7 +15,17 @@ extension PreviewWorld {
     case ("GET", "", _): return try .json(withParticipants(found, atMost: Self.participantsShown))
     case ("GET", "invitations", _): return try list(guests[id] ?? [], request)
     case ("GET", "calendar.ics", _): return try exported(request, else: .eventNotFound)
+    case (_, "links", let link): return try links(of: found, request, link.isEmpty ? nil : link)
+    case ("POST", "reminders", ""): return try .json(remind(found))
+    case ("POST", "duplicate", ""):
+      let copy = try duplicate(found, request)
+      return try .json(withParticipants(copy, atMost: Self.participantsShown), status: 201)
+    case ("PUT", "hosts", let user): try addHost(user, to: found)
+    case ("DELETE", "hosts", let user):
+      try removeHost(user, from: found)
+      return .noContent
     case ("PUT", "invitations", "me"): try answer(found, request)
+    case ("PUT", "invitations", let guest): try setAnswer(of: guest, at: found, request)
     case ("PATCH", "", _): try edit(found, request)
     case ("DELETE", "", _): try cancel(found, request)
     case ("POST", "invitations", ""): try invite(to: found, request)
@@ -51,7 +61,7 @@ extension PreviewWorld {
 
   /// Those who are going come first, and those who have declined are left out.
   private func withParticipants(_ event: Event, atMost limit: Int) -> Event {
-    let order: [InvitationStatus] = [.going, .maybe, .waitlisted, .invited]
+    let order: [InvitationStatus] = [.going, .maybe, .waitlisted, .pending, .invited]
     var event = event
     event.participants = Array(
       order.flatMap { status in (guests[event.id] ?? []).filter { $0.status == status } }.prefix(limit))
@@ -61,7 +71,7 @@ extension PreviewWorld {
   // MARK: Writes
 
   private mutating func answer(_ event: Event, _ request: PreviewRequest) throws {
-    guard event.myStatus != .creator else { throw Problem.preview(.ownEvent, 409, "You are the host of this event.") }
+    guard event.myRole == .guest else { throw Problem.preview(.ownEvent, 409, "You are the host of this event.") }
     try checkIsOpen(event)
     let body: JSONValue = try request.read()
     let answer = AnswerStatus(rawValue: body["status"]?.string ?? "")
@@ -106,7 +116,7 @@ extension PreviewWorld {
   }
 
   private mutating func edit(_ event: Event, _ request: PreviewRequest) throws {
-    try checkIsMine(event, request)
+    try checkIsHosted(event, request)
     try checkIsOpen(event)
     let edit: EventEdit = try request.read()
     let now = now
@@ -138,7 +148,7 @@ extension PreviewWorld {
   }
 
   private mutating func invite(to event: Event, _ request: PreviewRequest) throws {
-    try checkIsMine(event, nil)
+    try checkIsHosted(event)
     try checkIsOpen(event)
     let body: [String: [UUID]] = try request.read()
     let present = Set((guests[event.id] ?? []).map(\.id))
@@ -149,88 +159,15 @@ extension PreviewWorld {
   }
 
   private mutating func withdraw(_ guest: String, from event: Event) throws {
-    try checkIsMine(event, nil)
+    try checkIsHosted(event)
     guard let gone = guests[event.id]?.first(where: { $0.id.wire == guest.lowercased() }) else { return }
     try checkIsOpen(event)
-    guests[event.id]?.removeAll { $0.id == gone.id }
-    change(event.id) { $0.counts?.add(-(1 + gone.plusOnes), to: gone.status.rawValue) }
+    remove(gone, from: event.id)
     touch(.events)
   }
 
-  // MARK: Rules
-
-  private func checkIsOpen(_ event: Event) throws {
-    if past.contains(where: { $0.id == event.id }) {
-      throw Problem.preview(.eventArchived, 409, "The event is over and can no longer change.")
-    }
-    if event.status == .cancelled {
-      throw Problem.preview(.eventCancelled, 409, "The event is cancelled and can no longer change.")
-    }
-  }
-
-  private func checkPlusOnes(_ plusOnes: Int?, at event: Event) throws {
-    guard let plusOnes, plusOnes > event.maxPlusOnes else { return }
-    let problem =
-      event.maxPlusOnes == 0
-      ? FieldProblem(field: "plusOnes", code: "no-plus-ones", message: "must be 0: this event takes no plus-ones")
-      : FieldProblem(
-        field: "plusOnes", code: "out-of-range",
-        message: "must be at most \(event.maxPlusOnes): the event's maxPlusOnes")
-    throw Problem.preview(.invalidFields, 422, "Some fields are invalid.", errors: [problem])
-  }
-
-  private func checkIsMine(_ event: Event, _ request: PreviewRequest?) throws {
-    guard event.myStatus == .creator else {
-      throw Problem.preview(.notTheCreator, 403, "Only the creator of the event may do this.")
-    }
-    guard let tag = request?.headers["If-Match"], tag != "*", tag != "\"\(event.version)\"" else { return }
-    throw Problem.preview(.lostUpdate, 412, "The event has changed since you read it. Read it again, then retry.")
-  }
-
-  /// The friends with these ids, as invited guests.
-  private func friends(_ ids: [UUID], field: String) throws -> [Guest] {
-    let strangers = ids.enumerated().filter { id in !friends.contains { $0.id == id.element } }.map {
-      FieldProblem(field: "\(field)[\($0.offset)]", code: "not-a-friend", message: "is not a friend")
-    }
-    guard strangers.isEmpty else {
-      throw Problem.preview(.invalidFields, 422, "Some fields are invalid.", errors: strangers)
-    }
-    return friends.filter { ids.contains($0.id) }.map {
-      Guest(id: $0.id, user: $0.user, name: $0.user.displayName, status: .invited)
-    }
-  }
-
-  private mutating func change(_ id: UUID, _ body: (inout Event) -> Void) {
-    guard let place = events.firstIndex(where: { $0.id == id }) else { return }
-    body(&events[place])
-  }
-
-  private mutating func sortEvents() {
-    events.sort { ($0.startTime, $0.id.wire) < ($1.startTime, $1.id.wire) }
-  }
-}
-
-extension Counts {
-  fileprivate mutating func add(_ number: Int, to status: String) {
-    switch status {
-    case "invited": invited += number
-    case "going": going += number
-    case "maybe": maybe += number
-    case "declined": declined += number
-    case "waitlisted": waitlisted += number
-    case "pending": pending += number
-    default: break
-    }
-  }
-}
-
-extension Edit {
-  /// The value after the edit.
-  func applied(to old: Value?) -> Value? {
-    switch self {
-    case .keep: old
-    case .set(let value): value
-    case .clear: nil
-    }
+  mutating func remove(_ guest: Guest, from event: UUID) {
+    guests[event]?.removeAll { $0.id == guest.id }
+    change(event) { $0.counts?.add(-(1 + guest.plusOnes), to: guest.status.rawValue) }
   }
 }

@@ -35,7 +35,8 @@ extension PreviewWorld {
     guard let call = paths.compactMap({ export.call(request.method, $0) }).first else {
       throw Problem.missing(problem)
     }
-    return TransportResponse(status: call.status, body: try export.body(of: call))
+    let headers = call.mediaType.map { ["content-type": $0] } ?? [:]
+    return TransportResponse(status: call.status, headers: headers, body: try export.body(of: call))
   }
 
   /// All logins succeed, and all mails count as sent.

@@ -14,6 +14,8 @@ struct PreviewWorld: Sendable {
   var past: [Event]
   /// The guest lists.
   var guests: [UUID: [Guest]]
+  /// The share links of events that the user hosts.
+  var links: [UUID: [ShareLink]] = [:]
   /// When the user was invited to live events.
   var invitedAt: [UUID: Date]
   var blocks: [Block]
@@ -54,6 +56,11 @@ struct PreviewWorld: Sendable {
     for event in events.items + past.items {
       let list: Page<Guest> = try export.read("/events/\(event.id.wire)/invitations")
       guests[event.id] = list.items
+      let links = "/events/\(event.id.wire)/links"
+      if export.call("GET", "/api/v1" + links) != nil {
+        let list: Page<ShareLink> = try export.read(links)
+        self.links[event.id] = list.items
+      }
     }
     profiles = [:]
     for call in export.calls where call.method == "GET" && call.status == 200 {

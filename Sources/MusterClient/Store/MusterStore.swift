@@ -35,6 +35,9 @@ public final class MusterStore {
   /// Whether the session has ended, or another user has logged in. The copies and the outbox stay, in case the same user
   /// logs in again.
   public internal(set) var isLoggedOut = false
+  /// Why the store could not send what waits, or not validate its lists, when it last tried: a ``MusterError`` or a
+  /// ``StoreError``. Nil after a success.
+  public internal(set) var lastError: (any Error)?
 
   @ObservationIgnored let client: MusterClient
   @ObservationIgnored let folder: StoreFolder
@@ -89,12 +92,12 @@ public final class MusterStore {
   /// Resolves when the lists show the copies on the disk. The store begins to read them when it is made.
   public func load() async { await loading?.value }
 
-  /// Takes a write: it is in a file when this returns, the lists show it, and it is sent as soon as possible. If the
-  /// service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
+  /// Takes a write: the lists show it at once, it is in a file when this returns, and it is sent as soon as possible. If
+  /// the service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
   ///
-  /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in.
+  /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in. The write is then gone.
   @discardableResult
-  public func perform(_ write: Write) throws -> PendingWrite {
+  public func perform(_ write: Write) async throws -> PendingWrite {
     guard !isForgotten else { throw StoreError.forgotten }
     guard client.userID.map({ $0 == folder.user }) != false else { throw MusterError.loggedOut }
     var write = write
@@ -108,9 +111,24 @@ public final class MusterStore {
       write = .markAllRead(before: stamp, shown: shown)
     default: break
     }
-    let pending = try outbox.add(write, at: timing.now())
-    publish()
-    poke()
+    do {
+      let pending = try await outbox.add(write, at: timing.now()) { publish() }
+      poke()
+      return pending
+    } catch {
+      publish()
+      throw error
+    }
+  }
+
+  /// Performs a write again that was refused, or whose outcome is unknown, and dismisses the refusal. It is a new write,
+  /// with a key of its own: if the first one has happened, it happens twice.
+  ///
+  /// - Throws: as ``perform(_:)``
+  @discardableResult
+  public func sendAgain(_ refusal: RefusedWrite) async throws -> PendingWrite {
+    let pending = try await perform(refusal.write)
+    try await outbox.dismiss(refusal)
     return pending
   }
 
@@ -124,13 +142,15 @@ public final class MusterStore {
   }
 
   /// Deletes all copies, the outbox and the refusals, and stops. Call it when the user logs out. Then drop this store.
-  public func forgetEverything() throws {
+  ///
+  /// - Throws: ``StoreError/disk(_:)``, or an error of Foundation
+  public func forgetEverything() async throws {
     isForgotten = true
     stop()
     base = Lists()
     statuses = [:]
     outbox.forget()
     publish()
-    try folder.erase()
+    try await copies.erase()
   }
 }

@@ -5,8 +5,11 @@ struct EventStreamParser: Sendable {
   /// Bytes of one event. A longer event is left out, but its `id` counts.
   static let maximumBytes = 1 << 20
 
-  /// The `id` of the last event that was complete. To be sent as `Last-Event-ID` when connecting again.
+  /// The last `id` of the complete blocks so far. To be sent as `Last-Event-ID` when connecting again. A block without an
+  /// `id`, and one with an empty `id`, leave it as it is.
   private(set) var lastEventID: String?
+  /// Whether a blank line has ended a block, be it a comment only. A connection that is cut before it has said nothing.
+  private(set) var hasBlock = false
   /// Milliseconds to wait before connecting again, if the stream says so.
   private(set) var retry: Int?
 
@@ -74,9 +77,11 @@ struct EventStreamParser: Sendable {
     switch name {
     case "event": event = value
     case "data":
-      size = size > maximumBytes - value.utf8.count ? .max : size + value.utf8.count
+      // Empty lines count, too: a stream of them must not fill the memory.
+      let more = value.utf8.count + 1
+      size = size > maximumBytes - more ? .max : size + more
       if size <= maximumBytes { data.append(value) }
-    case "id" where !value.contains("\0"): id = value
+    case "id" where !value.isEmpty && !value.contains("\0"): id = value
     case "retry": retry = Int(value).flatMap { $0 >= 0 ? $0 : nil } ?? retry
     default: break
     }
@@ -85,6 +90,7 @@ struct EventStreamParser: Sendable {
   private mutating func dispatch() -> ServerSentEvent? {
     defer { (event, data, size) = ("", [], 0) }
     lastEventID = id
+    hasBlock = true
     guard !data.isEmpty, size <= maximumBytes else { return nil }
     return ServerSentEvent(event: event.isEmpty ? "message" : event, data: data.joined(separator: "\n"), id: id)
   }

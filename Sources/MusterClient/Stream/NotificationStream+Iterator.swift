@@ -6,7 +6,8 @@ extension NotificationStream {
     private struct Connection {
       var chunks: AsyncThrowingStream<Data, any Error>.Iterator
       var parser: EventStreamParser
-      var hasRead = false
+      /// Whether the stream has begun: see ``StreamEvent/connected``.
+      var hasBegun = false
     }
 
     /// Seconds without a byte, after which the connection is given up. The service sends one every 15 seconds.
@@ -67,7 +68,6 @@ extension NotificationStream {
         let stream = try await Sender.$actingUser.withValue(user) { try await caller.open(call) }
         connection = Connection(
           chunks: stream.chunks.makeAsyncIterator(), parser: EventStreamParser(lastEventID: resumeID))
-        arrived.append((nil, nil, .connected))
       } catch let error as MusterError {
         if error == .loggedOut { throw error }
         pause.fail(retryAfter: error.problem?.retryAfter)
@@ -87,15 +87,21 @@ extension NotificationStream {
       }
       guard let chunk else {
         try Task.checkCancellation()
-        if !open.hasRead { pause.fail(retryAfter: nil) }
+        if !open.hasBegun { pause.fail(retryAfter: nil) }
         connection = nil
         onLoss?()
         return
       }
       let events = open.parser.read(chunk)
-      resumeID = open.parser.lastEventID
-      pause.succeed(retry: open.parser.retry)
-      open.hasRead = true
+      if open.parser.hasBlock {
+        resumeID = open.parser.lastEventID
+        pause.succeed(retry: open.parser.retry)
+        if !open.hasBegun {
+          // With the place at which the stream begins, if the service has named it.
+          arrived.append((events.first == nil ? resumeID : nil, nil, .connected))
+        }
+        open.hasBegun = true
+      }
       connection = open
       arrived += events.compactMap { event in StreamEvent(event).map { (event.id, event.data, $0) } }
     }

@@ -1,6 +1,7 @@
 /// What the stream tells an open app.
 public enum StreamEvent: Sendable, Hashable {
-  /// The stream is connected, for the first time or again. Changes before it may have been missed: validate.
+  /// The stream is connected, for the first time or again: its first complete block has arrived. Changes before it may
+  /// have been missed: validate.
   case connected
   /// A notification entered the inbox.
   case notification(InboxItem)

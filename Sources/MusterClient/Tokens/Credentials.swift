@@ -69,7 +69,8 @@ final class Credentials: Sendable {
       if let tokens = state.tokens, tokens.accessToken != rejected.accessToken { return Task { tokens } }
       let task = Task {
         defer { self.endRefresh(rejected) }
-        return try await self.exclusively { try await self.exchange(rejected) }
+        // The lock is held for one request at a time, never while a repeat waits.
+        return try await self.sender.stepwise { try await self.exclusively { try await self.exchange(rejected) } }
       }
       state.refresh = Refresh(rejected: rejected.refreshToken, task: task)
       return task
@@ -131,11 +132,11 @@ final class Credentials: Sendable {
     try await Task {
       try await exclusively {
         do {
-          try store.save(tokens)
+          try self.store.save(tokens)
         } catch {
           throw MusterError.tokensUnavailable("\(error)")
         }
-        remember(tokens)
+        self.remember(tokens)
       }
     }.value
   }
@@ -146,11 +147,11 @@ final class Credentials: Sendable {
   func end(_ rejected: StoredTokens) async throws {
     if let tokens = state.withLock({ $0.tokens }), tokens.refreshToken != rejected.refreshToken { return }
     try await exclusively {
-      let stored = try load()
+      let stored = try self.load()
       if let stored, stored.refreshToken != rejected.refreshToken {
-        remember(stored)
+        self.remember(stored)
       } else {
-        throw forget(stored)
+        throw self.forget(stored)
       }
     }
   }
@@ -206,10 +207,10 @@ final class Credentials: Sendable {
     return .loggedOut
   }
 
-  private func exclusively<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+  private func exclusively<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
     do {
       return try await turns.withLock { try await store.withRefreshLock(body) }
-    } catch let error where error is MusterError || error is CancellationError {
+    } catch let error where error is MusterError || error is CancellationError || error is Interruption {
       throw error
     } catch {
       throw MusterError.tokensUnavailable("\(error)")

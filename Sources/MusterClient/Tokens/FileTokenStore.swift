@@ -50,7 +50,7 @@ public struct FileTokenStore: TokenStore {
     for name in names where name.hasPrefix(prefix) { unlink(folder.appendingPathComponent(name).path) }
   }
 
-  public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+  public func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
     try await FileLock(file: file.appendingPathExtension("lock")).withLock(body)
   }
 

@@ -49,7 +49,7 @@
       guard status == errSecSuccess || status == errSecItemNotFound else { throw failure(status) }
     }
 
-    public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+    public func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
       try await lock.withLock(body)
     }
 

@@ -13,7 +13,7 @@ public final class MemoryTokenStore: TokenStore {
 
   public func clear() { tokens.withLock { $0 = nil } }
 
-  public func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+  public func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
     try await lock.withLock(body)
   }
 }

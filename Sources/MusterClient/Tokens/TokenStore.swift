@@ -10,6 +10,6 @@ public protocol TokenStore: Sendable {
 
   func clear() throws
 
-  /// Runs `body` while no other process and no other task runs one.
-  func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R
+  /// Runs `body`, which sends one request at most, while no other process and no other task runs one.
+  func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R
 }

@@ -83,7 +83,8 @@ import Testing
     #expect(Set(names).union(["index.json"]) == Set(files.keys))
     let gets = calls.filter { $0["method"].string == "GET" }.compactMap { $0["path"].string }
     for path in Phone.collections.values { #expect(gets.contains("/api/v1/\(path)"), "\(path)") }
-    #expect(gets.count { $0.hasSuffix("/calendar.ics") } == 15)
+    #expect(gets.count { $0.hasSuffix("/calendar.ics") } == 16)
+    #expect(gets.filter { $0.hasSuffix("/links") } == ["/api/v1/events/01900000-0000-7000-8002-000000000010/links"])
     #expect(gets.count { $0.hasPrefix("/pictures/") } == 36)
     #expect(calls.filter { $0["status"].int == 404 }.count == 1)
     for name in names where name.hasSuffix(".json") {

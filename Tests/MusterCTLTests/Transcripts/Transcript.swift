@@ -67,6 +67,7 @@ extension Transcript.Command {
         .replacing(/[0-9-]{10}T[0-9:]{8}(?:\.[0-9]+)?Z/, with: "TIME")
         .replacing(/[0-9]{4}-[0-9]{2}-[0-9]{2}/, with: "DAY")
         .replacing(/[0-9a-f]{8}-[0-9a-f-]{27}/, with: "UUID")
+        .replacing(/(?:http|webcal):\/\/[0-9.:]+\/(?:e|calendars)\/[\w.-]+/, with: "LINK")
         .replacing(/^\s*(?:[0-9a-f]{6}|[0-9a-f]{8})\s\s/, with: "ID ")
         .replacing(/"requestId": "[0-9a-f]+"/, with: "REQUEST")
         .replacing(/\s+/, with: " ")

@@ -87,6 +87,7 @@ struct TranscriptRun {
 
   private func lines(of terminal: PseudoTerminal) -> [String] {
     let text = terminal.output.replacing(demo.url, with: "http://127.0.0.1:8080")
+      .replacing("://muster.test", with: "://127.0.0.1:8080")
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).trimmingTrailingSpaces }
     while lines.last?.isEmpty == true { lines.removeLast() }
     return lines

@@ -53,7 +53,7 @@ import Testing
   @Test func `the page lists every command and exit status`() throws {
     let text = try String(contentsOf: Self.page, encoding: .utf8)
     let section = try #require(text.components(separatedBy: "\n## Commands\n").dropFirst().first)
-    let rows = section.components(separatedBy: "\n## ")[0].matches(of: /\n\| `([a-z ]+)[^`]*`/)
+    let rows = section.components(separatedBy: "\n## ")[0].matches(of: /\n\| `([a-z -]+)[^`]*`/)
     let listed = rows.map { $0.1.trimmingCharacters(in: .whitespaces) }
     #expect(listed.sorted() == commands(of: MusterCTL.self).sorted())
     for status in ["0", "1", "2", "3", "4", "130"] { #expect(text.contains("| \(status) |")) }

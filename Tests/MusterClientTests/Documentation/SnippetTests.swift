@@ -45,4 +45,15 @@ import Testing
       #expect(guides.contains("```swift\n\(snippet)\n```"), "\(snippet)")
     }
   }
+
+  @Test func `the app has fewer than 600 lines`() throws {
+    let folder = Program.checkout.appending(path: "Examples/PlansApp")
+    let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+    let lines = try names.map { name in
+      try String(contentsOf: folder.appending(path: name), encoding: .utf8).split(
+        separator: "\n", omittingEmptySubsequences: false
+      ).count - 1
+    }
+    #expect(names.count > 10 && lines.reduce(0, +) < 600)
+  }
 }

@@ -105,23 +105,57 @@ enum Snippets {
     // end
   }
 
-  @MainActor static func outbox(_ store: MusterStore, event: UUID) throws {
+  @MainActor static func outbox(_ store: MusterStore, event: UUID) async throws {
     // snippet
-    try store.perform(.answer(event: event, .going))
+    try await store.perform(.answer(event: event, .going))
     print(store.outbox.isPending(event))
     for refusal in store.outbox.refusals {
       print(refusal.write, refusal.reason)
-      try store.outbox.dismiss(refusal)
+      try await store.outbox.dismiss(refusal)
     }
     // end
   }
 
-  @MainActor static func temporaryIDs(_ store: MusterStore, ben: UUID) throws {
+  @MainActor static func unknownOutcomes(_ store: MusterStore) async throws {
+    // snippet
+    for refusal in store.outbox.refusals where refusal.isUnknown {
+      print("Perhaps this has happened:", refusal.write)
+      try await store.sendAgain(refusal)
+    }
+    // end
+  }
+
+  @MainActor static func lastError(_ store: MusterStore) {
+    // snippet
+    if let error = store.lastError {
+      print(store.isOffline ? "You are offline." : error.localizedDescription)
+    }
+    // end
+  }
+
+  static func hosts(_ client: MusterClient, event: UUID, ben: UUID, cleo: UUID) async throws {
+    // snippet
+    try await client.events.addHost(ben, to: event)
+    try await client.events.setAnswer(.going, of: cleo, to: event)
+    print(try await client.events.remind(event), "guests were reminded")
+    // end
+  }
+
+  static func links(_ client: MusterClient, _ other: MusterClient, event: UUID) async throws {
+    // snippet
+    let link = try await client.events.links.create(ShareLinkDraft(kind: .answer, maxGuests: 20), to: event)
+    if let url = link.url, let token = ShareLink.token(in: url) {
+      try await other.links.join(token)
+    }
+    // end
+  }
+
+  @MainActor static func temporaryIDs(_ store: MusterStore, ben: UUID) async throws {
     // snippet
     let id = UUID()
     let draft = EventDraft(title: "Pasta night", startTime: .now.addingTimeInterval(86_400))
-    try store.perform(.createEvent(draft, temporaryID: id))
-    try store.perform(.invite([ben], to: id))
+    try await store.perform(.createEvent(draft, temporaryID: id))
+    try await store.perform(.invite([ben], to: id))
     // end
   }
 

@@ -50,6 +50,45 @@ import Testing
     #expect(try decode(encode(event)) == event)
   }
 
+  @Test func `visitors, guests who wait for approval, and links with visitors' settings decode`() throws {
+    let more = """
+      ,"counts":{"invited":0,"going":3,"maybe":0,"declined":0,"waitlisted":0,"pending":2},"maxPlusOnes":3,\
+      "participants":[{"id":"01900000-0000-7000-8000-0000000000AB","user":null,"name":"Tom","status":"pending",\
+      "plusOnes":1,"answeredAt":"2026-04-18T10:00:00Z","approvedBy":null},{"id":"01900000-0000-7000-8000-0000000000AC",\
+      "name":"Eva","status":"unconfirmed"}]
+      """
+    let event: Event = try decode(Self.event(more, myStatus: "pending"))
+    #expect(event.myStatus == .pending && event.counts?.pending == 2 && event.maxPlusOnes == 3)
+    let guests = try #require(event.participants)
+    #expect((guests[0].user, guests[0].name, guests[0].status) == (nil, "Tom", .pending))
+    #expect((guests[1].name, guests[1].status, guests[1].plusOnes) == ("Eva", "unconfirmed", 0))
+    #expect(try decode(encode(event)) == event)
+
+    let plain = """
+      {"id":"01900000-0000-7000-8004-000000000001","url":"https://muster.example/e/x","kind":"answer","shows":"names",\
+      "expiresAt":null,"maxGuests":null,"joined":2,"createdAt":"2026-04-17T10:00:00Z"
+      """
+    let older: ShareLink = try decode(plain + "}")
+    #expect((older.maxPlusOnes, older.email, older.approval, older.joined) == (0, .off, false, 2))
+    let link: ShareLink = try decode(
+      plain + #","maxPlusOnes":2,"email":"required","approval":true,"visitors":{"going":1}}"#)
+    #expect((link.maxPlusOnes, link.email, link.approval) == (2, .required, true))
+    #expect(try decode(encode(link)) == link)
+    let later: ShareLink = try decode(
+      plain.replacing("answer", with: "vote").replacing("names", with: "faces") + #","email":"phone"}"#)
+    #expect((later.kind, later.shows, later.email) == ("vote", "faces", "phone"))
+  }
+
+  @Test func `a link's draft and edit leave out what they do not set`() throws {
+    #expect(try encode(ShareLinkDraft(kind: .view)) == #"{"kind":"view","shows":"counts"}"#)
+    let draft = ShareLinkDraft(kind: .answer, maxPlusOnes: 1, email: .off, approval: true)
+    #expect(
+      try encode(draft) == #"{"approval":true,"email":"none","kind":"answer","maxPlusOnes":1,"shows":"counts"}"#)
+    #expect(try encode(ShareLinkEdit()) == "{}")
+    #expect(
+      try encode(ShareLinkEdit(maxGuests: .clear, email: .optional)) == #"{"email":"optional","maxGuests":null}"#)
+  }
+
   @Test func `values and members that this release does not know decode`() throws {
     let event: Event = try decode(Self.event(#","later":{"x":[]}"#, myStatus: "on-the-way"))
     #expect(event.myStatus == "on-the-way" && event.myStatus.description == "on-the-way")

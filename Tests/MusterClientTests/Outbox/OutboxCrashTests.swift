@@ -20,8 +20,8 @@ import Testing
         let isFirst = server.received().count - first == step + 1
         return isFirst && isResponseLost ? .loseResponse : .loseRequest
       }
-      try test.store.perform(.createEvent(draft, temporaryID: id))
-      try test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.createEvent(draft, temporaryID: id))
+      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
       for _ in 0..<3 {
         _ = await failure { try await test.store.refresh() }
         #expect(test.store.events.items.map(\.title) == ["Quiz 2"])
@@ -43,15 +43,16 @@ import Testing
   @Test func `a file that cannot be read holds up no other`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
-      try test.store.perform(.createEvent(draft))
-      try test.store.perform(.createEvent(EventDraft(title: "Picnic", startTime: ScriptedServer.noon, timeZone: "UTC")))
+      try await test.store.perform(.createEvent(draft))
+      let picnic = EventDraft(title: "Picnic", startTime: ScriptedServer.noon, timeZone: "UTC")
+      try await test.store.perform(.createEvent(picnic))
       let file = try #require(test.files.first { $0.pathExtension == "json" && $0.path.contains("outbox") })
       try Data("{".utf8).write(to: file)
       try await test.relaunch()
       #expect(test.store.outbox.pending.count == 1)
       try await test.store.refresh()
       #expect(test.store.events.items.count == 1)
-      try test.store.perform(.createEvent(draft))
+      try await test.store.perform(.createEvent(draft))
       try await test.store.refresh()
       #expect(test.store.events.items.count == 2)
     }
@@ -62,7 +63,7 @@ import Testing
       try server.set(.events, [ScriptedServer.event(1)])
       try await test.store.refresh()
       for number in 1...12 {
-        try test.store.perform(.editEvent(ScriptedServer.event(1).id, EventEdit(title: "\(number)")))
+        try await test.store.perform(.editEvent(ScriptedServer.event(1).id, EventEdit(title: "\(number)")))
         if number % 3 == 0 { try await test.relaunch() }
       }
       #expect(test.store.events.items.map(\.title) == ["12"])

@@ -11,9 +11,9 @@ import Testing
     try await TestStore.run { test, server in
       try await test.store.refresh()
       let id = UUID()
-      try test.store.perform(.createEvent(draft, temporaryID: id))
-      try test.store.perform(.invite([ScriptedServer.ben.id], to: id))
-      try test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.createEvent(draft, temporaryID: id))
+      try await test.store.perform(.invite([ScriptedServer.ben.id], to: id))
+      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
       #expect(test.store.events.items.map(\.id) == [id] && test.store.outbox.isPending(id))
       try await test.store.refresh()
       let real = try #require(test.store.outbox.realID(of: id))
@@ -21,7 +21,7 @@ import Testing
       #expect(server.received(\.isWrite).dropFirst().allSatisfy { $0.path.contains(real.wire) })
       // A screen that still has the temporary id, also after a launch.
       try await test.relaunch()
-      try test.store.perform(.editEvent(id, EventEdit(title: "Quiz 3")))
+      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 3")))
       #expect(test.store.events.items.map(\.title) == ["Quiz 3"])
       #expect(test.store.outbox.isPending(id) && test.store.outbox.isPending(real))
       try await test.store.refresh()
@@ -34,7 +34,7 @@ import Testing
     try await TestStore.run { test, server in
       try await test.store.refresh()
       let id = UUID()
-      try test.store.perform(.createEvent(draft, temporaryID: id))
+      try await test.store.perform(.createEvent(draft, temporaryID: id))
       server.fail { $0.isValidation ? .loseRequest : .none }
       _ = await failure { try await test.store.refresh() }
       let real = try #require(test.store.outbox.realID(of: id))
@@ -51,9 +51,9 @@ import Testing
       try await test.store.refresh()
       server.fail { $0.method == "POST" && $0.path == "/events" ? .status(422, .invalidFields) : .none }
       let id = UUID()
-      try test.store.perform(.createEvent(draft, temporaryID: id))
-      try test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
-      try test.store.perform(.invite([ScriptedServer.ben.id], to: id))
+      try await test.store.perform(.createEvent(draft, temporaryID: id))
+      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.invite([ScriptedServer.ben.id], to: id))
       try await test.store.refresh()
       #expect(server.received(\.isWrite).count == 1)
       #expect(test.store.events.items.isEmpty && test.store.outbox.pending.isEmpty)
@@ -65,9 +65,9 @@ import Testing
     try await TestStore.run { test, server in
       try await test.store.refresh()
       let id = UUID()
-      try test.store.perform(.sendRequest(to: ScriptedServer.ben, temporaryID: id))
+      try await test.store.perform(.sendRequest(to: ScriptedServer.ben, temporaryID: id))
       #expect(test.store.sentFriendRequests.items.map(\.id) == [id])
-      try test.store.perform(.cancelRequest(id))
+      try await test.store.perform(.cancelRequest(id))
       #expect(test.store.sentFriendRequests.items.isEmpty)
       try await test.store.refresh()
       let real = try #require(test.store.outbox.realID(of: id))
@@ -78,7 +78,7 @@ import Testing
   @Test func `real ids are forgotten after two days`() async throws {
     try await TestStore.run { test, _ in
       try await test.store.refresh()
-      try test.store.perform(.createEvent(draft))
+      try await test.store.perform(.createEvent(draft))
       try await test.store.refresh()
       #expect(test.files.contains { $0.path.contains("outbox") })
       test.ahead.withLock { $0 = 49 * 3600 }

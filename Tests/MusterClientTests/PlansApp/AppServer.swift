@@ -13,6 +13,7 @@ struct AppServer: Transport {
     var response = try await server.send(request)
     guard response.status < 300, let body = try body(of: ScriptedServer.Received(request)) else { return response }
     response.status = 200
+    response.headers = ["content-type": "application/json"]
     response.body = body
     return response
   }

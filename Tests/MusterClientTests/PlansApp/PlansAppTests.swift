@@ -127,11 +127,11 @@ import Testing
     let (_, store) = try await logIn()
     let inbox = Inbox(store: store)
     #expect(inbox.unread == 2)
-    inbox.read(inbox.items[0])
+    await inbox.read(inbox.items[0])
     #expect(inbox.unread == 1)
-    inbox.read(inbox.items[0])
+    await inbox.read(inbox.items[0])
     #expect(store.outbox.pending.count == 1)
-    inbox.readAll()
+    await inbox.readAll()
     #expect(inbox.unread == 0)
   }
 
@@ -145,7 +145,7 @@ import Testing
     #expect(page.canAnswer && !page.isPending)
 
     server.takeOffline()
-    page.answer(.going)
+    await page.answer(.going)
     #expect(page.event?.myStatus == .going && page.isPending)
     #expect(list.plans.map(\.isPending) == [true])
     await list.refresh()
@@ -163,14 +163,61 @@ import Testing
     let (account, store) = try await logIn()
     let page = EventPage(event.id, in: store, client: account.client)
     refuse("/events/", with: 409, .eventCancelled)
-    page.answer(.going)
+    await page.answer(.going)
     #expect(page.event?.myStatus == .going)
 
     await EventList(store: store).refresh()
     #expect(page.event?.myStatus == .invited && !page.isPending)
-    #expect(page.isRefused && page.refusal == "This event was cancelled.")
-    page.isRefused = false
-    #expect(!page.isRefused && page.refusal == nil)
+    let refusal = try #require(page.refusals.all.first)
+    #expect(refusal.sentence == "This event was cancelled." && !refusal.canBeSentAgain)
+    #expect(page.refusals.title(of: refusal) == "Event 1")
+    #expect(EventList(store: store).refusals.all == [refusal])
+    await page.refusals.discard(refusal)
+    #expect(page.refusals.all.isEmpty)
+  }
+
+  @Test func `an answer with an unknown outcome is shown, and can be sent again or discarded`() async throws {
+    let event = ScriptedServer.event(1)
+    try server.set(.events, [event])
+    let (account, _) = try await logIn()
+    let ahead = Guarded<TimeInterval>(0)
+    var timing = StoreTiming()
+    timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
+    let store = try MusterStore(client: account.client, folder: folder, timing: timing)
+    try await store.refresh()
+    let page = EventPage(event.id, in: store, client: account.client)
+    server.fail { $0.isWrite ? .loseResponse : .none }
+    await page.answer(.going)
+    await page.refresh()
+    #expect(page.isPending && page.refusals.all.isEmpty)
+
+    server.fail { _ in .none }
+    ahead.withLock { $0 = 86_400 }
+    await page.refresh()
+    let unknown = try #require(page.refusals.all.first)
+    #expect(unknown.sentence.contains("did not confirm") && unknown.canBeSentAgain && !page.isPending)
+    await page.refusals.sendAgain(unknown)
+    #expect(page.refusals.all.isEmpty && page.isPending)
+    await page.refresh()
+    #expect(!page.isPending && page.event?.myStatus == .going)
+  }
+
+  @Test func `pulling to refresh ends when the list is right, or when this cannot be`() async throws {
+    try server.set(.events, [ScriptedServer.event(1)])
+    let (account, store) = try await logIn()
+    let page = EventPage(ScriptedServer.event(1).id, in: store, client: account.client)
+    try server.set(.events, [ScriptedServer.event(1, title: "Changed")])
+    await page.refresh()
+    #expect(page.event?.title == "Changed" && store.events.isUpToDate)
+    try server.set(.events, [ScriptedServer.event(1, title: "Again")])
+    await EventList(store: store).refresh()
+    #expect(page.event?.title == "Again" && store.events.isUpToDate)
+    server.fail { _ in .portal }
+    await EventList(store: store).refresh()
+    #expect(EventList(store: store).status == "Something went wrong. Please try again later.")
+    server.fail { _ in .none }
+    await EventList(store: store).refresh()
+    #expect(EventList(store: store).status == nil)
   }
 
   @Test func `the page of an event that is not in the list has its guests, or a sentence`() async throws {
@@ -188,8 +235,6 @@ import Testing
     #expect(page.event?.title == "Event 1" && page.guests.map(\.name) == ["Cleo"])
     #expect(page.failure == nil)
   }
-
-  // MARK: Pushes
 
   @Test func `a phone registers for pushes after the login, with its token in hexadecimal digits`() async throws {
     let account = try launch()

@@ -32,6 +32,7 @@ import Testing
     if call.file.hasSuffix("-invitations.json"), call.method == "GET", call.path.contains("/events/") {
       return try reader(Page<Guest>.self)(bytes)
     }
+    if call.file.hasSuffix("-links.json") { return try reader(Page<ShareLink>.self)(bytes) }
     let model = models.filter { call.file.hasPrefix($0.name) }.max { $0.name.count < $1.name.count }
     return try #require(model, "no model for \(call.file)").read(bytes)
   }

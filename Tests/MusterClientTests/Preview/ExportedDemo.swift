@@ -36,6 +36,8 @@ enum ExportedDemo {
   static let cancelled = id("0000-7000-8002-000000000007")
   /// Is full. ana waits for a place.
   static let filmNight = id("0000-7000-8002-00000000000b")
+  /// ana is a co-host.
+  static let party = id("0000-7000-8002-000000000010")
   static let archived = id("0000-7000-8002-000000000002")
 
   private static func id(_ rest: String) -> UUID { UUID(uuidString: "01900000-" + rest) ?? UUID() }

@@ -29,7 +29,7 @@ import Testing
     #expect(try await client.me.get().username == "ana")
     #expect(try await client.friends.list().items.count == 5)
     #expect(try await client.friends.requests.list(.incoming).items.map(\.sender.username) == ["goran", "fatima"])
-    #expect(try await client.events.list().items.count == 12)
+    #expect(try await client.events.list().items.count == 13)
     #expect(try await client.events.past().items.map(\.title).first == "Board games, second attempt")
     #expect(try await client.events.find([ExportedDemo.archived, ExportedDemo.climbing]).map(\.status).count == 2)
     let climbing = try await client.events.get(ExportedDemo.climbing)
@@ -52,7 +52,7 @@ import Testing
     let first = try await client.events.list(limit: 5)
     let cursor = try #require(first.nextCursor)
     let second = try await client.events.list(limit: 100, cursor: cursor)
-    #expect(first.items.count == 5 && second.items.count == 7 && second.nextCursor == nil)
+    #expect(first.items.count == 5 && second.items.count == 8 && second.nextCursor == nil)
     #expect(second.timestamp == first.timestamp)
     try await client.events.answer(ExportedDemo.trailRun, .going)
     // The pages do not fit together any more.
@@ -81,9 +81,9 @@ import Testing
     #expect(verdict.keys == events.items.map(\.id.wire))
     #expect(try verdict.changed?[event.id.wire]?.item.decode(as: Event.self).myStatus == .going)
     let full = try await client.cache.validate([.events: claims[.events] ?? Claim(timestamp: nil)], include: .items)
-    #expect(full[.events]?.updatedItems?.count == 12 && full[.events]?.keys == nil)
+    #expect(full[.events]?.updatedItems?.count == 13 && full[.events]?.keys == nil)
     let page = try await client.cache.page(of: .events)
-    #expect(page.digests.count == 12 && page.timestamp == events.timestamp)
+    #expect(page.digests.count == 13 && page.timestamp == events.timestamp)
   }
 
   @Test func `answers follow the rules of the service`() async throws {
@@ -98,6 +98,34 @@ import Testing
       #expect(await problem { try await client.events.answer(event, .going) } == slug)
     }
     #expect(await problem { try await client.events.cancel(ExportedDemo.trailRun) } == .notTheCreator)
+  }
+
+  @Test func `a co-host edits, reminds, answers for guests and shares links`() async throws {
+    let (client, _) = try await client()
+    let party = ExportedDemo.party
+    let before = try await client.events.get(party)
+    #expect((before.myRole, before.myStatus) == (.host, .host) && before.hosts.count == 2 && before.answerBy != nil)
+    #expect(try await client.events.edit(party, EventEdit(title: "Party")).title == "Party")
+    #expect(await problem { try await client.events.answer(party, .going) } == .ownEvent)
+    #expect(await problem { try await client.events.cancel(party) } == .notTheCreator)
+    #expect(try await client.events.remind(party) == 1)
+    let dev = try #require(before.participants?.first { $0.status == .invited }?.user)
+    let answered = try await client.events.setAnswer(.going, of: dev.id, to: party)
+    #expect(answered.counts?.going == (before.counts?.going ?? 0) + 1 && answered.counts?.invited == 0)
+    let copy = try await client.events.duplicate(
+      party, EventCopy(startTime: before.startTime.addingTimeInterval(86_400), invite: true))
+    #expect(copy.myRole == .creator && copy.counts?.invited == copy.participants?.count)
+    #expect(try await client.events.addHost(ExportedDemo.ben, to: copy.id).hosts.map(\.id).contains(ExportedDemo.ben))
+    let links = client.events.links
+    let planted = try await links.list(of: party)
+    #expect(planted.map(\.kind) == [.answer] && planted.first?.maxGuests == 10)
+    let made = try await links.create(ShareLinkDraft(kind: .view), to: party)
+    #expect(try await links.edit(made.id, of: party, ShareLinkEdit(kind: .answer)).kind == .answer)
+    try await links.revoke(made.id, of: party)
+    #expect(try await links.list(of: party) == planted)
+    #expect(await problem { _ = try await links.list(of: ExportedDemo.trailRun) } == .notAHost)
+    try await client.events.removeHost(ExportedDemo.ana, from: party)
+    #expect(await problem { _ = try await client.events.get(party) } == .eventNotFound)
   }
 
   @Test func `events are created, edited and cancelled`() async throws {

@@ -105,7 +105,7 @@ import Testing
       try await phone.catchUp()
       for refusal in phone.store.outbox.refusals {
         tally.refusals[Self.name(of: refusal.reason), default: 0] += 1
-        try phone.store.outbox.dismiss(refusal)
+        try await phone.store.outbox.dismiss(refusal)
       }
     }
     let quietSince = try await server.quiet()
@@ -159,7 +159,7 @@ import Testing
       number += 1
       guard let write = phone.store.randomWrite(number, people, using: &random) else { return }
       do {
-        try phone.store.perform(write)
+        try await phone.store.perform(write)
         tally.writes[write.name, default: 0] += 1
       } catch let error as StoreError {
         Issue.record("\(phone.name): \(write) \(error)")
@@ -209,6 +209,7 @@ import Testing
     switch reason {
     case .refused(let problem): problem.type.rawValue
     case .expired: "expired"
+    case .unknown: "unknown"
     case .withoutSubject: "without subject"
     }
   }

@@ -93,7 +93,7 @@ import Testing
     try await run { test, server in
       try await test.logIn(ScriptedServer.ben)
       let count = server.received().count
-      #expect(throws: MusterError.loggedOut) { try test.store.perform(.cancelEvent(event.id)) }
+      await #expect(throws: MusterError.loggedOut) { try await test.store.perform(.cancelEvent(event.id)) }
       #expect(await failure(of: { try await test.store.refresh() }) == .loggedOut)
       #expect(test.store.isLoggedOut && !test.store.events.isUpToDate)
       #expect(test.store.events.items.map(\.title) == ["Event 1"] && server.received().count == count)
@@ -121,7 +121,7 @@ import Testing
 
   @Test func `a list with a pending write makes no claim, until a validation after the write`() async throws {
     try await run { test, server in
-      try test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(event: event.id, .going))
       #expect(test.store.events.hasPendingWrites && !test.store.events.isUpToDate)
       #expect(test.store.invitations.hasPendingWrites && test.store.friends.isUpToDate)
       // Sent, but the validation fails.

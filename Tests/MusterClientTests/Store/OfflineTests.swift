@@ -42,12 +42,12 @@ import Testing
     phone.proxy.isOffline = true
     phone.store.start()
     let own = UUID()
-    try phone.store.perform(.answer(event: event.id, .going))
-    try phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
+    try await phone.store.perform(.answer(event: event.id, .going))
+    try await phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
     for title in ["Quiz 1", "Quiz 2", "Quiz 3"] {
-      try phone.store.perform(.editEvent(own, EventEdit(title: title)))
+      try await phone.store.perform(.editEvent(own, EventEdit(title: title)))
     }
-    try phone.store.perform(.editProfile(ProfileEdit(displayName: "Anita")))
+    try await phone.store.perform(.editProfile(ProfileEdit(displayName: "Anita")))
     func expectShown() {
       #expect(Set(phone.store.events.items.map(\.title)) == ["Picnic", "Quiz 3"])
       #expect(phone.store.events.items.first { $0.title == "Picnic" }?.myStatus == .going)
@@ -86,8 +86,8 @@ import Testing
     let phone = try await Phone(of: ana, at: shared)
     try await phone.store.refresh()
     phone.proxy.isOffline = true
-    try phone.store.perform(.answer(event: picnic.id, .going))
-    try phone.store.perform(.answer(event: quiz.id, .maybe))
+    try await phone.store.perform(.answer(event: picnic.id, .going))
+    try await phone.store.perform(.answer(event: quiz.id, .maybe))
     #expect(phone.store.events.items.map(\.myStatus) == [.going, .maybe])
     try await ben.client.events.cancel(picnic.id)
     phone.proxy.isOffline = false
@@ -105,7 +105,7 @@ import Testing
     // It outlives the app, until it is dismissed.
     try phone.relaunch()
     try await eventually { !phone.store.outbox.refusals.isEmpty }
-    try phone.store.outbox.dismiss(refusal)
+    try await phone.store.outbox.dismiss(refusal)
     try phone.relaunch()
     try await phone.catchUp()
     #expect(phone.store.outbox.refusals.isEmpty)
@@ -125,10 +125,10 @@ import Testing
         ? .loseResponse : .none
     }
     let own = UUID()
-    try phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
-    try phone.store.perform(.editEvent(own, EventEdit(title: "Quiz 1")))
-    try phone.store.perform(.createEvent(.planned("Picnic"), temporaryID: UUID()))
-    try phone.store.perform(.editProfile(ProfileEdit(bio: .set("Hello."))))
+    try await phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
+    try await phone.store.perform(.editEvent(own, EventEdit(title: "Quiz 1")))
+    try await phone.store.perform(.createEvent(.planned("Picnic"), temporaryID: UUID()))
+    try await phone.store.perform(.editProfile(ProfileEdit(bio: .set("Hello."))))
     try await phone.catchUp()
     let events = try await ana.client.events.list().items
     #expect(Set(events.map(\.title)) == ["Quiz 1", "Picnic"] && events.count == 2)

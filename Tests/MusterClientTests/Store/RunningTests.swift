@@ -18,7 +18,7 @@ import Testing
     try await run { test, server in
       test.store.start()
       try await test.wait { test.store.events.isUpToDate }
-      try test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(event: event.id, .going))
       try await test.wait { test.store.outbox.pending.isEmpty && test.store.events.isUpToDate }
       #expect(test.store.events.items.map(\.myStatus) == [.going])
       #expect(server.received(\.isWrite).count == 1)
@@ -30,7 +30,7 @@ import Testing
       server.takeOffline()
       test.store.start()
       try await test.wait { test.store.isOffline }
-      try test.store.perform(.createEvent(EventDraft(title: "Quiz", startTime: ScriptedServer.noon)))
+      try await test.store.perform(.createEvent(EventDraft(title: "Quiz", startTime: ScriptedServer.noon)))
       let tries = server.received().count
       try await test.wait { server.received().count > tries + 3 }
       #expect(!test.store.events.isLoaded)
@@ -81,7 +81,7 @@ import Testing
       #expect(test.store.events.isUpToDate)
       test.store.stop()
       #expect(!test.store.events.isUpToDate && test.store.events.items.count == 1)
-      try test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(event: event.id, .going))
       try await test.store.refresh()
       #expect(test.store.events.isUpToDate && server.received().count <= count + 4)
     }
@@ -92,7 +92,7 @@ import Testing
       test.store.start()
       try await test.wait { test.store.events.isUpToDate }
       server.fail { _ in .status(401, .sessionEnded) }
-      try test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(event: event.id, .going))
       try await test.wait { test.store.isLoggedOut }
       #expect(test.store.outbox.pending.count == 1 && test.store.events.items.map(\.myStatus) == [.going])
       #expect(!test.store.life.isRunning && !test.store.friends.isUpToDate)

@@ -37,7 +37,8 @@ extension ScriptedServer.State {
   }
 
   private func json(_ value: some Encodable) throws -> TransportResponse {
-    TransportResponse(status: 200, body: try JSONEncoder.muster().encode(value))
+    TransportResponse(
+      status: 200, headers: ["content-type": "application/json"], body: try JSONEncoder.muster().encode(value))
   }
 
   private func verdicts(on claims: JSONValue?) -> [String: Verdict] {

@@ -14,6 +14,7 @@ final class ScriptedServer: Transport {
     case status(Int, Problem.Slug, retryAfter: Int? = nil)
     /// A response that is not Muster's.
     case portal
+    case foreign(TransportResponse)
   }
 
   struct Received: Sendable {
@@ -75,6 +76,7 @@ final class ScriptedServer: Transport {
       throw Lost()
     case .status(let status, let slug, let retryAfter):
       return try Self.problem(status, slug, retryAfter: retryAfter)
+    case .foreign(let response): return response
     case .portal: return TransportResponse(status: 200, body: Data("<html>Log in to this network</html>".utf8))
     }
     let response = try respond(to: received)
@@ -89,6 +91,7 @@ final class ScriptedServer: Transport {
       return state.isOffline
     }
     if isOffline { throw Lost() }
+    continuation.yield(Data(": open\nretry: 2000\n\n".utf8))
     return TransportStream(status: 200, headers: ["content-type": "text/event-stream"], chunks: chunks)
   }
 
@@ -101,9 +104,9 @@ final class ScriptedServer: Transport {
 
   static func problem(_ status: Int, _ slug: Problem.Slug, retryAfter: Int? = nil) throws -> TransportResponse {
     let problem = Problem(type: slug, title: "\(status)", status: status, requestId: "r")
-    return TransportResponse(
-      status: status, headers: retryAfter.map { ["retry-after": "\($0)"] } ?? [:],
-      body: try JSONEncoder.muster().encode(problem))
+    var headers = ["content-type": "application/problem+json"]
+    headers["retry-after"] = retryAfter.map(String.init)
+    return TransportResponse(status: status, headers: headers, body: try JSONEncoder.muster().encode(problem))
   }
 }
 

@@ -14,7 +14,7 @@ import Testing
       phone.store.start()
       try await phone.catchUp()
       try await server.kill()
-      try phone.store.perform(.answer(event: event.id, .maybe))
+      try await phone.store.perform(.answer(event: event.id, .maybe))
       // The new keys sign, and the old ones still verify.
       try await server.start([
         "MUSTER_ACCESS_TOKEN_KEYS": "\(MusterServer.newKey()),\(MusterServer.accessTokenKeys)",
@@ -63,7 +63,7 @@ import Testing
       try await direct.events.edit(event.id, EventEdit(title: "Lunch"))
       try await direct.events.create(.planned("Undone", inviting: [ana]))
       try await direct.me.edit(ProfileEdit(displayName: "Benjamin"))
-      try phone.store.perform(.answer(event: event.id, .going))
+      try await phone.store.perform(.answer(event: event.id, .going))
       _ = try await server.quiet()
       try await phone.expectTruth()
       #expect(phone.store.events.items.count == 3)

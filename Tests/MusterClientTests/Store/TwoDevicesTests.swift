@@ -15,7 +15,7 @@ import Testing
       try await phone.catchUp()
     }
     func status(_ phone: Phone) -> MyStatus? { phone.store.events.items.first?.myStatus }
-    try phones[0].store.perform(.answer(event: event.id, .going))
+    try await phones[0].store.perform(.answer(event: event.id, .going))
     #expect(status(phones[0]) == .going)
     try await eventually { status(phones[1]) == .going && phones[1].store.events.isUpToDate }
     // What others do arrives, too.
@@ -41,7 +41,7 @@ import Testing
     for (phone, answer) in zip(phones, [AnswerStatus.going, .declined]) {
       phone.proxy.isOffline = true
       phone.store.start()
-      try phone.store.perform(.answer(event: event.id, answer))
+      try await phone.store.perform(.answer(event: event.id, answer))
       #expect(phone.store.events.items.first?.myStatus.rawValue == answer.rawValue)
     }
     for phone in phones { phone.proxy.isOffline = false }
@@ -64,7 +64,7 @@ import Testing
     for phone in phones { try await phone.catchUp() }
     for (phone, title) in zip(phones, ["One", "Two"]) {
       phone.proxy.isOffline = true
-      try phone.store.perform(.editEvent(event.id, EventEdit(title: title), ifVersion: event.version))
+      try await phone.store.perform(.editEvent(event.id, EventEdit(title: title), ifVersion: event.version))
     }
     for phone in phones {
       phone.proxy.isOffline = false
@@ -89,7 +89,7 @@ import Testing
     let phone = try await Phone(of: ana, at: shared)
     try await phone.catchUp()
     phone.proxy.isOffline = true
-    try phone.store.perform(.createEvent(.planned("Pending secret")))
+    try await phone.store.perform(.createEvent(.planned("Pending secret")))
     phone.store.stop()
     #expect(try texts(in: phone.folder).contains { $0.contains("Secret") })
 
@@ -112,17 +112,17 @@ import Testing
     try await phone.catchUp()
     // A refresh is under way when the user logs out.
     phone.proxy.plan { _, _ in .delay(milliseconds: 200) }
-    try phone.store.perform(.editProfile(ProfileEdit(bio: .set("Forgotten."))))
+    try await phone.store.perform(.editProfile(ProfileEdit(bio: .set("Forgotten."))))
     phone.proxy.takeExchanges()
     let refreshing = Task { try await phone.store.refresh() }
     try await eventually { !phone.proxy.exchanges.isEmpty }
     try await phone.client.auth.logOut()
-    try phone.store.forgetEverything()
+    try await phone.store.forgetEverything()
     _ = await refreshing.result
     #expect(phone.store.events.items.isEmpty && phone.store.profile.value == nil)
     #expect(phone.store.outbox.pending.isEmpty)
     #expect(try texts(in: phone.folder) == [])
-    #expect(throws: StoreError.forgotten) { try phone.store.perform(.markAllRead()) }
+    await #expect(throws: StoreError.forgotten) { try await phone.store.perform(.markAllRead()) }
     #expect(throws: MusterError.loggedOut) { try MusterStore(client: phone.client, folder: phone.folder) }
     await phone.end()
   }
@@ -139,7 +139,7 @@ import Testing
     try await ana.client.auth.endSession(session.id)
     try await eventually { phone.store.isLoggedOut }
     #expect(phone.store.events.items.map(\.title) == ["Picnic"] && !phone.store.events.isUpToDate)
-    try phone.store.perform(.editProfile(ProfileEdit(displayName: "Anita")))
+    try await phone.store.perform(.editProfile(ProfileEdit(displayName: "Anita")))
     await #expect(throws: MusterError.loggedOut) { try await phone.store.refresh() }
     _ = try await phone.client.auth.logIn(ana.username, password: ana.password)
     try phone.relaunch()

@@ -44,6 +44,20 @@ import Testing
     #expect(events == [ServerSentEvent(event: "message", data: "one\n\n two", id: nil)])
   }
 
+  @Test func `a block without an id, or with an empty one, keeps the last id`() {
+    var parser = EventStreamParser(lastEventID: "7")
+    _ = parser.read(Data("event: changed\ndata: {}\n\n: ping\n\nid:\ndata: x\n\nid\ndata: y\n\n".utf8))
+    #expect(parser.lastEventID == "7")
+  }
+
+  @Test func `a block is complete at its blank line, also without data`() {
+    var parser = EventStreamParser()
+    _ = parser.read(Data(": open\nretry: 2000\nid: 5\n".utf8))
+    #expect(!parser.hasBlock && parser.lastEventID == nil)
+    _ = parser.read(Data("\n".utf8))
+    #expect(parser.hasBlock && parser.lastEventID == "5")
+  }
+
   @Test func `an id counts only when its event is complete`() {
     var parser = EventStreamParser(lastEventID: "3")
     #expect(parser.read(Data("id: 4\ndata: x\n".utf8)).isEmpty)
@@ -60,6 +74,12 @@ import Testing
     #expect(parser.retry == nil)
     _ = parser.read(Data("retry: 60000\nretry: x\n\n".utf8))
     #expect(parser.retry == 60_000)
+  }
+
+  @Test func `empty lines of data cannot fill the memory`() {
+    var parser = EventStreamParser(maximumBytes: 100)
+    #expect(parser.read(Data((String(repeating: "data\n", count: 101) + "\n").utf8)).isEmpty)
+    #expect(parser.read(Data((String(repeating: "data\n", count: 100) + "\n").utf8)).count == 1)
   }
 
   @Test func `an event that is too long is left out, and its id counts`() {

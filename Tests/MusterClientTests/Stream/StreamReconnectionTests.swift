@@ -108,8 +108,31 @@ import Testing
     ])
     let pauses = Pauses()
     #expect(
-      await Self.read(try .scripted(transport, pauses: pauses)) == ["connected", "connected", "m1", "loggedOut"])
+      await Self.read(try .scripted(transport, pauses: pauses)) == ["connected", "m1", "loggedOut"])
     #expect(pauses.all == [14, 6, 10, 18, 3])
+  }
+
+  @Test func `a stream is connected when its first block is complete, not before`() async throws {
+    let transport = Self.transport([
+      Self.stream(": open\nretry: 1000\nid: 4\n", "dropped"), Self.stream(": open\nretry: 1000\nid: 6\n\n", ""),
+      Self.stream("event: changed\ndata: {\"events\":\"s\"}\n\n", ""), Self.stream(Self.notification(8)),
+    ])
+    let pauses = Pauses()
+    let client = try MusterClient.scripted(transport, pauses: pauses)
+    var stream = client.notifications.stream(after: "3").makeAsyncIterator()
+    var ids: [String?] = []
+    var events: [StreamEvent] = []
+    do {
+      while let event = try await stream.next() {
+        events.append(event)
+        ids.append(stream.lastEventID)
+      }
+    } catch MusterError.loggedOut {}
+    let changed: [StreamEvent] = [.connected, .changed([.events: "s"])]
+    #expect(Array(events.prefix(4)) == [.connected] + changed + [.connected])
+    // The place at which the stream begins counts, and a change moves nothing.
+    #expect(ids == ["6", "6", "6", "6", "8"])
+    #expect(transport.requests.map { $0.headers["Last-Event-ID"] } == ["3", "3", "6", "6", "8"])
   }
 
   @Test func `a wait that the service asks for is obeyed`() async throws {

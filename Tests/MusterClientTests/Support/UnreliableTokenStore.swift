@@ -29,7 +29,7 @@ final class UnreliableTokenStore: TokenStore {
 
   func clear() throws { store.clear() }
 
-  func withRefreshLock<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
+  func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
     try await store.withRefreshLock(body)
   }
 }

@@ -43,10 +43,14 @@ extension DemoSeed {
     let requests = friends.requests.filter { [$0.from, $0.to].contains(user.username) }.map {
       ExportedCall.get("/api/v1/friend-requests/\(FriendRequest.ID(rawValue: $0.id))")
     }
-    let events = events.filter { $0.creator == user.username || $0.guests[user.username] != nil }.flatMap {
+    let hosted = events.filter { $0.creator == user.username || $0.coHosts?.contains(user.username) == true }
+    let events = events.filter { event in
+      event.guests[user.username] != nil || hosted.contains { $0.id == event.id }
+    }.flatMap {
       ["", "/invitations", "/calendar.ics"].map { [path = path(of: $0)] in ExportedCall.get(path + $0) }
     }
-    return profiles + requests + events
+    let links = hosted.filter { $0.links != nil }.map { ExportedCall.get(path(of: $0) + "/links") }
+    return profiles + requests + events + links
   }
 
   private func path(of event: EventSeed) -> String { "/api/v1/events/\(Event.ID(rawValue: event.id))" }

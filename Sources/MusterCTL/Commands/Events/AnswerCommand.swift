@@ -6,7 +6,7 @@ struct AnswerCommand: AccountCommand {
     commandName: "answer", abstract: "Answer an invitation. You may change your answer.",
     discussion: """
         musterctl answer pasta going
-        musterctl answer pasta going --plus 2
+        musterctl answer pasta going --plus-ones 2
       """)
 
   enum Choice: String, ExpressibleByArgument, CaseIterable {
@@ -18,15 +18,17 @@ struct AnswerCommand: AccountCommand {
   @Argument(help: ArgumentHelp("Your answer.", valueName: "answer"))
   var choice: Choice
 
-  @Option(help: ArgumentHelp("How many people you bring along, if the event allows it.", valueName: "number"))
-  var plus: Int?
+  @Option(
+    name: [.long, .customLong("plus")],
+    help: ArgumentHelp("How many people you bring along, if the event allows it.", valueName: "number"))
+  var plusOnes: Int?
 
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
     let reply = try await account.responses.reply {
-      try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue), plusOnes: plus)
+      try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue), plusOnes: plusOnes)
     }
     try console.show(reply) { event in
       let name = EventText(event: event).name

@@ -45,6 +45,9 @@ struct CreateEvent: AccountCommand {
   @Option(help: ArgumentHelp("How many people each guest may bring along, at most 10.", valueName: "number"))
   var plusOnes: Int?
 
+  @Option(help: ArgumentHelp("Until when guests answer.", valueName: "time"))
+  var answerBy: String?
+
   @Option(help: ArgumentHelp("Invite these friends: ben, or ben,cleo. May be repeated.", valueName: "usernames"))
   var invite: [String] = []
 
@@ -66,7 +69,8 @@ struct CreateEvent: AccountCommand {
     let invitees = try await account.friends(named: invite.flatMap { $0.split(separator: ",").map(String.init) })
     let draft = EventDraft(
       title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone.identifier,
-      location: place.map { Location(name: $0) }, capacity: capacity, maxPlusOnes: plusOnes,
+      location: place.map { Location(name: $0) }, capacity: capacity, answerBy: try answerBy.map(plan.start),
+      maxPlusOnes: plusOnes,
       inviteeIds: invitees.map(\.id))
     let reply = try await account.responses.reply { try await account.client.events.create(draft) }
     try console.show(reply) { event in

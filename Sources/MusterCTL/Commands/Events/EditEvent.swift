@@ -17,6 +17,7 @@ struct EditEvent: AccountCommand {
 
   enum Field: String, ExpressibleByArgument, CaseIterable {
     case note, place, capacity, end
+    case answerBy = "answer-by"
   }
 
   @OptionGroup var event: EventArgument
@@ -50,6 +51,9 @@ struct EditEvent: AccountCommand {
   @Option(help: ArgumentHelp("How many people each guest may bring along, at most 10.", valueName: "number"))
   var plusOnes: Int?
 
+  @Option(help: ArgumentHelp("Until when guests answer.", valueName: "time"))
+  var answerBy: String?
+
   @Option(help: ArgumentHelp("Remove this. May be repeated.", valueName: "field"))
   var clear: [Field] = []
 
@@ -62,7 +66,7 @@ struct EditEvent: AccountCommand {
     guard until == nil || length == nil else { throw ValidationError("Give either --until or --for.") }
     let given: [Field?] = [
       note.map { _ in .note }, place.map { _ in .place }, capacity.map { _ in .capacity },
-      (until ?? length).map { _ in .end },
+      (until ?? length).map { _ in .end }, answerBy.map { _ in .answerBy },
     ]
     guard let both = given.compactMap({ $0 }).first(where: clear.contains) else { return }
     throw ValidationError("\(both.rawValue) cannot be both set and cleared.")
@@ -96,12 +100,14 @@ struct EditEvent: AccountCommand {
     if let place { edit.location = .set(Location(name: place)) }
     if let capacity { edit.capacity = .set(capacity) }
     edit.maxPlusOnes = plusOnes
+    if let answerBy { edit.answerBy = .set(try plan.start(answerBy)) }
     for field in clear {
       switch field {
       case .note: edit.note = .clear
       case .place: edit.location = .clear
       case .capacity: edit.capacity = .clear
       case .end: edit.endTime = .clear
+      case .answerBy: edit.answerBy = .clear
       }
     }
     return edit

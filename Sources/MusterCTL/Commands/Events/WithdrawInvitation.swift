@@ -11,12 +11,7 @@ struct WithdrawInvitation: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
-    let guests = try await account.responses.pages {
-      try await account.client.events.guests(of: event.id, limit: $0, cursor: $1)
-    }.value
-    guard let guest = guests.compactMap(\.user).first(where: { $0.isNamed(user.name) }) else {
-      throw Failure.refused("\"\(user.name)\" is not invited to “\(event.title)”.")
-    }
+    let guest = try await account.guest(named: user.name, of: event)
     let reply = try await account.responses.reply {
       try await account.client.events.withdraw(guest.id, from: event.id)
     }

@@ -7,6 +7,8 @@ extension Event {
     guard answer == .going else { return (MyStatus(rawValue: answer.rawValue), plusOnes) }
     switch myStatus {
     case .waitlisted: return (.waitlisted, plusOnes)
+    // Until a host approves.
+    case .pending: return (.pending, plusOnes)
     case .going:
       let more = plusOnes - myPlusOnes
       return more <= 0 || hasRoom(for: more) ? (.going, plusOnes) : nil

@@ -10,7 +10,7 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
 
     /// Shows the page.
     public static let view: Self = "view"
-    /// Users can also join the event.
+    /// Others can also join the event.
     public static let answer: Self = "answer"
   }
 
@@ -25,6 +25,18 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
     public static let names: Self = "names"
   }
 
+  /// Whether the page asks visitors for an e-mail address.
+  public struct Email: WireValue {
+    public let rawValue: String
+
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let required: Self = "required"
+    public static let optional: Self = "optional"
+    /// It asks for none.
+    public static let off: Self = "none"
+  }
+
   public var id: UUID
   /// The page. Nil if the operator has removed the key that made it: the link is then dead.
   public var url: URL?
@@ -34,9 +46,31 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
   public var expiresAt: Date?
   /// The number of guests that may join by the link; nil for no limit.
   public var maxGuests: Int?
+  /// The number of people whom a visitor may bring along.
+  public var maxPlusOnes: Int
+  public var email: Email
+  /// Whether a host approves each guest who joins.
+  public var approval: Bool
   /// How many guests have joined by the link, whether or not they still are guests.
   public var joined: Int
   public var createdAt: Date
+
+  public init(
+    id: UUID, url: URL?, kind: Kind, shows: Shows = .counts, expiresAt: Date? = nil, maxGuests: Int? = nil,
+    maxPlusOnes: Int = 0, email: Email = .off, approval: Bool = false, joined: Int = 0, createdAt: Date
+  ) {
+    self.id = id
+    self.url = url
+    self.kind = kind
+    self.shows = shows
+    self.expiresAt = expiresAt
+    self.maxGuests = maxGuests
+    self.maxPlusOnes = maxPlusOnes
+    self.email = email
+    self.approval = approval
+    self.joined = joined
+    self.createdAt = createdAt
+  }
 
   /// The token of a link, for ``LinksAPI/join(_:key:)``. Nil for a URL that is no share link.
   public static func token(in url: URL) -> String? {
@@ -45,38 +79,20 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
   }
 }
 
-/// A new share link.
-public struct ShareLinkDraft: Codable, Sendable, Hashable {
-  public var kind: ShareLink.Kind
-  public var shows: ShareLink.Shows
-  /// Must be in the future.
-  public var expiresAt: Date?
-  public var maxGuests: Int?
-
-  public init(
-    kind: ShareLink.Kind, shows: ShareLink.Shows = .counts, expiresAt: Date? = nil, maxGuests: Int? = nil
-  ) {
-    self.kind = kind
-    self.shows = shows
-    self.expiresAt = expiresAt
-    self.maxGuests = maxGuests
-  }
-}
-
-/// A change of a share link. Nil and `.keep` leave a value as it is.
-public struct ShareLinkEdit: Codable, Sendable, Hashable {
-  public var kind: ShareLink.Kind?
-  public var shows: ShareLink.Shows?
-  public var expiresAt: Edit<Date>
-  public var maxGuests: Edit<Int>
-
-  public init(
-    kind: ShareLink.Kind? = nil, shows: ShareLink.Shows? = nil, expiresAt: Edit<Date> = .keep,
-    maxGuests: Edit<Int> = .keep
-  ) {
-    self.kind = kind
-    self.shows = shows
-    self.expiresAt = expiresAt
-    self.maxGuests = maxGuests
+extension ShareLink {
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      id: try container.decode(UUID.self, forKey: .id),
+      url: try container.decodeIfPresent(URL.self, forKey: .url),
+      kind: try container.decode(Kind.self, forKey: .kind),
+      shows: try container.decodeIfPresent(Shows.self, forKey: .shows) ?? .counts,
+      expiresAt: try container.decodeIfPresent(Date.self, forKey: .expiresAt),
+      maxGuests: try container.decodeIfPresent(Int.self, forKey: .maxGuests),
+      maxPlusOnes: try container.decodeIfPresent(Int.self, forKey: .maxPlusOnes) ?? 0,
+      email: try container.decodeIfPresent(Email.self, forKey: .email) ?? .off,
+      approval: try container.decodeIfPresent(Bool.self, forKey: .approval) ?? false,
+      joined: try container.decodeIfPresent(Int.self, forKey: .joined) ?? 0,
+      createdAt: try container.decode(Date.self, forKey: .createdAt))
   }
 }

@@ -130,6 +130,12 @@ actor StoredCopies {
     result.changed.insert(copy.collection)
   }
 
+  /// Deletes the user's folder, with the outbox.
+  func erase() throws {
+    copies = [:]
+    try folder.erase()
+  }
+
   private func proofs() -> [CacheCollection: Proof] {
     folder.read(Self.proofsName).flatMap { try? JSONDecoder().decode([CacheCollection: Proof].self, from: $0) } ?? [:]
   }

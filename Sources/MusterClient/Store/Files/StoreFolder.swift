@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// The folder with one user's data: copies, proofs and the outbox. Files are replaced atomically. When a write
@@ -47,6 +48,7 @@ final class StoreFolder: Sendable {
 
   /// Replaces a file. It is on the disk when this returns.
   func write(_ data: Data, to name: String) throws {
+    Self.checkThread()
     try isErased.withLock { isErased in
       guard !isErased else { return }
       let target = file(name)
@@ -63,6 +65,7 @@ final class StoreFolder: Sendable {
 
   /// Removes a file, if it exists.
   func remove(_ name: String) throws {
+    Self.checkThread()
     try isErased.withLock { isErased in
       guard !isErased, unlink(file(name).path) != 0, errno != ENOENT else { return }
       throw StoreError.disk(Self.reason(file(name)))
@@ -75,6 +78,7 @@ final class StoreFolder: Sendable {
 
   /// Deletes everything, and drops all later writes.
   func erase() throws {
+    Self.checkThread()
     try isErased.withLock { isErased in
       isErased = true
       guard FileManager.default.fileExists(atPath: url.path) else { return }
@@ -82,6 +86,13 @@ final class StoreFolder: Sendable {
       // Stays if another user's folder is in it by now.
       rmdir(url.deletingLastPathComponent().path)
     }
+  }
+
+  /// A disk may take seconds. The app would not draw meanwhile.
+  private static func checkThread() {
+    #if DEBUG
+      dispatchPrecondition(condition: .notOnQueue(.main))
+    #endif
   }
 
   private func removeUnfinished() {

@@ -53,7 +53,9 @@ extension MusterStore {
     let settled = outbox.unsettled.filter(isProved)
     outbox.settle(settled)
     for record in settled { sentMarks[record.id] = nil }
+    // In one step with the line above, so that no list flickers.
     take(result)
+    await outbox.saveSettled(settled)
     if let error = result.error { throw error }
   }
 
@@ -67,11 +69,15 @@ extension MusterStore {
   /// Records how a pass ended.
   private func note(_ error: (any Error)?) {
     life.failures = error == nil ? 0 : life.failures + 1
+    // A pass that was cut off says nothing about the service.
+    if !(error is CancellationError) { lastError = error }
     let error = error as? MusterError
     life.retryAfter = error?.problem?.retryAfter
     let isUnreachable = if case .unreachable = error { true } else { false }
     if isOffline != isUnreachable { isOffline = isUnreachable }
-    if isLoggedOut != (error == .loggedOut) { isLoggedOut = error == .loggedOut }
+    // Other failures say nothing about the session.
+    let isEnded = error == .loggedOut || (isLoggedOut && life.failures > 0 && client.userID != folder.user)
+    if isLoggedOut != isEnded { isLoggedOut = isEnded }
     if isUnreachable || isLoggedOut { doubt(CacheCollection.allCases) }
     if isLoggedOut { stop() } else { schedule() }
   }

@@ -11,20 +11,21 @@ extension MusterStore {
     life.failures = 0
     // A proof from before is of a time when nothing was watched.
     doubt(CacheCollection.allCases)
+    let number = life.number
     life.stream = Task { [client, timing, weak self] in
       while !Task.isCancelled {
         do {
           var events = client.notifications.stream()
-          events.onLoss = { Task { @MainActor in self?.loseStream() } }
-          for try await event in events { self?.take(event) }
+          events.onLoss = { Task { @MainActor in self?.loseStream(ofLife: number) } }
+          for try await event in events where self?.life.number == number { self?.take(event) }
         } catch MusterError.loggedOut {
-          self?.endSession()
+          self?.endSession(ofLife: number)
           return
         } catch {
           // Connected again below.
         }
         guard !Task.isCancelled else { return }
-        self?.loseStream()
+        self?.loseStream(ofLife: number)
         try? await timing.sleep(timing.longestRetry)
       }
     }
@@ -35,7 +36,7 @@ extension MusterStore {
   public func stop() {
     guard life.isRunning else { return }
     life.cancel()
-    life = StoreLife()
+    life = StoreLife(number: life.number + 1)
     doubt(CacheCollection.allCases)
   }
 
@@ -92,7 +93,14 @@ extension MusterStore {
     schedule(after: timing.firstRetry * (1 + timing.random()))
   }
 
-  private func endSession() {
+  private func loseStream(ofLife number: Int) {
+    if life.number == number { loseStream() }
+  }
+
+  /// A stream may end after the store was stopped, and started again after the next login.
+  func endSession(ofLife number: Int) {
+    guard life.number == number else { return }
+    lastError = MusterError.loggedOut
     isLoggedOut = true
     stop()
   }

@@ -2,6 +2,8 @@ import Foundation
 
 /// What a store does by itself while it runs.
 struct StoreLife {
+  /// Counts the lives of a store. What comes from the stream of an earlier one is ignored.
+  var number = 0
   var isRunning = false
   /// Whether the stream is live, so that changes are announced.
   var isStreaming = false

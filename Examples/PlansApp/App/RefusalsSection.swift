@@ -1,0 +1,27 @@
+import MusterClient
+import SwiftUI
+
+/// Changes that did not happen, with what the user can do about each.
+struct RefusalsSection: View {
+  let refusals: Refusals
+
+  var body: some View {
+    if !refusals.all.isEmpty {
+      Section("Please look at this") {
+        ForEach(refusals.all) { refusal in row(of: refusal) }
+      }
+    }
+  }
+
+  private func row(of refusal: RefusedWrite) -> some View {
+    VStack(alignment: .leading) {
+      Text(refusals.title(of: refusal)).font(.headline)
+      Text(refusal.sentence)
+      HStack {
+        if refusal.canBeSentAgain { Button("Send again") { Task { await refusals.sendAgain(refusal) } } }
+        Button("Discard", role: .destructive) { Task { await refusals.discard(refusal) } }
+      }
+      .buttonStyle(.borderless)
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import ArgumentParser
+import Foundation
+import MusterClient
+import Testing
+
+@testable import musterctl
+
+/// What hosts do, and what reaches people by links and calendars.
+@Suite struct HostingTests {
+  private func json(_ demo: Demo, _ line: String, as user: String) async throws -> JSONValue {
+    let text = try await demo.say("\(line) --json", as: user)
+    return try JSONDecoder.muster().decode(JSONValue.self, from: Data(text.utf8))
+  }
+
+  private func refusal(_ demo: Demo, _ line: String, as user: String) async throws -> String {
+    let result = try await demo.ctl(line.shellWords, as: user)
+    #expect(result.status == 1 && result.output.isEmpty, "\(line): \(result)")
+    return result.errors
+  }
+
+  @Test func `hosts are added and removed, remind guests and answer for them`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "ben", "cleo")
+      _ = try await demo.say(
+        "events create Quiz 'tomorrow 19:00' --for 2h --plus-ones 2 --answer-by 'tomorrow 12:00' --invite cleo,emre",
+        as: "ana")
+      let added = try await demo.say("events hosts add quiz ben", as: "ana")
+      #expect(added.hasPrefix("Ben Okafor (ben) is a host of “Quiz”, "))
+      let shown = try await demo.say("events show quiz", as: "ben")
+      #expect(shown.contains("Hosts      Ana Duarte (ana), Ben Okafor (ben)\n"), "\(shown)")
+      #expect(shown.contains("You        host\n") && shown.contains("Answer by  "))
+
+      #expect(try await demo.say("events remind quiz", as: "ben").hasPrefix("Reminded 2 guests of “Quiz”, "))
+      #expect(try await demo.say("events remind quiz", as: "ana").hasPrefix("There is no one to remind of “Quiz”, "))
+      let set = try await demo.say("events answer-for quiz emre declined", as: "ben")
+      #expect(set.hasPrefix("Set the answer of Emre Yılmaz (emre) to “Quiz”, ") && set.hasSuffix(": declined.\n"))
+      let group = try await demo.say("answer quiz going --plus-ones 2", as: "cleo")
+      #expect(group.hasPrefix("You are going to “Quiz”, ") && group.hasSuffix(", with 2 others.\n"))
+      #expect(try await demo.say("answer quiz going --plus 1", as: "cleo").hasSuffix(", with 1 other.\n"))
+      #expect(try await refusal(demo, "answer quiz going --plus-ones 3", as: "cleo").contains("--plus-ones: "))
+
+      let noHost = try await refusal(demo, "events remind quiz", as: "cleo")
+      #expect(noHost == "musterctl: Only the hosts of the event may do this.\n")
+      #expect(try await refusal(demo, "events answer-for quiz hana going", as: "ana").contains("is not invited"))
+      #expect(try await refusal(demo, "events hosts remove quiz cleo", as: "ana").contains("\"cleo\" is no host"))
+      #expect(
+        try await refusal(demo, "events hosts add quiz cleo", as: "ben")
+          == "musterctl: Only the creator of the event may do this.\n")
+      #expect(try await json(demo, "events remind quiz", as: "ana") == .object(["reminded": .integer(0)]))
+
+      let copy = try await demo.say("events duplicate quiz 'fri 20:00' --invite", as: "ben")
+      #expect(copy.hasPrefix("Created “Quiz”, ") && copy.contains(" 20:00. Invited "), "\(copy)")
+      let removed = try await demo.say("events hosts remove quiz ben", as: "ana")
+      #expect(removed.hasPrefix("Ben Okafor (ben) is no longer a host of “Quiz”, "))
+      let past = try await demo.ctl(["events", "duplicate", "quiz", "2020-01-01 18:00"], as: "ana")
+      #expect(past.status == 2 && past.errors.contains("Give --yes."))
+    }
+  }
+
+  @Test func `a link is created, listed, joined and revoked`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "goran")
+      _ = try await demo.say("events create Quiz 'tomorrow 19:00'", as: "ana")
+      let url = try await demo.say("events links create quiz --max-guests 3 --shows names", as: "ana")
+        .trimmingCharacters(in: .newlines)
+      #expect(url.wholeMatch(of: /http:\/\/muster\.test\/e\/[\w-]+/) != nil, "\(url)")
+      let view = try await json(demo, "events links create quiz --kind view --expires 'in 2 hours'", as: "ana")
+      #expect(view["kind"]?.string == "view" && view["expiresAt"]?.string != nil)
+      let list = try await demo.say("events links list quiz", as: "ana")
+      #expect(list.contains("answer  0 of 3  after the event") && list.contains(url), "\(list)")
+      #expect(list.contains("view"))
+
+      let dead = try await demo.ctl(["join", try #require(view["url"]?.string)], as: "goran")
+      #expect(dead.status == 1 && dead.errors.contains("only shows the event"))
+      #expect(try await demo.say("join \(url)", as: "goran").hasPrefix("You are invited to “Quiz”, "))
+      #expect(try await demo.say("answer quiz maybe", as: "goran").hasPrefix("You may come to “Quiz”, "))
+      #expect(try await demo.say("join \(url)", as: "goran").contains(" already: maybe."))
+      #expect(try await demo.ctl(["join", "https://muster.test/x"], as: "goran").status == 2)
+
+      #expect(try await refusal(demo, "events links list quiz", as: "goran").contains("Only the hosts"))
+      let revoked = try await demo.say("events links revoke quiz \(url)", as: "ana")
+      #expect(revoked.hasPrefix("Revoked the link to “Quiz”, "))
+      let id = try #require(view["id"]?.string?.suffix(8))
+      #expect(try await json(demo, "events links revoke quiz \(id)", as: "ana") == .object([:]))
+      #expect(try await refusal(demo, "events links revoke quiz \(id)", as: "ana").contains("has no link"))
+      let none = try await demo.ctl(["events", "links", "list", "quiz"], as: "ana")
+      #expect(none.status == 0 && none.output.isEmpty && none.errors.contains("There are no links."))
+      #expect(try await refusal(demo, "join \(url)", as: "goran").hasPrefix("musterctl: "))
+    }
+  }
+
+  @Test func `the calendar link is shown, replaced and revoked`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let none = try await demo.ctl(["calendar"], as: "ana")
+      #expect(none.status == 0 && none.output.isEmpty && none.errors.contains("You have no calendar link."))
+      #expect(try await json(demo, "calendar", as: "ana")["url"] == .null)
+      let first = try await demo.say("calendar replace", as: "ana")
+      #expect(first.contains("Link       http://muster.test/calendars/"), "\(first)")
+      #expect(first.contains("Subscribe  webcal://muster.test/calendars/"))
+      #expect(try await demo.say("calendar show", as: "ana") == first)
+      let asked = try await demo.ctl(["calendar", "replace"], as: "ana")
+      #expect(asked.status == 2 && asked.errors.contains("Give --yes."))
+      #expect(try await demo.say("calendar replace --yes", as: "ana") != first)
+      #expect(try await demo.ctl(["calendar", "revoke"], as: "ana").status == 2)
+      #expect(try await demo.say("calendar revoke --yes", as: "ana") == "You have no calendar link any more.\n")
+      #expect(try await demo.ctl(["calendar", "show"], as: "ana").output.isEmpty)
+    }
+  }
+
+  @Test func `completion scripts name the new commands`() async throws {
+    let script = MusterCTL.completionScript(for: .zsh)
+    for command in ["answer-for", "remind", "duplicate", "hosts", "links", "calendar", "join", "plus-ones"] {
+      #expect(script.contains(command), "\(command)")
+    }
+  }
+}
