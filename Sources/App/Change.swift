@@ -19,6 +19,7 @@ public final class Change: Querying {
     var mails: [Mail] = []
     var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
+    var wakesWorkers = false
   }
 
   private enum Queued {
@@ -102,6 +103,11 @@ public final class Change: Querying {
     effects.withLock { $0.revocations.append(grant) }
   }
 
+  /// Wakes the workers after the commit, for work that is in no queue.
+  func wakeWorkers() {
+    effects.withLock { $0.wakesWorkers = true }
+  }
+
   /// Deletes rows last, after the stamps, because the sets of touched users are read from these rows.
   ///
   /// - Parameter rows: a DELETE of rows that this change has locked, or that only a transaction with the same locks
@@ -115,9 +121,9 @@ public final class Change: Querying {
   /// - Returns: whether a worker has something to do now.
   fileprivate func finish() -> Bool {
     let effects = effects.withLock { $0 }
-    let wakesWorkers = !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
+    let queues = !effects.notices.isEmpty || !effects.mails.isEmpty || !effects.revocations.isEmpty
     // The queues' rows take it as the default of their column.
-    if wakesWorkers, let trace = Trace.current {
+    if queues, let trace = Trace.current {
       transaction.atCommit("SELECT set_config('muster.trace', \(trace.stored), true)")
     }
     for insert in Self.inserts(effects.notices) { transaction.atCommit(insert) }
@@ -125,7 +131,7 @@ public final class Change: Querying {
     for grant in effects.revocations { transaction.atCommit(grant.enqueueing) }
     if let stamping = Self.stamping(effects.touches) { transaction.atCommit(stamping) }
     for erasure in effects.erasures { transaction.atCommit(erasure) }
-    return wakesWorkers
+    return queues || effects.wakesWorkers
   }
 
   /// The notices in their order. Consecutive addressed notices share one statement.

@@ -14,7 +14,8 @@ public struct Dependencies: Sendable {
   public let schemaWatch: SchemaWatch
   let refreshTokenKeys: SigningKeys
   let itemDigests: ItemDigests
-  let linkTokens: LinkTokens
+  let linkTokens: IDTokens<ShareLink>
+  let visitorTokens: VisitorTokens
   let appLinks: AppLinks
   let passwords: Passwords
   let throttle: Throttle
@@ -85,7 +86,8 @@ public struct Dependencies: Sendable {
     refreshTokenKeys = configuration.refreshTokenKeys
     itemDigests = ItemDigests(keys: configuration.refreshTokenKeys)
     appLinks = configuration.appLinks
-    linkTokens = LinkTokens(keys: configuration.refreshTokenKeys)
+    linkTokens = IDTokens(keys: configuration.refreshTokenKeys, label: "muster share links")
+    visitorTokens = VisitorTokens(keys: configuration.refreshTokenKeys)
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
     rateLimits = RateLimits(isOn: configuration.isLimitingRates)

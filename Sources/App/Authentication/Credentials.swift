@@ -110,6 +110,7 @@ extension User {
       """)
     try await Session.endAll(of: token.user, in: change)
     try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: token.user, in: change)
+    try await Visitor.claim(for: token.user, in: change)
     change.touch(.profile, of: token.user)
     change.mail(.passwordChanged(token.user))
   }
@@ -129,6 +130,7 @@ extension User {
     } catch let error as PostgresError where error.constraint == "email_taken" {
       throw AppError.emailTaken
     }
+    try await Visitor.claim(for: token.user, in: change)
     change.touch(.profile, of: token.user)
     guard let old, old.lowercased() != token.email.lowercased() else { return }
     // What was mailed to the old address no longer proves anything about the account.

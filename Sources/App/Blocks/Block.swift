@@ -84,7 +84,7 @@ extension User {
     if !live.isEmpty {
       try await Event.partHosts(pair, at: live, in: change)
       try await Invitation.leave(
-        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: nil, in: change)
+        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: .block, in: change)
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)

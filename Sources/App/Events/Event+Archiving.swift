@@ -30,7 +30,15 @@ extension Event {
       """)
     let ids: [ID] = try rows.map { try $0["id"] }
     guard !ids.isEmpty else { return 0 }
-    try await change.rows("UPDATE events SET archived_at = \(now) WHERE id = ANY(\(ids))")
+    try await change.rows(
+      """
+      WITH archived AS (
+        UPDATE events SET archived_at = \(now) WHERE id = ANY(\(ids)) RETURNING id, live_until, visitor_count
+      )
+      UPDATE visitors AS v SET lapses_at = \(Visitor.erasureTime("e"))
+      FROM archived AS e
+      WHERE e.visitor_count > 0 AND v.event_id = e.id AND v.lapses_at IS NULL
+      """)
     change.touch(.events, ofUsersIn: hosts(of: ids))
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count

@@ -32,7 +32,7 @@ extension Event {
     }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
     if isGuest {
-      try await Invitation.leave(where: "i.event_id = \(id) AND i.user_id = \(user)", by: creator, in: change)
+      try await Invitation.leave(where: "i.event_id = \(id) AND i.user_id = \(user)", by: .user(creator), in: change)
     }
     // Later than all others, even if the clock was set back.
     try change.write(

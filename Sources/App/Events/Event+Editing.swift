@@ -32,9 +32,12 @@ extension Event {
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
     change.notify(
       usersIn: participants(in: id), about: .eventUpdated(id, new.title, differences, by: host))
+    if try row["visitor_count"] > 0 {
+      change.mail(.visitors(.updated, at: id, fields: differences.map(\.field)))
+    }
     // While an event is over, no guest is promoted. Postponing it can make it open again.
     if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
-      try await Invitation.promoteWaiting(at: [id], by: host, in: change)
+      try await Invitation.promoteWaiting(at: [id], by: .user(host), in: change)
     }
   }
 
@@ -58,13 +61,14 @@ extension Event {
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
     change.notify(
       usersIn: participants(in: id), about: .eventCancelled(id, try row["title"], by: creator))
+    if try row["visitor_count"] > 0 { change.mail(.visitors(.cancelled, at: id)) }
   }
 
   /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then
   /// either wait, or are visible to the reads that follow.
   ///
-  /// - Returns: the plan's columns, `creator_id`, `status`, `version`, `is_archived`, `is_past_answers`, and `total`, the number of
-  ///   invitations.
+  /// - Returns: the plan's columns, `creator_id`, `status`, `version`, `is_archived`, `is_past_answers`, the columns of
+  ///   ``Places``, `visitor_count`, and `total`, the number of guests.
   static func lock(_ id: ID, by host: User.ID, in change: Change) async throws -> Row {
     try await lock(id, by: host, as: [.creator, .host], else: .notAHost, in: change)
   }
@@ -80,7 +84,7 @@ extension Event {
     let row = try await change.first(
       """
       SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        answer_by, max_plus_ones, \(isPastAnswers), status, version, archived_at IS NOT NULL AS is_archived,
+        answer_by, max_plus_ones, going_count, waitlisted_count, visitor_count, \(isPastAnswers), status, version, archived_at IS NOT NULL AS is_archived,
         \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE

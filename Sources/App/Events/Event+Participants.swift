@@ -9,8 +9,8 @@ extension Event {
   /// Adds the first participants of each event to a query of events. The result has a row for each participant, and one
   /// row for an event without guests.
   ///
-  /// One statement, so that counts and participants come from one snapshot. The index `invitations_in_order` has the
-  /// order, so that an event with thousands of guests costs as much as one with a few.
+  /// One statement, so that counts and participants come from one snapshot. The indexes `invitations_in_order` and
+  /// `visitors_in_order` have the order, so that an event with thousands of guests costs as much as one with a few.
   ///
   /// - Parameters:
   ///   - events: a query for ``columns``, named `event` in the result.
@@ -20,17 +20,17 @@ extension Event {
     SELECT event.*, guest.*
     FROM (\(events)) AS event
     LEFT JOIN LATERAL (
-      SELECT \(Guest.columns), i.rank AS guest_rank, i.invited_at AS guest_invited_at
+      SELECT \(Guest.columns), i.rank AS guest_rank, i.since AS guest_since
       FROM (
-        SELECT v.user_id, v.status, v.plus_ones, v.invited_at, v.answered_at,
+        SELECT v.id, v.user_id, v.name, v.status, v.plus_ones, v.since, v.answered_at,
           array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
         FROM (\(Guest.visible(at: "event.id", to: user))) AS v
-        ORDER BY rank, v.invited_at, v.user_id
+        ORDER BY rank, v.since, v.id
         LIMIT \(limit)
       ) AS i
-      JOIN users AS u ON u.id = i.user_id
+      LEFT JOIN users AS u ON u.id = i.user_id
     ) AS guest ON true
-    ORDER BY \(order), guest.guest_rank, guest.guest_invited_at, guest.guest_id
+    ORDER BY \(order), guest.guest_rank, guest.guest_since, guest.guest_entry
     """
   }
 
@@ -48,7 +48,7 @@ extension Event {
   /// Adds the participant in a further row of the same event.
   mutating func addParticipant(_ row: Row) throws {
     // An event without guests is one row whose guest columns are NULL.
-    guard try (row["guest_id"] as User.ID?) != nil else { return }
+    guard try (row["guest_entry"] as Guest.ID?) != nil else { return }
     participants?.append(try Guest(row: row))
   }
 

@@ -1,13 +1,13 @@
 import Postgres
 
 extension Event {
-  /// The most people whom an event can let each guest bring.
+  /// The most people whom an event, or a link to it, can let each guest bring.
   static let maximumPlusOnes = 10
 
   /// The places of an event whose row is locked. A guest's group takes one place for the guest, and one for each of the
-  /// guest's plus-ones.
+  /// guest's plus-ones. The rules are the same for members and visitors.
   struct Places {
-    /// The columns of `events` for ``init(row:)``.
+    /// The columns of `events` for ``read(_:of:maxPlusOnes:in:)``.
     static let columns: SQL = "capacity, max_plus_ones, going_count, waitlisted_count"
 
     private let capacity: Int?
@@ -15,80 +15,79 @@ extension Event {
     private let going: Int
     /// The places for which guests wait.
     let waiting: Int
+    /// Whether every group that waits is larger than the whole event. The capacity was lowered below their size.
+    private var hasOnlyHopelessWaiting = false
 
-    init(row: Row) throws {
+    private init(row: Row, maxPlusOnes: Int?) throws {
       capacity = try row["capacity"]
-      maxPlusOnes = try row["max_plus_ones"]
+      self.maxPlusOnes = try maxPlusOnes ?? row["max_plus_ones"]
       going = try row["going_count"]
       waiting = try row["waitlisted_count"]
+    }
+
+    /// - Parameters:
+    ///   - row: the locked row, with ``columns``.
+    ///   - maxPlusOnes: the most people whom the guest may bring; nil for the event's own maximum.
+    static func read(
+      _ row: Row, of event: ID, maxPlusOnes: Int? = nil, in change: Change
+    ) async throws -> Places {
+      var places = try Places(row: row, maxPlusOnes: maxPlusOnes)
+      // Free places although groups wait are rare. Only then does it matter who waits.
+      guard let capacity = places.capacity, places.waiting > 0, places.going < capacity else { return places }
+      let row = try await change.first(
+        """
+        SELECT 1 FROM event_guests WHERE event_id = \(event) AND status = 'waitlisted' AND plus_ones < \(capacity)
+        LIMIT 1
+        """)
+      places.hasOnlyHopelessWaiting = row == nil
+      return places
     }
 
     /// A guest's group after an answer.
     ///
     /// - Parameters:
     ///   - plusOnes: the number of people whom the guest brings from now on. Nil keeps the number. A guest who has
-    ///     declined and comes back then brings at most the maximum of the event.
-    /// - Throws: ``AppError/noRoom`` if a guest who is going wants to bring more people than there are places.
+    ///     declined and comes back then brings at most the maximum. Any other guest may keep what an earlier maximum
+    ///     allowed.
+    /// - Throws: ``AppError/noRoom`` if a guest who is going wants to bring more people than there are places, or if
+    ///   the group is larger than the whole event.
     func group(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Group) throws
       -> Invitation.Group
     {
-      if let plusOnes { try check(plusOnes) }
       let isBack = old.status == .declined && answer != .declined
-      let plusOnes = plusOnes ?? (isBack ? min(old.plusOnes, maxPlusOnes) : old.plusOnes)
-      var new = Invitation.Group(status: answer, plusOnes: plusOnes)
+      let most = isBack ? maxPlusOnes : max(maxPlusOnes, old.plusOnes)
+      if let plusOnes { try check(plusOnes, atMost: most) }
+      var new = Invitation.Group(status: answer, plusOnes: plusOnes ?? min(old.plusOnes, most))
       guard answer == .going else { return new }
       switch old.status {
       case .going:
         guard new.places <= old.places || hasRoom(for: new.places - old.places) else { throw AppError.noRoom }
       case .waitlisted:
+        guard new.places <= old.places || canEverHold(new.places) else { throw AppError.noRoom }
         new.status = .waitlisted
-      case .invited, .maybe, .declined:
+      case .invited, .pending, .maybe, .declined:
+        guard canEverHold(new.places) else { throw AppError.noRoom }
         if !hasRoom(for: new.places) { new.status = .waitlisted }
       }
       return new
     }
 
-    private func check(_ plusOnes: Int) throws {
-      guard plusOnes > maxPlusOnes else { return }
-      guard maxPlusOnes > 0 else {
+    private func check(_ plusOnes: Int, atMost most: Int) throws {
+      guard plusOnes > most else { return }
+      guard most > 0 else {
         throw AppError.invalid("plusOnes", .noPlusOnes, "must be 0: this event takes no plus-ones")
       }
-      throw AppError.invalid("plusOnes", .outOfRange, "must be at most \(maxPlusOnes): the event's maxPlusOnes")
+      throw AppError.invalid("plusOnes", .outOfRange, "must be at most \(most): the event's maxPlusOnes")
     }
 
     /// While anyone waits, nothing is free, even if a place is: the first group may be too large for it, and an event
-    /// that is over promotes no one. No one may pass them.
+    /// that is over promotes no one. No one may pass them, except groups that can never be promoted.
     private func hasRoom(for places: Int) -> Bool {
-      waiting == 0 && (capacity.map { going + places <= $0 } ?? true)
+      (waiting == 0 || hasOnlyHopelessWaiting) && (capacity.map { going + places <= $0 } ?? true)
     }
+
+    private func canEverHold(_ places: Int) -> Bool { capacity.map { places <= $0 } ?? true }
   }
-}
-
-extension Invitation {
-  /// A guest with the people whom the guest brings. They are always in the same state.
-  struct Group: Equatable {
-    var status: Status
-    let plusOnes: Int
-
-    var places: Int { 1 + plusOnes }
-
-    /// Assignments to the counts of `events`, for a group that becomes another one.
-    func counting(as new: Group) -> SQL {
-      let difference: SQL = "plus_ones_count = plus_ones_count + \(new.plusOnes - plusOnes)"
-      guard status != new.status else {
-        return "\(difference), \(status.count) = \(status.count) + \(new.places - places)"
-      }
-      return """
-        \(difference), \(status.count) = \(status.count) - \(places), \(new.status.count) = \(new.status.count) + \
-        \(new.places)
-        """
-    }
-  }
-}
-
-extension Invitation.Status {
-  /// The column of `events` with the places in this state.
-  fileprivate var count: SQL { "\(unescaped: rawValue)_count" }
 }
 
 extension AppError {

@@ -8,7 +8,7 @@ extension Event {
   static func remindOfNext(in change: Change) async throws -> Bool {
     let row = try await change.first(
       """
-      SELECT id, title, start_time,
+      SELECT id, title, start_time, visitor_count,
         status = 'scheduled' AND archived_at IS NULL AND start_time > clock_timestamp() AS is_to_come
       FROM events
       WHERE remind_at <= now()
@@ -27,6 +27,7 @@ extension Event {
           \(hosts(of: id))
           """,
         about: .eventReminder(id, try row["title"], start: try row["start_time"]))
+      if try row["visitor_count"] > 0 { change.mail(.visitors(.reminder, at: id)) }
     }
     return true
   }

@@ -15,14 +15,16 @@ public struct Event: Sendable {
     var maybe = 0
     var declined = 0
     var waitlisted = 0
+    /// Groups that wait for a host's approval.
+    var pending = 0
     /// The plus-ones in all states.
     var plusOnes = 0
 
-    /// The number of invitations.
-    var total: Int { invited + going + maybe + declined + waitlisted - plusOnes }
+    /// The number of guests.
+    var total: Int { invited + going + maybe + declined + waitlisted + pending - plusOnes }
   }
 
-  /// The maximum number of invitations with which lists show the counts. Up to it, an answer touches the lists of all
+  /// The maximum number of guests with which lists show the counts. Up to it, an answer touches the lists of all
   /// guests. Beyond it, one answer would write thousands of stamps.
   static let maximumCounted = 200
   /// The time from the reminder to the start, in seconds.
@@ -55,7 +57,7 @@ public struct Event: Sendable {
     counts = Counts(
       invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
       declined: try row["declined_count"], waitlisted: try row["waitlisted_count"],
-      plusOnes: try row["plus_ones_count"])
+      pending: try row["pending_count"], plusOnes: try row["plus_ones_count"])
     createdAt = try row["created_at"]
     updatedAt = try row["updated_at"]
     myStatus = try row["my_status"]
@@ -70,13 +72,13 @@ public struct Event: Sendable {
   static let columns: SQL = """
     e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
     e.answer_by, e.max_plus_ones, e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count,
-    e.waitlisted_count, e.plus_ones_count, e.created_at, e.updated_at, m.my_status, m.my_plus_ones, co.co_hosts,
+    e.waitlisted_count, e.pending_count, e.plus_ones_count, e.created_at, e.updated_at, m.my_status, m.my_plus_ones, co.co_hosts,
     \(Person.columns("c", prefix: "creator_"))
     """
 
-  /// The number of invitations, from columns of `events`.
+  /// The number of guests, from columns of `events`.
   static let total: SQL = """
-    (invited_count + going_count + maybe_count + declined_count + waitlisted_count - plus_ones_count)
+    (invited_count + going_count + maybe_count + declined_count + waitlisted_count + pending_count - plus_ones_count)
     """
 
   /// The events that a user hosts or is invited to.

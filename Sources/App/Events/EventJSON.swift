@@ -52,6 +52,7 @@ extension Event.Counts: JSONWritable {
       $0.member("maybe", maybe)
       $0.member("declined", declined)
       $0.member("waitlisted", waitlisted)
+      $0.member("pending", pending)
     }
   }
 }

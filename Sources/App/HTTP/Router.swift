@@ -32,6 +32,7 @@ private func buildRoutes(
   DocsRoutes(dependencies).add(to: router)
   AppLinkRoutes(dependencies: dependencies).add(to: router)
   SharePageRoutes(dependencies: dependencies).add(to: router)
+  VisitorPageRoutes(dependencies: dependencies).add(to: router)
 
   let api = router.group("api/v1")
   let open = Routes(api, dependencies)

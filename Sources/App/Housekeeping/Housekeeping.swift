@@ -17,6 +17,10 @@ enum Housekeeping {
     Chore(name: "archiving events") { database in
       try await database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
     },
+    Chore(name: "ending visitors' answers") { database in
+      try await database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
+    },
+    Chore(name: "forgetting mails to visitors") { try await VisitorMail.purge(atMost: 1000, in: $0) },
     Chore(name: "forgetting mailed tokens") { database in
       try await database.change { try await MailToken.purge(atMost: 500, in: $0) }
     },

@@ -1,52 +1,74 @@
+import Foundation
 import Postgres
 
-/// An entry of an event's guest list.
+/// An entry of an event's guest list: a member or a visitor.
 struct Guest: Sendable {
-  let person: Person
+  /// The user's id, or the visitor's.
+  typealias ID = Identifier<Guest>
+
+  let id: ID
+  /// Nil for a visitor.
+  let person: Person?
+  let name: String
   let status: Invitation.Status
   let plusOnes: Int
   let answeredAt: Timestamp?
 
-  /// The columns of ``visible(at:to:)`` as `i` and of the guest as `users AS u`.
+  /// The columns of ``visible(at:to:)`` as `i` and of the guest as `users AS u`, which has no row for a visitor.
   static let columns: SQL = """
-    \(Person.columns("u", prefix: "guest_")), i.status AS guest_status, i.plus_ones AS guest_plus_ones,
-    i.answered_at AS guest_answered_at
+    i.id AS guest_entry, coalesce(i.name, u.display_name) AS guest_name, \(Person.columns("u", prefix: "guest_")),
+    i.status AS guest_status, i.plus_ones AS guest_plus_ones, i.answered_at AS guest_answered_at
     """
 
-  /// The invitations to an event that a reader of the event may see. Guest lists and participants read invitations only
-  /// through this query.
+  /// The guests of an event whom a reader of the event may see. Guest lists and participants read guests only through
+  /// this query. Only hosts see guests who wait for approval. A member who waits for it sees no one else.
   ///
   /// - Parameter event: the event's id, as SQL.
   /// - Returns: a query that ends in its WHERE clause. Callers can add conditions with AND.
   static func visible(at event: SQL, to user: User.ID) -> SQL {
     """
-    SELECT user_id, status, plus_ones, invited_at, answered_at FROM invitations
-    WHERE event_id = \(event) AND \(User.visible("user_id", to: user))
+    SELECT id, user_id, name, status, plus_ones, since, answered_at FROM event_guests
+    WHERE event_id = \(event) AND \(isShown(to: user))
+      AND (id = \(user) OR NOT EXISTS (
+        SELECT FROM invitations WHERE event_id = \(event) AND user_id = \(user) AND status = 'pending'
+      ))
+      AND (status <> 'pending' OR id = \(user) OR EXISTS (
+        SELECT FROM event_hosts WHERE event_id = \(event) AND user_id = \(user)
+      ))
     """
   }
 
+  /// A SQL condition on `event_guests`: whether no block hides the guest. Nothing hides visitors, because they have no
+  /// account.
+  static func isShown(to user: User.ID) -> SQL {
+    "(user_id IS NULL OR \(User.visible("user_id", to: user)))"
+  }
+
   init(row: Row) throws {
-    person = try Person(row: row, prefix: "guest_")
+    id = try row["guest_entry"]
+    name = try row["guest_name"]
+    let user: User.ID? = try row["guest_id"]
+    person = try user.map { _ in try Person(row: row, prefix: "guest_") }
     status = try row["guest_status"]
     plusOnes = try row["guest_plus_ones"]
     answeredAt = try row["guest_answered_at"]
   }
 
   /// An event's guest list. Only its hosts and its guests can read it. For all other users the event does not exist.
-  /// Sorted by user id, an order that no answer changes.
+  /// Sorted by id, an order that no answer changes.
   static func list(
     of event: Event.ID, for user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<Guest> {
-    let rest: SQL = page.cursor.map { cursor -> SQL in "AND user_id > \(cursor.id)" } ?? ""
+    let rest: SQL = page.cursor.map { cursor -> SQL in "AND id > \(cursor.id)" } ?? ""
     // Limit to the page before joining `users`: with thousands of guests, joining them all was most of the cost.
     let query = Keyset(
       list: .guests, columns: columns,
       source: """
-        (\(visible(at: "\(event)", to: user)) \(rest) ORDER BY user_id LIMIT \(page.limit + 1)) AS i
-        JOIN users AS u ON u.id = i.user_id
+        (\(visible(at: "\(event)", to: user)) \(rest) ORDER BY id LIMIT \(page.limit + 1)) AS i
+        LEFT JOIN users AS u ON u.id = i.user_id
         WHERE \(Event.isVisible(event, to: user))
         """,
-      time: "timestamptz 'epoch'", id: "i.user_id", order: .ascending, isCut: true)
+      time: "timestamptz 'epoch'", id: "i.id", order: .ascending, isCut: true)
     let list = try await List.read(page: page, query: query, in: database, item: Guest.init(row:))
     // An empty page: either nothing is left to show, or the user may not see the event.
     if list.items.isEmpty {

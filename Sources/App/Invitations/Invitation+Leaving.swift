@@ -1,41 +1,41 @@
 import Postgres
 
 extension Invitation {
-  /// Removes guests from guest lists and updates the counts. Places that become free go to the guests who
-  /// have waited longest, and only these are notified. The caller holds the locks on the events.
-  ///
-  /// - Parameters:
-  ///   - condition: on `invitations AS i`. It matches at most one guest per event.
-  ///   - actor: the user whose change this is. Nil for a block, which hosts must not notice.
-  static func leave(where condition: SQL, by actor: User.ID?, in change: Change) async throws {
-    let left = try await change.rows(
+  /// Withdraws an invitation to an open event on behalf of a host, or removes a visitor. A place that becomes free goes
+  /// to the guest who has waited longest. A member loses all earlier notifications about the event, and is notified,
+  /// unless they have declined. Repeating the call changes nothing.
+  static func withdraw(
+    from guest: Guest.ID, to event: Event.ID, by host: User.ID, in change: Change
+  ) async throws {
+    let row = try await Event.lock(event, by: host, in: change)
+    let found = try await change.first(
+      // To the host, a hidden guest does not exist.
       """
-      WITH gone AS (
-        DELETE FROM invitations AS i WHERE \(condition) RETURNING i.event_id, i.user_id, i.status, 1 + i.plus_ones AS places
-      )
-      UPDATE events AS e
-      SET invited_count = e.invited_count - CASE WHEN gone.status = 'invited' THEN gone.places ELSE 0 END,
-        going_count = e.going_count - CASE WHEN gone.status = 'going' THEN gone.places ELSE 0 END,
-        maybe_count = e.maybe_count - CASE WHEN gone.status = 'maybe' THEN gone.places ELSE 0 END,
-        declined_count = e.declined_count - CASE WHEN gone.status = 'declined' THEN gone.places ELSE 0 END,
-        waitlisted_count = e.waitlisted_count - CASE WHEN gone.status = 'waitlisted' THEN gone.places ELSE 0 END,
-        plus_ones_count = e.plus_ones_count - gone.places + 1
-      FROM gone
-      WHERE e.id = gone.event_id
-      RETURNING e.id, gone.user_id, e.archived_at IS NULL AS is_live,
-        -- A group that waited may have been the one that did not fit.
-        gone.status IN ('going', 'waitlisted') AND e.status = 'scheduled' AND e.archived_at IS NULL
-          AND e.waitlisted_count > 0 AS frees_place
+      SELECT user_id, status FROM event_guests
+      WHERE event_id = \(event) AND id = \(guest) AND \(Guest.isShown(to: host))
       """)
-    let live = try left.filter { try $0["is_live"] }
-    let ids: [Event.ID] = try live.map { try $0["id"] }
-    guard !ids.isEmpty else { return }
-    for row in live { change.touch(.events, .invitations, of: try row["user_id"]) }
-    // With one guest fewer, lists may show the counts again.
-    touchWhoSeesCounts(of: ids, in: change)
-    let freed: [Event.ID] = try left.filter { try $0["frees_place"] }.map { try $0["id"] }
-    if !freed.isEmpty { try await promoteWaiting(at: freed, by: actor, in: change) }
+    guard let found else { return }
+    try Event.checkIsOpen(row)
+    guard let user: User.ID = try found["user_id"] else {
+      return try await Visitor.leave(where: "v.id = \(guest)", by: .user(host), in: change)
+    }
+    try await leave(where: "i.event_id = \(event) AND i.user_id = \(user)", by: .user(host), in: change)
+    try forgetNotices(of: user, about: event, in: change)
+    let status: Status = try found["status"]
+    if status != .declined { change.notify(user, about: .invitationWithdrawn(event, try row["title"])) }
   }
+
+  /// Removes guests from guest lists. See ``Guest/leave(_:by:in:)``.
+  ///
+  /// - Parameter condition: on `invitations AS i`.
+  static func leave(where condition: SQL, by cause: Cause, in change: Change) async throws {
+    try await Guest.leave(
+      """
+      DELETE FROM invitations AS i WHERE \(condition)
+      RETURNING i.event_id, i.user_id, i.status, i.plus_ones
+      """, by: cause, in: change)
+  }
+
   /// Deletes all notifications about an event that a user can no longer see, wherever they wait or are kept. The caller
   /// has locked the event.
   static func forgetNotices(of user: User.ID, about event: Event.ID, in change: Change) throws {
@@ -51,5 +51,61 @@ extension Invitation {
     try change.write(Delivery.delete(where: "\(mine) AND lease IS NULL"))
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(mine)")
     change.erase("DELETE FROM notifications WHERE \(mine)")
+  }
+}
+
+extension Guest {
+  /// Removes guests from guest lists and updates the counts. Places that become free go to the guests who
+  /// have waited longest, and only these are notified. The caller holds the locks on the events.
+  ///
+  /// - Parameters:
+  ///   - deletion: a DELETE that returns `event_id`, `user_id`, which is NULL for a visitor, `status` and `plus_ones`.
+  ///   - cause: whose change this is.
+  static func leave(_ deletion: SQL, by cause: Invitation.Cause, in change: Change) async throws {
+    let left = try await change.rows(
+      """
+      WITH gone AS (\(deletion)), sums AS (
+        SELECT event_id, array_agg(user_id) FILTER (WHERE user_id IS NOT NULL) AS user_ids,
+          count(*) FILTER (WHERE user_id IS NULL) AS visitors, sum(plus_ones) AS plus_ones,
+          bool_or(status IN ('going', 'waitlisted')) AS held_or_waited,
+          \(Invitation.Status.sums)
+        FROM gone
+        GROUP BY event_id
+      )
+      UPDATE events AS e
+      SET \(Invitation.Status.subtraction), plus_ones_count = e.plus_ones_count - sums.plus_ones,
+        visitor_count = e.visitor_count - sums.visitors
+      FROM sums
+      WHERE e.id = sums.event_id
+      RETURNING e.id, coalesce(sums.user_ids, '{}') AS user_ids, e.archived_at IS NULL AS is_live,
+        -- A group that waited may have been the one that did not fit.
+        sums.held_or_waited AND e.status = 'scheduled' AND e.archived_at IS NULL AND e.waitlisted_count > 0
+          AS frees_place
+      """)
+    let live = try left.filter { try $0["is_live"] }
+    let ids: [Event.ID] = try live.map { try $0["id"] }
+    guard !ids.isEmpty else { return }
+    for row in live {
+      let users: [User.ID] = try row["user_ids"]
+      for user in users { change.touch(.events, .invitations, of: user) }
+    }
+    // With one guest fewer, lists may show the counts again.
+    Invitation.touchWhoSeesCounts(of: ids, in: change)
+    let freed: [Event.ID] = try left.filter { try $0["frees_place"] }.map { try $0["id"] }
+    if !freed.isEmpty { try await Invitation.promoteWaiting(at: freed, by: cause, in: change) }
+  }
+}
+
+extension Invitation.Status {
+  /// The places in each state, of a relation with `status` and `plus_ones`.
+  fileprivate static var sums: SQL {
+    allCases.map { status -> SQL in
+      "coalesce(sum(1 + plus_ones) FILTER (WHERE status = \(status)), 0) AS \(status.count)"
+    }.joined(separator: ",\n")
+  }
+
+  fileprivate static var subtraction: SQL {
+    allCases.map { status -> SQL in "\(status.count) = e.\(status.count) - sums.\(status.count)" }
+      .joined(separator: ", ")
   }
 }

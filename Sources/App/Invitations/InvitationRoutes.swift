@@ -12,6 +12,7 @@ struct InvitationRoutes {
     routes.post("events/{id}/invitations", use: invite)
     routes.put("events/{id}/invitations/me", use: answer)
     routes.delete("events/{id}/invitations/{userId}", use: withdraw)
+    routes.post("events/{id}/invitations/{userId}/approve", use: approve)
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
@@ -62,9 +63,18 @@ struct InvitationRoutes {
   @Sendable private func withdraw(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let guest: User.ID = try context.id("userId", else: .userNotFound)
+    let guest: Guest.ID = try context.id("userId", else: .userNotFound)
     return try await dependencies.respond(to: context, of: id) {
       try await Invitation.withdraw(from: guest, to: id, by: me, in: $0)
+    }
+  }
+
+  @Sendable private func approve(_ request: Request, _ context: Context) async throws -> Response {
+    let me = try context.user
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
+    return try await dependencies.respond(to: context, of: id) {
+      try await Guest.approve(guest, at: id, by: me, in: $0)
     }
   }
 }
@@ -87,10 +97,9 @@ extension Invitation: JSONWritable {
 extension Guest: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.object {
-      // Every guest has an account yet.
-      $0.member("id", person.id)
+      $0.member("id", id)
       $0.member("user", person)
-      $0.member("name", person.displayName)
+      $0.member("name", name)
       $0.member("status", status.rawValue)
       $0.member("plusOnes", plusOnes)
       $0.member("answeredAt", answeredAt)

@@ -32,7 +32,10 @@ struct LinkRoutes {
       ShareLink.Settings(
         kind: fields.required("kind", .word(of: ShareLink.Kind.allCases)),
         shows: fields.optional("shows", .word(of: ShareLink.Shows.allCases)) ?? .counts,
-        expiresAt: fields.optional("expiresAt", .laterTime), maxGuests: fields.optional("maxGuests", .guests))
+        expiresAt: fields.optional("expiresAt", .laterTime), maxGuests: fields.optional("maxGuests", .guests),
+        maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0,
+        email: fields.optional("email", .word(of: ShareLink.Email.allCases)) ?? .optional,
+        approval: fields.optional("approval", .flag) ?? false)
     }
     try await dependencies.checkMayWait(at: event, me)
     let id = ShareLink.ID.new()
@@ -51,7 +54,9 @@ struct LinkRoutes {
       ShareLink.SettingsEdit(
         kind: fields.edit("kind", .word(of: ShareLink.Kind.allCases)),
         shows: fields.edit("shows", .word(of: ShareLink.Shows.allCases)),
-        expiresAt: fields.clearableEdit("expiresAt", .laterTime), maxGuests: fields.clearableEdit("maxGuests", .guests))
+        expiresAt: fields.clearableEdit("expiresAt", .laterTime), maxGuests: fields.clearableEdit("maxGuests", .guests),
+        maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes),
+        email: fields.edit("email", .word(of: ShareLink.Email.allCases)), approval: fields.edit("approval", .flag))
     }
     try await dependencies.checkMayWait(at: event, me)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
@@ -107,6 +112,9 @@ private struct ShownLink: JSONWritable {
       $0.member("shows", link.settings.shows.rawValue)
       $0.member("expiresAt", link.settings.expiresAt)
       $0.member("maxGuests", link.settings.maxGuests)
+      $0.member("maxPlusOnes", link.settings.maxPlusOnes)
+      $0.member("email", link.settings.email.rawValue)
+      $0.member("approval", link.settings.approval)
       $0.member("joined", link.joined)
       $0.member("createdAt", link.createdAt)
     }

@@ -13,8 +13,8 @@ extension ShareLink {
   }
 
   /// Makes a user a guest of an event. They need not be a friend of a host. They get the state `invited`, and answer
-  /// as every guest does; until then no one is notified. A user who is a guest already stays one, also if the link no
-  /// longer admits anyone.
+  /// as every guest does; until then no one is notified. If the link asks for approval, they get the state `pending`,
+  /// and the hosts are notified. A user who is a guest already stays one, also if the link no longer admits anyone.
   ///
   /// - Throws: ``AppError/linkNotFound`` also if the user and a host are hidden from each other.
   static func join(
@@ -27,7 +27,7 @@ extension ShareLink {
     guard locked.contains(user) else { throw AppError.sessionEnded }
     let eventRow = try await change.first(
       """
-      SELECT status, archived_at IS NOT NULL AS is_archived, \(Event.total) AS total FROM events WHERE id = \(event)
+      SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.total) AS total FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """)
     guard let eventRow else { throw AppError.linkNotFound }
@@ -40,7 +40,8 @@ extension ShareLink {
       SELECT h.user_id, h.user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user)) AS is_hidden
       FROM (\(Event.hosts(of: event))) AS h
       """,
-      "SELECT 1 FROM invitations WHERE event_id = \(event) AND user_id = \(user)")
+      "SELECT 1 FROM invitations WHERE event_id = \(event) AND user_id = \(user)",
+      "SELECT display_name FROM users WHERE id = \(user)")
     guard let row = rows[0].first, try !rows[1].contains(where: { try $0["is_hidden"] }) else {
       throw AppError.linkNotFound
     }
@@ -58,7 +59,13 @@ extension ShareLink {
       throw AppError.linkFull
     }
     try change.write("UPDATE share_links SET joined_count = joined_count + 1 WHERE id = \(link.id)")
-    try Invitation.add([user], to: event, beside: total, in: change)
+    let approval = link.settings.approval
+    try Invitation.add([user], as: approval ? .pending : .invited, to: event, beside: total, in: change)
+    guard approval, let name: String = try rows[3].first?["display_name"] else { return }
+    change.notify(
+      hosts,
+      about: .approvalRequested(
+        event, try eventRow["title"], guest: Guest.ID(rawValue: user.rawValue), user: user, named: name))
   }
 }
 

@@ -1,6 +1,6 @@
 import Postgres
 
-/// A link to a page about an event. Whoever has the link sees the page. See ``LinkTokens``.
+/// A link to a page about an event. Whoever has the link sees the page. See ``IDTokens``.
 struct ShareLink: Sendable {
   typealias ID = Identifier<ShareLink>
 
@@ -14,14 +14,24 @@ struct ShareLink: Sendable {
     case counts, names
   }
 
+  /// Whether the form asks visitors for an e-mail address.
+  enum Email: String, CaseIterable, Sendable, SQLValue {
+    case required, optional, none
+  }
+
   /// The properties that a host sets.
   struct Settings: Sendable {
     var kind: Kind
     var shows: Shows
     /// Nil: the link works until the event is archived.
     var expiresAt: Timestamp?
-    /// The number of guests that may join by the link; nil for no limit.
+    /// The number of guests that may come by the link; nil for no limit.
     var maxGuests: Int?
+    /// The number of people whom each visitor may bring.
+    var maxPlusOnes = 0
+    var email = Email.optional
+    /// Whether a host approves each guest first.
+    var approval = false
   }
 
   /// The changes of a PATCH.
@@ -30,6 +40,9 @@ struct ShareLink: Sendable {
     let shows: Edit<Shows>
     let expiresAt: Edit<Timestamp?>
     let maxGuests: Edit<Int?>
+    let maxPlusOnes: Edit<Int>
+    let email: Edit<Email>
+    let approval: Edit<Bool>
   }
 
   /// The most links of one event. Expired ones make room for new ones.
@@ -41,13 +54,23 @@ struct ShareLink: Sendable {
   let joined: Int
   let createdAt: Timestamp
 
-  static let columns: SQL = "id, kind, shows, expires_at, max_guests, kid, joined_count, created_at"
+  static let columns = columns(of: "")
+
+  /// - Parameter prefix: of a table's columns, such as `l.`.
+  static func columns(of prefix: SQL) -> SQL {
+    """
+    \(prefix)id, \(prefix)kind, \(prefix)shows, \(prefix)expires_at, \(prefix)max_guests,
+    \(prefix)max_plus_ones AS link_plus_ones, \(prefix)email, \(prefix)approval, \(prefix)kid,
+    \(prefix)joined_count, \(prefix)created_at
+    """
+  }
 
   init(row: Row) throws {
     id = try row["id"]
     settings = Settings(
       kind: try row["kind"], shows: try row["shows"], expiresAt: try row["expires_at"],
-      maxGuests: try row["max_guests"])
+      maxGuests: try row["max_guests"], maxPlusOnes: try row["link_plus_ones"], email: try row["email"],
+      approval: try row["approval"])
     kid = try row["kid"]
     joined = try row["joined_count"]
     createdAt = try row["created_at"]
@@ -104,10 +127,12 @@ struct ShareLink: Sendable {
     try await makeRoom(at: event, in: change)
     let inserted = try await change.rows(
       """
-      INSERT INTO share_links (id, event_id, creator_id, kind, shows, kid, expires_at, max_guests)
+      INSERT INTO share_links (
+        id, event_id, creator_id, kind, shows, kid, expires_at, max_guests, max_plus_ones, email, approval
+      )
       VALUES (
         \(id), \(event), \(host), \(settings.kind), \(settings.shows), \(kid), \(settings.expiresAt),
-        \(settings.maxGuests.map(Int32.init))
+        \(settings.maxGuests.map(Int32.init)), \(Int32(settings.maxPlusOnes)), \(settings.email), \(settings.approval)
       )
       RETURNING \(columns)
       """)
@@ -135,7 +160,9 @@ struct ShareLink: Sendable {
       UPDATE share_links
       SET kind = \(edit.kind.applied(to: old.kind)), shows = \(edit.shows.applied(to: old.shows)),
         expires_at = \(edit.expiresAt.applied(to: old.expiresAt)),
-        max_guests = \(edit.maxGuests.applied(to: old.maxGuests).map(Int32.init))
+        max_guests = \(edit.maxGuests.applied(to: old.maxGuests).map(Int32.init)),
+        max_plus_ones = \(Int32(edit.maxPlusOnes.applied(to: old.maxPlusOnes))),
+        email = \(edit.email.applied(to: old.email)), approval = \(edit.approval.applied(to: old.approval))
       WHERE id = \(id)
       RETURNING \(columns)
       """)

@@ -10,9 +10,9 @@ public struct LogMailer: MailSender {
   }
 
   public func send(_ mail: OutgoingMail) async throws {
-    var metadata: Logger.Metadata = [
-      "id": "\(mail.id)", "type": "\(mail.type)", "to": "\(mail.to)", "username": "\(mail.username)",
-    ]
+    var metadata: Logger.Metadata = ["id": "\(mail.id)", "type": "\(mail.type)", "to": "\(mail.to)"]
+    if let username = mail.username { metadata["username"] = "\(username)" }
+    if let letter = mail.letter { metadata["url"] = "\(letter.url)" }
     if let code = mail.code { metadata["code"] = "\(code)" }
     if let token = mail.token, let expiresAt = mail.expiresAt {
       metadata["token"] = "\(token)"

@@ -12,6 +12,10 @@ enum Mail: Sendable {
   /// Tells the account's address that one more identity can log in.
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
+  /// Asks a visitor's address for a confirmation.
+  case visitorConfirm(Visitor.ID)
+  /// Tells the visitors of an event, or one of them, what has happened.
+  case visitors(VisitorMail.Kind, at: Event.ID, only: Visitor.ID? = nil, fields: [String] = [])
 
   /// The prefix of all mail types.
   static let prefix = "mail-"
@@ -32,6 +36,9 @@ enum Mail: Sendable {
     case .passwordChanged(let user): Self.informing("password-changed", user, to: "u.email")
     case .identityLinked(let user): Self.informing("identity-linked", user, to: "u.email")
     case .identityUnlinked(let user): Self.informing("identity-unlinked", user, to: "u.email")
+    case .visitorConfirm(let id): VisitorMail.asking(id)
+    case .visitors(let kind, let event, let only, let fields):
+      VisitorMail.telling(kind, of: event, only: only, fields: fields)
     case .emailChanged(let user, let old): Self.informing("email-changed", user, to: "\(old)")
     }
   }

@@ -6,11 +6,13 @@ public struct OutgoingMail: Sendable {
   /// The same at every attempt.
   public let id: String
   /// `verify-email`, `reset-password`, `sign-in-code`, `password-changed`, `email-changed`, `identity-linked`
-  /// or `identity-unlinked`.
+  /// or `identity-unlinked`; `visitor-` and a ``VisitorMail/Kind``.
   public let type: String
   public let to: String
-  public let username: String
-  public let displayName: String
+  /// Nil for a visitor.
+  public let username: String?
+  /// Nil if a visitor's address is not confirmed: the name is a text by anyone.
+  public let displayName: String?
   /// The six digits that the reader may type instead of presenting the token; nil in all mails but `sign-in-code`.
   public let code: String?
   /// The token that the reader must present, and its expiry; nil in mails that only inform.
@@ -20,21 +22,33 @@ public struct OutgoingMail: Sendable {
   public let createdAt: Timestamp
   /// The trace of the request that caused the mail.
   let trace: Trace?
+  /// What a mail to a visitor says.
+  public var letter: VisitorLetter?
 }
 
 extension OutgoingMail {
   static let queue = LeaseQueue(
-    table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace")
+    table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace, q.visitor_id")
 
   /// Seconds after which a mail that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400
 
-  static func source(_ mailer: any MailSender, keys: SigningKeys, in database: Database) -> Dispatcher.Source {
-    Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(250)) { rows in
+  static func source(
+    _ mailer: any MailSender, keys: SigningKeys, publicURL: PublicURL, in database: Database
+  ) -> Dispatcher.Source {
+    let tokens = VisitorTokens(keys: keys)
+    return Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(250)) { rows in
       let expiries = try await expiries(of: rows, in: database)
+      var readers: [Int64: Visitor.ID] = [:]
+      for row in rows { readers[row.id] = try row.fields[5] }
+      let facts = try await VisitorLetter.facts(about: Array(readers.values), in: database)
       return Dictionary(
         uniqueKeysWithValues: rows.compactMap { row in
-          expiries[row.id].map { (row.id, verdict(on: row, expiry: $0, mailer, keys)) }
+          expiries[row.id].map { expiry in
+            readers[row.id].map { visitor in
+              (row.id, verdict(on: row, to: facts[visitor], mailer, tokens, base: publicURL.text))
+            } ?? (row.id, verdict(on: row, expiry: expiry, mailer, keys))
+          }
         })
     }
   }
@@ -74,6 +88,37 @@ extension OutgoingMail {
     } catch {
       return .refused(DeliveryFailure(description: "the row is malformed: \(Swift.type(of: error))", remedy: .none))
     }
+  }
+
+  /// - Parameter facts: nil if the visitor is gone.
+  private static func verdict(
+    on row: LeasedRow, to facts: VisitorLetter.Facts?, _ mailer: any MailSender, _ tokens: VisitorTokens, base: String
+  ) -> Dispatcher.Verdict {
+    do {
+      let kind = try VisitorMail.Kind(type: row.fields[1])
+      guard let facts, let email = facts.visitor.email, facts.wants(kind) else { return .withdrawn }
+      guard let createdAt = row.createdAt else { throw DeliveryFailure(description: "the row's time is out of range") }
+      let document: JSONDocument = try row.fields[3]
+      let changes = try JSONDecoder().decode(Changes.self, from: Data(document.text.utf8)).changes ?? []
+      guard let letter = facts.letter(kind, changes: Array(Set(changes)).sorted(), base: base, tokens) else {
+        throw DeliveryFailure(description: "MUSTER_REFRESH_TOKEN_KEYS lacks the key of this visitor's page")
+      }
+      let (id, stored): (UUID, String?) = (try row.fields[0], try row.fields[4])
+      let mail = OutgoingMail(
+        id: id.uuidString.lowercased(), type: kind.name, to: email, username: nil,
+        displayName: kind == .confirm ? nil : facts.visitor.name, code: nil, token: nil,
+        expiresAt: kind == .confirm ? facts.lapsesAt : nil, createdAt: createdAt,
+        trace: stored.flatMap { Trace(stored: $0) }, letter: letter)
+      return .send(Dispatcher.Send(channel: .mail) { try await mailer.send(mail) })
+    } catch let error as DeliveryFailure {
+      return .refused(error)
+    } catch {
+      return .refused(DeliveryFailure(description: "the row is malformed: \(Swift.type(of: error))", remedy: .none))
+    }
+  }
+
+  private struct Changes: Decodable {
+    let changes: [String]?
   }
 
   /// The content of a row.
@@ -122,7 +167,7 @@ extension OutgoingMail {
         id: id.uuidString.lowercased(),
         type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
         username: payload.username, displayName: payload.displayName, code: code, token: token,
-        expiresAt: expiresAt, createdAt: createdAt, trace: trace)
+        expiresAt: expiresAt, createdAt: createdAt, trace: trace, letter: nil)
     }
   }
 }

@@ -46,6 +46,11 @@ extension OutgoingMail: JSONWritable {
           $0.member("code", code)
           $0.member("token", token)
           $0.member("expiresAt", expiresAt)
+          guard let letter else { return }
+          $0.member("url", letter.url)
+          $0.member("unsubscribeUrl", letter.unsubscribeURL)
+          $0.member("event", letter.event)
+          $0.member("changes", letter.changes)
         }
       }
     }

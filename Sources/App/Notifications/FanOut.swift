@@ -206,7 +206,7 @@ enum FanOut {
 
   /// Files the notices in the inboxes and advances each recipient's stamp once, by a microsecond for each notice. Skips
   /// recipients without an account and those who cannot see the user whom the notice names. A guest's answer replaces
-  /// the guest's earlier unread answers.
+  /// the guest's earlier unread answers. So does a request for approval. A visitor is known by the payload's `guestId`.
   private static let filing: SQL = """
     addressed AS MATERIALIZED (
       SELECT part.id AS place, part.type, part.subject_id, part.person_id, part.payload, part.created_at, part.trace,
@@ -216,9 +216,9 @@ enum FanOut {
       FROM parts AS part
       CROSS JOIN LATERAL unnest(part.recipient_ids[1:part.size]) AS recipient (id)
       WHERE EXISTS (SELECT FROM user_stamps AS s WHERE s.user_id = recipient.id OFFSET 0)
-        AND NOT (part.type = \(Notice.Kind.invitationAnswered) AND EXISTS (
+        AND NOT (part.type = ANY(\(aboutOneGuest)) AND EXISTS (
           SELECT FROM parts AS later
-          WHERE later.type = part.type AND later.subject_id = part.subject_id AND later.person_id = part.person_id
+          WHERE later.type = part.type AND later.subject_id = part.subject_id AND \(guest("later")) = \(guest("part"))
             AND later.id > part.id AND recipient.id = ANY(later.recipient_ids[1:later.size])
         ))
         AND NOT EXISTS (
@@ -246,19 +246,34 @@ enum FanOut {
       DELETE FROM notifications AS n
       USING addressed
       JOIN stamped ON stamped.user_id = addressed.recipient_id
-      WHERE addressed.type = \(Notice.Kind.invitationAnswered) AND n.person_id = addressed.person_id
+      WHERE addressed.type = ANY(\(aboutOneGuest)) AND n.person_id = addressed.person_id
         AND n.recipient_id = addressed.recipient_id AND n.subject_id = addressed.subject_id AND n.type = addressed.type
         AND n.read_at IS NULL
+    ),
+    superseded_of_visitors AS (
+      DELETE FROM notifications AS n
+      USING addressed
+      JOIN stamped ON stamped.user_id = addressed.recipient_id
+      WHERE addressed.type = ANY(\(aboutOneGuest)) AND addressed.person_id IS NULL
+        AND n.recipient_id = addressed.recipient_id AND n.subject_id = addressed.subject_id AND n.type = addressed.type
+        AND n.payload->>'guestId' = addressed.payload->>'guestId' AND n.read_at IS NULL
     )
     """
 
+  /// The types of which a guest's newest notice replaces the earlier ones.
+  private static let aboutOneGuest: [Notice.Kind] = [.invitationAnswered, .guestAnswered, .approvalRequested]
+
+  private static func guest(_ row: SQL) -> SQL { "coalesce(\(row).person_id::text, \(row).payload->>'guestId')" }
+
   /// Consecutive notices about a subject with the same key may become one delivery: edits of an event, and one guest's
-  /// answers.
+  /// answers or requests.
   private static func mergeKey(_ row: SQL) -> SQL {
     """
     CASE \(row).type
       WHEN \(Notice.Kind.eventUpdated) THEN \(row).type
       WHEN \(Notice.Kind.invitationAnswered) THEN \(row).type || \(row).person_id
+      WHEN \(Notice.Kind.guestAnswered) THEN \(row).type || \(guest(row))
+      WHEN \(Notice.Kind.approvalRequested) THEN \(row).type || \(guest(row))
     END
     """
   }

@@ -39,7 +39,7 @@ extension Notice {
     case .eventUpdated: "\(title) has changed: \(words(for: members["changes"]))."
     case .eventCancelled: "\(title) was cancelled."
     case .invitationWithdrawn: "You are no longer invited to \(title)."
-    case .invitationAnswered: group("\(actor) \(verb(for: text("status"))) \(title)", with: plusOnes)
+    case .invitationAnswered, .guestAnswered: group("\(actor) \(verb(for: text("status"))) \(title)", with: plusOnes)
     case .waitlistPromoted where members["actor"] != nil:
       group(Sentence("\(actor) got a free place and is going to \(title)", variant: "host"), with: plusOnes)
     case .waitlistPromoted: group("A place opened up. You are now going to \(title)", with: plusOnes)
@@ -47,6 +47,7 @@ extension Notice {
     case .hostAdded: "\(actor) made you a host of \(title)."
     case .answerSet: "\(actor) says you \(yourVerb(for: text("status"))) \(title)."
     case .answerReminder: "\(actor) asks for your answer to \(title)."
+    case .approvalRequested: group("\(actor) asks to come to \(title)", with: plusOnes)
     case .sessionRevoked:
       "One of your sessions was ended because an old token was used. If this was not you, change your password."
     case nil: nil
@@ -70,7 +71,7 @@ extension Notice {
     case .going: Sentence("is going to", variant: "going")
     case .maybe: Sentence("may come to", variant: "maybe")
     case .waitlisted: Sentence("is on the waiting list of", variant: "waitlisted")
-    case .declined, .invited, nil: Sentence("cannot come to", variant: "declined")
+    case .declined, .invited, .pending, nil: Sentence("cannot come to", variant: "declined")
     }
   }
 
@@ -79,7 +80,7 @@ extension Notice {
     case .going: Sentence("are going to", variant: "going")
     case .maybe: Sentence("may come to", variant: "maybe")
     case .waitlisted: Sentence("are on the waiting list of", variant: "waitlisted")
-    case .declined, .invited, nil: Sentence("cannot come to", variant: "declined")
+    case .declined, .invited, .pending, nil: Sentence("cannot come to", variant: "declined")
     }
   }
 

@@ -20,6 +20,8 @@ struct Notice: Sendable {
     case hostAdded = "host-added"
     case answerSet = "answer-set"
     case answerReminder = "answer-reminder"
+    case guestAnswered = "guest-answered"
+    case approvalRequested = "approval-requested"
     case sessionRevoked = "session-revoked"
 
     /// The types that a user may mute. Token theft is not among them, because the thief could mute it.
@@ -116,11 +118,46 @@ struct Notice: Sendable {
   ///
   /// - Parameter actor: the user whose change made the place free.
   static func guestPromoted(
-    _ event: Event.ID, _ title: String, guest: Person, with plusOnes: Int = 0, by actor: User.ID
+    _ event: Event.ID, _ title: String, guest: Person, with plusOnes: Int = 0, by actor: User.ID?
   ) -> Notice {
     Notice(
       .waitlistPromoted, about: event.rawValue, naming: guest.id, by: actor,
       [("eventId", event), ("userId", guest.id), ("title", title), ("actor", guest.displayName)],
+      plusOnes: plusOnes)
+  }
+
+  /// For the hosts. A visitor is no user, so the notice names none.
+  static func visitorPromoted(
+    _ event: Event.ID, _ title: String, guest: Guest.ID, named name: String, with plusOnes: Int, by actor: User.ID?
+  ) -> Notice {
+    Notice(
+      .waitlistPromoted, about: event.rawValue, by: actor,
+      [("eventId", event), ("guestId", guest), ("title", title), ("actor", name)], plusOnes: plusOnes)
+  }
+
+  /// A visitor's answer, for the hosts.
+  ///
+  /// - Parameter host: the host who caused it by an approval.
+  static func guestAnswered(
+    _ event: Event.ID, _ title: String, guest: Guest.ID, named name: String, _ status: Invitation.Status,
+    with plusOnes: Int, by host: User.ID? = nil
+  ) -> Notice {
+    Notice(
+      .guestAnswered, about: event.rawValue, by: host,
+      [("eventId", event), ("guestId", guest), ("status", status.rawValue), ("title", title), ("actor", name)],
+      plusOnes: status == .declined ? 0 : plusOnes)
+  }
+
+  /// A guest who waits for approval, for the hosts.
+  ///
+  /// - Parameter user: nil for a visitor.
+  static func approvalRequested(
+    _ event: Event.ID, _ title: String, guest: Guest.ID, user: User.ID? = nil, named name: String, with plusOnes: Int = 0
+  ) -> Notice {
+    var members: [(StaticString, any JSONWritable)] = [("eventId", event), ("guestId", guest)]
+    if let user { members.append(("userId", user)) }
+    return Notice(
+      .approvalRequested, about: event.rawValue, naming: user, members + [("title", title), ("actor", name)],
       plusOnes: plusOnes)
   }
 

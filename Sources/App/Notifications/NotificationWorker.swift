@@ -14,6 +14,7 @@ public struct NotificationWorker: Service {
   /// The longest time for which fan-out lets notices gather. The inbox must follow a change within 100 ms.
   private static let longestRest = Duration.milliseconds(30)
   private static let reminderInterval = Duration.milliseconds(500)
+  private static let mergeInterval = Duration.milliseconds(500)
   private static let housekeepingInterval = Duration.seconds(30)
 
   /// - Parameter concurrency: the maximum number of sends in flight on each channel.
@@ -24,7 +25,8 @@ public struct NotificationWorker: Service {
     sources = [
       Delivery.source(MeasuredSender(sender, in: dependencies.metrics), in: database),
       OutgoingMail.source(
-        MeasuredMailer(mailer, in: dependencies.metrics), keys: dependencies.refreshTokenKeys, in: database),
+        MeasuredMailer(mailer, in: dependencies.metrics), keys: dependencies.refreshTokenKeys,
+        publicURL: dependencies.publicURL, in: database),
       AppleRevocation.source(dependencies.appleGrants, in: database),
     ]
     self.concurrency = max(1, concurrency)
@@ -39,6 +41,7 @@ public struct NotificationWorker: Service {
     defer { listening.cancel() }
     async let fannedOut: Void = self.fanOut(wokenBy: fanOut, waking: dispatcher)
     async let reminded: Void = remind(waking: fanOut)
+    async let merged: Void = merge(waking: fanOut)
     async let house: Void = work(pausing: Self.housekeepingInterval, WakeUp()) {
       await Housekeeping.run(in: database, logger: logger)
       return false
@@ -46,12 +49,14 @@ public struct NotificationWorker: Service {
     try await dispatcher.run(.untilStopped)
     await fannedOut
     await reminded
+    await merged
     await house
   }
 
   /// Runs until nothing is due.
   public func runOnce() async throws {
     while try await remindOfNext() {}
+    while try await Visitor.mergeMarked(in: database, logger: logger) > 0 {}
     while try await FanOut.step(in: database).notices > 0 {}
     try await makeDispatcher(sources).run(.untilNothingIsDue)
     await Housekeeping.run(in: database, logger: logger)
@@ -99,6 +104,14 @@ public struct NotificationWorker: Service {
   private func remind(waking fanOut: WakeUp) async {
     await work(pausing: Self.reminderInterval, WakeUp()) {
       let found = try await remindOfNext()
+      if found { fanOut.wake() }
+      return found
+    }
+  }
+
+  private func merge(waking fanOut: WakeUp) async {
+    await work(pausing: Self.mergeInterval, WakeUp()) {
+      let found = try await Visitor.mergeMarked(in: database, logger: logger) > 0
       if found { fanOut.wake() }
       return found
     }

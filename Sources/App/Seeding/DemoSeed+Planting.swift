@@ -111,7 +111,8 @@ extension DemoSeed {
     for row in blocked {
       let guest: User.ID = try row["user_id"]
       try await Invitation.leave(
-        where: "i.event_id = \(event.id) AND i.user_id = \(guest)", by: User.ID(rawValue: creator), in: change)
+        where: "i.event_id = \(event.id) AND i.user_id = \(guest)", by: .user(User.ID(rawValue: creator)),
+        in: change)
     }
   }
 

@@ -65,6 +65,7 @@ struct Export: Sendable {
     "idempotency_keys": "holds responses that the user has got, encrypted, kept for a day",
     "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
     "session_epoch": "is one row for everyone",
+    "visitor_mails": "counts mails to addresses of no account by their MAC, kept for a day",
   ]
 
   /// The rows of one table that are about the user. A test checks that every column is accounted for.
@@ -190,7 +191,8 @@ extension Export.Section {
       name: "events", table: "events", owners: ["creator_id"],
       values: [
         "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",
-        "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count",
+        "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count", "pending_count",
+        "visitor_count",
         "max_plus_ones", "plus_ones_count",
       ],
       times: [
@@ -202,8 +204,18 @@ extension Export.Section {
       more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
     Self(
       name: "shareLinks", table: "share_links", owners: ["creator_id"],
-      values: ["id", "event_id", "kind", "shows", "max_guests", "joined_count"], times: ["expires_at", "created_at"],
+      values: [
+        "id", "event_id", "kind", "shows", "max_guests", "max_plus_ones", "email", "approval", "joined_count",
+      ],
+      times: ["expires_at", "created_at"],
       withheld: ["kid"]),
+    Self(
+      // The visitors at the events that the user hosts, as guest lists show them.
+      name: "visitors", table: "visitors", view: "hosted_visitors", owners: ["host_id"],
+      values: ["id", "event_id", "name", "status", "plus_ones"], times: ["created_at", "answered_at"],
+      withheld: [
+        "link_id", "kid", "email", "confirmed_at", "wanted", "unsubscribed_at", "lapses_at", "merges_into",
+      ]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id", "status", "plus_ones"], times: ["invited_at", "answered_at", "reminded_at"],
@@ -220,7 +232,7 @@ extension Export.Section {
     Self(
       name: "mails", table: "mails", owners: ["user_id"], key: .bigint("id"),
       values: ["mail_id", "type", "payload", "attempts"], times: ["created_at", "due_at", "died_at"],
-      withheld: ["id", "mail_token_id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace"]),
+      withheld: ["id", "mail_token_id", "visitor_id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace"]),
     Self(
       name: "notifications", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
       values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "created_at", "read_at"],

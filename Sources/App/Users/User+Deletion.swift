@@ -68,7 +68,7 @@ extension User {
       WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
       """)
     try forgetNotesAndPlaces(of: id, in: change)
-    try await Invitation.leave(where: "i.user_id = \(id)", by: id, in: change)
+    try await Invitation.leave(where: "i.user_id = \(id)", by: .user(id), in: change)
     // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE person_id = \(id)")
@@ -80,7 +80,7 @@ extension User {
       """
       DELETE FROM events AS e
       WHERE e.id = ANY(\(events)) AND (e.creator_id = \(id) OR e.creator_id IS NULL)
-        AND NOT EXISTS (SELECT FROM invitations AS i WHERE i.event_id = e.id)
+        AND NOT EXISTS (SELECT FROM event_guests AS g WHERE g.event_id = e.id)
       """)
     // This also deletes the picture, devices, muted types, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
@@ -170,9 +170,10 @@ extension User {
       SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
       WHERE creator_id = \(creator) AND status = 'scheduled' AND archived_at IS NULL
         AND live_until > clock_timestamp() + interval '24 hours'
-      RETURNING id, title
+      RETURNING id, title, visitor_count
       """)
     let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
+    for row in cancelled where try row["visitor_count"] > 0 { change.mail(.visitors(.cancelled, at: try row["id"])) }
     // A guest of several of these events gets the notices in one order, whatever the order of the rows.
     change.notify(
       usersIn: """

@@ -3,14 +3,18 @@ import Foundation
 import Mustache
 import NIOCore
 
-/// The page of a share link. `share.mustache` uses the names of these properties. It has no scripts, and needs nothing
-/// but itself.
+/// The page of a share link, and a visitor's own page. `share.mustache` uses the names of these properties. It has no
+/// scripts, and needs nothing but itself.
 ///
 /// No optional name of an inner object may be a name of an outer one: see ``APIReference``.
 struct SharePage: Sendable {
   let title: String
   var text = ""
   var event: Event?
+  var form: AnswerForm?
+  var visitor: Visitor?
+  /// The words on the page's only button, which sends an empty form to the page's own URL.
+  var button: String?
 
   struct Event: Sendable {
     let title: String
@@ -33,15 +37,34 @@ struct SharePage: Sendable {
     var hasNames: Bool { !names.isEmpty }
   }
 
+  /// What a visitor can do besides answering.
+  struct Visitor: Sendable {
+    let name: String
+    let calendar: String?
+    /// Whether the reader has shown that they read the address's mail.
+    let mayConfirm: Bool
+    let mustConfirm: Bool
+    let mayWithdraw: Bool
+    let maySubscribe: Bool
+    let isUnsubscribed: Bool
+  }
+
   static let unknown = SharePage(
     title: "This link does not work",
     text: "It may be incomplete, or the host has taken it back. Ask the host for another one.")
   static let expired = SharePage(
     title: "This link has expired", text: "Ask the host for another one if you want to see the event.")
+  static let erased = SharePage(
+    title: "Your data is erased", text: "The host no longer has your answer. You can close this page.")
+  static let unsubscribed = SharePage(
+    title: "You get no more mails about this event", text: "Your answer stays. You can close this page.")
+  static let unsubscribing = SharePage(
+    title: "Mails about this event", text: "Your answer stays.", button: "Send me no more mails")
 
-  /// The policy for browsers: nothing may be loaded or run, and the page's own style is the only one.
+  /// The policy for browsers: nothing may be loaded or run, the page's own style is the only one, and forms go to this
+  /// service.
   static let contentSecurityPolicy =
-    "default-src 'none'; style-src 'sha256-\(styleDigest)'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'sha256-\(styleDigest)'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
   private static let styleDigest = Data(SHA256.hash(data: Data(Resources.shareStyle.utf8))).base64EncodedString()
   private static let template = Result { try MustacheTemplate(string: Resources.shareTemplate) }
@@ -53,18 +76,36 @@ struct SharePage: Sendable {
 
   /// Dictionaries, in which a name that is nil is absent, so that Mustache takes it for false.
   private var contents: [String: Any] {
-    var page: [String: Any] = ["title": title, "text": text]
-    guard let event else { return page }
+    let isRefused = form.map { !$0.errors.isEmpty } ?? false
+    var page: [String: Any] = ["title": title, "headTitle": isRefused ? "Error: \(title)" : title, "text": text]
+    page["event"] = event?.contents
+    page["form"] = form?.contents
+    page["visitor"] = visitor?.contents
+    page["only"] = button
+    return page
+  }
+}
+
+extension SharePage.Event {
+  fileprivate var contents: [String: Any] {
     var members: [String: Any] = [
-      "title": event.title, "day": event.day, "start": event.start, "when": event.when, "zone": event.zone,
-      "counts": event.counts, "names": event.names, "hasNames": event.hasNames, "answerTitle": event.answerTitle,
-      "answer": event.answer,
+      "title": title, "day": day, "start": start, "when": when, "zone": zone, "counts": counts, "names": names,
+      "hasNames": hasNames, "answerTitle": answerTitle, "answer": answer,
     ]
     for (name, value) in [
-      ("state", event.state), ("hosts", event.hosts), ("place", event.place), ("map", event.map), ("note", event.note),
-      ("more", event.more),
+      ("state", state), ("hosts", hosts), ("place", place), ("map", map), ("note", note), ("more", more),
     ] { members[name] = value }
-    page["event"] = members
-    return page
+    return members
+  }
+}
+
+extension SharePage.Visitor {
+  fileprivate var contents: [String: Any] {
+    var members: [String: Any] = [
+      "visitorName": name.withoutDirectionControls, "mayConfirm": mayConfirm, "mustConfirm": mustConfirm,
+      "mayWithdraw": mayWithdraw, "maySubscribe": maySubscribe, "isUnsubscribed": isUnsubscribed,
+    ]
+    members["calendar"] = calendar
+    return members
   }
 }

@@ -1,32 +1,86 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
+import Postgres
 
 /// The pages of share links, for anyone who has the link.
 struct SharePageRoutes {
   let dependencies: Dependencies
 
+  private var database: Database { dependencies.database }
+  private var tokens: VisitorTokens { dependencies.visitorTokens }
+
   func add(to router: some RouterMethods<Context>) {
     router.get("e/{token}", use: show)
+    router.post("e/{token}", use: answer)
   }
 
   /// Reads only: whatever fetches a page, such as a preview in a chat, changes nothing. Unknown query parameters are
   /// ignored, because sites that share a link may append their own.
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
     try dependencies.rateLimits.count(.files, in: context)
-    // A guess costs no read.
-    guard let token = dependencies.linkTokens.read(context.parameters.get("token") ?? ""),
-      let shared = try await SharedEvent.find(token, in: dependencies.database)
-    else { return try respond(.unknown, .notFound) }
-    return try respond(shared.page, shared.isExpired ? .gone : .ok)
+    guard let (_, shared) = try await find(context) else { return try .page(.unknown, .notFound) }
+    return try .page(shared.page(form(shared)), shared.isExpired ? .gone : .ok)
   }
 
-  private func respond(_ page: SharePage, _ status: HTTPResponse.Status) throws -> Response {
-    Response(
-      status: status,
-      headers: [
-        .contentType: "text/html; charset=utf-8", .cacheControl: "private, no-cache",
-        .contentSecurityPolicy: SharePage.contentSecurityPolicy, HTTPField.Name("X-Robots-Tag")!: "noindex",
-      ],
-      body: ResponseBody(byteBuffer: try page.html()))
+  /// A visitor's answer. Sent twice, it is one answer. The response leads to the visitor's own page.
+  @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.forms, in: context)
+    let fields = try await request.form()
+    guard let (link, shared) = try await find(context) else { return try .page(.unknown, .notFound) }
+    guard let token = tokens.forms.read(fields.field("form")), token.link == link.id else {
+      return try refuse(nil, shared, fields)
+    }
+    // A form that was sent already leads to its page, also if the event takes no answers any more.
+    let isKnown = try await database.first("SELECT 1 FROM visitors WHERE id = \(token.visitor)") != nil
+    guard let page = tokens.page.token(of: token.visitor, kid: tokens.page.kid) else {
+      throw AppError.linkNotFound
+    }
+    // A program that fills in the trap gets the same response, and the page does not exist.
+    if isKnown || !fields.field(AnswerForm.trap).isEmpty { return .toPage(page) }
+    guard !token.isExpired, shared.takesAnswers else { return try refuse(nil, shared, fields) }
+    var form = AnswerForm(shared.link, token: fields.field("form"))
+    form.fill(from: fields)
+    guard let draft = form.draft() else { return try .page(shared.page(form), .unprocessableContent) }
+    do {
+      try await come(token.visitor, draft, by: link, to: shared.event)
+    } catch let refusal as AppError where [.conflict, .forbidden, .invalid].contains(refusal.kind) {
+      return try refuse(refusal, shared, fields)
+    }
+    return .toPage(page)
+  }
+
+  private func come(
+    _ id: Visitor.ID, _ draft: Visitor.Draft, by link: (id: ShareLink.ID, kid: String), to event: Event.ID
+  ) async throws {
+    let address = draft.email.map { tokens.fingerprint(of: $0) }
+    try await dependencies.change(at: .event(event)) {
+      try await Visitor.come(id, draft, by: link, to: event, kid: tokens.page.kid, address: address, in: $0)
+    }
+  }
+
+  /// The page again, with what the reader has typed and a new token.
+  ///
+  /// - Parameter refusal: nil for a form whose token has expired or is none.
+  private func refuse(_ refusal: AppError?, _ shared: SharedEvent, _ fields: JSON.Object) throws -> Response {
+    if shared.isExpired { return try .page(.expired, .gone) }
+    guard shared.takesAnswers, var form = form(shared) else { return try .page(shared.page(nil), .conflict) }
+    form.fill(from: fields)
+    if let refusal { form.note(refusal) } else { form.noteExpiry() }
+    return try .page(shared.page(form), .unprocessableContent)
+  }
+
+  private func form(_ shared: SharedEvent) -> AnswerForm? {
+    tokens.forms.token(for: shared.link.id).map { AnswerForm(shared.link, token: $0) }
+  }
+
+  /// A guess costs no read.
+  private func find(
+    _ context: Context
+  ) async throws -> (link: (id: ShareLink.ID, kid: String), shared: SharedEvent)? {
+    guard let link = dependencies.linkTokens.read(context.parameters.get("token") ?? ""),
+      let shared = try await SharedEvent.find(link, in: database)
+    else { return nil }
+    return (link, shared)
   }
 }

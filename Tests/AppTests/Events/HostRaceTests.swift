@@ -73,4 +73,37 @@ import Testing
       }
     }
   }
+
+  @Test func `a co-host removed against an unblock leaves no stale list of a guest fresh`() async throws {
+    for removesFirst in [true, false] {
+      try await run { app, ana, ben in
+        let cleo = try await app.signUp("cleo")
+        try await app.befriend(ana, cleo)
+        for round in 0..<4 {
+          let event = try await ana.createEvent("Round \(round)", inviting: [cleo])["id"].string ?? ""
+          try await ana.addHost(ben, to: event)
+          // Cleo does not see the co-host, until one of the changes is done.
+          try await cleo.block(ben)
+          let before = try await cleo.get("events")
+          let pause = try await Pause(in: app)
+          let acts: [@Sendable () async throws -> Int] = [
+            { try await ana.send("DELETE", "events/\(event)/hosts/\(ben.id)").status },
+            { try await cleo.send("DELETE", "blocks/\(ben.id)").status },
+          ]
+          let one = Task { try await acts[removesFirst ? 0 : 1]() }
+          try await app.waitForLocks(1)
+          let other = Task { try await acts[removesFirst ? 1 : 0]() }
+          // The other change waits behind the first, or behind the pause.
+          try await app.waitForLocks(2)
+          let during = try await cleo.get("events")
+          try await pause.end()
+          let statuses = (try await one.value, try await other.value)
+          #expect(statuses == (204, 204))
+          let after = try await cleo.get("events")
+          #expect(after["items"].array.allSatisfy { $0["hosts"].array.count == 1 })
+          for copy in [before, during] where copy["timestamp"] == after["timestamp"] { #expect(copy == after) }
+        }
+      }
+    }
+  }
 }

@@ -54,10 +54,12 @@ import Testing
       let told = try await app.takeNotifications()
       #expect(told.map(\.type) == ["event-updated"] && told.map(\.recipient) == [ben.id])
       #expect(told[0].payload["message"].string == "“Picnic” has changed: the number of plus-ones.")
-      // Without a number, the guest keeps theirs. A number must be within the new maximum.
+      // The guest keeps their number, also by sending it. More than that must be within the new maximum.
       #expect(state(try await ben.answer("maybe", to: id)) == "maybe 3")
-      #expect(try await ben.answer("maybe", plusOnes: 2, to: id, expecting: 422).badFields == ["plusOnes"])
-      #expect(state(try await ben.answer("declined", to: id)) == "declined 3")
+      #expect(state(try await ben.answer("maybe", plusOnes: 3, to: id)) == "maybe 3")
+      #expect(try await ben.answer("maybe", plusOnes: 4, to: id, expecting: 422).badFields == ["plusOnes"])
+      #expect(state(try await ben.answer("declined", plusOnes: 3, to: id)) == "declined 3")
+      #expect(try await ben.answer("going", plusOnes: 3, to: id, expecting: 422).badFields == ["plusOnes"])
       #expect(try await counts(id, ana) == [0, 0, 0, 4, 0])
       // A guest who comes back brings as many as are allowed now.
       #expect(state(try await ben.answer("going", to: id)) == "going 1")
@@ -150,6 +152,36 @@ import Testing
         #expect(try await promoted(in: app) == [small.id], "\(way)")
         try await app.expectConsistency()
       }
+    }
+  }
+
+  @Test func `a group larger than the event is refused, and one that has become larger holds no one up`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let guests = try await app.crowd(4, around: ana)
+      let id = try await party(ana, guests, capacity: 3)
+      #expect(try await guests[0].answer("going", plusOnes: 3, to: id, expecting: 409).problem == "no-room")
+      #expect(state(try await guests[0].answer("going", plusOnes: 1, to: id)) == "going 1")
+      #expect(state(try await guests[1].answer("going", plusOnes: 2, to: id)) == "waitlisted 2")
+      // A waiting group cannot grow beyond the event either.
+      #expect(try await guests[1].answer("going", plusOnes: 3, to: id, expecting: 409).problem == "no-room")
+      #expect(state(try await guests[2].answer("going", to: id)) == "waitlisted 0")
+      try await app.takeNotifications()
+      // The group of three can never go any more.
+      try await ana.edit(id, #"{"capacity": 2}"#)
+      #expect(state(try await guests[1].answer("going", plusOnes: 2, to: id)) == "waitlisted 2")
+      try await guests[0].answer("going", plusOnes: 0, to: id)
+      #expect(try await promoted(in: app) == [guests[2].id])
+      try await guests[2].answer("declined", to: id)
+      // No one waits in front of this guest.
+      #expect(state(try await guests[3].answer("going", to: id)) == "going 0")
+      #expect(try await counts(id, ana) == [0, 2, 0, 1, 3])
+      // As a smaller group, it waits at its old place, and then goes.
+      try await guests[3].answer("maybe", to: id)
+      try await app.takeNotifications()
+      #expect(state(try await guests[1].answer("going", plusOnes: 0, to: id)) == "going 0")
+      try await app.expectConsistency()
+      try await app.takeNotifications()
     }
   }
 

@@ -28,10 +28,15 @@ import Testing
     for part in Event.Plan.parts { notices.append(edit(part.field)) }
     for status in Invitation.Status.allCases {
       // Those who decline bring no one, and to be invited is no answer.
-      for plusOnes in 0...([.declined, .invited].contains(status) ? 0 : 2) {
+      for plusOnes in 0...([.declined, .invited, .pending].contains(status) ? 0 : 2) {
         notices.append(.invitationAnswered(event, title, by: ana, status, with: plusOnes))
+        notices.append(.guestAnswered(event, title, guest: .new(), named: "Zoe", status, with: plusOnes))
       }
       notices.append(.answerSet(event, title, status, by: ana))
+    }
+    for plusOnes in 0...2 {
+      notices.append(.approvalRequested(event, title, guest: .new(), named: "Zoe", with: plusOnes))
+      notices.append(.visitorPromoted(event, title, guest: .new(), named: "Zoe", with: plusOnes, by: nil))
     }
     for plusOnes in 1...2 {
       notices.append(.waitlistPromoted(event, title, guest: ana.id, with: plusOnes))

@@ -240,6 +240,72 @@ import Testing
     }
   }
 
+  @Test func `verbs of visitors, and on them`() async throws {
+    try await run { app, people in
+      let (ana, ben, hugo) = (people.ana, people.ben, people.hugo)
+      for friend in [people.gil, people.emre] { try await app.befriend(ana, friend) }
+      let event = try await ana.createEvent("Swim", inviting: [ben, people.gil, people.emre], capacity: 2)["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "maxPlusOnes": 3}"#)
+      let approving = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(hugo.userID)")
+      var watch = try await Watch([ana] + people.others)
+      var visit = Visit(app: app, token: "")
+      try await watch.expect("a visitor's answer") { visit = try await app.visit(link.token, plusOnes: 1) }
+      try await watch.expect("the same answer", changes: false) { try await visit.answer("going", plusOnes: 1) }
+      try await watch.expect("another answer") { try await visit.answer("maybe") }
+      try await watch.expect("going again") { try await visit.answer("going") }
+      try await ben.answer("going", to: event)
+      watch = try await Watch(watch.phones)
+      try await watch.expect("withdrawing, and moving up") { try await visit.act("withdraw") }
+      try await watch.expect("erasing") { try await visit.act("erase", expecting: 200) }
+      try await watch.expect("erasing again", changes: false) { try await visit.act("erase", expecting: 404) }
+      try await watch.expect("a visitor who waits for approval") { visit = try await app.visit(approving.token) }
+      try await watch.expect("approving a visitor") {
+        _ = try await ana.send("POST", "events/\(event)/invitations/\(visit.id)/approve")
+      }
+      try await watch.expect("approving again", changes: false) {
+        _ = try await ana.send("POST", "events/\(event)/invitations/\(visit.id)/approve")
+      }
+      try await watch.expect("removing a visitor") {
+        _ = try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)")
+      }
+      try await watch.expect("asking to join") { _ = try await people.finn.join(approving.token) }
+      try await watch.expect("approving a member") {
+        _ = try await ana.send("POST", "events/\(event)/invitations/\(people.finn.id)/approve")
+      }
+      let lapsing = try await app.visit(link.token, email: "lapsing@x.org")
+      visit = try await app.visit(link.token, email: "\(hugo.username)@example.com")
+      let mails = try await app.takeMails().filter { $0.to == "\(hugo.username)@example.com" }
+      let mailed = Visit(app: app, token: try #require(mails.last?.page))
+      try await app.database.execute("UPDATE visitors SET lapses_at = now() WHERE id = \(lapsing.id)")
+      watch = try await Watch(watch.phones)
+      try await watch.expect("the end of an answer that was not confirmed") {
+        _ = try await app.database.change { try await Visitor.endLapsed(atMost: 10, in: $0) }
+      }
+      try await watch.expect("confirming and unsubscribing", changes: false) {
+        try await mailed.act("confirm")
+        try await mailed.act("unsubscribe")
+      }
+      try await watch.expect("merging into an account") {
+        let merged = try await Visitor.mergeMarked(in: app.database, logger: .quiet)
+        #expect(merged == 1)
+      }
+      visit = try await app.confirmedVisit(link.token, "declined", email: "\(hugo.username)@example.com")
+      watch = try await Watch(watch.phones)
+      try await watch.expect("merging into a guest") {
+        let merged = try await Visitor.mergeMarked(in: app.database, logger: .quiet)
+        #expect(merged == 1)
+      }
+      visit = try await app.confirmedVisit(link.token, email: "\(hugo.username)@example.com")
+      try await hugo.block(ana)
+      watch = try await Watch(watch.phones)
+      try await watch.expect("merging across a block") {
+        let merged = try await Visitor.mergeMarked(in: app.database, logger: .quiet)
+        #expect(merged == 1)
+      }
+    }
+  }
+
   @Test func `verbs on events with too many guests for counts in lists`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")

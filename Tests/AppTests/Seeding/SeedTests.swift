@@ -36,18 +36,20 @@ import Testing
         Set(events.compactMap { $0["myStatus"].string })
           == ["creator", "host", "going", "invited", "maybe", "declined", "waitlisted"])
       let states: Int? = try await app.value("SELECT count(DISTINCT status) FROM invitations")
-      #expect(states == Invitation.Status.allCases.count)
+      // No demo link asks for approval.
+      #expect(states == Invitation.Status.allCases.count - 1)
       // Every event's stored counts are correct.
       let wrong: Int? = try await app.value(
         """
         SELECT count(*) FROM events AS e
-        WHERE (invited_count, going_count, maybe_count, declined_count, waitlisted_count, plus_ones_count) <> (
+        WHERE (invited_count, going_count, maybe_count, declined_count, waitlisted_count, pending_count, plus_ones_count) <> (
           SELECT coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'invited'), 0),
             coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0),
             coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0),
             coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0),
-            coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0), coalesce(sum(plus_ones), 0)
-          FROM invitations WHERE event_id = e.id)
+            coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0),
+            coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0), coalesce(sum(plus_ones), 0)
+          FROM event_guests WHERE event_id = e.id)
         """)
       #expect(wrong == 0)
       let crowded: Int? = try await app.value("SELECT count(*) FROM events WHERE going_count > capacity")
@@ -348,7 +350,7 @@ import Testing
           SELECT NOT EXISTS (
             SELECT 1 FROM events e WHERE (going_count, waitlisted_count) <> (
               SELECT count(*) FILTER (WHERE status = 'going'), count(*) FILTER (WHERE status = 'waitlisted')
-              FROM invitations WHERE event_id = e.id))
+              FROM event_guests WHERE event_id = e.id))
           """
         ),
         ("places", "SELECT NOT EXISTS (SELECT 1 FROM events WHERE going_count > capacity)"),

@@ -70,14 +70,37 @@ struct Model {
 
   struct Invitation {
     let event: Int
+    /// A person, or from ``firstVisitor`` on a visitor.
     let guest: Int
     var status = "invited"
     var plusOnes = 0
+    /// The answer that a pending visitor wants.
+    var wanted: String?
     /// The time of the last answer, on the model's clock.
     var answered = 0
 
     var places: Int { 1 + plusOnes }
   }
+
+  /// A share link of kind `answer`.
+  struct Link {
+    let event: Int
+    let token: String
+    let maxPlusOnes: Int
+    let approval: Bool
+  }
+
+  /// A guest without an account.
+  struct Visitor {
+    let id: String
+    let name: String
+    let link: Int
+    /// Of their page.
+    let token: String
+  }
+
+  /// The number of the first visitor among guests.
+  static let firstVisitor = 1_000_000
 
   struct Notice {
     let type: String
@@ -89,6 +112,9 @@ struct Model {
     var actor: String?
     var others: [String] = []
     var isRead = false
+
+    /// The guest whom it names by the id in the guest list.
+    var guest: String? { others.first { $0.hasPrefix("guestId=") } }
 
     /// The notice of an edit keeps that the note or the place has changed, but not from what to what.
     mutating func forgetNoteAndPlace() {
@@ -105,7 +131,7 @@ struct Model {
   static let types = [
     "friend-request", "friend-accepted", "event-invited", "event-updated", "event-cancelled", "invitation-withdrawn",
     "invitation-answered", "waitlist-promoted", "event-reminder", "host-added",
-    "answer-set", "answer-reminder",
+    "answer-set", "answer-reminder", "guest-answered", "approval-requested",
   ]
 
   private(set) var people: [Person] = []
@@ -113,15 +139,19 @@ struct Model {
   private(set) var friendships: [Friendship] = []
   private(set) var blocks: [Block] = []
   private(set) var events: [Event] = []
-  private(set) var invitations: [Invitation] = []
-  private(set) var queue: [Notice] = []
+  var invitations: [Invitation] = []
+  var links: [Link] = []
+  /// The links of deleted accounts.
+  private(set) var revoked: Set<Int> = []
+  var visitors: [Visitor] = []
+  var queue: [Notice] = []
   /// The inboxes of all users, oldest first. Notices move here from the queue when they are delivered.
-  private(set) var inbox: [Notice] = []
+  var inbox: [Notice] = []
   private(set) var mutings: [Muting] = []
-  private var clock = 0
+  var clock = 0
 
-  private static let done: Set<Int> = [200, 201, 204]
-  private static let doneOrMissing: Set<Int> = [200, 201, 204, 404]
+  static let done: Set<Int> = [200, 201, 204]
+  static let doneOrMissing: Set<Int> = [200, 201, 204, 404]
 
   var present: [Int] { people.indices.filter { !people[$0].isGone } }
 
@@ -141,7 +171,12 @@ struct Model {
     invitations.firstIndex { $0.event == event && $0.guest == guest }
   }
 
+  /// The guests with an account.
   func guests(of event: Int) -> [Int] {
+    allGuests(of: event).filter { $0 < Self.firstVisitor }
+  }
+
+  func allGuests(of event: Int) -> [Int] {
     invitations.filter { $0.event == event }.map(\.guest)
   }
 
@@ -181,6 +216,7 @@ struct Model {
     friendships.removeAll { $0.isOf(person) }
     blocks.removeAll { $0.by == person || $0.of == person }
     endRequests { $0.sender == person || $0.receiver == person }
+    for index in links.indices where events[links[index].event].host == person { revoked.insert(index) }
     for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: person) }
   }
 
@@ -359,7 +395,7 @@ struct Model {
     queue.removeAll { $0.recipient == guest && $0.event == event }
     inbox.removeAll { $0.recipient == guest && $0.event == event }
     // A guest who has declined is not notified.
-    if status != "declined" { tell(notice("invitation-withdrawn", to: guest, of: event), by: person) }
+    if status != "declined", guest < Self.firstVisitor { tell(notice("invitation-withdrawn", to: guest, of: event), by: person) }
     return Self.done
   }
 
@@ -367,22 +403,12 @@ struct Model {
   mutating func answer(_ status: String, plusOnes: Int? = nil, to event: Int, by person: Int) -> Set<Int> {
     guard let index = invitation(of: person, to: event) else { return events[event].host == person ? [409] : [404] }
     if events[event].isClosed { return [409] }
-    let most = events[event].plan.maxPlusOnes
-    if let plusOnes, plusOnes > most { return [422] }
     let old = invitations[index]
-    var new = old
-    new.status = status
-    if old.status == "declined", status != "declined" { new.plusOnes = min(old.plusOnes, most) }
-    if let plusOnes { new.plusOnes = plusOnes }
-    if status == "going" {
-      let isAwaited = invitations.contains { $0.event == event && $0.status == "waitlisted" }
-      let more = new.places - (old.status == "going" ? old.places : 0)
-      let hasRoom = !isAwaited && (places(of: event).map { $0 >= more } ?? true)
-      if old.status == "going" {
-        if more > 0, !hasRoom { return [409] }
-      } else if !hasRoom {
-        new.status = "waitlisted"
-      }
+    if old.status == "pending" { return [409] }
+    var new: Invitation
+    switch decide(status, plusOnes: plusOnes, atMost: events[event].plan.maxPlusOnes, from: old) {
+    case .refused(let code): return [code]
+    case .becomes(let group): new = group
     }
     if new.status == old.status, new.plusOnes == old.plusOnes { return [200] }
     clock += 1
@@ -396,14 +422,50 @@ struct Model {
     return [200]
   }
 
+  enum Decision {
+    case refused(Int)
+    case becomes(Invitation)
+  }
+
+  /// A guest's group after an answer.
+  ///
+  /// - Parameter most: the number of people whom the guest may bring, besides those of an earlier answer.
+  func decide(_ status: String, plusOnes: Int?, atMost most: Int, from old: Invitation) -> Decision {
+    let isBack = old.status == "declined" && status != "declined"
+    let most = isBack ? most : max(most, old.plusOnes)
+    if let plusOnes, plusOnes > most { return .refused(422) }
+    var new = old
+    new.status = status
+    new.plusOnes = plusOnes ?? min(old.plusOnes, most)
+    guard status == "going" else { return .becomes(new) }
+    let capacity = events[old.event].plan.capacity
+    let canEverHold = capacity.map { new.places <= $0 } ?? true
+    // Groups that are larger than the whole event are not in the way of others.
+    let isAwaited = invitations.contains { other in
+      other.event == old.event && other.status == "waitlisted" && capacity.map { other.places <= $0 } ?? true
+    }
+    let more = new.places - (old.status == "going" ? old.places : 0)
+    let hasRoom = !isAwaited && (places(of: old.event).map { $0 >= more } ?? true)
+    switch old.status {
+    case "going": if more > 0, !hasRoom { return .refused(409) }
+    case "waitlisted":
+      if new.places > old.places, !canEverHold { return .refused(409) }
+      new.status = "waitlisted"
+    default:
+      if !canEverHold { return .refused(409) }
+      if !hasRoom { new.status = "waitlisted" }
+    }
+    return .becomes(new)
+  }
+
   /// The statuses for a user who may not change an event, or nil if the user may.
-  private func refusal(of event: Int, to person: Int) -> Set<Int>? {
+  func refusal(of event: Int, to person: Int) -> Set<Int>? {
     if !canSee(event, person) { return [404] }
     if events[event].host != person { return events[event].isClosed ? [403, 409] : [403] }
     return events[event].isClosed ? [409] : nil
   }
 
-  private mutating func add(_ guests: [Int], to event: Int) {
+  mutating func add(_ guests: [Int], to event: Int) {
     let host = events[event].host
     for guest in guests where invitation(of: guest, to: event) == nil {
       invitations.append(Invitation(event: event, guest: guest))
@@ -411,26 +473,27 @@ struct Model {
     }
   }
 
-  private mutating func remove(_ guest: Int, from event: Int, by actor: Int) {
+  mutating func remove(_ guest: Int, from event: Int, by actor: Int) {
     invitations.removeAll { $0.event == event && $0.guest == guest }
     promote(to: event, by: actor)
   }
 
   /// The number of free places, or nil without a limit.
-  private func places(of event: Int) -> Int? {
+  func places(of event: Int) -> Int? {
     events[event].plan.capacity.map { capacity in
       capacity - invitations.filter { $0.event == event && $0.status == "going" }.map(\.places).reduce(0, +)
     }
   }
 
   /// - Parameter actor: the user whose change this is.
-  private mutating func promote(to event: Int, by actor: Int) {
+  mutating func promote(to event: Int, by actor: Int) {
     if events[event].isClosed || events[event].plan.isOver { return }
     var promoted: [Int] = []
     while true {
       var first: Int?
       for index in invitations.indices where invitations[index].event == event {
         guard invitations[index].status == "waitlisted" else { continue }
+        if let capacity = events[event].plan.capacity, invitations[index].places > capacity { continue }
         if first.map({ invitations[index].answered < invitations[$0].answered }) ?? true { first = index }
       }
       guard let first, places(of: event).map({ $0 >= invitations[first].places }) ?? true else { break }
@@ -439,7 +502,11 @@ struct Model {
       promoted.append(invitations[first].guest)
     }
     // Notices are in the order of user ids, not in the order of the waiting list.
-    for guest in promoted.sorted(by: { people[$0].id < people[$1].id }) {
+    for guest in promoted.sorted(by: { id(of: $0) < id(of: $1) }) {
+      if guest >= Self.firstVisitor {
+        tellOfPromotion(of: guest, at: event, by: actor)
+        continue
+      }
       let others = Self.plusOnes(invitation(of: guest, to: event).map { invitations[$0].plusOnes } ?? 0)
       var own = notice("waitlist-promoted", to: guest, of: event, about: guest, others: others)
       own.actor = nil
@@ -451,17 +518,18 @@ struct Model {
     }
   }
 
-  private static func plusOnes(_ number: Int) -> [String] { number > 0 ? ["plusOnes=\(number)"] : [] }
+  static func plusOnes(_ number: Int) -> [String] { number > 0 ? ["plusOnes=\(number)"] : [] }
 
   // MARK: Notifications
 
   private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = []) {
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {
+      guard invitation.guest < Self.firstVisitor else { continue }
       tell(notice(type, to: invitation.guest, of: event, others: others), by: events[event].host)
     }
   }
 
-  private func notice(
+  func notice(
     _ type: String, to recipient: Int, of event: Int? = nil, about user: Int? = nil, others: [String] = []
   ) -> Notice {
     Notice(
@@ -470,7 +538,7 @@ struct Model {
   }
 
   /// Two users with a block between them get no notices about each other.
-  private mutating func tell(_ notice: Notice, by actor: Int) {
+  mutating func tell(_ notice: Notice, by actor: Int) {
     if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { queue.append(notice) }
   }
 
@@ -501,10 +569,10 @@ struct Model {
   /// Delivers all queued notices to the inboxes. A guest's answer replaces an earlier answer that is unread.
   mutating func deliver() {
     for notice in queue where !people[notice.recipient].isGone {
-      if notice.type == "invitation-answered" {
+      if ["invitation-answered", "guest-answered", "approval-requested"].contains(notice.type) {
         inbox.removeAll {
           $0.type == notice.type && $0.recipient == notice.recipient && $0.event == notice.event
-            && $0.user == notice.user && !$0.isRead
+            && $0.user == notice.user && $0.guest == notice.guest && !$0.isRead
         }
       }
       inbox.append(notice)

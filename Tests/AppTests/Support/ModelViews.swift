@@ -49,8 +49,19 @@ extension Model {
 
   func guestList(of event: Int, for person: Int) -> [String]? {
     guard canSee(event, person) else { return nil }
-    return invitations.filter { $0.event == event && !isHidden($0.guest, from: person) }.map {
-      line(people[$0.guest].id, name($0.guest), people[$0.guest].displayName, $0.status, String($0.plusOnes))
+    let isPending = invitation(of: person, to: event).map { invitations[$0].status == "pending" } ?? false
+    return invitations.filter { guest in
+      guest.event == event && !isHidden(guest.guest, from: person)
+        // Only hosts see guests who wait for approval, who see only themselves.
+        && (guest.guest == person
+          || !isPending && (guest.status != "pending" || events[event].host == person))
+    }.map { guest in
+      guard guest.guest < Self.firstVisitor else {
+        let visitor = visitors[guest.guest - Self.firstVisitor]
+        return line(visitor.id, nil, visitor.name, guest.status, String(guest.plusOnes))
+      }
+      let person = people[guest.guest]
+      return line(person.id, name(guest.guest), person.displayName, guest.status, String(guest.plusOnes))
     }.sorted()
   }
 
@@ -109,7 +120,7 @@ extension Model {
 enum Listing: Sendable {
   case profile, friends, requests, blocks, events, invitations, event, guests, inbox, preferences
 
-  static let states = ["invited", "going", "maybe", "declined", "waitlisted"]
+  static let states = ["invited", "going", "maybe", "declined", "waitlisted", "pending"]
 
   static func line(_ parts: [String?]) -> String {
     parts.map { $0 ?? "-" }.joined(separator: " | ")

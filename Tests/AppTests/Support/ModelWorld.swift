@@ -16,21 +16,24 @@ struct ModelWorld {
   enum Verb: String, CaseIterable, Sendable {
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, cancelEvent, archive, invite, withdraw, answer
+    case createLink, join, visit, revisit, eraseVisit, approve
     case editProfile, deleteAccount, markRead, choose, deliver
 
     /// The relative frequency of the verb.
     fileprivate var weight: Int {
       switch self {
       case .answer: 22
-      case .send, .accept: 12
+      case .send, .accept, .visit: 12
+      case .revisit: 9
+      case .approve, .createLink: 8
       case .create, .edit: 9
       case .invite: 8
-      case .withdraw, .markRead: 5
-      case .unblock, .editProfile: 4
+      case .withdraw, .markRead, .join, .eraseVisit: 5
+      case .unblock, .editProfile, .cancelRequest: 4
       case .decline: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver: 12
-      case .cancelRequest, .unfriend, .block, .cancelEvent, .archive, .choose: 3
+      case .unfriend, .block, .cancelEvent, .archive, .choose: 3
       case .deleteAccount: 2
       }
     }
@@ -82,6 +85,11 @@ struct ModelWorld {
       try await send(from: one, to: other)
       try await close(model.requests.count - 1, by: other, .accept)
     }
+    // And a few links, because most verbs on visitors need one.
+    for _ in 0..<3 {
+      _ = try await create()
+      _ = try await createLink()
+    }
     try await checkEverything()
   }
 
@@ -116,6 +124,12 @@ struct ModelWorld {
     case .invite: return try await invite()
     case .withdraw: return try await withdraw()
     case .answer: return try await answer()
+    case .createLink: return try await createLink()
+    case .join: return try await join()
+    case .visit: return try await visit()
+    case .revisit: return try await revisit()
+    case .eraseVisit: return try await eraseVisit()
+    case .approve: return try await approve()
     case .editProfile: try await editProfile()
     case .deleteAccount: try await deleteAccount()
     case .markRead: try await markRead()
@@ -355,11 +369,11 @@ struct ModelWorld {
   private mutating func withdraw() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let host = model.events[event].host
-    let guest = chance(0.9) ? pick(model.guests(of: event)) : anyUser()
+    let guest = chance(0.9) ? pick(model.allGuests(of: event)) : anyUser()
     // The contract does not say whether a host may withdraw the invitation of a hidden guest.
     guard let guest, !model.isHidden(guest, from: host) else { return nil }
     let me = rightful(host)
-    let (id, guestID) = (model.events[event].id, model.people[guest].id)
+    let (id, guestID) = (model.events[event].id, model.id(of: guest))
     let answer = try await call(.withdraw, by: me, "DELETE", "events/\(id)/invitations/\(guestID)")
     let right = model.withdraw(guest, from: event, by: me)
     try judge(answer, right)
@@ -367,8 +381,9 @@ struct ModelWorld {
   }
 
   private mutating func answer() async throws -> Int? {
-    let live = model.invitations.filter { !model.events[$0.event].isClosed }
-    let invitation = pick(chance(0.9) ? live : model.invitations)
+    let members = model.invitations.filter { $0.guest < Model.firstVisitor }
+    let live = members.filter { !model.events[$0.event].isClosed }
+    let invitation = pick(chance(0.9) ? live : members)
     let event = chance(0.95) ? invitation?.event : someEvent()
     guard let event else { return nil }
     let me = chance(0.95) ? invitation?.guest ?? liveUser() : liveUser()
@@ -381,6 +396,101 @@ struct ModelWorld {
     let right = model.answer(status, plusOnes: plusOnes, to: event, by: me)
     try judge(answer, right)
     return event
+  }
+
+  // MARK: Links and visitors
+
+  private mutating func createLink() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let (maxPlusOnes, approval) = (roll(0..<4), chance(0.4))
+    let me = rightful(model.events[event].host)
+    let answer = try await call(
+      .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
+      #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
+    // An event has at most 20 links.
+    if answer.problem == "too-many-links" { return event }
+    try judge(answer, model.mayCreateLink(to: event, by: me))
+    if answer.status == 201 {
+      let token = String(answer.json["url"].string?.split(separator: "/").last ?? "")
+      model.add(Model.Link(event: event, token: token, maxPlusOnes: maxPlusOnes, approval: approval))
+    }
+    return event
+  }
+
+  private mutating func join() async throws -> Int? {
+    guard let link = someLink() else { return nil }
+    let me = liveUser()
+    let answer = try await call(.join, by: me, "POST", "links/\(model.links[link].token)/join")
+    try judge(answer, model.join(link, by: me))
+    return model.links[link].event
+  }
+
+  private mutating func visit() async throws -> Int? {
+    guard let link = someLink() else { return nil }
+    let (token, event) = (model.links[link].token, model.links[link].event)
+    let (name, status) = ("Visitor \(fresh())", ["going", "going", "maybe", "declined"][roll(0..<4)])
+    let plusOnes = roll(0..<4)
+    let form = try await app.send("GET", "/e/\(token)").body.firstMatch(of: /name="form" value="([^"]+)"/)
+    let fields = ["form": String(form?.output.1 ?? ""), "name": name, "answer": status, "plusOnes": "\(plusOnes)"]
+    let answer = try await app.submit("/e/\(token)", fields)
+    note("\(name): POST /e/\(token) \(status) \(plusOnes) -> \(answer.status)")
+    let right = try model.visit(link, status, plusOnes: plusOnes) {
+      let visit = Visit(app: app, token: try app.visitorToken(in: answer))
+      return Model.Visitor(id: visit.id.description, name: name, link: link, token: visit.token)
+    }
+    try judge(answer, right)
+    if answer.status == 303 { done[.visit, default: 0] += 1 }
+    return event
+  }
+
+  private mutating func revisit() async throws -> Int? {
+    guard let visitor = someVisitor() else { return nil }
+    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
+    let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
+    var fields = ["do": "answer", "answer": status]
+    if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
+    try await act(.revisit, visitor, fields) { $0.revisit(visitor, status, plusOnes: plusOnes) }
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  private mutating func eraseVisit() async throws -> Int? {
+    guard let visitor = someVisitor() else { return nil }
+    try await act(.eraseVisit, visitor, ["do": "erase"]) { $0.erase(visitor) }
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  private mutating func act(
+    _ verb: Verb, _ visitor: Int, _ fields: [String: String], right: (inout Model) -> Set<Int>
+  ) async throws {
+    let shown = model.visitors[visitor]
+    let answer = try await app.submit("/g/\(shown.token)", fields)
+    note("\(shown.name): POST /g/ \(fields) -> \(answer.status)")
+    try judge(answer, right(&model))
+    if answer.status < 400 { done[verb, default: 0] += 1 }
+  }
+
+  private mutating func approve() async throws -> Int? {
+    let pending = model.invitations.filter { $0.status == "pending" }
+    guard let invitation = pick(chance(0.9) ? pending : model.invitations) else { return nil }
+    let (event, host) = (invitation.event, model.events[invitation.event].host)
+    guard !model.isHidden(invitation.guest, from: host) else { return nil }
+    let me = rightful(host)
+    let path = "events/\(model.events[event].id)/invitations/\(model.id(of: invitation.guest))/approve"
+    let answer = try await call(.approve, by: me, "POST", path)
+    try judge(answer, model.approve(invitation.guest, at: event, by: me))
+    return event
+  }
+
+  private mutating func someLink() -> Int? {
+    let open = model.links.indices.filter { !model.events[model.links[$0].event].isClosed && !model.revoked.contains($0) }
+    return pick(chance(0.9) ? open : Array(model.links.indices))
+  }
+
+  private mutating func someVisitor() -> Int? {
+    let here = model.visitors.indices.filter { visitor in
+      model.invitations.contains { $0.guest == Model.firstVisitor + visitor }
+    }
+    return pick(chance(0.95) ? here : Array(model.visitors.indices))
   }
 
   // MARK: Comparing

@@ -114,24 +114,32 @@ extension TestApp {
     let wrong: Int? = try await value(
       """
       SELECT count(*) FROM events AS e
-      WHERE (invited_count, going_count, maybe_count, declined_count, waitlisted_count, plus_ones_count) <> (
+      WHERE (invited_count, going_count, maybe_count, declined_count, waitlisted_count, pending_count, plus_ones_count) <> (
         SELECT coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'invited'), 0),
           coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0),
           coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0),
           coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0), coalesce(sum(plus_ones), 0)
-        FROM invitations WHERE event_id = e.id
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0), coalesce(sum(plus_ones), 0)
+        FROM event_guests WHERE event_id = e.id
       )
       """)
     #expect(wrong == 0, "counts", sourceLocation: sourceLocation)
+    let miscounted: Int? = try await value(
+      """
+      SELECT count(*) FROM events AS e
+      WHERE visitor_count <> (SELECT count(*) FROM visitors WHERE event_id = e.id)
+      """)
+    #expect(miscounted == 0, "visitors", sourceLocation: sourceLocation)
     let unfair: Int? = try await value(
       """
       SELECT count(*) FROM events AS e
       WHERE status = 'scheduled' AND live_until > now() + interval '24 hours' AND (
+        -- A group that is larger than the whole event is skipped.
         SELECT capacity IS NULL OR going_count + 1 + plus_ones <= capacity
-        FROM invitations
-        WHERE event_id = e.id AND status = 'waitlisted'
-        ORDER BY answered_at, user_id
+        FROM event_guests
+        WHERE event_id = e.id AND status = 'waitlisted' AND (capacity IS NULL OR plus_ones < capacity)
+        ORDER BY answered_at, id
         LIMIT 1
       )
       """)

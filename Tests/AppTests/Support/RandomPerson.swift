@@ -42,7 +42,7 @@ struct RandomPerson {
   enum Verb: String, CaseIterable, Sendable {
     case rename, writeBio, putPicture, removePicture
     case send, accept, decline, cancelRequest, unfriend, block, unblock
-    case create, edit, invite, join, withdraw, answer, cancelEvent, archive
+    case create, edit, invite, join, visit, withdraw, answer, cancelEvent, archive
     case addHost, removeHost, setAnswer, remind
     case markRead, choose, purge
 
@@ -54,7 +54,7 @@ struct RandomPerson {
       case .invite: 8
       case .rename, .unblock: 7
       case .create: 6
-      case .addHost: 6
+      case .addHost, .visit: 6
       case .decline, .cancelRequest, .setAnswer: 4
       case .block, .unfriend, .withdraw, .removeHost, .remind, .join: 3
       case .markRead, .purge: 3
@@ -101,7 +101,7 @@ struct RandomPerson {
     case .block: _ = await call(verb, by: me, "PUT", "blocks/\(cast[other].id)")
     case .unblock: _ = await call(verb, by: me, "DELETE", "blocks/\(cast[other].id)")
     case .create: await create(by: me)
-    case .edit, .invite, .join, .withdraw, .answer, .cancelEvent, .addHost, .removeHost, .setAnswer, .remind:
+    case .edit, .invite, .join, .visit, .withdraw, .answer, .cancelEvent, .addHost, .removeHost, .setAnswer, .remind:
       await change(verb)
     case .archive: await archive()
     case .markRead:
@@ -171,6 +171,7 @@ struct RandomPerson {
       else { return }
       _ = await call(verb, by: guest, "POST", "links/\(url.suffix(43))/join")
       _ = try? await host.send("DELETE", "\(path)/links/\(id)")
+    case .visit: await visit(plan)
     case .withdraw: _ = await call(verb, by: plan.host, "DELETE", "\(path)/invitations/\(cast[guest].id)")
     case .answer:
       let body = #"{"status": "\#(status)", "plusOnes": \#([0, 0, 1, 2][roll(4)])}"#
@@ -185,6 +186,29 @@ struct RandomPerson {
     case .remind: _ = await call(verb, by: editor, "POST", "\(path)/reminders")
     default: _ = await call(verb, by: plan.host, "DELETE", path)
     }
+  }
+
+  /// A person without an account answers by a link, and does something else.
+  private mutating func visit(_ plan: SharedActs.Plan) async {
+    let (host, path) = (place.phone(of: cast[plan.host]), "events/\(plan.id)")
+    let approval = roll(2) == 0
+    let (plusOnes, next) = (roll(2), roll(4))
+    guard
+      let link = try? await host.send(
+        "POST", "\(path)/links", #"{"kind": "answer", "maxPlusOnes": 1, "approval": \#(approval)}"#
+      ).json, let url = link["url"].string, let id = link["id"].string, let linkID = ShareLink.ID(id),
+      let form = app.dependencies.visitorTokens.forms.token(for: linkID)
+    else { return }
+    let answer = try? await host.app.submit(
+      "/e/\(url.suffix(43))", ["form": form, "name": "Zoe", "answer": "going", "plusOnes": "\(plusOnes)"])
+    if let answer, answer.status == 303, let token = try? app.visitorToken(in: answer) {
+      history.count { $0.done[.visit, default: 0] += 1 }
+      let visit = Visit(app: host.app, token: token)
+      if approval { _ = try? await host.send("POST", "\(path)/invitations/\(visit.id)/approve") }
+      let acts = ["withdraw", "erase"]
+      if next < acts.count { _ = try? await host.app.submit(visit.path, ["do": acts[next]]) }
+    }
+    _ = try? await host.send("DELETE", "\(path)/links/\(id)")
   }
 
   /// Archives the events that are over, or all events if they would soon not fit on a page.

@@ -345,6 +345,8 @@ struct TestApp: Sendable {
     /// The token that the recipient would send, and the code that they would type.
     var token: String?
     var code: String?
+    /// The token of a visitor's page.
+    var page: String?
   }
 
   /// Empties the queue of mails, and returns the mails, oldest first.
@@ -352,14 +354,18 @@ struct TestApp: Sendable {
   func takeMails() async throws -> [Mailed] {
     let rows = try await database.execute(
       """
-      WITH taken AS (DELETE FROM mails RETURNING id, type, mail_token_id, payload)
-      SELECT type, payload->>'to' AS email, mail_token_id AS token, payload->>'kid' AS kid,
-        payload->>'purpose' AS purpose
+      WITH taken AS (DELETE FROM mails RETURNING id, type, mail_token_id, visitor_id, payload)
+      SELECT type, coalesce(payload->>'to', v.email) AS email, mail_token_id AS token, payload->>'kid' AS kid,
+        payload->>'purpose' AS purpose, \(Visitor.columns)
       FROM taken
-      ORDER BY id
+      LEFT JOIN visitors AS v ON v.id = taken.visitor_id
+      ORDER BY taken.id
       """)
     return try rows.map { row in
       var mailed = Mailed(type: try row["type"], to: try row["email"], token: nil)
+      if try (row["visitor_id"] as Visitor.ID?) != nil {
+        mailed.page = dependencies.visitorTokens.mailed(to: try Visitor(row: row))
+      }
       if let id: MailToken.ID = try row["token"], let purpose: MailToken.Purpose = try row["purpose"] {
         let (kid, keys): (String, SigningKeys) = (try row["kid"], dependencies.refreshTokenKeys)
         mailed.token = MailToken.text(of: id, for: purpose, kid: kid, keys: keys)

@@ -95,6 +95,7 @@ extension User {
       try await Identity.unlinkAll(from: token.user, in: change)
       try await Session.endAll(of: token.user, in: change)
       try await MailToken.revoke([.resetPassword, .verifyEmail], of: token.user, in: change)
+      try await Visitor.claim(for: token.user, in: change)
       change.touch(.profile, of: token.user)
     }
     return try await Session.start(for: token.user, device: device, keys: keys, in: change)

@@ -24,6 +24,7 @@ extension Identity {
       "UPDATE users SET email_verified_at = clock_timestamp(), updated_at = clock_timestamp() WHERE id = \(user)")
     try await Session.endAll(of: user, in: change)
     try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: user, in: change)
+    try await Visitor.claim(for: user, in: change)
     change.touch(.profile, of: user)
     change.mail(.identityLinked(user))
     return user

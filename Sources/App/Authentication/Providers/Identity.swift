@@ -119,7 +119,10 @@ struct Identity: Sendable {
       ON CONFLICT ON CONSTRAINT identity_taken DO NOTHING
       """,
       User.firstStamps(of: user))
-    if answers[1].affected == 1 { return true }
+    if answers[1].affected == 1 {
+      if identity.email != nil { try await Visitor.claim(for: user, in: change) }
+      return true
+    }
     try await change.rows("DELETE FROM users WHERE id = \(user)")
     return false
   }

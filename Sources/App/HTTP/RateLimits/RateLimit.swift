@@ -5,6 +5,8 @@ enum RateLimit: String, CaseIterable, Sendable {
   case reads, writes, search, uploads, exports, refreshes, registrations
   /// Pictures and pages.
   case files
+  /// Forms of pages for people without the app, per address.
+  case forms
   /// Writes with an `Idempotency-Key`, whose responses are kept for a day.
   case repeatable
 
@@ -16,7 +18,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .search: 20
     case .uploads, .refreshes: 10
     case .exports: 4
-    case .registrations: 60
+    case .registrations, .forms: 60
     case .files: 1000
     case .repeatable: 2000
     }
@@ -29,6 +31,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .writes: 6
     case .search: 4
     case .refreshes: 10
+    case .forms: 600
     case .uploads, .exports, .registrations: 3600
     case .repeatable: IdempotentRequest.lifetime
     }

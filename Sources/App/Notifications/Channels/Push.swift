@@ -44,8 +44,9 @@ extension Push {
     switch Notice.Kind(rawValue: type) {
     case .eventUpdated: return "\(type):\(subject)"
     case .eventInvited, .invitationWithdrawn: return "invitation:\(subject)"
-    case .invitationAnswered:
-      guard case .object(let members)? = try? JSON(parsing: payload.utf8), case .string(let guest)? = members["userId"]
+    case .invitationAnswered, .guestAnswered, .approvalRequested:
+      guard case .object(let members)? = try? JSON(parsing: payload.utf8),
+        case .string(let guest)? = members["guestId"] ?? members["userId"]
       else { return nil }
       return "\(subject)\(guest)".replacing("-", with: "")
     default: return nil

@@ -141,6 +141,7 @@ private struct Line: CustomStringConvertible {
     GET    events/{id}/invitations         needed       404    404     200     404   200 404:event-not-found
     POST   events/{id}/invitations         needed       404    404     403     404   422 404:event-not-found 403:not-a-host 422:invalid-fields
     DELETE events/{id}/invitations/{userId} needed      404    404     403     404   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/invitations/{userId}/approve needed 404  404     403     404   200 404:event-not-found 403:not-a-host
     PUT    events/{id}/hosts/{userId}      needed       404    404     403     404   200 404:event-not-found 403:not-the-creator
     PUT    events/{id}/invitations/{userId} needed      404    404     403     404   200 404:event-not-found 403:not-a-host
     POST   events/{id}/reminders           needed       404    404     403     404   200 404:event-not-found 403:not-a-host
@@ -157,6 +158,12 @@ private struct Line: CustomStringConvertible {
     GET    /.well-known/apple-app-site-association none 404    404     404     404   404 404:app-links-not-configured
     GET    /.well-known/assetlinks.json    none         404    404     404     404   404 404:app-links-not-configured
     GET    /e/{token}                      none         200    200     200     200   200
+    POST   /e/{token}                      none         415    415     415     415   415 415:unsupported-media-type
+    GET    /g/{token}                      none         200    200     200     200   200
+    POST   /g/{token}                      none         415    415     415     415   415 415:unsupported-media-type
+    GET    /g/{token}/unsubscribe          none         200    200     200     200   200
+    POST   /g/{token}/unsubscribe          none         200    200     200     200   200
+    GET    /calendars/visitors/{file}      none         200    200     200     200   200
     GET    invitations                     needed       200    200     200     200   200
     GET    notifications/stream            needed       200    200     200     200   200
     POST   cache/validate/{userId}         needed       403    403     403     403   200 403:not-yours
@@ -236,6 +243,8 @@ private struct Cast: Sendable {
     }
     let event = try #require(try await owner.createEvent(inviting: guests)["id"].string)
     let link = try await owner.createLink(to: event, #"{"kind": "answer"}"#)
+    let visit = try await app.visit(link.token)
+    let calendar = try #require(app.dependencies.visitorTokens.calendar.token(of: visit.id, kid: app.visitorKid))
     let request = try await asker.sendFriendRequest(to: owner)
     let sentRequest = try await owner.sendFriendRequest(to: asked)
     try await owner.block(blocked)
@@ -246,6 +255,7 @@ private struct Cast: Sendable {
       things: [
         "events": event, "friend-requests": request, "sessions": try open.session.description,
         "links": link.id, "POST links": link.token, "e": link.token,
+        "g": visit.token, "visitors": "\(calendar).ics",
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
         "invitations": try #require(people[.invitee]).id, "hosts": try #require(people[.invitee]).id,
         "users": owner.id, "pictures": String(picture.suffix(24)),

@@ -1,0 +1,130 @@
+-- Visitors: guests without an account, who answer on the page of a share link.
+
+ALTER TABLE share_links
+  -- The most people whom a visitor may bring. The event's own maximum is for members.
+  ADD COLUMN max_plus_ones integer NOT NULL DEFAULT 0
+    CONSTRAINT share_link_max_plus_ones CHECK (max_plus_ones BETWEEN 0 AND 10),
+  -- Whether the form asks for an e-mail address.
+  ADD COLUMN email text NOT NULL DEFAULT 'optional'
+    CONSTRAINT share_link_email CHECK (email IN ('required', 'optional', 'none')),
+  -- Whether a host approves each guest first.
+  ADD COLUMN approval boolean NOT NULL DEFAULT false;
+
+ALTER TABLE events
+  -- The places of groups that wait for a host's approval. They take none of the event's places.
+  ADD COLUMN pending_count integer NOT NULL DEFAULT 0
+    CONSTRAINT event_pending_count_not_negative CHECK (pending_count >= 0),
+  -- The number of visitors in all states. An event without visitors costs no statement about them.
+  ADD COLUMN visitor_count integer NOT NULL DEFAULT 0
+    CONSTRAINT event_visitor_count_not_negative CHECK (visitor_count >= 0);
+
+ALTER TABLE invitations
+  DROP CONSTRAINT invitation_status,
+  ADD CONSTRAINT invitation_status
+    CHECK (status IN ('pending', 'invited', 'going', 'maybe', 'declined', 'waitlisted'));
+
+CREATE TABLE visitors (
+  -- Chosen when the form is shown, so that a form that is sent twice is one answer.
+  id uuid PRIMARY KEY,
+  event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
+  -- Not a reference: the link may be revoked, and the visitor stays.
+  link_id uuid NOT NULL,
+  -- The server key that makes the visitor's tokens. The database has neither the key nor a token.
+  kid text NOT NULL,
+  name text NOT NULL CONSTRAINT visitor_name_length CHECK (char_length(name) BETWEEN 1 AND 100),
+  email text CONSTRAINT visitor_email_length CHECK (char_length(email) BETWEEN 3 AND 254),
+  -- When a reader of the address's mail confirmed it.
+  confirmed_at timestamptz,
+  status text NOT NULL CONSTRAINT visitor_status CHECK (status IN ('pending', 'going', 'maybe', 'declined', 'waitlisted')),
+  -- The answer that a pending visitor gets when a host approves.
+  wanted text CONSTRAINT visitor_wanted CHECK (wanted IN ('going', 'maybe', 'declined')),
+  plus_ones integer NOT NULL DEFAULT 0 CONSTRAINT visitor_plus_ones CHECK (plus_ones BETWEEN 0 AND 10),
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  answered_at timestamptz NOT NULL,
+  unsubscribed_at timestamptz,
+  -- When the row is deleted: a day after the answer, unless the address is confirmed; 90 days after the event.
+  lapses_at timestamptz,
+  -- The account that has verified the address. A worker merges the visitor into it.
+  merges_into uuid,
+  CONSTRAINT pending_visitor_wants_something CHECK ((status = 'pending') = (wanted IS NOT NULL)),
+  CONSTRAINT visitor_confirms_an_address CHECK (confirmed_at IS NULL OR email IS NOT NULL)
+);
+-- Guest lists, in the order of ids.
+CREATE INDEX visitors_of_event ON visitors (event_id, id);
+-- As `invitations_in_order`.
+CREATE INDEX visitors_in_order ON visitors (
+  event_id, array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], status), created_at, id
+);
+-- As `invitations_waiting`.
+CREATE INDEX visitors_waiting ON visitors (event_id, answered_at, id) WHERE status = 'waitlisted';
+CREATE INDEX visitors_to_lapse ON visitors (lapses_at, id) WHERE lapses_at IS NOT NULL;
+CREATE INDEX unconfirmed_visitors ON visitors (event_id) WHERE confirmed_at IS NULL AND email IS NOT NULL;
+CREATE INDEX visitors_by_email ON visitors (lower(email)) WHERE confirmed_at IS NOT NULL;
+CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL;
+
+-- All guests of an event: those with an account, whose id is the user's, and visitors. What is true of both is read
+-- here. Each half has indexes for the orders in which it is read.
+CREATE VIEW event_guests AS
+  SELECT event_id, user_id AS id, user_id, NULL::text AS name, status, plus_ones, invited_at AS since, answered_at
+  FROM invitations
+  UNION ALL
+  SELECT event_id, id, NULL::uuid, name, status, plus_ones, created_at, answered_at
+  FROM visitors;
+
+-- The visitors at the events that a user hosts, for the export.
+CREATE VIEW hosted_visitors AS
+  SELECT h.user_id AS host_id, v.*
+  FROM visitors AS v
+  JOIN event_hosts AS h ON h.event_id = v.event_id;
+
+-- Mails to addresses that are not confirmed, for the limits. Deleted after a day.
+CREATE TABLE visitor_mails (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  -- A MAC of the address, made with a key that the database does not have.
+  address bytea NOT NULL,
+  -- The host whose link caused the mail. Not a reference: the row outlives the account by a day at most.
+  host_id uuid NOT NULL,
+  queued_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX visitor_mails_to_address ON visitor_mails (address, queued_at);
+CREATE INDEX visitor_mails_of_host ON visitor_mails (host_id, queued_at);
+CREATE INDEX visitor_mails_by_age ON visitor_mails (queued_at);
+
+-- A mail to a visitor has no user.
+ALTER TABLE mails
+  ALTER COLUMN user_id DROP NOT NULL,
+  ADD COLUMN visitor_id uuid,
+  ADD CONSTRAINT mail_has_one_reader CHECK ((user_id IS NULL) <> (visitor_id IS NULL));
+CREATE INDEX mails_of_visitor ON mails (visitor_id) WHERE visitor_id IS NOT NULL;
+
+-- down
+
+DELETE FROM mails WHERE visitor_id IS NOT NULL;
+ALTER TABLE mails DROP CONSTRAINT mail_has_one_reader, DROP COLUMN visitor_id, ALTER COLUMN user_id SET NOT NULL;
+DROP TABLE visitor_mails;
+DROP VIEW hosted_visitors;
+DROP VIEW event_guests;
+-- The counts without visitors. A member who waits for approval becomes an invited guest.
+UPDATE events AS e
+SET going_count = e.going_count - v.going, maybe_count = e.maybe_count - v.maybe,
+  declined_count = e.declined_count - v.declined, waitlisted_count = e.waitlisted_count - v.waitlisted,
+  pending_count = e.pending_count - v.pending, plus_ones_count = e.plus_ones_count - v.plus_ones
+FROM (
+  SELECT event_id, sum(plus_ones) AS plus_ones,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0) AS going,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0) AS maybe,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0) AS declined,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0) AS waitlisted,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0) AS pending
+  FROM visitors
+  GROUP BY event_id
+) AS v
+WHERE e.id = v.event_id;
+DROP TABLE visitors;
+UPDATE events SET invited_count = invited_count + pending_count WHERE pending_count > 0;
+UPDATE invitations SET status = 'invited' WHERE status = 'pending';
+ALTER TABLE invitations
+  DROP CONSTRAINT invitation_status,
+  ADD CONSTRAINT invitation_status CHECK (status IN ('invited', 'going', 'maybe', 'declined', 'waitlisted'));
+ALTER TABLE events DROP COLUMN pending_count, DROP COLUMN visitor_count;
+ALTER TABLE share_links DROP COLUMN max_plus_ones, DROP COLUMN email, DROP COLUMN approval;

@@ -1,0 +1,46 @@
+import Postgres
+
+/// What hosts do about guests who came by a link with approval.
+extension Guest {
+  /// Approves a guest who waits for it. A member becomes `invited`, and is notified. A visitor's wanted answer applies,
+  /// by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.
+  ///
+  /// - Throws: ``AppError/guestNotFound``; ``AppError/noRoom`` if the group has become larger than the event.
+  static func approve(_ guest: ID, at event: Event.ID, by host: User.ID, in change: Change) async throws {
+    let row = try await Event.lock(event, by: host, in: change)
+    let rows = try await change.pipeline(
+      """
+      SELECT g.user_id, g.status, g.plus_ones, v.wanted, v.name
+      FROM event_guests AS g
+      LEFT JOIN visitors AS v ON v.id = g.id AND g.user_id IS NULL
+      WHERE g.event_id = \(event) AND g.id = \(guest)
+        AND (g.user_id IS NULL OR \(User.visible("g.user_id", to: host)))
+      """,
+      "SELECT \(Person.columns("u")), ARRAY(\(Event.hosts(of: event))) AS hosts FROM users AS u WHERE u.id = \(host)")
+    guard let found = rows[0].first else { throw AppError.guestNotFound }
+    guard let hostRow = rows[1].first else { throw AppError.sessionEnded }
+    let old = Invitation.Group(status: try found["status"], plusOnes: try found["plus_ones"])
+    guard old.status == .pending else { return }
+    try Event.checkIsOpen(row)
+    if let user: User.ID = try found["user_id"] {
+      let new = Invitation.Group(status: .invited, plusOnes: old.plusOnes)
+      try change.write(
+        "UPDATE invitations SET status = 'invited' WHERE event_id = \(event) AND user_id = \(user)")
+      try change.write("UPDATE events SET \(old.counting(as: new)) WHERE id = \(event)")
+      change.touch(.events, .invitations, of: user)
+      Invitation.touchWhoSeesCounts(of: [event], in: change)
+      change.notify(user, about: .eventInvited(event, try row["title"], by: try Person(row: hostRow)))
+      return
+    }
+    let visitor = Visitor.ID(rawValue: guest.rawValue)
+    let places = try await Event.Places.read(row, of: event, in: change)
+    let wanted: Invitation.Status? = try found["wanted"]
+    let new = try places.group(after: wanted ?? .maybe, bringing: nil, from: old)
+    try move(.visitor(visitor), at: event, from: old, to: new, in: change)
+    change.notify(
+      try hostRow["hosts"] as [User.ID],
+      about: .guestAnswered(
+        event, try row["title"], guest: guest, named: try found["name"], new.status, with: new.plusOnes, by: host))
+    change.mail(.visitors(.approved, at: event, only: visitor))
+  }
+}

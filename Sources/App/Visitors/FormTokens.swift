@@ -1,0 +1,46 @@
+import Crypto
+import Foundation
+import Postgres
+
+/// The tokens that the form of a share link sends back: the link, the time, and the id of the visitor that the form
+/// creates. A form that is sent twice is one answer, and one that was never shown is none. Forms need no cookie.
+struct FormTokens: Sendable {
+  /// In seconds.
+  static let lifetime = 24 * 3600
+  private static let label = "mf1"
+  private static let length = 40
+
+  private let keys: SigningKeys
+
+  init(keys: SigningKeys) {
+    self.keys = keys
+  }
+
+  struct Content: Sendable {
+    let link: ShareLink.ID
+    let visitor: Visitor.ID
+    let isExpired: Bool
+  }
+
+  func token(for link: ShareLink.ID, _ visitor: Visitor.ID = .new(), at now: Timestamp = .now()) -> String? {
+    var content = Data()
+    withUnsafeBytes(of: link.rawValue.uuid) { content.append(contentsOf: $0) }
+    withUnsafeBytes(of: visitor.rawValue.uuid) { content.append(contentsOf: $0) }
+    withUnsafeBytes(of: now.microseconds.bigEndian) { content.append(contentsOf: $0) }
+    return keys.token(Self.label, content, kid: keys.signing.kid)
+  }
+
+  /// Nil unless one of the keys made the token.
+  func read(_ token: String, at now: Timestamp = .now()) -> Content? {
+    guard token.utf8.count <= 200, let (_, content) = keys.read(token, Self.label), content.count == Self.length else {
+      return nil
+    }
+    return content.withUnsafeBytes { bytes in
+      let time = Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 32, as: Int64.self))
+      return Content(
+        link: ShareLink.ID(rawValue: UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))),
+        visitor: Visitor.ID(rawValue: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self))),
+        isExpired: Timestamp(microseconds: time).adding(seconds: Self.lifetime) < now)
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import Postgres
+
+/// Becoming a guest by a link's form.
+extension Visitor {
+  /// What the form says.
+  struct Draft: Sendable {
+    let name: String
+    let answer: Invitation.Status
+    let plusOnes: Int
+    let email: String?
+  }
+
+  /// Makes a visitor by a share link. The answer counts at once, unless the link asks for approval. With an address it
+  /// ends after a day, unless a reader of the address's mail confirms it; the address gets a mail, as far as the limits
+  /// allow. A form that is sent again changes nothing.
+  ///
+  /// - Parameters:
+  ///   - id: from the form's token.
+  ///   - kid: the key for the visitor's tokens.
+  ///   - address: the fingerprint of the address.
+  /// - Throws: the refusals of ``ShareLink/join(_:to:by:in:)``, of ``Event/Places``, and
+  ///   ``AppError/tooManyUnconfirmed``.
+  static func come(
+    _ id: ID, _ draft: Draft, by link: (id: ShareLink.ID, kid: String), to event: Event.ID, kid: String, address: Data?,
+    in change: Change
+  ) async throws {
+    let eventRow = try await change.first(
+      """
+      SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.isPastAnswers), \(Event.isOver),
+        \(Event.total) AS total, \(Event.Places.columns)
+      FROM events WHERE id = \(event)
+      FOR NO KEY UPDATE
+      """)
+    guard let eventRow else { throw AppError.linkNotFound }
+    let rows = try await change.pipeline(
+      """
+      SELECT \(ShareLink.columns), creator_id, coalesce(expires_at <= clock_timestamp(), false) AS is_expired
+      FROM share_links WHERE id = \(link.id) AND event_id = \(event) AND kid = \(link.kid)
+      """,
+      "SELECT 1 FROM visitors WHERE id = \(id)",
+      """
+      SELECT count(*) AS unconfirmed FROM visitors
+      WHERE event_id = \(event) AND confirmed_at IS NULL AND email IS NOT NULL
+      """,
+      Event.hosts(of: event))
+    guard let linkRow = rows[0].first else { throw AppError.linkNotFound }
+    guard rows[1].isEmpty else { return }
+    let shared = try ShareLink(row: linkRow)
+    let total: Int = try eventRow["total"]
+    try check(draft, shared, total: total, unconfirmed: try rows[2][0]["unconfirmed"])
+    if try linkRow["is_expired"] { throw AppError.linkExpired }
+    try Event.checkTakesAnswers(eventRow)
+    let places = try await Event.Places.read(eventRow, of: event, maxPlusOnes: shared.settings.maxPlusOnes, in: change)
+    let nothing = Invitation.Group(status: .invited, plusOnes: 0)
+    var group = try places.group(after: draft.answer, bringing: draft.plusOnes, from: nothing)
+    if shared.settings.approval { group.status = .pending }
+    try change.write(
+      """
+      INSERT INTO visitors (
+        id, event_id, link_id, kid, name, email, status, wanted, plus_ones, answered_at, lapses_at
+      )
+      VALUES (
+        \(id), \(event), \(link.id), \(kid), \(draft.name), \(draft.email), \(group.status),
+        \(group.status == .pending ? draft.answer : nil), \(Int32(group.plusOnes)),
+        \(Guest.answeredAt(event, to: group.status)),
+        CASE WHEN \(draft.email != nil) THEN clock_timestamp() + make_interval(secs => \(Double(confirmationTime))) END
+      )
+      """)
+    try change.write(
+      "UPDATE events SET \(group.counting(times: 1)), visitor_count = visitor_count + 1 WHERE id = \(event)")
+    try change.write("UPDATE share_links SET joined_count = joined_count + 1 WHERE id = \(link.id)")
+    change.touch(.events, ofUsersIn: Event.hosts(of: event))
+    if total <= Event.maximumCounted {
+      change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: event))
+    }
+    let hosts: [User.ID] = try rows[3].map { try $0["user_id"] }
+    notify(hosts, event, try eventRow["title"], id, draft.name, group, in: change)
+    if let address, try await VisitorMail.mayAsk(address, for: try linkRow["creator_id"], in: change) {
+      change.mail(.visitorConfirm(id))
+    }
+  }
+
+  private static func check(_ draft: Draft, _ link: ShareLink, total: Int, unconfirmed: Int) throws {
+    guard link.settings.kind == .answer else { throw AppError.linkOnlyShows }
+    guard total < Invitation.maximumGuests, link.joined < link.settings.maxGuests ?? .max else {
+      throw AppError.linkFull
+    }
+    // The link may have changed since its form was shown.
+    if link.settings.email == .required, draft.email == nil {
+      throw AppError.invalid("email", .required, "is required")
+    }
+    if draft.plusOnes > link.settings.maxPlusOnes {
+      throw AppError.invalid("plusOnes", .outOfRange, "must be at most \(link.settings.maxPlusOnes)")
+    }
+    if draft.email != nil, unconfirmed >= maximumUnconfirmed { throw AppError.tooManyUnconfirmed }
+  }
+
+  /// Notifies the hosts of an answer, or of a request for approval.
+  static func notify(
+    _ hosts: [User.ID], _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
+    in change: Change
+  ) {
+    let guest = Guest.ID(rawValue: id.rawValue)
+    change.notify(
+      hosts,
+      about: group.status == .pending
+        ? .approvalRequested(event, title, guest: guest, named: name, with: group.plusOnes)
+        : .guestAnswered(event, title, guest: guest, named: name, group.status, with: group.plusOnes))
+  }
+}
+
+extension AppError {
+  static let tooManyUnconfirmed = AppError(
+    .conflict, "too-many-unconfirmed",
+    "Too many answers to this event wait for their addresses to be confirmed. Try again later, or ask the host.")
+}

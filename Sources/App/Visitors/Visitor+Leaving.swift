@@ -1,0 +1,76 @@
+import Postgres
+
+/// The end of a visitor's data.
+extension Visitor {
+  /// Removes visitors. See ``Guest/leave(_:by:in:)``. The caller holds the locks on the events.
+  ///
+  /// - Parameter condition: on `visitors AS v`.
+  static func leave(where condition: SQL, by cause: Invitation.Cause, in change: Change) async throws {
+    try await Guest.leave(
+      """
+      DELETE FROM visitors AS v WHERE \(condition)
+      RETURNING v.event_id, NULL::uuid AS user_id, v.status, v.plus_ones
+      """, by: cause, in: change)
+  }
+
+  /// Erases a visitor's data at their request: the row, and the notices that have their name.
+  static func erase(_ id: ID, at event: Event.ID, in change: Change) async throws {
+    _ = try await lock(event, in: change)
+    try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
+    try change.write("DELETE FROM mails WHERE visitor_id = \(id) AND lease IS NULL")
+    let named: SQL = "subject_id = \(event) AND payload->>'guestId' = \(id.description)"
+    // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
+    try change.write(NotificationQueue.delete(where: named))
+    let hosts = Event.hosts(of: event)
+    try change.write(Delivery.delete(where: "recipient_id IN (\(hosts)) AND \(named) AND lease IS NULL"))
+    let shown: SQL = "recipient_id IN (\(hosts)) AND \(named)"
+    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(shown)")
+    change.erase("DELETE FROM notifications WHERE \(shown)")
+    try change.write(deletingAbandoned([event]))
+  }
+
+  /// Deletes some visitors whose time is over: those who have not confirmed their address within a day, and those of
+  /// events that ended 90 days ago. Their places become free. Hosts get no notice: an answer that was never confirmed
+  /// was none. Skips events that another change has locked.
+  ///
+  /// - Returns: the number of events that had such visitors.
+  static func endLapsed(atMost limit: Int, in change: Change) async throws -> Int {
+    let events: [Event.ID] = try await change.rows(
+      """
+      SELECT id FROM events
+      WHERE id IN (
+        SELECT event_id FROM visitors WHERE lapses_at <= clock_timestamp() ORDER BY lapses_at LIMIT \(limit)
+      )
+      ORDER BY id
+      FOR NO KEY UPDATE SKIP LOCKED
+      """
+    ).map { try $0["id"] }
+    guard !events.isEmpty else { return 0 }
+    // In this transaction, now() is one time.
+    let lapsed: SQL = "v.event_id = ANY(\(events)) AND v.lapses_at <= now()"
+    // Answers that were never confirmed use up no link.
+    try change.write(
+      """
+      UPDATE share_links AS l SET joined_count = greatest(l.joined_count - lapsed.count, 0)
+      FROM (
+        SELECT v.link_id, count(*) AS count FROM visitors AS v
+        WHERE \(lapsed) AND v.confirmed_at IS NULL AND v.email IS NOT NULL
+        GROUP BY v.link_id
+      ) AS lapsed
+      WHERE l.id = lapsed.link_id
+      """)
+    try await leave(where: lapsed, by: .visitor, in: change)
+    try change.write(deletingAbandoned(events))
+    return events.count
+  }
+
+  /// Deletes events without any host or guest.
+  private static func deletingAbandoned(_ events: [Event.ID]) -> SQL {
+    """
+    DELETE FROM events AS e
+    WHERE e.id = ANY(\(events)) AND e.creator_id IS NULL
+      AND NOT EXISTS (SELECT FROM event_hosts AS h WHERE h.event_id = e.id)
+      AND NOT EXISTS (SELECT FROM event_guests AS g WHERE g.event_id = e.id)
+    """
+  }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import Postgres
+
+/// What a mail to a visitor says, read when it is sent.
+public struct VisitorLetter: Sendable {
+  /// The visitor's page. The link proves that its reader reads the address's mail.
+  public let url: String
+  /// For a link in the mail, and for the header `List-Unsubscribe` (RFC 8058). Nil if the mail asks for a confirmation.
+  public let unsubscribeURL: String?
+  /// Nil if the mail asks for a confirmation: whoever gets it may have nothing to do with the event.
+  let event: About?
+  /// The names of the event's properties that have changed.
+  let changes: [String]
+
+  /// The event.
+  struct About: Sendable {
+    let plan: Event.Plan
+    let status: Event.Status
+    let hosts: [String]
+    let answer: Invitation.Status
+    let plusOnes: Int
+  }
+}
+
+extension VisitorLetter {
+  /// A visitor with the event, as both are now.
+  struct Facts: Sendable {
+    let visitor: Visitor
+    let about: About
+    let isOpen: Bool
+    let lapsesAt: Timestamp?
+
+    fileprivate init(row: Row) throws {
+      visitor = try Visitor(row: row)
+      about = About(
+        plan: try Event.Plan(row: row), status: try row["status"], hosts: try row["hosts"],
+        answer: visitor.wanted ?? visitor.group.status, plusOnes: visitor.group.plusOnes)
+      isOpen = try row["is_open"]
+      lapsesAt = try row["lapses_at"]
+    }
+
+    /// Whether a mail is still of use: the visitor wants it, and what it says is still so.
+    func wants(_ kind: VisitorMail.Kind, at now: Timestamp = .now()) -> Bool {
+      if kind == .confirm { return !visitor.isConfirmed && lapsesAt.map { $0 > now } ?? false }
+      guard visitor.isConfirmed, !visitor.isUnsubscribed else { return false }
+      return switch kind {
+      case .confirm: false
+      case .cancelled: about.status == .cancelled
+      case .updated, .approved: isOpen
+      case .promoted: isOpen && visitor.group.status == .going
+      case .reminder: isOpen && visitor.group.status == .going && about.plan.startTime > now
+      }
+    }
+
+    /// - Returns: nil if the visitor's key is no longer configured.
+    func letter(_ kind: VisitorMail.Kind, changes: [String], base: String, _ tokens: VisitorTokens) -> VisitorLetter? {
+      guard let token = tokens.mailed(to: visitor) else { return nil }
+      let url = "\(base)/g/\(token)"
+      let isAsking = kind == .confirm
+      return VisitorLetter(
+        url: url, unsubscribeURL: isAsking ? nil : "\(url)/unsubscribe", event: isAsking ? nil : about,
+        changes: changes)
+    }
+  }
+
+  static func facts(about visitors: [Visitor.ID], in database: Database) async throws -> [Visitor.ID: Facts] {
+    guard !visitors.isEmpty else { return [:] }
+    let rows = try await database.rows(
+      """
+      SELECT \(Visitor.columns), v.lapses_at, e.status, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open,
+        e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
+        e.answer_by, e.max_plus_ones,
+        ARRAY(
+          SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id
+          WHERE h.event_id = e.id
+          ORDER BY h.user_id = e.creator_id DESC, u.id
+        ) AS hosts
+      FROM visitors AS v
+      JOIN events AS e ON e.id = v.event_id
+      WHERE v.id = ANY(\(visitors))
+      """)
+    return Dictionary(uniqueKeysWithValues: try rows.map(Facts.init(row:)).map { ($0.visitor.id, $0) })
+  }
+}
+
+extension VisitorLetter.About: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("title", plan.title)
+      $0.member("startTime", plan.startTime)
+      $0.member("endTime", plan.endTime)
+      $0.member("timeZone", plan.timeZone)
+      $0.member("location", plan.location)
+      $0.member("status", status.rawValue)
+      $0.member("hosts", hosts)
+      $0.member("answer", answer.rawValue)
+      $0.member("plusOnes", plusOnes)
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import Postgres
+
+/// Mails to visitors. Their rows have no address and no text: both are read when a mail is sent, if it still may be.
+enum VisitorMail {
+  /// What a mail is about. Each is a mail type of its own.
+  enum Kind: String, Sendable, CaseIterable {
+    /// Asks the reader to confirm the address. It says nothing about the event: anyone can cause it, for any address.
+    case confirm
+    case updated, reminder, promoted, approved, cancelled
+
+    /// The type on the wire.
+    var name: String { "visitor-\(rawValue)" }
+
+    /// The type in the queue.
+    var type: String { Mail.prefix + name }
+
+    init(type: String) throws {
+      guard let kind = Self.allCases.first(where: { $0.type == type }) else {
+        throw DeliveryFailure(description: "this release does not know the type of the mail")
+      }
+      self = kind
+    }
+
+    /// The condition on `visitors AS v` for those who get it, besides their consent.
+    fileprivate var condition: SQL {
+      switch self {
+      case .confirm: "v.confirmed_at IS NULL"
+      case .reminder: "v.status = 'going'"
+      case .promoted, .approved: "true"
+      case .updated, .cancelled: "v.status <> 'declined'"
+      }
+    }
+
+    /// Seconds for which several changes become one mail.
+    fileprivate var pause: Int { self == .updated ? 60 : 0 }
+  }
+
+  /// The limits on mails that ask for a confirmation, in 24 hours.
+  static let maximumPerAddress = 3
+  static let maximumPerHost = 200
+
+  // MARK: Queueing
+
+  static func asking(_ visitor: Visitor.ID) -> SQL {
+    "INSERT INTO mails (type, visitor_id, payload) VALUES (\(Kind.confirm.type), \(visitor), '{}')"
+  }
+
+  /// Queues a mail for each visitor who wants to hear of an event. A mail of the same type that waits already stands
+  /// for both: it is written when it is sent.
+  ///
+  /// - Parameters:
+  ///   - visitor: the only one to get it; nil for all.
+  ///   - fields: the names of the event's properties that have changed.
+  static func telling(
+    _ kind: Kind, of event: Event.ID, only visitor: Visitor.ID?, fields: [String]
+  ) -> SQL {
+    let some: SQL = visitor.map { "AND v.id = \($0)" } ?? ""
+    return """
+      WITH readers AS MATERIALIZED (
+        SELECT v.id FROM visitors AS v
+        WHERE v.event_id = \(event) AND v.confirmed_at IS NOT NULL AND v.unsubscribed_at IS NULL
+          AND \(kind.condition) \(some)
+      ),
+      waiting AS (
+        UPDATE mails AS m SET payload = jsonb_set(m.payload, '{changes}', (m.payload->'changes') || to_jsonb(\(fields)))
+        FROM readers
+        WHERE m.visitor_id = readers.id AND m.type = \(kind.type) AND m.attempts = 0 AND m.worker_id IS NULL
+          AND m.died_at IS NULL
+        RETURNING m.visitor_id
+      )
+      INSERT INTO mails (type, visitor_id, payload, due_at)
+      SELECT \(kind.type), id, jsonb_build_object('changes', to_jsonb(\(fields))),
+        now() + make_interval(secs => \(Double(kind.pause)))
+      FROM readers
+      WHERE id NOT IN (SELECT visitor_id FROM waiting)
+      ORDER BY id
+      """
+  }
+
+  // MARK: Limits
+
+  /// Whether an unconfirmed address may get a mail now. If so, the mail is counted. The page is the same in both cases.
+  ///
+  /// - Parameters:
+  ///   - address: see ``VisitorTokens/fingerprint(of:)``.
+  ///   - host: the creator of the link.
+  static func mayAsk(_ address: Data, for host: User.ID, in change: Change) async throws -> Bool {
+    // Each counts what the ones before it have added. First the address, then the host, so that no two deadlock.
+    try change.write("SELECT pg_advisory_xact_lock(\(addressLimit), hashtext(encode(\(address), 'hex')))")
+    try change.write("SELECT pg_advisory_xact_lock(\(hostLimit), hashtext(\(host)::text))")
+    let counted = try await change.rows(
+      """
+      INSERT INTO visitor_mails (address, host_id)
+      SELECT \(address), \(host)
+      WHERE (
+        SELECT count(*) FROM visitor_mails
+        WHERE address = \(address) AND queued_at > clock_timestamp() - interval '1 day'
+      ) < \(maximumPerAddress) AND (
+        SELECT count(*) FROM visitor_mails
+        WHERE host_id = \(host) AND queued_at > clock_timestamp() - interval '1 day'
+      ) < \(maximumPerHost)
+      """)
+    return counted.affected == 1
+  }
+
+  /// The first halves of the keys: "vmad" and "vmho" in ASCII.
+  private static let addressLimit: Int32 = 0x766d_6164
+  private static let hostLimit: Int32 = 0x766d_686f
+
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.batch(
+      """
+      DELETE FROM visitor_mails
+      WHERE id IN (
+        SELECT id FROM visitor_mails WHERE queued_at <= now() - interval '1 day' ORDER BY queued_at LIMIT \(limit)
+      )
+      """)[0].affected
+  }
+}

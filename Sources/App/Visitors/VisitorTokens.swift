@@ -1,0 +1,61 @@
+import Crypto
+import Foundation
+import Postgres
+
+/// The tokens of the forms and pages for visitors. Each use has a key of its own.
+struct VisitorTokens: Sendable {
+  private static let proofLength = 22
+
+  /// For `/g/<token>`, where the visitor changes the answer.
+  let page: IDTokens<Visitor>
+  /// For the calendar of the event, which cannot change the answer.
+  let calendar: IDTokens<Visitor>
+  /// Proves that a reader has got the page's link by mail.
+  private let mail: IDTokens<Visitor>
+  /// Makes a fingerprint of an address, for counting mails.
+  private let addressKey: SymmetricKey
+  let forms: FormTokens
+
+  init(keys: SigningKeys) {
+    page = IDTokens(keys: keys, label: "muster visitors")
+    calendar = IDTokens(keys: keys, label: "muster visitors' calendars")
+    mail = IDTokens(keys: keys, label: "muster visitors' mails")
+    addressKey = keys.derived(label: "muster visitors' addresses")
+    forms = FormTokens(keys: keys)
+  }
+
+  /// What a path of `/g/` names.
+  struct PageToken {
+    let id: Visitor.ID
+    let kid: String
+    /// Empty if the link did not come by mail.
+    fileprivate let proof: String
+  }
+
+  /// `<token>`, or `<token>.<proof>` in a mail. Nil unless one of the keys made the token.
+  func read(_ text: String) -> PageToken? {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard let first = parts.first, let (id, kid) = page.read(first) else { return nil }
+    guard parts.count == 1 || parts[1].utf8.count == Self.proofLength else { return nil }
+    return PageToken(id: id, kid: kid, proof: parts.count == 2 ? parts[1] : "")
+  }
+
+  /// The token for a link in a mail. The proof is bound to the address, so that it proves nothing about another one.
+  func mailed(to visitor: Visitor) -> String? {
+    guard let email = visitor.email, let token = page.token(of: visitor.id, kid: visitor.kid),
+      let proof = mail.proof(of: visitor.id, with: email, kid: visitor.kid)
+    else { return nil }
+    return "\(token).\(proof)"
+  }
+
+  /// Whether a reader of the address's mail got this token.
+  func isMailed(_ token: PageToken, to visitor: Visitor) -> Bool {
+    guard let email = visitor.email, !token.proof.isEmpty else { return false }
+    return mail.isProof(token.proof, of: visitor.id, with: email, kid: visitor.kid)
+  }
+
+  /// The same for an address in upper and lower case. The database has no other trace of an unconfirmed address.
+  func fingerprint(of email: String) -> Data {
+    Data(HMAC<SHA256>.authenticationCode(for: Data(email.lowercased().utf8), using: addressKey).prefix(16))
+  }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import Postgres
+
+/// An event as the pages for people without the app show it.
+struct EventFacts: Sendable {
+  /// How many names a page shows.
+  static let maximumNames = 20
+
+  let plan: Event.Plan
+  let isCancelled: Bool
+  let isArchived: Bool
+  let isOver: Bool
+  let isFull: Bool
+  /// Whether the deadline for answers is over.
+  let isPastAnswers: Bool
+  let going: Int
+  let maybe: Int
+  let hosts: [String]
+  let names: [String]
+
+  /// Of `events AS e`.
+  ///
+  /// - Parameter showsNames: a condition, whether the page shows the names of those who go.
+  static func columns(showsNames: SQL) -> SQL {
+    """
+    e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
+    e.answer_by, e.max_plus_ones, \(Event.isPastAnswers), \(Event.isOver), e.status = 'cancelled' AS is_cancelled,
+    e.archived_at IS NOT NULL AS is_archived, e.going_count, e.maybe_count,
+    e.waitlisted_count > 0 OR coalesce(e.going_count >= e.capacity, false) AS is_full,
+    ARRAY(
+      SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id
+      WHERE h.event_id = e.id
+      ORDER BY h.user_id = e.creator_id DESC, u.id
+    ) AS hosts,
+    ARRAY(
+      SELECT coalesce(g.name, u.display_name)
+      FROM (
+        SELECT id, user_id, name, since FROM event_guests
+        WHERE \(showsNames) AND event_id = e.id AND status = 'going'
+        ORDER BY since, id
+        LIMIT \(maximumNames)
+      ) AS g
+      LEFT JOIN users AS u ON u.id = g.user_id
+      ORDER BY g.since, g.id
+    ) AS names
+    """
+  }
+
+  init(row: Row) throws {
+    plan = try Event.Plan(row: row)
+    isCancelled = try row["is_cancelled"]
+    isArchived = try row["is_archived"]
+    isOver = try row["is_over"]
+    isFull = try row["is_full"]
+    isPastAnswers = try row["is_past_answers"]
+    going = try row["going_count"]
+    maybe = try row["maybe_count"]
+    hosts = try row["hosts"]
+    names = try row["names"]
+  }
+
+  var title: String { plan.title.withoutDirectionControls }
+
+  /// Why no one can answer, whatever the link says; nil if they can.
+  var closed: String? {
+    if isCancelled { return "The event does not take place." }
+    if isOver || isArchived { return "The event is over." }
+    if isPastAnswers { return "The time to answer is over. Ask the host." }
+    return nil
+  }
+
+  /// - Parameters:
+  ///   - state: the most important thing about the event; nil if there is none.
+  ///   - answerTitle: the heading of the part below the event.
+  ///   - answer: its first sentence; empty for none.
+  func page(state: String?, answerTitle: String, answer: String) -> SharePage.Event {
+    let time = EventTime(plan)
+    let more = names.isEmpty ? 0 : going - names.count
+    return SharePage.Event(
+      title: title, state: state, hosts: hosts.isEmpty ? nil : hosts.map(\.withoutDirectionControls).joined(separator: ", "),
+      day: time.day, start: plan.startTime.rfc3339(), when: time.span, zone: time.zone,
+      place: plan.location?.name.withoutDirectionControls, map: plan.location?.map,
+      note: plan.note.flatMap { $0.isEmpty ? nil : $0.withoutDirectionControls },
+      counts: "\(going) going, \(maybe) maybe", names: names.map(\.withoutDirectionControls),
+      more: more > 0 ? "and \(more) more" : nil, answerTitle: answerTitle, answer: answer)
+  }
+}
+
+extension Event.Location {
+  /// A page with a map.
+  fileprivate var map: String {
+    if let latitude, let longitude {
+      return "https://www.openstreetmap.org/?mlat=\(latitude)&mlon=\(longitude)#map=16/\(latitude)/\(longitude)"
+    }
+    let query = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    return "https://www.openstreetmap.org/search?query=\(query)"
+  }
+}
+
+extension String {
+  /// Without the controls that can reverse the text around them. Notes may contain them.
+  var withoutDirectionControls: String {
+    String(String.UnicodeScalarView(unicodeScalars.filter { !$0.properties.isBidiControl }))
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Postgres
+
+/// An event as a visitor's own page shows it.
+struct VisitedEvent: Sendable {
+  let visitor: Visitor
+  let facts: EventFacts
+  /// The most people whom the visitor may bring from now on.
+  private let maxPlusOnes: Int
+
+  /// Reads in one statement, and writes nothing.
+  ///
+  /// - Returns: nil if there is no such visitor.
+  static func find(_ token: VisitorTokens.PageToken, in database: some Querying) async throws -> VisitedEvent? {
+    try await database.first(
+      """
+      SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones,
+        \(EventFacts.columns(showsNames: "l.shows = 'names'"))
+      FROM visitors AS v
+      JOIN events AS e ON e.id = v.event_id
+      LEFT JOIN share_links AS l ON l.id = v.link_id
+      WHERE v.id = \(token.id) AND v.kid = \(token.kid)
+      """
+    ).map(VisitedEvent.init(row:))
+  }
+
+  private init(row: Row) throws {
+    visitor = try Visitor(row: row)
+    facts = try EventFacts(row: row)
+    maxPlusOnes = try max(row["link_plus_ones"], visitor.group.plusOnes)
+  }
+
+  var takesAnswers: Bool { facts.closed == nil }
+
+  var form: AnswerForm { AnswerForm(of: visitor, maxPlusOnes: maxPlusOnes) }
+
+  /// - Parameters:
+  ///   - form: a form that was refused; nil for a new one.
+  ///   - isMailed: whether the reader got the link by mail.
+  ///   - calendar: the URL of the event's calendar.
+  func page(_ form: AnswerForm? = nil, isMailed: Bool, calendar: String?) -> SharePage {
+    let state = facts.isCancelled ? "This event is cancelled." : answer
+    var page = SharePage(
+      title: facts.title,
+      event: facts.page(state: state, answerTitle: "Your answer", answer: facts.closed ?? ""))
+    page.visitor = SharePage.Visitor(
+      name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed,
+      mustConfirm: isUnconfirmed && !isMailed, mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.group.status) != .declined,
+      maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
+    if takesAnswers { page.form = form ?? self.form }
+    return page
+  }
+
+  private var isUnconfirmed: Bool { visitor.email != nil && !visitor.isConfirmed }
+
+  /// The visitor's answer, in words.
+  private var answer: String {
+    let plusOnes = visitor.group.plusOnes
+    let others = plusOnes == 0 ? "." : plusOnes == 1 ? ", with 1 other." : ", with \(plusOnes) others."
+    func words(_ status: Invitation.Status) -> String {
+      switch status {
+      case .going: "You are going" + others
+      case .maybe: "You may come" + others
+      case .waitlisted: "You are on the waiting list" + others
+      case .declined, .invited, .pending: "You are not coming."
+      }
+    }
+    guard let wanted = visitor.wanted else { return words(visitor.group.status) }
+    return "A host looks at your answer first: " + words(wanted).replacing("You are going", with: "you want to come")
+      .replacing("You may come", with: "you may come").replacing("You are not coming", with: "you are not coming")
+  }
+}

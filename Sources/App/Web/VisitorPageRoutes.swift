@@ -1,0 +1,135 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Postgres
+
+/// The pages of visitors, for those who have the link: the visitor, after sending the form of a share link or by mail.
+/// Only POST writes. The request needs no cookie, and its `Origin` says nothing: under `no-referrer` it is `null`.
+struct VisitorPageRoutes {
+  let dependencies: Dependencies
+
+  private var database: Database { dependencies.database }
+  private var tokens: VisitorTokens { dependencies.visitorTokens }
+
+  func add(to router: some RouterMethods<Context>) {
+    router.get("g/{token}", use: show)
+    router.post("g/{token}", use: act)
+    router.get("g/{token}/unsubscribe", use: showUnsubscribing)
+    router.post("g/{token}/unsubscribe", use: unsubscribe)
+    router.get("calendars/visitors/{file}", use: calendar)
+  }
+
+  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    guard let (token, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
+    return try .page(page(visited, token))
+  }
+
+  /// What a visitor can do on the page.
+  private enum Act: String {
+    case answer, withdraw, confirm, unsubscribe, erase
+  }
+
+  @Sendable private func act(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.forms, in: context)
+    let fields = try await request.form()
+    guard let (token, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
+    let (id, event) = (visited.visitor.id, visited.visitor.event)
+    switch Act(rawValue: fields.field("do")) {
+    case .answer, nil:
+      var form = visited.form
+      form.fill(from: fields)
+      guard visited.takesAnswers, let draft = form.draft() else {
+        return try .page(page(visited, token, form), visited.takesAnswers ? .unprocessableContent : .conflict)
+      }
+      // Without the field, the event takes no plus-ones.
+      let plusOnes = fields["plusOnes"] == nil ? nil : draft.plusOnes
+      return try await answer(draft.answer, plusOnes, visited, token, form, context)
+    case .withdraw:
+      return try await answer(.declined, nil, visited, token, visited.form, context)
+    case .confirm:
+      // Only a link from a mail shows that its reader owns the address.
+      guard tokens.isMailed(token, to: visited.visitor) else { return try .page(page(visited, token), .forbidden) }
+      try await dependencies.change(at: .event(event)) { try await Visitor.confirm(id, at: event, in: $0) }
+    case .unsubscribe:
+      try await dependencies.change(at: []) { try Visitor.unsubscribe(id, in: $0) }
+    case .erase:
+      try await dependencies.change(at: .event(event)) { try await Visitor.erase(id, at: event, in: $0) }
+      return try .page(.erased)
+    }
+    return .toPage(context.parameters.get("token") ?? "")
+  }
+
+  private func answer(
+    _ answer: Invitation.Status, _ plusOnes: Int?, _ visited: VisitedEvent, _ token: VisitorTokens.PageToken,
+    _ form: AnswerForm, _ context: Context
+  ) async throws -> Response {
+    do {
+      try await dependencies.change(at: .event(visited.visitor.event)) {
+        try await Visitor.answer(answer, plusOnes: plusOnes, to: visited.visitor.event, by: visited.visitor.id, in: $0)
+      }
+    } catch let refusal as AppError where [.conflict, .invalid].contains(refusal.kind) {
+      var form = form
+      form.note(refusal)
+      return try .page(page(visited, token, form), .unprocessableContent)
+    }
+    return .toPage(context.parameters.get("token") ?? "")
+  }
+
+  // MARK: Mails
+
+  /// A page with a button, for readers who open the link: a GET changes nothing.
+  @Sendable private func showUnsubscribing(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    guard let (_, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
+    return try .page(visited.visitor.isUnsubscribed ? .unsubscribed : .unsubscribing)
+  }
+
+  /// For mail programs, which send `List-Unsubscribe=One-Click` (RFC 8058), and for the button. The body says nothing
+  /// more, and its type is not checked. The response is a page: mail programs follow no redirect.
+  @Sendable private func unsubscribe(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.forms, in: context)
+    _ = try await request.bytes(upTo: Request.maximumForm, else: .formTooLarge)
+    guard let (_, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
+    try await dependencies.change(at: []) { try Visitor.unsubscribe(visited.visitor.id, in: $0) }
+    return try .page(.unsubscribed)
+  }
+
+  // MARK: Calendar
+
+  /// The event for calendars, which read it again and again. Its token cannot change the answer.
+  @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    let file = context.parameters.get("file") ?? ""
+    guard file.hasSuffix(".ics"), let token = tokens.calendar.read(String(file.dropLast(4))),
+      let calendar = try await VisitorCalendar.find(token, in: database)
+    else { throw AppError.calendarLinkNotFound }
+    var headers: HTTPFields = [.eTag: calendar.eTag, .cacheControl: "private, no-cache"]
+    if request.alreadyHas(calendar.eTag) { return Response(status: .notModified, headers: headers) }
+    headers[.contentType] = "text/calendar; charset=utf-8"
+    return Response(
+      status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: calendar.bytes)))
+  }
+
+  // MARK: Reading
+
+  private func page(
+    _ visited: VisitedEvent, _ token: VisitorTokens.PageToken, _ form: AnswerForm? = nil
+  ) -> SharePage {
+    let visitor = visited.visitor
+    let file = tokens.calendar.token(of: visitor.id, kid: visitor.kid)
+    return visited.page(
+      form, isMailed: tokens.isMailed(token, to: visitor), calendar: file.map { "../calendars/visitors/\($0).ics" })
+  }
+
+  /// A guess costs no read.
+  private func find(
+    _ context: Context
+  ) async throws -> (token: VisitorTokens.PageToken, visited: VisitedEvent)? {
+    guard let token = tokens.read(context.parameters.get("token") ?? ""),
+      let visited = try await VisitedEvent.find(token, in: database)
+    else { return nil }
+    return (token, visited)
+  }
+}

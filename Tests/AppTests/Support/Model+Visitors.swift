@@ -1,0 +1,136 @@
+/// Share links, and guests who come by them.
+extension Model {
+  /// As in the guest list.
+  func id(of guest: Int) -> String {
+    guest < Self.firstVisitor ? people[guest].id : visitors[guest - Self.firstVisitor].id
+  }
+
+  private func name(of guest: Int) -> String {
+    guest < Self.firstVisitor ? people[guest].displayName : visitors[guest - Self.firstVisitor].name
+  }
+
+  mutating func add(_ link: Link) {
+    links.append(link)
+  }
+
+  func mayCreateLink(to event: Int, by person: Int) -> Set<Int> { refusal(of: event, to: person) ?? [201] }
+
+  mutating func join(_ link: Int, by person: Int) -> Set<Int> {
+    let event = links[link].event
+    let host = events[event].host
+    if revoked.contains(link) || isHidden(host, from: person) { return [404] }
+    if person == host { return [409] }
+    if invitation(of: person, to: event) != nil { return [200] }
+    if events[event].isClosed { return [409] }
+    clock += 1
+    let approval = links[link].approval
+    invitations.append(Invitation(event: event, guest: person, status: approval ? "pending" : "invited"))
+    if approval {
+      let others = ["guestId=\(people[person].id)"]
+      tell(notice("approval-requested", to: host, of: event, about: person, others: others), by: person)
+    }
+    return [200]
+  }
+
+  /// - Parameter make: makes the visitor, if one is made.
+  mutating func visit(
+    _ link: Int, _ status: String, plusOnes: Int, make: () throws -> Visitor
+  ) rethrows -> Set<Int> {
+    let event = links[link].event
+    if revoked.contains(link) { return [404] }
+    if events[event].isArchived { return [410] }
+    if events[event].isClosed || events[event].plan.isOver { return [409] }
+    let guest = Self.firstVisitor + visitors.count
+    var new: Invitation
+    let nothing = Invitation(event: event, guest: guest)
+    switch decide(status, plusOnes: plusOnes, atMost: links[link].maxPlusOnes, from: nothing) {
+    case .refused: return [422]
+    case .becomes(let group): new = group
+    }
+    if links[link].approval { (new.status, new.wanted) = ("pending", status) }
+    visitors.append(try make())
+    clock += 1
+    new.answered = clock
+    invitations.append(new)
+    tellOfAnswer(new)
+    return [303]
+  }
+
+  /// - Parameter plusOnes: nil for a form without the field.
+  mutating func revisit(_ visitor: Int, _ status: String, plusOnes: Int?) -> Set<Int> {
+    let guest = Self.firstVisitor + visitor
+    guard let index = invitations.firstIndex(where: { $0.guest == guest }) else { return [404] }
+    let old = invitations[index]
+    if events[old.event].isClosed || events[old.event].plan.isOver { return [409] }
+    let link = visitors[visitor].link
+    var new: Invitation
+    switch decide(status, plusOnes: plusOnes, atMost: revoked.contains(link) ? 0 : links[link].maxPlusOnes, from: old) {
+    case .refused: return [422]
+    case .becomes(let group): new = group
+    }
+    if old.status == "pending" { (new.status, new.wanted) = ("pending", status) }
+    if new.status == old.status, new.plusOnes == old.plusOnes, new.wanted == old.wanted { return [303] }
+    clock += 1
+    if old.status != "waitlisted" || new.status != "waitlisted" { new.answered = clock }
+    invitations[index] = new
+    tellOfAnswer(new)
+    promote(to: old.event, by: guest)
+    return [303]
+  }
+
+  mutating func erase(_ visitor: Int) -> Set<Int> {
+    let guest = Self.firstVisitor + visitor
+    guard let event = invitations.first(where: { $0.guest == guest })?.event else { return [404] }
+    clock += 1
+    remove(guest, from: event, by: guest)
+    let named = "guestId=\(visitors[visitor].id)"
+    queue.removeAll { $0.guest == named }
+    inbox.removeAll { $0.guest == named }
+    return [200]
+  }
+
+  mutating func approve(_ guest: Int, at event: Int, by person: Int) -> Set<Int> {
+    if !canSee(event, person) { return [404] }
+    if events[event].host != person { return [403] }
+    guard let index = invitations.firstIndex(where: { $0.event == event && $0.guest == guest }) else { return [404] }
+    let old = invitations[index]
+    if old.status != "pending" { return [200] }
+    if events[event].isClosed { return [409] }
+    clock += 1
+    guard let wanted = old.wanted else {
+      invitations[index].status = "invited"
+      tell(notice("event-invited", to: guest, of: event, about: person), by: person)
+      return [200]
+    }
+    switch decide(wanted, plusOnes: nil, atMost: old.plusOnes, from: old) {
+    case .refused: return [409]
+    case .becomes(var new):
+      (new.wanted, new.answered) = (nil, clock)
+      invitations[index] = new
+    }
+    return [200]
+  }
+
+  // MARK: Notices
+
+  private mutating func tellOfAnswer(_ answer: Invitation) {
+    let (host, isPending) = (events[answer.event].host, answer.status == "pending")
+    var others = ["guestId=\(id(of: answer.guest))"]
+    if !isPending { others.append("status=\(answer.status)") }
+    others += Self.plusOnes(answer.status == "declined" ? 0 : answer.plusOnes)
+    var told = notice(isPending ? "approval-requested" : "guest-answered", to: host, of: answer.event, others: others)
+    told.actor = name(of: answer.guest)
+    tell(told, by: host)
+  }
+
+  /// - Parameter actor: the guest or host whose change freed the place.
+  mutating func tellOfPromotion(of guest: Int, at event: Int, by actor: Int) {
+    let host = events[event].host
+    guard host != actor else { return }
+    let plusOnes = invitations.first { $0.guest == guest }?.plusOnes ?? 0
+    let others = ["guestId=\(id(of: guest))"] + Self.plusOnes(plusOnes)
+    var told = notice("waitlist-promoted", to: host, of: event, others: others)
+    told.actor = name(of: guest)
+    tell(told, by: host)
+  }
+}

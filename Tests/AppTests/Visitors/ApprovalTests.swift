@@ -1,0 +1,120 @@
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Links whose guests a host approves first.
+@Suite struct ApprovalTests {
+  @Test func `a visitor waits for approval outside of all places, and then gets the wanted answer`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent("Swim", inviting: [ben], capacity: 2)["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true, "maxPlusOnes": 5}"#)
+      try await app.takeNotifications()
+      let visit = try await app.visit(link.token, plusOnes: 1)
+      let told = try await app.takeNotifications()
+      #expect(told.count == 1 && told[0] == ("approval-requested", ana))
+      #expect(told[0].payload["message"].string == "Zoe asks to come to “Swim”, with 1 other.")
+      #expect(try await visit.page().body.contains("A host looks at your answer first: you want to come, with 1 other."))
+      let counts = try await ana.get("events/\(event)")["counts"]
+      #expect(counts["pending"].int == 2 && counts["going"].int == 0)
+      #expect(try await visit.entry(at: event, seenBy: ana)["status"].string == "pending")
+      // Other guests do not see whom no host has approved.
+      #expect(try await visit.entry(at: event, seenBy: ben) == .null)
+      #expect(try await ben.get("events/\(event)")["participants"].array.count == 1)
+      try await ben.answer("going", to: event)
+      // Until then, only the wanted answer changes; a group larger than the event is refused at once.
+      #expect(try await visit.answer("going", plusOnes: 2, expecting: 422).body.contains("no room"))
+      try await visit.answer("maybe", plusOnes: 0)
+      try await visit.answer("going", plusOnes: 1)
+      #expect(try await visit.state == "pending 1")
+      try await app.takeNotifications()
+      let path = "events/\(event)/invitations/\(visit.id)/approve"
+      #expect(try await ben.send("POST", path).problem == "not-a-host")
+      #expect(try await ana.send("POST", path).status == 200)
+      // Ben was faster.
+      #expect(try await visit.state == "waitlisted 1")
+      #expect(try await ana.stale { _ = try await ana.send("POST", path) } == [])
+      try await ben.answer("declined", to: event)
+      #expect(try await visit.state == "going 1")
+      #expect(try await visit.entry(at: event, seenBy: ben)["status"].string == "going")
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a member waits for approval, sees no one else, and is then invited`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      let event = try await ana.createEvent("Swim", inviting: [ben])["id"].string ?? ""
+      try await ana.addHost(ben, to: event)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      _ = try await app.visit(link.token)
+      try await app.takeNotifications()
+      #expect(try await cleo.join(link.token).json["myStatus"].string == "pending")
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["approval-requested", "approval-requested"])
+      #expect(Set(told.map(\.recipient)) == [ana.id, ben.id] && told[0].payload["userId"].string == cleo.id)
+      #expect(told[0].payload["guestId"].string == cleo.id)
+      let shown = try await cleo.get("events/\(event)")
+      #expect(shown["participants"].array.map { $0["id"].string } == [cleo.id])
+      #expect(try await cleo.get("events/\(event)/invitations")["items"].array.count == 1)
+      #expect(try await cleo.answer("going", to: event, expecting: 409).problem == "approval-pending")
+      let setting = try await ana.send("PUT", "events/\(event)/invitations/\(cleo.id)", #"{"status": "going"}"#)
+      #expect(setting.problem == "approval-pending")
+      #expect(try await cleo.get("invitations?status=pending")["items"].array.count == 1)
+      let stale = try await cleo.stale {
+        let approved = try await ben.send("POST", "events/\(event)/invitations/\(cleo.id)/approve")
+        #expect(approved.status == 200)
+      }
+      #expect(stale.isSuperset(of: [.events, .invitations]))
+      let invited = try await app.takeNotifications()
+      #expect(invited.count == 1 && invited[0] == ("event-invited", cleo) && invited[0].payload["userId"].string == ben.id)
+      try await cleo.answer("going", to: event)
+      #expect(try await ana.send("POST", "events/\(event)/invitations/\(ana.id)/approve").problem == "guest-not-found")
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an approval whose group no longer fits the event at all is refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent(capacity: 3)["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true, "maxPlusOnes": 2}"#)
+      let visit = try await app.visit(link.token, plusOnes: 2)
+      try await ana.edit(event, #"{"capacity": 2}"#)
+      let path = "events/\(event)/invitations/\(visit.id)"
+      #expect(try await ana.send("POST", "\(path)/approve").problem == "no-room")
+      #expect(try await ana.send("DELETE", path).json["counts"]["pending"].int == 0)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a later request replaces an unread one about the same guest, and each guest has one`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true, "maxPlusOnes": 2}"#)
+      let plain = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let (zoe, yan) = (try await app.visit(link.token), try await app.visit(link.token, name: "Yan"))
+      let xia = try await app.visit(plain.token, name: "Xia")
+      try await app.fanOut()
+      try await zoe.answer("maybe")
+      try await xia.answer("maybe")
+      try await zoe.answer("going", plusOnes: 1)
+      try await xia.answer("declined")
+      try await app.fanOut()
+      let items = try await ana.get("notifications")["items"].array
+      #expect(items.count == 3, "\(items)")
+      let messages = Set(items.compactMap { $0["message"].string })
+      #expect(messages.contains("Xia cannot come to “Picnic”.") && messages.contains("Yan asks to come to “Picnic”."))
+      #expect(messages.contains("Zoe asks to come to “Picnic”, with 1 other."))
+      _ = yan
+      try await app.takeNotifications()
+    }
+  }
+}

@@ -1,0 +1,247 @@
+import Foundation
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Mails to visitors: who gets them, how many, and what they say.
+@Suite struct VisitorMailTests {
+  /// Keeps what it is given.
+  private final class Mailbox: MailSender {
+    private let mails = Mutex<[OutgoingMail]>([])
+
+    func send(_ mail: OutgoingMail) async throws { mails.withLock { $0.append(mail) } }
+
+    func take() -> [OutgoingMail] {
+      mails.withLock { mails in
+        defer { mails = [] }
+        return mails
+      }
+    }
+  }
+
+  /// Runs a worker until nothing is due.
+  private func deliver(_ app: TestApp, to mailbox: Mailbox) async throws -> [OutgoingMail] {
+    try await app.database.execute("UPDATE mails SET due_at = now() WHERE due_at > now()")
+    let worker = NotificationWorker(app.dependencies, sender: LogSender(logger: .quiet), mailer: mailbox, concurrency: 4)
+    try await worker.runOnce()
+    return mailbox.take().filter { $0.type.hasPrefix("visitor-") }
+  }
+
+  private func json(_ mail: OutgoingMail) throws -> JSON {
+    var json = JSONWriter()
+    mail.write(to: &json)
+    return try JSON(parsing: json.text.utf8)
+  }
+
+  @Test func `an unconfirmed address gets one mail without any text of the visitor or the host`() async throws {
+    try await TestApp.run { app in
+      let (ana, mailbox) = (try await app.signUp("ana"), Mailbox())
+      let event = try await ana.createEvent("Secret title")["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "email": "required"}"#)
+      let visit = try await app.visit(link.token, name: "Buy pills", email: "Zoe@x.org")
+      try await visit.answer("maybe")
+      try await ana.edit(event, #"{"title": "Other"}"#)
+      let mails = try await deliver(app, to: mailbox)
+      #expect(mails.map(\.type) == ["visitor-confirm"] && mails[0].to == "Zoe@x.org")
+      let data = try json(mails[0])["data"]
+      #expect(data["username"] == .null && data["displayName"] == .null && data["event"] == .null)
+      #expect(data["unsubscribeUrl"] == .null && data["expiresAt"].string != nil)
+      let text = try json(mails[0])
+      #expect(!"\(text)".contains("pills") && !"\(text)".contains("Secret") && !"\(text)".contains("Ana"))
+      let url = try #require(data["url"].string)
+      #expect(url.hasPrefix("\(app.url)/g/\(visit.token)."))
+      // The link from the page does not confirm; the one from the mail does, and by a button only.
+      try await visit.act("confirm", expecting: 403)
+      let mailed = Visit(app: app, token: String(url.split(separator: "/").last ?? ""))
+      #expect(try await mailed.page().body.contains("Confirm my address"))
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE confirmed_at IS NOT NULL") == 0)
+      for _ in 1...2 { try await mailed.act("confirm") }
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE confirmed_at IS NOT NULL AND lapses_at IS NULL") == 1)
+      #expect(try await !mailed.page().body.contains("Confirm my address"))
+      // Hosts never see the address.
+      let seen = try await ana.send("GET", "users/me/export").body
+      #expect(!seen.contains("Zoe@x.org") && seen.contains("Buy pills"))
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a proof is bound to its address and visitor`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let form = try await app.formToken(of: link.token)
+      var fields = ["form": form, "name": "Mal", "answer": "going", "email": "mal@x.org"]
+      let first = Visit(app: app, token: try app.visitorToken(in: try await app.submit("/e/\(link.token)", fields)))
+      let proven = try #require(try await app.takeMails().first { $0.to == "mal@x.org" }?.page)
+      // The same form again, after the data was erased, with the address of someone else.
+      try await first.act("erase", expecting: 200)
+      fields["email"] = "ben@example.com"
+      let second = try app.visitorToken(in: try await app.submit("/e/\(link.token)", fields))
+      #expect(second == first.token)
+      try await Visit(app: app, token: proven).act("confirm", expecting: 403)
+      let other = try await app.visit(link.token, email: "mal@x.org")
+      let proof = String(proven.split(separator: ".").last ?? "")
+      try await Visit(app: app, token: "\(other.token).\(proof)").act("confirm", expecting: 403)
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE confirmed_at IS NOT NULL") == 0)
+      for wrong in ["\(second).", "\(second).\(proof)x", "\(second)..\(proof)"] {
+        #expect(try await app.submit("/g/\(wrong)", ["do": "confirm"]).status == 404, "\(wrong)")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  /// A visitor's page without its token, and without what others have answered.
+  private func plain(_ visit: Visit) async throws -> String {
+    try await visit.page().body.replacing(/[A-Za-z0-9_-]{43}/, with: "").replacing(/\d+ going/, with: "")
+      .replacing("Hosted by <bdi>Ben", with: "Hosted by <bdi>Ana")
+  }
+
+  @Test func `an address gets three mails a day, a host causes 200, and the pages do not tell`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      var links: [String] = []
+      for host in [ana, ben] {
+        let event = try await host.createEvent()["id"].string ?? ""
+        links.append(try await host.createLink(to: event, #"{"kind": "answer"}"#).token)
+      }
+      try await app.takeMails()
+      var pages: Set<String> = []
+      for round in 0..<6 {
+        let visit = try await app.visit(links[round % 2], email: round % 2 == 0 ? "zoe@x.org" : "ZOE@x.org")
+        pages.insert(try await plain(visit))
+      }
+      #expect(try await app.takeMails().map(\.type) == Array(repeating: "mail-visitor-confirm", count: 3))
+      // The address of an account, and one that gets no mail any more, have the same page.
+      let known = try await app.visit(links[0], email: "ben@example.com")
+      pages.insert(try await plain(known))
+      #expect(pages.count == 1, "\(pages)")
+      #expect(try await app.value("SELECT count(*) FROM visitor_mails WHERE address::text LIKE '%zoe%'") == 0)
+      try await app.database.execute(
+        """
+        INSERT INTO visitor_mails (address, host_id)
+        SELECT convert_to(n::text, 'UTF8'), \(ben.userID) FROM generate_series(1, 197) AS n
+        """)
+      try await app.takeMails()
+      let link = links[1]
+      let races = try await app.race(6) { round in
+        let form = try await app.formToken(of: link)
+        return try await app.submit(
+          "/e/\(link)", ["form": form, "name": "Y", "answer": "maybe", "email": "y\(round)@x.org"])
+      }
+      #expect(races == [303: 6])
+      let mine: Int? = try await app.value("SELECT count(*) FROM visitor_mails WHERE host_id = \(ben.userID)")
+      #expect(mine == VisitorMail.maximumPerHost && VisitorMail.maximumPerHost == 200)
+      // Of the 197 before, one more was hers.
+      #expect(try await app.takeMails().count < 6)
+      // A day later, the counts begin again.
+      try await app.database.execute("UPDATE visitor_mails SET queued_at = queued_at - interval '25 hours'")
+      _ = try await app.visit(links[0], email: "zoe@x.org")
+      #expect(try await app.takeMails().count == 1)
+      #expect(try await VisitorMail.purge(atMost: 1000, in: app.database) > 200)
+      #expect(try await app.value("SELECT count(*) FROM visitor_mails") == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `confirmed visitors hear of changes, in one mail each, until they unsubscribe`() async throws {
+    try await TestApp.run { app in
+      let ((ana, ben), mailbox) = (try await app.friends("ana", "ben"), Mailbox())
+      let event = try await ana.createEvent("Swim", inviting: [ben], capacity: 1)["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      try await ben.answer("going", to: event)
+      let visit = try await app.confirmedVisit(link.token, email: "zoe@x.org")
+      let other = try await app.confirmedVisit(link.token, name: "Yan", "declined", email: "yan@x.org")
+      _ = try await app.visit(link.token, name: "Xia", email: "xia@x.org")
+      try await app.takeMails()
+      try await ana.edit(event, #"{"title": "Dive"}"#)
+      try await ana.edit(event, #"{"note": "Deep"}"#)
+      try await ana.edit(event, #"{"title": "Dive deep"}"#)
+      var mails = try await deliver(app, to: mailbox)
+      #expect(mails.map(\.type) == ["visitor-updated"] && mails.map(\.to) == ["zoe@x.org"])
+      let data = try json(mails[0])["data"]
+      #expect(data["displayName"].string == "Zoe" && data["event"]["title"].string == "Dive deep")
+      #expect(data["changes"].array.compactMap(\.string) == ["note", "title"])
+      #expect(data["event"]["answer"].string == "waitlisted" && data["event"]["hosts"][0].string == "Ana")
+      try await ben.answer("declined", to: event)
+      mails = try await deliver(app, to: mailbox)
+      #expect(mails.map(\.type) == ["visitor-promoted"])
+      try await app.database.execute(
+        "UPDATE events SET start_time = now() + interval '59 minutes', end_time = NULL, remind_at = now()")
+      mails = try await deliver(app, to: mailbox)
+      #expect(mails.map(\.type) == ["visitor-reminder"] && mails.map(\.to) == ["zoe@x.org"])
+      // RFC 8058: one POST, without a redirect. A GET changes nothing.
+      let letter = try #require(mails[0].letter)
+      let path = try #require(letter.unsubscribeURL).replacing(app.url, with: "")
+      #expect(try await app.send("GET", path).body.contains("Send me no more mails"))
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE unsubscribed_at IS NOT NULL") == 0)
+      #expect(try await app.submit(path, ["List-Unsubscribe": "One-Click"]).status == 200)
+      #expect(try await app.send("POST", path, body: "x", headers: [("Content-Type", "multipart/form-data")]).status == 200)
+      #expect(try await visit.page().body.contains("You get no more mails about this event."))
+      try await other.answer("maybe")
+      try await ana.cancelEvent(event)
+      mails = try await deliver(app, to: mailbox)
+      #expect(mails.map(\.type) == ["visitor-cancelled"] && mails.map(\.to) == ["yan@x.org"])
+      #expect(try json(mails[0])["data"]["event"]["status"].string == "cancelled")
+      #expect(try await app.value("SELECT count(*) FROM mails WHERE visitor_id IS NOT NULL") == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a deleted account's coming event is cancelled for its visitors, and goes with the last of them`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (ana, mailbox) = (try await app.signUp("ana"), Mailbox())
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let visit = try await app.confirmedVisit(link.token, email: "zoe@x.org")
+      try await ana.deleteAccount()
+      #expect(try await visit.page().body.contains("This event is cancelled."))
+      #expect(try await deliver(app, to: mailbox).map(\.type) == ["visitor-cancelled"])
+      try await visit.act("erase", expecting: 200)
+      #expect(try await app.value("SELECT count(*) FROM events") == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an unconfirmed answer ends after a day, and data 90 days after the event`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent("Swim", inviting: [ben], capacity: 1)["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "maxGuests": 2}"#)
+      let visit = try await app.visit(link.token, email: "zoe@x.org")
+      try await ben.answer("going", to: event)
+      try await app.takeNotifications()
+      func lapse() async throws -> Int {
+        try await app.database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
+      }
+      #expect(try await lapse() == 0)
+      try await app.database.execute("UPDATE visitors SET lapses_at = lapses_at - interval '24 hours'")
+      let stale = try await ana.stale { _ = try await lapse() }
+      #expect(stale == [.events, .notifications])
+      #expect(try await visit.page().status == 404)
+      #expect(try await ben.get("events/\(event)")["myStatus"].string == "going")
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["waitlist-promoted", "waitlist-promoted"], "\(told)")
+      #expect(try await ana.get("events/\(event)/links/\(link.id)")["joined"].int == 0)
+      // Confirmed and without an address, they stay until long after the event.
+      _ = try await app.confirmedVisit(link.token, email: "yan@x.org")
+      _ = try await app.visit(link.token, name: "Xia")
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE lapses_at IS NULL") == 2)
+      try await app.database.execute("UPDATE events SET live_until = now() - interval '1 minute'")
+      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      let days: Int? = try await app.value("SELECT max(extract(day FROM lapses_at - now()))::integer FROM visitors")
+      #expect(days == 88)
+      #expect(try await lapse() == 0)
+      try await app.database.execute("UPDATE visitors SET lapses_at = lapses_at - interval '90 days'")
+      #expect(try await lapse() == 1)
+      #expect(try await app.value("SELECT count(*) FROM visitors") == 0)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+}
