@@ -8,6 +8,8 @@ extension DemoSeed {
     let kind: String
     let shows: String
     let maxGuests: Int?
+    let maxPlusOnes: Int?
+    let approval: Bool?
     /// How many guests have joined by it.
     let joined: Int
   }
@@ -28,10 +30,12 @@ extension DemoSeed {
     for link in event.links ?? [] {
       try await change.rows(
         """
-        INSERT INTO share_links (id, event_id, creator_id, kind, shows, kid, max_guests, joined_count, created_at)
+        INSERT INTO share_links (
+          id, event_id, creator_id, kind, shows, kid, max_guests, max_plus_ones, approval, joined_count, created_at
+        )
         VALUES (
           \(link.id), \(event.id), \(creator.id), \(link.kind), \(link.shows), \(kid),
-          \(link.maxGuests.map(Int32.init)), \(Int32(link.joined)), \(invitedAt)
+          \(link.maxGuests.map(Int32.init)), \(Int32(link.maxPlusOnes ?? 0)), \(link.approval ?? false), \(Int32(link.joined)), \(invitedAt)
         )
         ON CONFLICT DO NOTHING
         """)

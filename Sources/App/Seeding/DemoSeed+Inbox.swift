@@ -17,6 +17,8 @@ extension DemoSeed {
     let type: String
     let person: String?
     let event: UUID?
+    /// One of the event's visitors.
+    let visitor: UUID?
     let request: UUID?
     /// The title of an event that is not in the demo.
     let title: String?
@@ -106,6 +108,17 @@ extension DemoSeed {
         throw AppError.invalidSeed("\(item.to) has answered the invitation to \(title).")
       }
       return .answerReminder(id, title, by: creator.person)
+    case .guestAnswered:
+      let visitor = try visitor(item, at: event)
+      guard let status = Invitation.Status(rawValue: visitor.answer) else {
+        throw AppError.invalidSeed("\(visitor.name) has an unknown answer.")
+      }
+      return .guestAnswered(
+        id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, status, with: visitor.plusOnes ?? 0)
+    case .approvalRequested:
+      let visitor = try visitor(item, at: event)
+      return .approvalRequested(
+        id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, with: visitor.plusOnes ?? 0)
     case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, now: now).startTime)
     default: throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
     }
@@ -116,6 +129,13 @@ extension DemoSeed {
       throw AppError.invalidSeed("\(guest) is no guest of \(event.title).")
     }
     return status
+  }
+
+  private func visitor(_ item: InboxSeed, at event: EventSeed) throws -> VisitorSeed {
+    guard let visitor = event.visitors?.first(where: { $0.id == item.visitor }) else {
+      throw AppError.invalidSeed("The notification \(item.id) names no visitor of \(event.title).")
+    }
+    return visitor
   }
 
   private func event(_ item: InboxSeed) throws -> EventSeed {

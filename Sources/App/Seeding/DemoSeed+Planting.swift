@@ -96,7 +96,7 @@ extension DemoSeed {
       ON CONFLICT (id) DO NOTHING
       """)
     if results[1].affected == 1 {
-      try await plantGuests(of: event, now: now, in: change)
+      try await plantGuests(of: event, linkKey: linkKey, now: now, in: change)
       return try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
     }
     // A guest whom the creator blocked while the event was over is still on the list. One at a time, for the counts.
@@ -117,7 +117,9 @@ extension DemoSeed {
   }
 
   /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.
-  private func plantGuests(of event: EventSeed, now: Date, in change: Change) async throws {
+  private func plantGuests(
+    of event: EventSeed, linkKey: String, now: Date, in change: Change
+  ) async throws {
     let creator = try id(event.creator)
     let invitedAt = invitedAt(event, now: now)
     // A day later, or halfway to now if they were invited less than two days ago.
@@ -132,16 +134,22 @@ extension DemoSeed {
         WHERE \(User.visible("\(creator)", to: User.ID(rawValue: guestID)))
         """)
     }
+    try await plantVisitors(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
     try await change.rows(
       """
       UPDATE events
-      SET (invited_count, going_count, maybe_count, declined_count, waitlisted_count, plus_ones_count) = (
+      SET (
+        invited_count, going_count, maybe_count, declined_count, waitlisted_count, pending_count, plus_ones_count,
+        visitor_count
+      ) = (
         SELECT coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'invited'), 0),
           coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0),
           coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0),
           coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0), coalesce(sum(plus_ones), 0)
-        FROM invitations WHERE event_id = \(event.id)
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0), coalesce(sum(plus_ones), 0),
+          count(*) FILTER (WHERE user_id IS NULL)
+        FROM event_guests WHERE event_id = \(event.id)
       )
       WHERE id = \(event.id)
       """)

@@ -75,6 +75,7 @@ public struct DemoSeed: Sendable {
     let answerDay: Int?
     let status: String?
     let links: [LinkSeed]?
+    let visitors: [VisitorSeed]?
     /// The number of people whom guests bring; nil if no guest brings any.
     var plusOnes: [String: Int]?
     var guests: [String: String]
