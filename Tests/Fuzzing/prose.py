@@ -38,8 +38,8 @@ def explains_refusal(response):
         case "invalid-fields":
             return all(any(matches(error, *rule) for rule in REFUSED) for error in problem["errors"])
         case "malformed-body":
-            # JSON has no U+0000.
-            return "U+0000" in problem["detail"]
+            # JSON has no U+0000, and a form has each field once.
+            return "U+0000" in problem["detail"] or problem["detail"] == "The form is malformed."
         case other:
             # A key belongs to one request.
             return other == "idempotency-key-reused"

@@ -4,6 +4,9 @@ struct CurlExample {
   let document: OpenAPIDocument
   let baseURL: String
 
+  /// curl sends this type with `--data-urlencode`.
+  private static let form = "application/x-www-form-urlencoded"
+
   /// - Parameter parameters: of the operation and its path, resolved.
   func command(_ method: String, _ path: String, _ operation: JSON, _ parameters: [JSON]) -> String {
     let content = document.resolved(operation.member("requestBody")).member("content").members.first
@@ -14,8 +17,14 @@ struct CurlExample {
     var words = ["\(first) \(Self.quoted(baseURL + target(path, parameters)))"]
     if APIReference.needsToken(operation) { words.append(#"-H "Authorization: Bearer $TOKEN""#) }
     if let (type, media) = content {
-      words.append("-H 'Content-Type: \(type)'")
-      words.append(data(type, media))
+      if type == Self.form {
+        for (name, value) in media.examples.first?.value.members ?? [] {
+          words.append("--data-urlencode " + Self.quoted("\(name)=\(value.text)"))
+        }
+      } else {
+        words.append("-H 'Content-Type: \(type)'")
+        words.append(data(type, media))
+      }
     }
     return words.joined(separator: " \\\n  ")
   }

@@ -10,7 +10,9 @@ import Testing
 @Suite struct BadInputTests {
   @Test func `every route is in the table, and its valid requests succeed`() async throws {
     try await Scene.play { scene in
-      #expect(scene.app.routes.symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" }) == [])
+      #expect(
+        scene.app.routes.symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" })
+          == Set(Scene.forms.map { "POST \($0)" }))
       for call in scene.calls {
         let answer = try await scene.send(call)
         #expect((200..<300).contains(answer.status), "\(call): \(answer.status) \(answer.body)")
@@ -367,7 +369,8 @@ import Testing
         let matching = scene.calls.filter { $0.matches(call.path) }
         // A literal segment wins over a parameter.
         let fewest = matching.map(\.parameters).min()
-        let there = Set(matching.filter { $0.parameters == fewest }.map(\.method))
+        let hasForm = Scene.forms.contains(call.template)
+        let there = Set(matching.filter { $0.parameters == fewest }.map(\.method) + (hasForm ? ["POST"] : []))
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
           let answer = try await scene.app.sendRaw(method, call.path, token: call.token)
           answer.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
@@ -535,6 +538,10 @@ private struct Scene: Sendable {
   /// Ana's links to the event.
   let link: (id: String, token: String)
   let otherLink: (id: String, token: String)
+  /// A visitor of the event.
+  let visit: Visit
+  /// The last part of the URL of the visitor's calendar.
+  let visitorCalendar: String
   /// Dev's device.
   let device: String
 
@@ -560,6 +567,9 @@ private struct Scene: Sendable {
       let event: String = try #require(try await ana.createEvent(inviting: [dev])["id"].string)
       let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
       let otherLink = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let visit = try await app.visit(otherLink.token)
+      let page = try await visit.page().body
+      let visitorCalendar = try #require(page.firstMatch(of: /calendars\/visitors\/([A-Za-z0-9_-]+\.ics)/)?.1)
       try await body(
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: finn,
@@ -571,7 +581,7 @@ private struct Scene: Sendable {
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           sentRequest: try await ben.sendFriendRequest(to: finn),
-          event: event, link: link, otherLink: otherLink,
+          event: event, link: link, otherLink: otherLink, visit: visit, visitorCalendar: String(visitorCalendar),
           device: try #require(try await dev.register(token: "dev").json["id"].string)))
       try await app.takeNotifications()
       #expect(try await app.send("GET", "/health/ready").status == 200)
@@ -587,6 +597,9 @@ private struct Scene: Sendable {
   }
 
   var calls: [Call] { openCalls + signedInCalls + inboxCalls }
+
+  /// These take no JSON: see VisitorFormTests and VisitorPageTests.
+  static let forms = ["/e/{token}", "/g/{token}", "/g/{token}/unsubscribe"]
 
   private var signedInCalls: [Call] {
     [
@@ -748,6 +761,7 @@ private struct Scene: Sendable {
         body: #"{"shows": "names"}"#, wrong: [(#"{"kind": null, "maxGuests": 1.5}"#, ["kind", "maxGuests"])]),
       Call("POST", "/api/v1/links/{token}/join", by: dev, id: link.token),
       Call("DELETE", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id),
+      Call("POST", "/api/v1/events/{id}/invitations/{userId}/approve", by: ana, id: event, second: dev.id),
       Call("DELETE", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event),
       Call("PUT", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
       Call("DELETE", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
@@ -816,7 +830,10 @@ private struct Scene: Sendable {
       Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
       Call("GET", "/docs"),
       Call("GET", "/pictures/{key}", id: picture), Call("GET", "/calendars/{file}", id: calendar),
-      Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/.well-known/apple-app-site-association"),
+      Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/g/{token}", id: visit.token),
+      Call("GET", "/g/{token}/unsubscribe", id: visit.token),
+      Call("GET", "/calendars/visitors/{file}", id: visitorCalendar),
+      Call("GET", "/.well-known/apple-app-site-association"),
       Call("GET", "/.well-known/assetlinks.json"),
       Call(
         "POST", "/api/v1/auth/register",
