@@ -16,6 +16,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   /// The parts of the sentence that are not English.
   public var locArgs: [String]
   public var userId: UUID?
+  /// A guest's entry in the guest list: a visitor has no account.
+  public var guestId: UUID?
   public var eventId: UUID?
   public var requestId: UUID?
   public var sessionId: UUID?
@@ -31,7 +33,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
 
   public init(
     id: UUID, createdAt: Date, readAt: Date? = nil, type: NotificationType, message: String, locKey: String = "",
-    locArgs: [String] = [], userId: UUID? = nil, eventId: UUID? = nil, requestId: UUID? = nil, sessionId: UUID? = nil,
+    locArgs: [String] = [], userId: UUID? = nil, guestId: UUID? = nil, eventId: UUID? = nil, requestId: UUID? = nil,
+    sessionId: UUID? = nil,
     status: InvitationStatus? = nil, plusOnes: Int? = nil, title: String? = nil, actor: String? = nil,
     start: Date? = nil,
     changes: [FieldChange]? = nil
@@ -44,6 +47,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     self.locKey = locKey
     self.locArgs = locArgs
     self.userId = userId
+    self.guestId = guestId
     self.eventId = eventId
     self.requestId = requestId
     self.sessionId = sessionId
