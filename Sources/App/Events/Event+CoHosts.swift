@@ -82,6 +82,7 @@ extension Event {
       let (coHost, creator): (User.ID, User.ID) = (try row["user_id"], try row["creator_id"])
       change.touch(.events, of: coHost, creator)
       try change.write(ShareLink.revoking(of: coHost, at: try row["event_id"]))
+      try Invitation.forgetNotices(of: coHost, about: try row["event_id"], in: change)
       touchWhoSeesHosts(of: [try row["event_id"]], where: User.visible("user_id", to: coHost), in: change)
     }
   }

@@ -34,9 +34,11 @@ extension Event {
     """
   }
 
-  /// Makes a statement with participants, in the same transaction, read them in the order of the index. The planner
+  /// Makes a statement with participants, in the same transaction, read them in the order of the indexes. The planner
   /// expects few guests for an event, and would read and sort all of them.
-  static let readingInOrder: SQL = "SELECT set_config('enable_bitmapscan', 'off', true)"
+  static let readingInOrder: SQL = """
+    SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)
+    """
 
   /// The event in the first row of a result, with the first participant.
   init(withParticipant row: Row) throws {

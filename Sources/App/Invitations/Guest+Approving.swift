@@ -32,9 +32,11 @@ extension Guest {
       change.notify(user, about: .eventInvited(event, try row["title"], by: try Person(row: hostRow)))
       return
     }
+    let wanted: Invitation.Status? = try found["wanted"]
+    // Who does not come needs no approval, and must ask again after a change of mind.
+    guard wanted != .declined else { return }
     let visitor = Visitor.ID(rawValue: guest.rawValue)
     let places = try await Event.Places.read(row, of: event, in: change)
-    let wanted: Invitation.Status? = try found["wanted"]
     let new = try places.group(after: wanted ?? .maybe, bringing: nil, from: old)
     try move(.visitor(visitor), at: event, from: old, to: new, in: change)
     change.notify(

@@ -1,6 +1,6 @@
 import Postgres
 
-/// A link to a page about an event. Whoever has the link sees the page. See ``IDTokens``.
+/// A link to a page about an event. Everyone who has the link sees the page. See ``IDTokens``.
 struct ShareLink: Sendable {
   typealias ID = Identifier<ShareLink>
 

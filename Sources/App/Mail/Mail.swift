@@ -13,7 +13,7 @@ enum Mail: Sendable {
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
   /// Asks a visitor's address for a confirmation.
-  case visitorConfirm(Visitor.ID)
+  case visitorConfirm(Visitor.ID, at: Timestamp)
   /// Tells the visitors of an event, or one of them, what has happened.
   case visitors(VisitorMail.Kind, at: Event.ID, only: Visitor.ID? = nil, fields: [String] = [])
 
@@ -36,7 +36,7 @@ enum Mail: Sendable {
     case .passwordChanged(let user): Self.informing("password-changed", user, to: "u.email")
     case .identityLinked(let user): Self.informing("identity-linked", user, to: "u.email")
     case .identityUnlinked(let user): Self.informing("identity-unlinked", user, to: "u.email")
-    case .visitorConfirm(let id): VisitorMail.asking(id)
+    case .visitorConfirm(let id, let time): VisitorMail.asking(id, at: time)
     case .visitors(let kind, let event, let only, let fields):
       VisitorMail.telling(kind, of: event, only: only, fields: fields)
     case .emailChanged(let user, let old): Self.informing("email-changed", user, to: "\(old)")

@@ -152,7 +152,8 @@ struct Notice: Sendable {
   ///
   /// - Parameter user: nil for a visitor.
   static func approvalRequested(
-    _ event: Event.ID, _ title: String, guest: Guest.ID, user: User.ID? = nil, named name: String, with plusOnes: Int = 0
+    _ event: Event.ID, _ title: String, guest: Guest.ID, user: User.ID? = nil, named name: String,
+    with plusOnes: Int = 0
   ) -> Notice {
     var members: [(StaticString, any JSONWritable)] = [("eventId", event), ("guestId", guest)]
     if let user { members.append(("userId", user)) }

@@ -232,7 +232,9 @@ extension Export.Section {
     Self(
       name: "mails", table: "mails", owners: ["user_id"], key: .bigint("id"),
       values: ["mail_id", "type", "payload", "attempts"], times: ["created_at", "due_at", "died_at"],
-      withheld: ["id", "mail_token_id", "visitor_id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace"]),
+      withheld: [
+        "id", "mail_token_id", "visitor_id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace",
+      ]),
     Self(
       name: "notifications", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
       values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "created_at", "read_at"],

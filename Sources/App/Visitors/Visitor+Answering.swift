@@ -39,7 +39,7 @@ extension Visitor {
       try Guest.move(.visitor(id), at: event, from: old, to: new, in: change)
     }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
-    notify(hosts, event, try row["title"], id, visitor.name, new, in: change)
+    notify(hosts, event, try row["title"], id, visitor.name, new, wanting: answer, in: change)
     try await Invitation.promoteWaiting(at: event, after: old, places, by: .visitor, in: change)
   }
 

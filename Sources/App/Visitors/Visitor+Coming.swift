@@ -12,8 +12,7 @@ extension Visitor {
   }
 
   /// Makes a visitor by a share link. The answer counts at once, unless the link asks for approval. With an address it
-  /// ends after a day, unless a reader of the address's mail confirms it; the address gets a mail, as far as the limits
-  /// allow. A form that is sent again changes nothing.
+  /// ends a day after the mail to the address, unless its reader confirms it. A form that is sent again changes nothing.
   ///
   /// - Parameters:
   ///   - id: from the form's token.
@@ -55,6 +54,10 @@ extension Visitor {
     let nothing = Invitation.Group(status: .invited, plusOnes: 0)
     var group = try places.group(after: draft.answer, bringing: draft.plusOnes, from: nothing)
     if shared.settings.approval { group.status = .pending }
+    var mailedAt: Timestamp?
+    if let address {
+      mailedAt = try await VisitorMail.timeToAsk(address, for: try linkRow["creator_id"], in: change)
+    }
     try change.write(
       """
       INSERT INTO visitors (
@@ -64,7 +67,7 @@ extension Visitor {
         \(id), \(event), \(link.id), \(kid), \(draft.name), \(draft.email), \(group.status),
         \(group.status == .pending ? draft.answer : nil), \(Int32(group.plusOnes)),
         \(Guest.answeredAt(event, to: group.status)),
-        CASE WHEN \(draft.email != nil) THEN clock_timestamp() + make_interval(secs => \(Double(confirmationTime))) END
+        \(mailedAt.map { $0.adding(seconds: confirmationTime) })
       )
       """)
     try change.write(
@@ -75,10 +78,8 @@ extension Visitor {
       change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: event))
     }
     let hosts: [User.ID] = try rows[3].map { try $0["user_id"] }
-    notify(hosts, event, try eventRow["title"], id, draft.name, group, in: change)
-    if let address, try await VisitorMail.mayAsk(address, for: try linkRow["creator_id"], in: change) {
-      change.mail(.visitorConfirm(id))
-    }
+    notify(hosts, event, try eventRow["title"], id, draft.name, group, wanting: draft.answer, in: change)
+    if let mailedAt { change.mail(.visitorConfirm(id, at: mailedAt)) }
   }
 
   private static func check(_ draft: Draft, _ link: ShareLink, total: Int, unconfirmed: Int) throws {
@@ -96,17 +97,19 @@ extension Visitor {
     if draft.email != nil, unconfirmed >= maximumUnconfirmed { throw AppError.tooManyUnconfirmed }
   }
 
-  /// Notifies the hosts of an answer, or of a request for approval.
+  /// Notifies the hosts of an answer, or of a request for approval. Nothing needs approval if the visitor does not come.
   static func notify(
     _ hosts: [User.ID], _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
-    in change: Change
+    wanting answer: Invitation.Status, in change: Change
   ) {
     let guest = Guest.ID(rawValue: id.rawValue)
+    let isRequest = group.status == .pending && answer != .declined
+    let status = group.status == .pending ? answer : group.status
     change.notify(
       hosts,
-      about: group.status == .pending
+      about: isRequest
         ? .approvalRequested(event, title, guest: guest, named: name, with: group.plusOnes)
-        : .guestAnswered(event, title, guest: guest, named: name, group.status, with: group.plusOnes))
+        : .guestAnswered(event, title, guest: guest, named: name, status, with: group.plusOnes))
   }
 }
 

@@ -18,6 +18,13 @@ extension Visitor {
     _ = try await lock(event, in: change)
     try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
     try change.write("DELETE FROM mails WHERE visitor_id = \(id) AND lease IS NULL")
+    try forgetNotices(about: id, at: event, in: change)
+    try change.write(deletingAbandoned([event]))
+  }
+
+  /// Deletes the notices that have a visitor's name, wherever hosts keep them or they wait. The caller has locked the
+  /// event.
+  static func forgetNotices(about id: ID, at event: Event.ID, in change: Change) throws {
     let named: SQL = "subject_id = \(event) AND payload->>'guestId' = \(id.description)"
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
     try change.write(NotificationQueue.delete(where: named))
@@ -26,7 +33,6 @@ extension Visitor {
     let shown: SQL = "recipient_id IN (\(hosts)) AND \(named)"
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(shown)")
     change.erase("DELETE FROM notifications WHERE \(shown)")
-    try change.write(deletingAbandoned([event]))
   }
 
   /// Deletes some visitors whose time is over: those who have not confirmed their address within a day, and those of

@@ -23,12 +23,18 @@ extension Visitor {
     change.wakeWorkers()
   }
 
-  /// Merges the visitors that are marked now.
+  /// Merges the visitors that are marked now. One who waits for approval keeps the mark, and is merged with the answer
+  /// that applies then.
   ///
   /// - Returns: how many marks are gone.
   static func mergeMarked(in database: Database, logger: Logger) async throws -> Int {
     let marked = try await database.rows(
-      "SELECT id, event_id, merges_into FROM visitors WHERE merges_into IS NOT NULL ORDER BY id LIMIT 100")
+      """
+      SELECT id, event_id, merges_into FROM visitors
+      WHERE merges_into IS NOT NULL AND status <> 'pending'
+      ORDER BY id
+      LIMIT 100
+      """)
     var merged = 0
     for row in marked {
       do {
@@ -58,7 +64,7 @@ extension Visitor {
       FROM visitors AS v
       LEFT JOIN users AS u ON u.id = v.merges_into AND u.email_verified_at IS NOT NULL
         AND lower(u.email) = lower(v.email)
-      WHERE v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user)
+      WHERE v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user) AND v.status <> 'pending'
       """,
       """
       SELECT h.user_id, h.user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user)) AS is_hidden
@@ -69,13 +75,15 @@ extension Visitor {
     guard let row = rows[0].first else { return }
     guard try row["is_owner"] else {
       // The account is gone, or has another address by now.
-      return try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id)")
+      return try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id) AND merges_into = \(user)")
     }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
     // A new host whose row is not locked. The next try locks it.
     guard locked.isSuperset(of: hosts) else { throw AppError.contended }
     let (visitor, answeredAt): (Visitor, Timestamp) = (try Visitor(row: row), try row["answered_at"])
     let isHidden = try rows[1].contains { try $0["is_hidden"] }
+    // They have the name that was typed into the form, and not the account's.
+    try forgetNotices(about: id, at: event, in: change)
     if isHidden || hosts.contains(user) {
       return try await leave(where: "v.id = \(id)", by: isHidden ? .block : .visitor, in: change)
     }

@@ -7,7 +7,8 @@ struct VisitorCalendar: Sendable {
   private let isOpen: Bool
 
   /// Nil if there is no such visitor.
-  static func find(_ token: (id: Visitor.ID, kid: String), in database: some Querying) async throws -> VisitorCalendar? {
+  static func find(_ token: (id: Visitor.ID, kid: String), in database: some Querying) async throws -> VisitorCalendar?
+  {
     try await database.first(
       """
       SELECT \(Event.columns), e.status = 'scheduled' AND e.archived_at IS NULL AS is_open

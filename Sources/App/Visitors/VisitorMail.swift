@@ -42,8 +42,11 @@ enum VisitorMail {
 
   // MARK: Queueing
 
-  static func asking(_ visitor: Visitor.ID) -> SQL {
-    "INSERT INTO mails (type, visitor_id, payload) VALUES (\(Kind.confirm.type), \(visitor), '{}')"
+  static func asking(_ visitor: Visitor.ID, at time: Timestamp) -> SQL {
+    """
+    INSERT INTO mails (type, visitor_id, payload, due_at)
+    VALUES (\(Kind.confirm.type), \(visitor), '{}', greatest(now(), \(time)))
+    """
   }
 
   /// Queues a mail for each visitor who wants to hear of an event. A mail of the same type that waits already stands
@@ -80,28 +83,34 @@ enum VisitorMail {
 
   // MARK: Limits
 
-  /// Whether an unconfirmed address may get a mail now. If so, the mail is counted. The page is the same in both cases.
+  /// When an unconfirmed address gets its next mail, which is counted: now, or a day after the third one before it. The
+  /// page is the same in all cases.
   ///
   /// - Parameters:
   ///   - address: see ``VisitorTokens/fingerprint(of:)``.
   ///   - host: the creator of the link.
-  static func mayAsk(_ address: Data, for host: User.ID, in change: Change) async throws -> Bool {
+  /// - Throws: ``AppError/tooManyUnconfirmed`` if the host's links have caused too many mails.
+  static func timeToAsk(_ address: Data, for host: User.ID, in change: Change) async throws -> Timestamp {
     // Each counts what the ones before it have added. First the address, then the host, so that no two deadlock.
     try change.write("SELECT pg_advisory_xact_lock(\(addressLimit), hashtext(encode(\(address), 'hex')))")
     try change.write("SELECT pg_advisory_xact_lock(\(hostLimit), hashtext(\(host)::text))")
     let counted = try await change.rows(
       """
-      INSERT INTO visitor_mails (address, host_id)
-      SELECT \(address), \(host)
+      INSERT INTO visitor_mails (address, host_id, queued_at)
+      SELECT \(address), \(host), greatest(clock_timestamp(), (
+        SELECT queued_at + interval '1 day' FROM visitor_mails
+        WHERE address = \(address)
+        ORDER BY queued_at DESC
+        OFFSET \(maximumPerAddress - 1) LIMIT 1
+      ))
       WHERE (
-        SELECT count(*) FROM visitor_mails
-        WHERE address = \(address) AND queued_at > clock_timestamp() - interval '1 day'
-      ) < \(maximumPerAddress) AND (
         SELECT count(*) FROM visitor_mails
         WHERE host_id = \(host) AND queued_at > clock_timestamp() - interval '1 day'
       ) < \(maximumPerHost)
+      RETURNING queued_at
       """)
-    return counted.affected == 1
+    guard let row = counted.first else { throw AppError.tooManyUnconfirmed }
+    return try row["queued_at"]
   }
 
   /// The first halves of the keys: "vmad" and "vmho" in ASCII.

@@ -35,7 +35,7 @@ struct AnswerForm: Sendable {
     self.maxPlusOnes = maxPlusOnes
     let shown = visitor.wanted ?? visitor.group.status
     answer = (shown == .waitlisted ? .going : shown).rawValue
-    plusOnes = "\(visitor.group.plusOnes)"
+    plusOnes = "\(min(visitor.group.plusOnes, maxPlusOnes))"
   }
 
   /// Takes over what the reader has typed.
@@ -96,7 +96,8 @@ struct AnswerForm: Sendable {
   /// Dictionaries for `share.mustache`, in which a name that is nil is absent.
   var contents: [String: Any] {
     var form: [String: Any] = [
-      "choices": choices, "errors": errors.map { ["target": $0.field.isEmpty ? "answer" : $0.field, "what": $0.message] },
+      "choices": choices,
+      "errors": errors.map { ["target": $0.field.isEmpty ? "answer" : $0.field, "what": $0.message] },
       "hasErrors": !errors.isEmpty, "button": token == nil ? "Change my answer" : "Send my answer",
     ]
     form["answerError"] = error(of: "answer")

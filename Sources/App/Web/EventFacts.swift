@@ -77,7 +77,8 @@ struct EventFacts: Sendable {
     let time = EventTime(plan)
     let more = names.isEmpty ? 0 : going - names.count
     return SharePage.Event(
-      title: title, state: state, hosts: hosts.isEmpty ? nil : hosts.map(\.withoutDirectionControls).joined(separator: ", "),
+      title: title, state: state,
+      hosts: hosts.isEmpty ? nil : hosts.map(\.withoutDirectionControls).joined(separator: ", "),
       day: time.day, start: plan.startTime.rfc3339(), when: time.span, zone: time.zone,
       place: plan.location?.name.withoutDirectionControls, map: plan.location?.map,
       note: plan.note.flatMap { $0.isEmpty ? nil : $0.withoutDirectionControls },

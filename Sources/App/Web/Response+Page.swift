@@ -7,7 +7,8 @@ extension Response {
     Response(
       status: status,
       headers: [
-        .contentType: "text/html; charset=utf-8", .cacheControl: "private, no-cache",
+        // After the browser's Back, the form has a new token, so that two people can answer on one phone.
+        .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
         .contentSecurityPolicy: SharePage.contentSecurityPolicy, HTTPField.Name("X-Robots-Tag")!: "noindex",
       ],
       body: ResponseBody(byteBuffer: try page.html()))

@@ -32,12 +32,12 @@ struct SharePageRoutes {
       return try refuse(nil, shared, fields)
     }
     // A form that was sent already leads to its page, also if the event takes no answers any more.
-    let isKnown = try await database.first("SELECT 1 FROM visitors WHERE id = \(token.visitor)") != nil
-    guard let page = tokens.page.token(of: token.visitor, kid: tokens.page.kid) else {
+    let knownKid: String? = try await database.value("SELECT kid FROM visitors WHERE id = \(token.visitor)")
+    guard let page = tokens.page.token(of: token.visitor, kid: knownKid ?? tokens.page.kid) else {
       throw AppError.linkNotFound
     }
     // A program that fills in the trap gets the same response, and the page does not exist.
-    if isKnown || !fields.field(AnswerForm.trap).isEmpty { return .toPage(page) }
+    if knownKid != nil || !fields.field(AnswerForm.trap).isEmpty { return .toPage(page) }
     guard !token.isExpired, shared.takesAnswers else { return try refuse(nil, shared, fields) }
     var form = AnswerForm(shared.link, token: fields.field("form"))
     form.fill(from: fields)
@@ -46,6 +46,9 @@ struct SharePageRoutes {
       try await come(token.visitor, draft, by: link, to: shared.event)
     } catch let refusal as AppError where [.conflict, .forbidden, .invalid].contains(refusal.kind) {
       return try refuse(refusal, shared, fields)
+    } catch let refusal as AppError where refusal.kind == .notFound {
+      // The link was revoked meanwhile.
+      return try .page(.unknown, .notFound)
     }
     return .toPage(page)
   }

@@ -27,7 +27,9 @@ struct VisitedEvent: Sendable {
   private init(row: Row) throws {
     visitor = try Visitor(row: row)
     facts = try EventFacts(row: row)
-    maxPlusOnes = try max(row["link_plus_ones"], visitor.group.plusOnes)
+    // Who comes back after declining is bound by the link again. See ``Event/Places``.
+    maxPlusOnes =
+      try visitor.group.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.group.plusOnes)
   }
 
   var takesAnswers: Bool { facts.closed == nil }
@@ -45,7 +47,8 @@ struct VisitedEvent: Sendable {
       event: facts.page(state: state, answerTitle: "Your answer", answer: facts.closed ?? ""))
     page.visitor = SharePage.Visitor(
       name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed,
-      mustConfirm: isUnconfirmed && !isMailed, mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.group.status) != .declined,
+      mustConfirm: isUnconfirmed && !isMailed,
+      mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.group.status) != .declined,
       maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
     if takesAnswers { page.form = form ?? self.form }
     return page
@@ -66,7 +69,8 @@ struct VisitedEvent: Sendable {
       }
     }
     guard let wanted = visitor.wanted else { return words(visitor.group.status) }
-    return "A host looks at your answer first: " + words(wanted).replacing("You are going", with: "you want to come")
+    return "A host looks at your answer first: "
+      + words(wanted).replacing("You are going", with: "you want to come")
       .replacing("You may come", with: "you may come").replacing("You are not coming", with: "you are not coming")
   }
 }

@@ -34,6 +34,15 @@ struct VisitorPageRoutes {
   @Sendable private func act(_ request: Request, _ context: Context) async throws -> Response {
     try dependencies.rateLimits.count(.forms, in: context)
     let fields = try await request.form()
+    do {
+      return try await act(fields, context)
+    } catch let refusal as AppError where refusal.kind == .notFound {
+      // The visitor's data was erased or merged into an account meanwhile.
+      return try fields.field("do") == Act.erase.rawValue ? .page(.erased) : .page(.unknown, .notFound)
+    }
+  }
+
+  private func act(_ fields: JSON.Object, _ context: Context) async throws -> Response {
     guard let (token, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
     let (id, event) = (visited.visitor.id, visited.visitor.event)
     switch Act(rawValue: fields.field("do")) {
@@ -89,7 +98,8 @@ struct VisitorPageRoutes {
   /// For mail programs, which send `List-Unsubscribe=One-Click` (RFC 8058), and for the button. The body says nothing
   /// more, and its type is not checked. The response is a page: mail programs follow no redirect.
   @Sendable private func unsubscribe(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.forms, in: context)
+    // Not as a form: mail providers send these from few addresses.
+    try dependencies.rateLimits.count(.files, in: context)
     _ = try await request.bytes(upTo: Request.maximumForm, else: .formTooLarge)
     guard let (_, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
     try await dependencies.change(at: []) { try Visitor.unsubscribe(visited.visitor.id, in: $0) }

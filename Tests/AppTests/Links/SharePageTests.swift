@@ -17,7 +17,7 @@ import Testing
       let names = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
       let page = try await app.send("GET", "/e/\(counts.token)?utm_source=chat&x=1&x=2")
       #expect(page.status == 200 && page.header("Content-Type") == "text/html; charset=utf-8")
-      #expect(page.header("Cache-Control") == "private, no-cache" && page.header("X-Robots-Tag") == "noindex")
+      #expect(page.header("Cache-Control") == "no-store" && page.header("X-Robots-Tag") == "noindex")
       #expect(page.header("Referrer-Policy") == "no-referrer" && page.header("Set-Cookie") == nil)
       #expect(page.header("Content-Security-Policy") == SharePage.contentSecurityPolicy)
       #expect(page.body.contains("Wednesday, May 1, 2030, 8:00 PM to 10:00 PM"))

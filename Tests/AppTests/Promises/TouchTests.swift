@@ -244,7 +244,8 @@ import Testing
     try await run { app, people in
       let (ana, ben, hugo) = (people.ana, people.ben, people.hugo)
       for friend in [people.gil, people.emre] { try await app.befriend(ana, friend) }
-      let event = try await ana.createEvent("Swim", inviting: [ben, people.gil, people.emre], capacity: 2)["id"].string ?? ""
+      let event =
+        try await ana.createEvent("Swim", inviting: [ben, people.gil, people.emre], capacity: 2)["id"].string ?? ""
       let link = try await ana.createLink(to: event, #"{"kind": "answer", "maxPlusOnes": 3}"#)
       let approving = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
       try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(hugo.userID)")

@@ -83,10 +83,15 @@ extension Model {
     guard let event = invitations.first(where: { $0.guest == guest })?.event else { return [404] }
     clock += 1
     remove(guest, from: event, by: guest)
-    let named = "guestId=\(visitors[visitor].id)"
+    forgetNotices(about: guest)
+    return [200]
+  }
+
+  /// Deletes the notices that have a visitor's name.
+  mutating func forgetNotices(about guest: Int) {
+    let named = "guestId=\(id(of: guest))"
     queue.removeAll { $0.guest == named }
     inbox.removeAll { $0.guest == named }
-    return [200]
   }
 
   mutating func approve(_ guest: Int, at event: Int, by person: Int) -> Set<Int> {
@@ -96,6 +101,7 @@ extension Model {
     let old = invitations[index]
     if old.status != "pending" { return [200] }
     if events[event].isClosed { return [409] }
+    if old.wanted == "declined" { return [200] }
     clock += 1
     guard let wanted = old.wanted else {
       invitations[index].status = "invited"
@@ -116,9 +122,11 @@ extension Model {
   private mutating func tellOfAnswer(_ answer: Invitation) {
     let (host, isPending) = (events[answer.event].host, answer.status == "pending")
     var others = ["guestId=\(id(of: answer.guest))"]
-    if !isPending { others.append("status=\(answer.status)") }
-    others += Self.plusOnes(answer.status == "declined" ? 0 : answer.plusOnes)
-    var told = notice(isPending ? "approval-requested" : "guest-answered", to: host, of: answer.event, others: others)
+    let isRequest = isPending && answer.wanted != "declined"
+    let status = isPending ? answer.wanted ?? "" : answer.status
+    if !isRequest { others.append("status=\(status)") }
+    others += Self.plusOnes(status == "declined" ? 0 : answer.plusOnes)
+    var told = notice(isRequest ? "approval-requested" : "guest-answered", to: host, of: answer.event, others: others)
     told.actor = name(of: answer.guest)
     tell(told, by: host)
   }

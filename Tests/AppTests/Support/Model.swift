@@ -394,8 +394,11 @@ struct Model {
     remove(guest, from: event, by: person)
     queue.removeAll { $0.recipient == guest && $0.event == event }
     inbox.removeAll { $0.recipient == guest && $0.event == event }
+    if guest >= Self.firstVisitor { forgetNotices(about: guest) }
     // A guest who has declined is not notified.
-    if status != "declined", guest < Self.firstVisitor { tell(notice("invitation-withdrawn", to: guest, of: event), by: person) }
+    if status != "declined", guest < Self.firstVisitor {
+      tell(notice("invitation-withdrawn", to: guest, of: event), by: person)
+    }
     return Self.done
   }
 

@@ -482,7 +482,9 @@ struct ModelWorld {
   }
 
   private mutating func someLink() -> Int? {
-    let open = model.links.indices.filter { !model.events[model.links[$0].event].isClosed && !model.revoked.contains($0) }
+    let open = model.links.indices.filter {
+      !model.events[model.links[$0].event].isClosed && !model.revoked.contains($0)
+    }
     return pick(chance(0.9) ? open : Array(model.links.indices))
   }
 

@@ -16,7 +16,8 @@ import Testing
       let told = try await app.takeNotifications()
       #expect(told.count == 1 && told[0] == ("approval-requested", ana))
       #expect(told[0].payload["message"].string == "Zoe asks to come to “Swim”, with 1 other.")
-      #expect(try await visit.page().body.contains("A host looks at your answer first: you want to come, with 1 other."))
+      #expect(
+        try await visit.page().body.contains("A host looks at your answer first: you want to come, with 1 other."))
       let counts = try await ana.get("events/\(event)")["counts"]
       #expect(counts["pending"].int == 2 && counts["going"].int == 0)
       #expect(try await visit.entry(at: event, seenBy: ana)["status"].string == "pending")
@@ -71,7 +72,8 @@ import Testing
       }
       #expect(stale.isSuperset(of: [.events, .invitations]))
       let invited = try await app.takeNotifications()
-      #expect(invited.count == 1 && invited[0] == ("event-invited", cleo) && invited[0].payload["userId"].string == ben.id)
+      #expect(
+        invited.count == 1 && invited[0] == ("event-invited", cleo) && invited[0].payload["userId"].string == ben.id)
       try await cleo.answer("going", to: event)
       #expect(try await ana.send("POST", "events/\(event)/invitations/\(ana.id)/approve").problem == "guest-not-found")
       try await app.expectConsistency()

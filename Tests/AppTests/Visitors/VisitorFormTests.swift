@@ -7,7 +7,8 @@ import Testing
 
 /// Answering on the page of a share link.
 @Suite struct VisitorFormTests {
-  @Test func `an answer by the form counts at once, leads to the visitor's page, and notifies the hosts`() async throws {
+  @Test func `an answer by the form counts at once, leads to the visitor's page, and notifies the hosts`() async throws
+  {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let event = try await ana.createEvent("Swim", capacity: 3)["id"].string ?? ""
@@ -132,8 +133,12 @@ import Testing
       let form = [("Content-Type", "application/x-www-form-urlencoded")]
       let path = "/e/\(link.token)"
       #expect(try await app.send("POST", path, body: "{}").status == 415)
-      #expect(try await app.send("POST", path, body: String(repeating: "a", count: 20_000), headers: form).status == 413)
-      for body in ["name=%zz", "name=%00", "name=%ff", "name=a&name=b", "name=%", (0...40).map { "f\($0)=" }.joined(separator: "&")] {
+      #expect(
+        try await app.send("POST", path, body: String(repeating: "a", count: 20_000), headers: form).status == 413)
+      for body in [
+        "name=%zz", "name=%00", "name=%ff", "name=a&name=b", "name=%",
+        (0...40).map { "f\($0)=" }.joined(separator: "&"),
+      ] {
         #expect(try await app.send("POST", path, body: body, headers: form).problem == "malformed-body", "\(body)")
       }
       // A run of combining marks costs no more than its bytes.
@@ -151,7 +156,8 @@ import Testing
       let view = try await ana.createLink(to: event, #"{"kind": "view"}"#)
       #expect(try await !app.send("GET", "/e/\(view.token)").body.contains("<form"))
       let fields = ["form": try await app.formToken(of: link.token), "name": "Zoe", "answer": "going"]
-      func refusal(_ setup: SQL, _ undo: SQL, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Answer {
+      func refusal(_ setup: SQL, _ undo: SQL, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Answer
+      {
         try await app.database.execute(setup)
         let answer = try await app.submit("/e/\(link.token)", fields)
         let page = try await app.send("GET", "/e/\(link.token)")

@@ -87,7 +87,8 @@ import Testing
         case "code":
           _ = try await app.signUp(name)
           try await app.takeMails()
-          #expect(try await app.confirmCode(byToken: try await app.takeCode(of: "\(name)@example.com").token).status == 200)
+          #expect(
+            try await app.confirmCode(byToken: try await app.takeCode(of: "\(name)@example.com").token).status == 200)
         case "reset":
           _ = try await app.signUp(name)
           try await app.takeMails()
@@ -145,21 +146,22 @@ import Testing
       Invitation.Group(status: status, plusOnes: plusOnes)
     }
     let (early, late) = (Timestamp(microseconds: 1), Timestamp(microseconds: 2))
-    let rows: [(visitor: Invitation.Group, Timestamp, member: Invitation.Group, Timestamp?, Invitation.Group, Timestamp?)] = [
-      (group(.going, 1), early, group(.invited), nil, group(.going, 1), early),
-      (group(.going, 1), early, group(.pending), nil, group(.going, 1), early),
-      (group(.pending), late, group(.invited), nil, group(.invited), nil),
-      (group(.pending), late, group(.going), early, group(.going), early),
-      (group(.maybe), late, group(.going), early, group(.maybe), late),
-      (group(.declined), early, group(.going), late, group(.going), late),
-      (group(.going), early, group(.waitlisted, 2), late, group(.going), early),
-      (group(.waitlisted, 2), late, group(.going, 1), early, group(.going, 1), early),
-      (group(.going), late, group(.waitlisted), early, group(.going), late),
-      (group(.waitlisted, 2), late, group(.waitlisted), early, group(.waitlisted, 2), early),
-      (group(.waitlisted, 2), early, group(.waitlisted), late, group(.waitlisted), early),
-      (group(.waitlisted), early, group(.declined), late, group(.declined), late),
-      (group(.going, 3), late, group(.going, 1), early, group(.going, 3), late),
-    ]
+    let rows:
+      [(visitor: Invitation.Group, Timestamp, member: Invitation.Group, Timestamp?, Invitation.Group, Timestamp?)] = [
+        (group(.going, 1), early, group(.invited), nil, group(.going, 1), early),
+        (group(.going, 1), early, group(.pending), nil, group(.going, 1), early),
+        (group(.pending), late, group(.invited), nil, group(.invited), nil),
+        (group(.pending), late, group(.going), early, group(.going), early),
+        (group(.maybe), late, group(.going), early, group(.maybe), late),
+        (group(.declined), early, group(.going), late, group(.going), late),
+        (group(.going), early, group(.waitlisted, 2), late, group(.going), early),
+        (group(.waitlisted, 2), late, group(.going, 1), early, group(.going, 1), early),
+        (group(.going), late, group(.waitlisted), early, group(.going), late),
+        (group(.waitlisted, 2), late, group(.waitlisted), early, group(.waitlisted, 2), early),
+        (group(.waitlisted, 2), early, group(.waitlisted), late, group(.waitlisted), early),
+        (group(.waitlisted), early, group(.declined), late, group(.declined), late),
+        (group(.going, 3), late, group(.going, 1), early, group(.going, 3), late),
+      ]
     for (visitor, visitorAt, member, memberAt, expected, at) in rows {
       let merged = Visitor.merged(visitor, visitorAt, with: member, memberAt)
       #expect(merged.group == expected && merged.at == at, "\(visitor) \(member)")

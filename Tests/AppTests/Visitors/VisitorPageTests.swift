@@ -139,7 +139,8 @@ import Testing
       }
       let before = try await contents()
       let paths = [
-        "/e/\(link.token)", visit.path, "/g/\(mailed)", "/g/\(mailed)/unsubscribe", "/calendars/visitors/\(calendar).ics",
+        "/e/\(link.token)", visit.path, "/g/\(mailed)", "/g/\(mailed)/unsubscribe",
+        "/calendars/visitors/\(calendar).ics",
       ]
       let statuses = try await app.race(1000) {
         try await app.send($0 % 2 == 0 ? "GET" : "HEAD", paths[$0 % paths.count] + "?fbclid=1&do=erase")
@@ -159,7 +160,8 @@ import Testing
       let found = try #require(page.body.firstMatch(of: /href="\.\.(\/calendars\/visitors\/([^"]+)\.ics)"/))
       let (path, token) = (String(found.output.1), String(found.output.2))
       let calendar = try await app.send("GET", path)
-      #expect(calendar.status == 200 && calendar.body.contains("SUMMARY:Swim") && calendar.body.contains("BEGIN:VALARM"))
+      #expect(
+        calendar.status == 200 && calendar.body.contains("SUMMARY:Swim") && calendar.body.contains("BEGIN:VALARM"))
       let tag = try #require(calendar.header("ETag"))
       #expect(try await app.send("GET", path, headers: [("If-None-Match", tag)]).status == 304)
       try await visit.act("withdraw")

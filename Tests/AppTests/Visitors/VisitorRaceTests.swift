@@ -95,7 +95,8 @@ import Testing
                 for _ in 0..<3 {
                   let status = ["going", "maybe", "declined"].randomElement(using: &random) ?? "going"
                   let answer = try await app.submit(
-                    visit.path, ["do": "answer", "answer": status, "plusOnes": "\(Int.random(in: 0...2, using: &random))"])
+                    visit.path,
+                    ["do": "answer", "answer": status, "plusOnes": "\(Int.random(in: 0...2, using: &random))"])
                   #expect([303, 404, 422].contains(answer.status), "\(answer.body)")
                 }
                 if Bool.random(using: &random) {
