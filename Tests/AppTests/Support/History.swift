@@ -38,10 +38,14 @@ final class History: Sendable {
   private let state = Mutex(State())
   private let goal: Int
   private let endsAtViolation: Bool
+  private let hasEveryVerb: Bool
 
-  /// - Parameter goal: the number of validations after which the history is over.
-  init(goal: Int = .max, endsAtViolation: Bool = false) {
+  /// - Parameters:
+  ///   - goal: the number of validations after which the history is over.
+  ///   - hasEveryVerb: whether it goes on until every verb was done, for at most five times as many validations.
+  init(goal: Int = .max, endsAtViolation: Bool = false, hasEveryVerb: Bool = false) {
     self.goal = goal
+    self.hasEveryVerb = hasEveryVerb
     self.endsAtViolation = endsAtViolation
   }
 
@@ -50,7 +54,10 @@ final class History: Sendable {
 
   var isOver: Bool {
     state.withLock {
-      $0.isEnded || $0.tally.validations >= goal || endsAtViolation && !$0.violations.isEmpty
+      if $0.isEnded || endsAtViolation && !$0.violations.isEmpty { return true }
+      let (validations, done) = ($0.tally.validations, $0.tally.done.count)
+      return validations >= goal
+        && (!hasEveryVerb || done == RandomPerson.Verb.allCases.count || validations / 5 >= goal)
     }
   }
 
