@@ -89,7 +89,8 @@ struct ConnectionLifeTests {
     }
   }
 
-  /// Refers to a reactor without keeping it alive.
+  /// Refers to a reactor without keeping it alive. It is set before it is shared, and weak references can be read from
+  /// any thread.
   private final class Observed: @unchecked Sendable {
     weak var reactor: Reactor?
   }

@@ -21,6 +21,7 @@ struct TLSServer: Sendable {
     let owner = try FileManager.default.attributesOfItem(atPath: data)
     let user = owner[.ownerAccountID] as? Int ?? 0
     let group = owner[.groupOwnerAccountID] as? Int ?? 0
+    // PostgreSQL's account must be able to enter it, and the path of a socket is short.
     var template = Array("/tmp/tls-XXXXXX".utf8CString)
     guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
     let folder = String(cString: made)

@@ -260,7 +260,7 @@ enum FanOut {
     )
     """
 
-  /// The types of which a guest's newest notice replaces the earlier ones.
+  /// For these types, a guest's newest notice replaces the earlier ones.
   private static let aboutOneGuest: [Notice.Kind] = [.invitationAnswered, .guestAnswered, .approvalRequested]
 
   private static func guest(_ row: SQL) -> SQL { "coalesce(\(row).person_id::text, \(row).payload->>'guestId')" }

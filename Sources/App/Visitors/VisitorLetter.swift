@@ -7,7 +7,7 @@ public struct VisitorLetter: Sendable {
   public let url: String
   /// For a link in the mail, and for the header `List-Unsubscribe` (RFC 8058). Nil if the mail asks for a confirmation.
   public let unsubscribeURL: String?
-  /// Nil if the mail asks for a confirmation: whoever gets it may have nothing to do with the event.
+  /// Nil if the mail asks for a confirmation: its reader may have nothing to do with the event.
   let event: About?
   /// The names of the event's properties that have changed.
   let changes: [String]

@@ -6,6 +6,7 @@ import MusterClient
 final class ResponseLog: Transport {
   private let transport: any Transport
   private let lock = NSLock()
+  /// Safe to share, which the compiler cannot see: it is read and written only while the lock is held.
   nonisolated(unsafe) private var last: Data?
 
   init(_ transport: any Transport) { self.transport = transport }

@@ -27,7 +27,7 @@ final class APICaller: Sendable {
 
   /// Sends a call.
   ///
-  /// - Returns: the body of its response, as it came.
+  /// - Returns: the unchanged body of its response.
   func read(_ call: APICall) async throws -> Data {
     try await sender.send(call, call.isAuthenticated ? credentials : nil).body
   }

@@ -7,7 +7,7 @@ import Observation
 public final class Outbox {
   /// Writes that the lists show as if they had happened, in order.
   public private(set) var pending: [PendingWrite] = []
-  /// Writes that did not happen, or of which this is not known, until the app dismisses them or sends them again. They
+  /// Writes that failed or whose outcome is unknown, until the app dismisses them or sends them again. They
   /// outlive the app.
   public private(set) var refusals: [RefusedWrite] = []
 

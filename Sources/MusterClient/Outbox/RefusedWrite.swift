@@ -1,6 +1,6 @@
 import Foundation
 
-/// A write that did not happen, or of which this is not known, and that the lists no longer show as pending. Tell the
+/// A write that failed or whose outcome is unknown, and that the lists no longer show as pending. Tell the
 /// user. Then dismiss it, or send it again with ``MusterStore/sendAgain(_:)``.
 public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public enum Reason: Codable, Sendable, Hashable {

@@ -55,7 +55,7 @@ extension SQLNumeric: LosslessStringConvertible {
     }
   }
 
-  /// Beyond them, no number that PostgreSQL can hold has so few or so many digits.
+  /// PostgreSQL can hold no number beyond these limits.
   private static let exponents = -200_000...200_000
 
   private init?(finite text: [UInt8]) {
