@@ -8,15 +8,15 @@ public struct LoadSeed: Sendable {
   public static let password = "load-test-password"
 
   /// The friendships that each user begins. With those that other users begin, a user has about 50 friends.
-  private static let friendsForward = 25
-  private static let eventsEach = 2
+  static let friendsForward = 25
+  static let eventsEach = 2
   /// In microseconds.
   private static let week: Int64 = 7 * 86_400_000_000
   private static let tokenLines = 2000
 
-  private let users: Int
-  private let seed: UInt64
-  private let start: Timestamp
+  let users: Int
+  let seed: UInt64
+  let start: Timestamp
 
   public init(users: Int, seed: UInt64, now: Timestamp = .now()) {
     self.users = users
@@ -193,178 +193,9 @@ public struct LoadSeed: Sendable {
     for statement in drops { try connection.script(statement) }
     return creations
   }
-
-  // MARK: Rows, each made from its number alone
-
-  private func userID(_ number: Int) -> User.ID {
-    id("u", number, milliseconds: 1_600_000_000_000 + number)
-  }
-
-  private func eventID(_ number: Int) -> Event.ID {
-    id("e", number, milliseconds: 1_600_000_000_000 + number)
-  }
-
-  /// Rises with the number, so that rows are inserted in the order of their keys.
-  private func id<Thing>(_ kind: String, _ number: Int, milliseconds: Int) -> Identifier<Thing> {
-    var random = Random(seed, kind, number)
-    let (high, low) = (random.next(), random.next())
-    func byte(_ value: UInt64, _ place: Int) -> UInt8 { UInt8(truncatingIfNeeded: value >> (8 * UInt64(7 - place))) }
-    let time = UInt64(milliseconds) << 16
-    return Identifier(
-      rawValue: UUID(
-        uuid: (
-          byte(time, 0), byte(time, 1), byte(time, 2), byte(time, 3), byte(time, 4), byte(time, 5),
-          0x70 | byte(high, 6) & 0x0f, byte(high, 7), 0x80 | byte(low, 0) & 0x3f, byte(low, 1), byte(low, 2),
-          byte(low, 3), byte(low, 4), byte(low, 5), byte(low, 6), byte(low, 7)
-        )))
-  }
-
-  /// Most friends are in the same circle, some in neighboring circles, and a few are from anywhere. Offsets below half
-  /// the number of users name each pair once.
-  private func friends(of number: Int) -> [Int] {
-    var random = Random(seed, "friends", number)
-    let furthest = max(1, (users - 1) / 2)
-    var offsets: Set<Int> = []
-    while offsets.count < min(Self.friendsForward, furthest) {
-      let reach = offsets.count < 17 ? 40 : offsets.count < 22 ? 1000 : furthest
-      offsets.insert(.random(in: 1...min(reach, furthest), using: &random))
-    }
-    return offsets.sorted().map { (number + $0) % users }.filter { $0 != number }
-  }
-
-  private struct MadeEvent {
-    let plan: Event.Plan
-    let guests: [(user: Int, status: Invitation.Status)]
-    let created: Timestamp
-  }
-
-  private func event(_ number: Int) -> MadeEvent {
-    var random = Random(seed, "event", number)
-    let created = start.adding(seconds: -Int.random(in: 8 * 86_400..<30 * 86_400, using: &random))
-    var plan = Event.Plan(
-      title: Names.plans.randomElement(using: &random) ?? "", startTime: time(&random),
-      timeZone: Names.zones.randomElement(using: &random) ?? "UTC")
-    if Int.random(in: 0..<3, using: &random) > 0 { plan.note = Names.notes.randomElement(using: &random) }
-    if Int.random(in: 0..<5, using: &random) > 0 {
-      plan.endTime = plan.startTime.adding(seconds: 1800 * .random(in: 2...8, using: &random))
-    }
-    if Int.random(in: 0..<6, using: &random) > 0 {
-      plan.location = Event.Location(
-        name: Names.places.randomElement(using: &random) ?? "", latitude: .random(in: 36...60, using: &random),
-        longitude: .random(in: -9...30, using: &random))
-    }
-    let candidates = friends(of: number / Self.eventsEach).shuffled(using: &random)
-    let invited = candidates.prefix(.random(in: 4...16, using: &random))
-    if Int.random(in: 0..<8, using: &random) == 0 { plan.capacity = .random(in: 2...6, using: &random) }
-    var going = 0
-    let guests = invited.map { user -> (user: Int, status: Invitation.Status) in
-      switch Int.random(in: 0..<100, using: &random) {
-      case ..<35: return (user, .invited)
-      case ..<70:
-        if let capacity = plan.capacity, going >= capacity { return (user, .waitlisted) }
-        going += 1
-        return (user, .going)
-      case ..<83: return (user, .maybe)
-      default: return (user, .declined)
-      }
-    }
-    return MadeEvent(plan: plan, guests: guests, created: created)
-  }
-
-  /// From a week ago to two months ahead: evenings on weekdays, any time of the day on weekends.
-  private func time(_ random: inout Random) -> Timestamp {
-    let today = start.microseconds / 86_400_000_000
-    let day = today + .random(in: -7...60, using: &random)
-    // January 1, 1970 was a Thursday.
-    let isWeekend = [2, 3].contains(day % 7)
-    let hour = isWeekend ? Int64.random(in: 9...20, using: &random) : .random(in: 17...20, using: &random)
-    let minute = [0, 0, 15, 30, 30, 45].randomElement(using: &random) ?? 0
-    return Timestamp(microseconds: (day * 86_400 + hour * 3600 + Int64(minute) * 60) * 1_000_000)
-  }
 }
 
 extension AppError {
   static let databaseNotEmpty = AppError(
     .conflict, "database-not-empty", "The database already has users. Use --force to add the synthetic users to them.")
-}
-
-/// SplitMix64, seeded for each row, so that a row can be made without the rows before it.
-private struct Random: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64, _ kind: StaticString, _ number: Int) {
-    self.init(seed, kind.description, number)
-  }
-
-  init(_ seed: UInt64, _ kind: String, _ number: Int) {
-    state = kind.utf8.reduce(seed &* 0x9e37_79b9_7f4a_7c15) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-    state ^= UInt64(bitPattern: Int64(number)) &* 0xd1b5_4a32_d192_ed03
-    _ = next()
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
-}
-
-private enum Names {
-  static func pick(_ random: inout Random) -> (display: String, ascii: String) {
-    let people = people.randomElement(using: &random) ?? people[0]
-    let given = people.given.randomElement(using: &random) ?? people.given[0]
-    let family = people.family.randomElement(using: &random) ?? ""
-    return (people.familyFirst ? "\(family) \(given.0)" : "\(given.0) \(family)", given.1)
-  }
-
-  /// Given names with a spelling for usernames, and family names.
-  private static let people: [(given: [(String, String)], family: [String], familyFirst: Bool)] = [
-    (
-      [("Ana", "ana"), ("Inês", "ines"), ("João", "joao"), ("Rui", "rui"), ("Beatriz", "beatriz")],
-      ["Carvalho", "Duarte", "Gonçalves", "Araújo"], false
-    ),
-    (
-      [("Ben", "ben"), ("Grace", "grace"), ("Oluwaseun", "seun"), ("Niamh", "niamh"), ("Zoë", "zoe")],
-      ["Okafor", "O’Brien", "Smith", "Walker-Jones"], false
-    ),
-    (
-      [("Jürgen", "juergen"), ("Käthe", "kaethe"), ("Mika", "mika"), ("Søren", "soeren"), ("Åsa", "asa")],
-      ["Müller", "Lindqvist", "Østergaard", "Weiß"], false
-    ),
-    (
-      [("Горан", "goran"), ("Ольга", "olga"), ("Надія", "nadiia"), ("Дмитрий", "dmitri")],
-      ["Илић", "Кузнецова", "Шевченко", "Петров"], false
-    ),
-    (
-      [("Ελένη", "eleni"), ("Γιώργος", "giorgos"), ("Νίκος", "nikos")], ["Παπαδόπουλος", "Γεωργίου", "Νικολάου"], false
-    ),
-    ([("花", "hana"), ("翔太", "shota"), ("さくら", "sakura")], ["佐藤", "鈴木", "高橋"], true),
-    ([("민준", "minjun"), ("서연", "seoyeon"), ("지우", "jiwoo")], ["김", "이", "박"], true),
-    ([("伟", "wei"), ("芳", "fang"), ("小龙", "xiaolong")], ["王", "李", "欧阳"], true),
-    ([("فاطمة", "fatima"), ("أحمد", "ahmad"), ("ليلى", "layla")], ["الإدريسي", "حسن", "المصري"], false),
-    ([("देव", "dev"), ("प्रिया", "priya"), ("अनन्या", "ananya")], ["पटेल", "शर्मा", "गुप्ता"], false),
-    ([("Emre", "emre"), ("Işıl", "isil"), ("Çağla", "cagla")], ["Yılmaz", "Şahin", "Öztürk"], false),
-    ([("נועה", "noa"), ("דוד", "david")], ["כהן", "לוי"], false),
-  ]
-
-  static let bios = [
-    "Always up for a walk.", "Coffee first.", "写真と喫茶店。", "Liest zu viel.", "🎸 🧗 🍜", "На связи после шести.",
-  ]
-  static let plans = [
-    "Pasta night", "Board games", "Trail run", "Film & pizza", "Geburtstag!", "Café da manhã", "飲み会",
-    "Picnic by the lake",
-    "Книжный клуб", "Climbing", "Five-a-side", "Karaoke", "Flohmarkt", "Concert", "Study group",
-  ]
-  static let notes = [
-    "Bring snacks.", "Meet at the entrance, the \"small\" one.", "Wir warten 10 Minuten.", "Kids welcome 🎈",
-    "BYO everything; we have a grill.\nAnd a dog.", "遅れても大丈夫です。",
-  ]
-  static let places = [
-    "Ana's kitchen", "Café Spielwiese", "Tempelhofer Feld", "代々木公園", "Парк Горького", "The Old Quarry", "Πλάκα",
-  ]
-  static let zones = [
-    "Europe/Lisbon", "Europe/Berlin", "Europe/London", "America/New_York", "Asia/Tokyo", "Asia/Kolkata", "UTC",
-  ]
 }
