@@ -100,7 +100,7 @@ extension Model {
     guard let index = invitations.firstIndex(where: { $0.event == event && $0.guest == guest }) else { return [404] }
     let old = invitations[index]
     if old.status != "pending" { return [200] }
-    if events[event].isClosed { return [409] }
+    if events[event].isClosed || events[event].plan.isOver { return [409] }
     if old.wanted == "declined" { return [200] }
     clock += 1
     guard let wanted = old.wanted else {
