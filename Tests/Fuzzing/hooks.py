@@ -29,12 +29,30 @@ PATHS = {
     "inviteToEvent": {"id": "own_event"},
     "addHost": {"id": "own_event", "userId": "friend"},
     "removeHost": {"id": "own_event", "userId": "friend"},
-    "setAnswer": {"id": "own_event", "userId": "friend"},
     "remindGuests": {"id": "own_event"},
     "duplicateEvent": {"id": "own_event"},
     "answerInvitation": {"id": "invitation"},
+    "listLinks": {"id": "own_event"},
+    "createLink": {"id": "own_event"},
+    "joinByLink": {"token": "link_token"},
+    "getSharePage": {"token": "link_token"},
+    "answerOnSharePage": {"token": "link_token"},
+    "getVisitorPage": {"token": "visitor_token"},
+    "actOnVisitorPage": {"token": "visitor_token"},
+    "getUnsubscribePage": {"token": "visitor_token"},
+    "unsubscribeVisitor": {"token": "visitor_token"},
+    "getVisitorCalendar": {"file": "visitor_calendar"},
     "removeDevice": {"id": "device"},
     "validateCache": {"userId": "me"},
+}
+# The methods of Person that return all ids of a path.
+PAIRS = {
+    "withdrawInvitation": ("event_with_guest", ("id", "userId")),
+    "setAnswer": ("event_with_guest", ("id", "userId")),
+    "approveGuest": ("event_with_visitor", ("id", "userId")),
+    "getLink": ("event_with_link", ("id", "linkId")),
+    "editLink": ("event_with_link", ("id", "linkId")),
+    "revokeLink": ("event_with_link", ("id", "linkId")),
 }
 # A Server-Sent Event, as Schemathesis parses it.
 EVENT = {
@@ -147,10 +165,11 @@ def remember(owners, person, response):
 def fill_path(people, person, case, owners):
     """Names things that exist, and returns who can see them."""
     names = PATHS.get(name_of(case))
-    if name_of(case) == "withdrawInvitation":
-        event, guest = person.event_with_guest()
+    if name_of(case) in PAIRS:
+        kind, parameters = PAIRS[name_of(case)]
+        found = getattr(person, kind)()
         if case.path_parameters["id"] not in owners:
-            case.path_parameters.update(id=event, userId=guest)
+            case.path_parameters.update(zip(parameters, found))
         return person
     for name, kind in (names or {}).items():
         owner, thing = owners.get(case.path_parameters.get(name), (None, None))
@@ -208,6 +227,11 @@ def fill_body(people, person, case):
     fill = BODIES.get(name_of(case))
     if fill and people.is_likely():
         return fill(people, person, case.body) or person
+    if name_of(case) == "answerOnSharePage" and people.is_likely():
+        case.body["form"] = people.form(case.path_parameters["token"]) or case.body["form"]
+        case.body.pop("website", None)
+        if case.body.get("email"):
+            case.body["email"] = f"{unique()}@fuzzing.example"
     return person
 
 

@@ -2,6 +2,7 @@
 import datetime
 import json
 import os
+import re
 import time
 
 import requests
@@ -128,12 +129,50 @@ class Person:
     def event_with_guest(self):
         """The ids of an own event and of one of its guests."""
         event = self.own_event()
-        guests = [guest["user"]["id"] for guest in self.items(f"events/{event}/invitations")]
+        guests = [guest["id"] for guest in self.items(f"events/{event}/invitations")]
         if guests:
             return event, self.people.pick(guests)
         friend = self.friend()
         self.send("POST", f"events/{event}/invitations", {"userIds": [friend]})
         return event, friend
+
+    def event_with_link(self):
+        """The ids of an own event and of a link to it."""
+        event = self.own_event()
+        links = [link["id"] for link in self.items(f"events/{event}/links")]
+        return event, self.people.pick(links) if links else self.create_link(event)["id"]
+
+    def create_link(self, event):
+        approval = self.people.pick([True, False])
+        body = {"kind": "answer", "maxPlusOnes": 2, "approval": approval}
+        return self.send("POST", f"events/{event}/links", body).json()
+
+    def link_token(self):
+        links = [link for link in self.items(f"events/{self.own_event()}/links") if link["kind"] == "answer"]
+        link = self.people.pick(links) if links else self.create_link(self.own_event())
+        return link["url"].rsplit("/", 1)[1]
+
+    def visitor_token(self):
+        token = self.link_token()
+        fields = {"form": self.people.form(token), "name": f"Zoe {unique()}", "answer": "going"}
+        response = self.people.http.post(
+            f"{self.people.url}/e/{token}", data=fields, allow_redirects=False, timeout=20)
+        location = response.headers.get("Location")
+        return location and location.rsplit("/", 1)[1]
+
+    def visitor_calendar(self):
+        page = self.people.page(f"g/{self.visitor_token()}")
+        found = re.search(r"calendars/visitors/([^\"]+)", page)
+        return found and found[1]
+
+    def event_with_visitor(self):
+        """The ids of an own event and of a visitor, who may wait for approval."""
+        self.visitor_token()
+        for event in self.events("creator"):
+            visitors = [guest for guest in self.items(f"events/{event['id']}/invitations") if guest["user"] is None]
+            if visitors:
+                return event["id"], self.people.pick(visitors)["id"]
+        return self.event_with_guest()
 
     def invitation(self):
         """The id of an event that the person is invited to."""
@@ -231,6 +270,14 @@ class People:
                     return json.loads(line)["token"]
             time.sleep(0.05)
         return None
+
+    def page(self, path):
+        return self.http.get(f"{self.url}/{path}", timeout=20).text
+
+    def form(self, token):
+        """The hidden token of a share link's form, or None."""
+        found = re.search(r'name="form" value="([^"]+)"', self.page(f"e/{token}"))
+        return found and found[1]
 
     def post(self, path, body):
         return self.send("POST", path, body)

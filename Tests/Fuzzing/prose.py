@@ -33,6 +33,9 @@ REFUSED = [
 
 def explains_refusal(response):
     """Whether such rules are the only reason why a valid request was refused."""
+    # A page says what is wrong: the link's maximum, a required address, a form that has expired.
+    if response.headers.get("content-type", [""])[0].startswith("text/html"):
+        return response.status_code == 422
     problem = response.json()
     match problem["type"]:
         case "invalid-fields":
@@ -57,6 +60,9 @@ def explains_acceptance(case):
     operation = case.operation.definition.raw["operationId"]
     # A stamp that is not a time makes its collection stale, with a warning.
     if operation == "validateCache":
+        return True
+    # Fields that no form has are ignored, and a form without `do` is an answer.
+    if operation in ("answerOnSharePage", "actOnVisitorPage", "unsubscribeVisitor"):
         return True
     # Passwords, identity tokens and codes are read only with an address.
     if operation == "editMe" and isinstance(case.body, dict) and "email" not in case.body:

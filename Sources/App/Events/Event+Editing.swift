@@ -84,8 +84,8 @@ extension Event {
     let row = try await change.first(
       """
       SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        answer_by, max_plus_ones, going_count, waitlisted_count, visitor_count, \(isPastAnswers), status, version, archived_at IS NOT NULL AS is_archived,
-        \(total) AS total
+        answer_by, max_plus_ones, going_count, waitlisted_count, visitor_count, status, version,
+        archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)

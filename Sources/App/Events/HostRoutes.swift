@@ -35,7 +35,7 @@ struct HostRoutes {
   @Sendable private func setAnswer(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let guest: User.ID = try context.id("userId", else: .guestNotFound)
+    let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
     return try await dependencies.respond(to: context, of: id) {
       try await Invitation.set(status, of: guest, to: id, by: me, in: $0)

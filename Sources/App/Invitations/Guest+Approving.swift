@@ -5,7 +5,7 @@ extension Guest {
   /// Approves a guest who waits for it. A member becomes `invited`, and is notified. A visitor's wanted answer applies,
   /// by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.
   ///
-  /// - Throws: ``AppError/guestNotFound``; ``AppError/noRoom`` if the group has become larger than the event.
+  /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if the group has become larger than the event.
   static func approve(_ guest: ID, at event: Event.ID, by host: User.ID, in change: Change) async throws {
     let row = try await Event.lock(event, by: host, in: change)
     let rows = try await change.pipeline(
@@ -21,7 +21,8 @@ extension Guest {
     guard let hostRow = rows[1].first else { throw AppError.sessionEnded }
     let old = Invitation.Group(status: try found["status"], plusOnes: try found["plus_ones"])
     guard old.status == .pending else { return }
-    try Event.checkIsOpen(row)
+    // No one comes to an event that has ended, although it stays live for a day.
+    try Event.checkIsNotOver(row)
     if let user: User.ID = try found["user_id"] {
       let new = Invitation.Group(status: .invited, plusOnes: old.plusOnes)
       try change.write(

@@ -2,23 +2,28 @@ import Postgres
 
 /// What hosts do about answers.
 extension Invitation {
-  /// Sets the answer of a guest on behalf of a host, also after the deadline. The rules of ``answer(_:to:by:setBy:in:)``
-  /// apply: "going" to a full event puts the guest on the waiting list. The guest and the other hosts are notified.
+  /// Sets the answer of a guest on behalf of a host, also after the deadline. The rules of the guest's own answers apply:
+  /// "going" to a full event puts the guest on the waiting list. The other hosts are notified. A member is notified, too,
+  /// and a visitor with a confirmed address gets a mail.
   ///
   /// - Throws: ``AppError/guestNotFound`` if the host sees no such guest.
   static func set(
-    _ answer: Status, of guest: User.ID, to event: Event.ID, by host: User.ID, in change: Change
+    _ answer: Status, of guest: Guest.ID, to event: Event.ID, by host: User.ID, in change: Change
   ) async throws {
     _ = try await Event.lock(event, by: host, in: change)
     let row = try await change.first(
       """
-      SELECT \(Person.columns("u"))
-      FROM invitations AS i
+      SELECT user_id, \(Person.columns("u"))
+      FROM event_guests AS g
       JOIN users AS u ON u.id = \(host)
-      WHERE i.event_id = \(event) AND i.user_id = \(guest) AND \(User.visible("i.user_id", to: host))
+      WHERE g.event_id = \(event) AND g.id = \(guest) AND \(Guest.isShown(to: host))
       """)
     guard let row else { throw AppError.guestNotFound }
-    try await self.answer(answer, to: event, by: guest, setBy: try Person(row: row), in: change)
+    guard let user: User.ID = try row["user_id"] else {
+      let visitor = Visitor.ID(rawValue: guest.rawValue)
+      return try await Visitor.answer(answer, plusOnes: nil, to: event, by: visitor, setBy: host, in: change)
+    }
+    try await self.answer(answer, to: event, by: user, setBy: try Person(row: row), in: change)
   }
 
   /// Reminds the guests of an open event who have not answered, each at most once a day. Guests whom the host does not

@@ -5,9 +5,13 @@ extension Visitor {
   /// Changes a visitor's answer, by the rules of members' answers. While a visitor waits for approval, only the wanted
   /// answer changes.
   ///
-  /// - Parameter plusOnes: nil keeps the number.
+  /// - Parameters:
+  ///   - plusOnes: nil keeps the number.
+  ///   - host: the host who sets the answer, who may do so after the deadline. The visitor gets a mail.
+  /// - Throws: ``AppError/approvalPending`` if a host sets the answer of a visitor whom no host has approved.
   static func answer(
-    _ answer: Invitation.Status, plusOnes: Int?, to event: Event.ID, by id: ID, in change: Change
+    _ answer: Invitation.Status, plusOnes: Int?, to event: Event.ID, by id: ID, setBy host: User.ID? = nil,
+    in change: Change
   ) async throws {
     let row = try await lock(event, in: change)
     let rows = try await change.pipeline(
@@ -20,9 +24,10 @@ extension Visitor {
       Event.hosts(of: event))
     guard let own = rows[0].first else { throw AppError.visitorNotFound }
     let visitor = try Visitor(row: own)
-    try Event.checkTakesAnswers(row)
-    let places = try await Event.Places.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change)
     let old = visitor.group
+    if host == nil { try Event.checkTakesAnswers(row) } else { try Event.checkIsNotOver(row) }
+    if host != nil, old.status == .pending { throw AppError.approvalPending }
+    let places = try await Event.Places.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change)
     var new = try places.group(after: answer, bringing: plusOnes, from: old)
     if old.status == .pending { new.status = .pending }
     guard new != old || visitor.wanted.map({ $0 != answer }) ?? false else { return }
@@ -39,8 +44,10 @@ extension Visitor {
       try Guest.move(.visitor(id), at: event, from: old, to: new, in: change)
     }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
-    notify(hosts, event, try row["title"], id, visitor.name, new, wanting: answer, in: change)
-    try await Invitation.promoteWaiting(at: event, after: old, places, by: .visitor, in: change)
+    notify(hosts, event, try row["title"], id, visitor.name, new, wanting: answer, by: host, in: change)
+    if host != nil { change.mail(.visitors(.answerSet, at: event, only: id)) }
+    let cause: Invitation.Cause = host.map { .user($0) } ?? .visitor
+    try await Invitation.promoteWaiting(at: event, after: old, places, by: cause, in: change)
   }
 
   /// Confirms a visitor's address on behalf of a reader of its mail. The answer then stays. If an account has verified
@@ -111,8 +118,13 @@ extension Event {
 
   /// - Parameter row: a locked row of `events`, with `status`, `is_archived`, `is_over` and `is_past_answers`.
   static func checkTakesAnswers(_ row: Row) throws {
+    try checkIsNotOver(row)
+    if try row["is_past_answers"] { throw AppError.answersClosed }
+  }
+
+  /// - Parameter row: a locked row of `events`, with `status`, `is_archived` and `is_over`.
+  static func checkIsNotOver(_ row: Row) throws {
     try checkIsOpen(row)
     if try row["is_over"] { throw AppError.eventArchived }
-    if try row["is_past_answers"] { throw AppError.answersClosed }
   }
 }

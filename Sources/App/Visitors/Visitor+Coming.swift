@@ -98,9 +98,11 @@ extension Visitor {
   }
 
   /// Notifies the hosts of an answer, or of a request for approval. Nothing needs approval if the visitor does not come.
+  ///
+  /// - Parameter host: the host who set the answer.
   static func notify(
     _ hosts: [User.ID], _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
-    wanting answer: Invitation.Status, in change: Change
+    wanting answer: Invitation.Status, by host: User.ID? = nil, in change: Change
   ) {
     let guest = Guest.ID(rawValue: id.rawValue)
     let isRequest = group.status == .pending && answer != .declined
@@ -109,7 +111,7 @@ extension Visitor {
       hosts,
       about: isRequest
         ? .approvalRequested(event, title, guest: guest, named: name, with: group.plusOnes)
-        : .guestAnswered(event, title, guest: guest, named: name, status, with: group.plusOnes))
+        : .guestAnswered(event, title, guest: guest, named: name, status, with: group.plusOnes, by: host))
   }
 }
 

@@ -9,16 +9,24 @@ import Postgres
 extension Visitor {
   /// Marks the confirmed visitors with an account's verified address. The caller has locked the account.
   static func claim(for user: User.ID, in change: Change) async throws {
-    // Serializes with visitors who confirm this address now. The marking sees what they have committed.
+    // Serializes with visitors who confirm this address now. The marking sees what they have committed. Other changes
+    // lock visitors in the order of ids, too.
     try await change.pipeline(
       """
       SELECT \(turn) FROM users AS u WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND u.email IS NOT NULL
       """,
       """
-      UPDATE visitors AS v SET merges_into = u.id
-      FROM users AS u
-      WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND lower(v.email) = lower(u.email)
-        AND v.confirmed_at IS NOT NULL
+      WITH claimed AS MATERIALIZED (
+        SELECT v.id, u.id AS user_id
+        FROM visitors AS v
+        JOIN users AS u ON lower(u.email) = lower(v.email)
+        WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND v.confirmed_at IS NOT NULL
+        ORDER BY v.id
+        FOR NO KEY UPDATE OF v
+      )
+      UPDATE visitors AS v SET merges_into = claimed.user_id
+      FROM claimed
+      WHERE v.id = claimed.id
       """)
     change.wakeWorkers()
   }

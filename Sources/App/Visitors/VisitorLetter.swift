@@ -46,7 +46,7 @@ extension VisitorLetter {
       return switch kind {
       case .confirm: false
       case .cancelled: about.status == .cancelled
-      case .updated, .approved: isOpen
+      case .updated, .approved, .answerSet: isOpen
       case .promoted: isOpen && visitor.group.status == .going
       case .reminder: isOpen && visitor.group.status == .going && about.plan.startTime > now
       }

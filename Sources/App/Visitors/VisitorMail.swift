@@ -8,6 +8,8 @@ enum VisitorMail {
     /// Asks the reader to confirm the address. It says nothing about the event: anyone can cause it, for any address.
     case confirm
     case updated, reminder, promoted, approved, cancelled
+    /// A host has set the visitor's answer.
+    case answerSet = "answer-set"
 
     /// The type on the wire.
     var name: String { "visitor-\(rawValue)" }
@@ -27,7 +29,7 @@ enum VisitorMail {
       switch self {
       case .confirm: "v.confirmed_at IS NULL"
       case .reminder: "v.status = 'going'"
-      case .promoted, .approved: "true"
+      case .promoted, .approved, .answerSet: "true"
       case .updated, .cancelled: "v.status <> 'declined'"
       }
     }

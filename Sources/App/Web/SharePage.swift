@@ -57,9 +57,9 @@ struct SharePage: Sendable {
   static let erased = SharePage(
     title: "Your data is erased", text: "The host no longer has your answer. You can close this page.")
   static let unsubscribed = SharePage(
-    title: "You get no more mails about this event", text: "Your answer stays. You can close this page.")
+    title: "You get no more e-mails about this event", text: "Your answer stays. You can close this page.")
   static let unsubscribing = SharePage(
-    title: "Mails about this event", text: "Your answer stays.", button: "Send me no more mails")
+    title: "E-mails about this event", text: "Your answer stays.", button: "Send me no more e-mails")
 
   /// The policy for browsers: nothing may be loaded or run, the page's own style is the only one, and forms go to this
   /// service.

@@ -44,7 +44,7 @@ struct VisitedEvent: Sendable {
     let state = facts.isCancelled ? "This event is cancelled." : answer
     var page = SharePage(
       title: facts.title,
-      event: facts.page(state: state, answerTitle: "Your answer", answer: facts.closed ?? ""))
+      event: facts.page(state: state, answerTitle: "Your answer", answer: closed))
     page.visitor = SharePage.Visitor(
       name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed,
       mustConfirm: isUnconfirmed && !isMailed,
@@ -52,6 +52,14 @@ struct VisitedEvent: Sendable {
       maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
     if takesAnswers { page.form = form ?? self.form }
     return page
+  }
+
+  /// Why the visitor cannot change the answer; empty if they can.
+  private var closed: String {
+    // Hosts can set an answer until the event ends.
+    let canAskHost = facts.isPastAnswers && !facts.isCancelled && !facts.isOver && !facts.isArchived
+    return canAskHost
+      ? "The time to answer is over. To change your answer, ask a host: hosts still can." : facts.closed ?? ""
   }
 
   private var isUnconfirmed: Bool { visitor.email != nil && !visitor.isConfirmed }

@@ -47,15 +47,14 @@ import Testing
       try await pause.end()
       let (wasDone, wasOtherDone) = (try await one.value, try await other.value)
       #expect(wasDone)
-      // Only a block can make the other change impossible.
-      let isBlock = pair.first == .block || pair.first == .friendBlocks
-      #expect(wasOtherDone || isBlock)
+      #expect(wasOtherDone || pair.first.mayPrevent)
       try await look()
       try await app.fanOut()
       try await look()
       try await look(isAtRest: true)
       #expect(history.violations == [])
       try await app.expectNothingCrossesABlock()
+      try await app.expectCounts()
       try await app.takeNotifications()
     }
   }
@@ -69,7 +68,8 @@ import Testing
   }
 }
 
-/// Ana, her friend Ben, Cleo with a friend request from Ana, and Dev, a stranger.
+/// Ana, her friend Ben, Cleo with a friend request from Ana, and Dev, a stranger. Ben has the only place of a party, and
+/// a visitor with Dev's verified address may come to it.
 private struct PairScene: Sendable {
   let app: TestApp
   let ana: Phone
@@ -78,6 +78,8 @@ private struct PairScene: Sendable {
   let dev: Phone
   let request: String
   let event: String
+  let party: String
+  let visit: Visit
   /// A pool as of another process. Its writes to an event do not queue behind the writes of the service.
   let elsewhere: Database
 
@@ -87,10 +89,16 @@ private struct PairScene: Sendable {
     let (ana, ben) = try await app.friends("ana", "ben")
     let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
     let request = try await ana.sendFriendRequest(to: cleo)
+    try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(dev.userID)")
+    let party = try await ana.createEvent("Party", inviting: [ben], capacity: 1)["id"].string ?? ""
+    let link = try await ana.createLink(to: party, #"{"kind": "answer"}"#)
+    try await ben.answer("going", to: party)
+    try await app.takeMails()
+    let visit = try await app.confirmedVisit(link.token, "maybe", email: "dev@example.com")
     try await app.fanOut()
     return PairScene(
       app: app, ana: ana, ben: ben, cleo: cleo, dev: dev, request: request,
-      event: try await ana.createEvent()["id"].string ?? "",
+      event: try await ana.createEvent()["id"].string ?? "", party: party, visit: visit,
       elsewhere: try Database(Database.Configuration(url: app.databaseURL)))
   }
 }
@@ -99,6 +107,12 @@ private struct PairScene: Sendable {
 struct PausedPair: Sendable, CustomStringConvertible {
   enum Act: String, Sendable {
     case rename, putPicture, befriend, invite, create, edit, request, block, friendBlocks, renameGuest
+    case visitorAnswers, makeRoom, cancelParty, merge, removeVisitor
+
+    /// Whether the other change may be impossible after this one.
+    fileprivate var mayPrevent: Bool {
+      [.block, .friendBlocks, .cancelParty, .merge, .removeVisitor].contains(self)
+    }
 
     /// - Returns: whether the change was made.
     fileprivate func perform(_ scene: PairScene) async throws -> Bool {
@@ -119,6 +133,19 @@ struct PausedPair: Sendable, CustomStringConvertible {
         return try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(scene.dev.id)"}"#).status == 201
       case .block: return try await scene.dev.send("PUT", "blocks/\(ana.id)").status == 204
       case .friendBlocks: return try await ben.send("PUT", "blocks/\(ana.id)").status == 204
+      case .visitorAnswers:
+        return try await scene.app.submit(scene.visit.path, ["do": "answer", "answer": "going"]).status == 303
+      case .makeRoom: return try await ana.send("PATCH", "events/\(scene.party)", #"{"capacity": 2}"#).status == 200
+      case .cancelParty: return try await ana.send("DELETE", "events/\(scene.party)").status == 200
+      case .merge:
+        let party = try #require(Event.ID(scene.party))
+        try await scene.elsewhere.change {
+          try await Visitor.merge(scene.visit.id, at: party, into: scene.dev.userID, in: $0)
+        }
+        return try await scene.app.value("SELECT true FROM invitations WHERE user_id = \(scene.dev.userID)") ?? false
+      case .removeVisitor:
+        let path = "events/\(scene.party)/invitations/\(scene.visit.id)"
+        return try await ana.send("DELETE", path).status == 200
       case .invite:
         let event = try #require(Event.ID(scene.event))
         do {
@@ -142,6 +169,8 @@ struct PausedPair: Sendable, CustomStringConvertible {
     let pairs: [(Act, Act)] = [
       (.rename, .befriend), (.putPicture, .befriend), (.rename, .invite), (.renameGuest, .invite), (.rename, .create),
       (.edit, .invite), (.request, .block), (.invite, .friendBlocks), (.rename, .block), (.rename, .request),
+      (.visitorAnswers, .makeRoom), (.visitorAnswers, .cancelParty), (.visitorAnswers, .merge),
+      (.visitorAnswers, .removeVisitor), (.merge, .removeVisitor),
     ]
     return pairs.flatMap { [PausedPair(first: $0, second: $1), PausedPair(first: $1, second: $0)] }
   }()

@@ -267,6 +267,12 @@ import Testing
       try await watch.expect("approving again", changes: false) {
         _ = try await ana.send("POST", "events/\(event)/invitations/\(visit.id)/approve")
       }
+      try await watch.expect("setting the answer of a visitor") {
+        _ = try await ana.send("PUT", "events/\(event)/invitations/\(visit.id)", #"{"status": "maybe"}"#)
+      }
+      try await watch.expect("setting it again", changes: false) {
+        _ = try await ana.send("PUT", "events/\(event)/invitations/\(visit.id)", #"{"status": "maybe"}"#)
+      }
       try await watch.expect("removing a visitor") {
         _ = try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)")
       }

@@ -17,9 +17,9 @@ extension Model {
 
   mutating func join(_ link: Int, by person: Int) -> Set<Int> {
     let event = links[link].event
-    let host = events[event].host
-    if revoked.contains(link) || isHidden(host, from: person) { return [404] }
-    if person == host { return [409] }
+    let hosts = events[event].hosts
+    if revoked.contains(link) || hosts.contains(where: { isHidden($0, from: person) }) { return [404] }
+    if hosts.contains(person) { return [409] }
     if invitation(of: person, to: event) != nil { return [200] }
     if events[event].isClosed { return [409] }
     clock += 1
@@ -27,7 +27,9 @@ extension Model {
     invitations.append(Invitation(event: event, guest: person, status: approval ? "pending" : "invited"))
     if approval {
       let others = ["guestId=\(people[person].id)"]
-      tell(notice("approval-requested", to: host, of: event, about: person, others: others), by: person)
+      for host in hosts {
+        tell(notice("approval-requested", to: host, of: event, about: person, others: others), by: person)
+      }
     }
     return [200]
   }
@@ -96,11 +98,11 @@ extension Model {
 
   mutating func approve(_ guest: Int, at event: Int, by person: Int) -> Set<Int> {
     if !canSee(event, person) { return [404] }
-    if events[event].host != person { return [403] }
+    if !events[event].hosts.contains(person) { return [403] }
     guard let index = invitations.firstIndex(where: { $0.event == event && $0.guest == guest }) else { return [404] }
     let old = invitations[index]
     if old.status != "pending" { return [200] }
-    if events[event].isClosed { return [409] }
+    if events[event].isClosed || events[event].plan.isOver { return [409] }
     if old.wanted == "declined" { return [200] }
     clock += 1
     guard let wanted = old.wanted else {
@@ -113,32 +115,37 @@ extension Model {
     case .becomes(var new):
       (new.wanted, new.answered) = (nil, clock)
       invitations[index] = new
+      tellOfAnswer(new, by: person)
     }
     return [200]
   }
 
   // MARK: Notices
 
-  private mutating func tellOfAnswer(_ answer: Invitation) {
-    let (host, isPending) = (events[answer.event].host, answer.status == "pending")
+  /// - Parameter host: the host who has approved the visitor.
+  private mutating func tellOfAnswer(_ answer: Invitation, by host: Int? = nil) {
+    let isPending = answer.status == "pending"
     var others = ["guestId=\(id(of: answer.guest))"]
     let isRequest = isPending && answer.wanted != "declined"
     let status = isPending ? answer.wanted ?? "" : answer.status
     if !isRequest { others.append("status=\(status)") }
     others += Self.plusOnes(status == "declined" ? 0 : answer.plusOnes)
-    var told = notice(isRequest ? "approval-requested" : "guest-answered", to: host, of: answer.event, others: others)
-    told.actor = name(of: answer.guest)
-    tell(told, by: host)
+    let type = isRequest ? "approval-requested" : "guest-answered"
+    for recipient in events[answer.event].hosts {
+      var told = notice(type, to: recipient, of: answer.event, others: others)
+      told.actor = name(of: answer.guest)
+      tell(told, by: host ?? answer.guest)
+    }
   }
 
   /// - Parameter actor: the guest or host whose change freed the place.
   mutating func tellOfPromotion(of guest: Int, at event: Int, by actor: Int) {
-    let host = events[event].host
-    guard host != actor else { return }
     let plusOnes = invitations.first { $0.guest == guest }?.plusOnes ?? 0
     let others = ["guestId=\(id(of: guest))"] + Self.plusOnes(plusOnes)
-    var told = notice("waitlist-promoted", to: host, of: event, others: others)
-    told.actor = name(of: guest)
-    tell(told, by: host)
+    for host in events[event].hosts {
+      var told = notice("waitlist-promoted", to: host, of: event, others: others)
+      told.actor = name(of: guest)
+      tell(told, by: actor)
+    }
   }
 }

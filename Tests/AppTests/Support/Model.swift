@@ -58,11 +58,17 @@ struct Model {
 
   struct Event {
     let id: String
-    let host: Int
+    /// The creator.
+    var host: Int
+    /// By when they were added.
+    var coHosts: [Int] = []
     var plan: Plan
     var status = "scheduled"
     var version = 1
     var isArchived = false
+
+    /// The creator first.
+    var hosts: [Int] { [host] + coHosts }
 
     /// Whether the event can no longer change.
     var isClosed: Bool { status == "cancelled" || isArchived }
@@ -85,6 +91,8 @@ struct Model {
   /// A share link of kind `answer`.
   struct Link {
     let event: Int
+    /// The host who made it.
+    let by: Int
     let token: String
     let maxPlusOnes: Int
     let approval: Bool
@@ -138,11 +146,11 @@ struct Model {
   private(set) var requests: [Request] = []
   private(set) var friendships: [Friendship] = []
   private(set) var blocks: [Block] = []
-  private(set) var events: [Event] = []
+  var events: [Event] = []
   var invitations: [Invitation] = []
   var links: [Link] = []
-  /// The links of deleted accounts.
-  private(set) var revoked: Set<Int> = []
+  /// The links of deleted accounts, and of co-hosts whose role has ended.
+  var revoked: Set<Int> = []
   var visitors: [Visitor] = []
   var queue: [Notice] = []
   /// The inboxes of all users, oldest first. Notices move here from the queue when they are delivered.
@@ -181,7 +189,7 @@ struct Model {
   }
 
   func canSee(_ event: Int, _ person: Int) -> Bool {
-    events[event].host == person || guests(of: event).contains(person)
+    events[event].hosts.contains(person) || guests(of: event).contains(person)
   }
 
   // MARK: People
@@ -201,11 +209,12 @@ struct Model {
     queue.removeAll { $0.recipient == person || $0.user == person }
     inbox.removeAll { $0.recipient == person || $0.user == person }
     mutings.removeAll { $0.by == person }
+    handOver(by: person)
     for event in events.indices where events[event].host == person && !events[event].isClosed {
       if events[event].plan.isOver { continue }
       events[event].status = "cancelled"
       events[event].version += 1
-      tellGuests(of: event, "event-cancelled")
+      tellGuests(of: event, "event-cancelled", by: person)
     }
     for event in events.indices where events[event].host == person {
       (events[event].plan.note, events[event].plan.location) = (nil, nil)
@@ -216,7 +225,7 @@ struct Model {
     friendships.removeAll { $0.isOf(person) }
     blocks.removeAll { $0.by == person || $0.of == person }
     endRequests { $0.sender == person || $0.receiver == person }
-    for index in links.indices where events[links[index].event].host == person { revoked.insert(index) }
+    for index in links.indices where links[index].by == person { revoked.insert(index) }
     for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: person) }
   }
 
@@ -311,15 +320,24 @@ struct Model {
     blocks.append(Block(by: person, of: other))
     friendships.removeAll { $0.isBetween(person, other) }
     endRequests { $0.sender == person && $0.receiver == other || $0.sender == other && $0.receiver == person }
-    let hosts = events.map(\.host)
-    for (one, two) in [(person, other), (other, person)] {
+    let events = events
+    let pairs = [(person, other), (other, person)]
+    for (one, two) in pairs {
+      // A host of an event stays one if the other is a co-host, too.
       queue.removeAll { notice in
-        notice.recipient == one && (notice.user == two || notice.event.map { hosts[$0] == two } == true)
+        guard notice.recipient == one else { return false }
+        let event = notice.event.map { events[$0] }
+        return notice.user == two
+          || event.map { $0.hosts.contains(two) && !($0.hosts.contains(one) && $0.host != two) } ?? false
       }
     }
     for event in events.indices where !events[event].isArchived {
-      if events[event].host == person && guests(of: event).contains(other) { remove(other, from: event, by: person) }
-      if events[event].host == other && guests(of: event).contains(person) { remove(person, from: event, by: other) }
+      for (one, two) in pairs where events[event].host == two && events[event].coHosts.contains(one) {
+        endRole(of: one, at: event)
+      }
+      for (one, two) in pairs where events[event].hosts.contains(two) && guests(of: event).contains(one) {
+        remove(one, from: event, by: nil)
+      }
     }
     return Self.done
   }
@@ -337,7 +355,7 @@ struct Model {
     if guests.contains(where: { !areFriends(host, $0) }) { return [422] }
     clock += 1
     events.append(Event(id: id, host: host, plan: plan))
-    add(guests, to: events.count - 1)
+    add(guests, to: events.count - 1, by: host)
     return [201]
   }
 
@@ -355,18 +373,19 @@ struct Model {
     clock += 1
     events[event].plan = new
     events[event].version += 1
-    tellGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: ", ")])
+    tellGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: ", ")], by: person)
     promote(to: event, by: person)
     return [200]
   }
 
   mutating func cancelEvent(_ event: Int, by person: Int) -> Set<Int> {
-    if let refusal = self.refusal(of: event, to: person) {
-      return events[event].host == person && events[event].status == "cancelled" ? refusal.union(Self.done) : refusal
-    }
+    if !canSee(event, person) { return [404] }
+    // Only the creator cancels.
+    if events[event].host != person { return events[event].isClosed ? [403, 409] : [403] }
+    if events[event].isClosed { return events[event].status == "cancelled" ? Self.done.union([409]) : [409] }
     events[event].status = "cancelled"
     events[event].version += 1
-    tellGuests(of: event, "event-cancelled")
+    tellGuests(of: event, "event-cancelled", by: person)
     return Self.done
   }
 
@@ -380,7 +399,7 @@ struct Model {
     if let refusal = self.refusal(of: event, to: person) { return areAllFriends ? refusal : refusal.union([422]) }
     guard areAllFriends else { return [422] }
     clock += 1
-    add(guests, to: event)
+    add(guests, to: event, by: person)
     return [200, 201]
   }
 
@@ -404,7 +423,9 @@ struct Model {
 
   /// - Parameter plusOnes: the number in the request, if there is one.
   mutating func answer(_ status: String, plusOnes: Int? = nil, to event: Int, by person: Int) -> Set<Int> {
-    guard let index = invitation(of: person, to: event) else { return events[event].host == person ? [409] : [404] }
+    guard let index = invitation(of: person, to: event) else {
+      return events[event].hosts.contains(person) ? [409] : [404]
+    }
     if events[event].isClosed { return [409] }
     let old = invitations[index]
     if old.status == "pending" { return [409] }
@@ -418,9 +439,10 @@ struct Model {
     // A group that waits keeps its place in the line.
     if old.status != "waitlisted" || new.status != "waitlisted" { new.answered = clock }
     invitations[index] = new
-    let host = events[event].host
     let others = ["status=\(new.status)"] + Self.plusOnes(new.status == "declined" ? 0 : new.plusOnes)
-    tell(notice("invitation-answered", to: host, of: event, about: person, others: others), by: person)
+    for host in events[event].hosts {
+      tell(notice("invitation-answered", to: host, of: event, about: person, others: others), by: person)
+    }
     promote(to: event, by: person)
     return [200]
   }
@@ -464,19 +486,19 @@ struct Model {
   /// The statuses for a user who may not change an event, or nil if the user may.
   func refusal(of event: Int, to person: Int) -> Set<Int>? {
     if !canSee(event, person) { return [404] }
-    if events[event].host != person { return events[event].isClosed ? [403, 409] : [403] }
+    if !events[event].hosts.contains(person) { return events[event].isClosed ? [403, 409] : [403] }
     return events[event].isClosed ? [409] : nil
   }
 
-  mutating func add(_ guests: [Int], to event: Int) {
-    let host = events[event].host
-    for guest in guests where invitation(of: guest, to: event) == nil {
+  mutating func add(_ guests: [Int], to event: Int, by host: Int) {
+    for guest in guests where invitation(of: guest, to: event) == nil && !events[event].hosts.contains(guest) {
       invitations.append(Invitation(event: event, guest: guest))
       tell(notice("event-invited", to: guest, of: event, about: host), by: host)
     }
   }
 
-  mutating func remove(_ guest: Int, from event: Int, by actor: Int) {
+  /// - Parameter actor: nil for a block, which hosts must not notice.
+  mutating func remove(_ guest: Int, from event: Int, by actor: Int?) {
     invitations.removeAll { $0.event == event && $0.guest == guest }
     promote(to: event, by: actor)
   }
@@ -488,8 +510,8 @@ struct Model {
     }
   }
 
-  /// - Parameter actor: the user whose change this is.
-  mutating func promote(to event: Int, by actor: Int) {
+  /// - Parameter actor: the user whose change this is; nil for a block.
+  mutating func promote(to event: Int, by actor: Int?) {
     if events[event].isClosed || events[event].plan.isOver { return }
     var promoted: [Int] = []
     while true {
@@ -507,16 +529,16 @@ struct Model {
     // Notices are in the order of user ids, not in the order of the waiting list.
     for guest in promoted.sorted(by: { id(of: $0) < id(of: $1) }) {
       if guest >= Self.firstVisitor {
-        tellOfPromotion(of: guest, at: event, by: actor)
+        if let actor { tellOfPromotion(of: guest, at: event, by: actor) }
         continue
       }
       let others = Self.plusOnes(invitation(of: guest, to: event).map { invitations[$0].plusOnes } ?? 0)
       var own = notice("waitlist-promoted", to: guest, of: event, about: guest, others: others)
       own.actor = nil
       if guest != actor { queue.append(own) }
-      let host = events[event].host
-      if host != actor {
-        tell(notice("waitlist-promoted", to: host, of: event, about: guest, others: others), by: guest)
+      guard let actor else { continue }
+      for host in events[event].hosts {
+        tell(notice("waitlist-promoted", to: host, of: event, about: guest, others: others), by: actor)
       }
     }
   }
@@ -525,10 +547,12 @@ struct Model {
 
   // MARK: Notifications
 
-  private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = []) {
+  /// Also the hosts.
+  private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = [], by actor: Int) {
+    for host in events[event].hosts { tell(notice(type, to: host, of: event, others: others), by: actor) }
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {
       guard invitation.guest < Self.firstVisitor else { continue }
-      tell(notice(type, to: invitation.guest, of: event, others: others), by: events[event].host)
+      tell(notice(type, to: invitation.guest, of: event, others: others), by: actor)
     }
   }
 
@@ -540,9 +564,9 @@ struct Model {
       actor: user.map { people[$0].displayName }, others: others)
   }
 
-  /// Two users with a block between them get no notices about each other.
+  /// The actor is never a recipient.
   mutating func tell(_ notice: Notice, by actor: Int) {
-    if !people[notice.recipient].isGone && !isHidden(notice.recipient, from: actor) { queue.append(notice) }
+    if !people[notice.recipient].isGone && notice.recipient != actor { queue.append(notice) }
   }
 
   /// The indices in the inbox of the notifications that a user sees, newest first.
@@ -569,9 +593,11 @@ struct Model {
     }
   }
 
-  /// Delivers all queued notices to the inboxes. A guest's answer replaces an earlier answer that is unread.
+  /// Delivers all queued notices to the inboxes. Two users with a block between them get none about each other: they may
+  /// be a guest and a co-host who was added later. A guest's answer replaces an earlier answer that is unread.
   mutating func deliver() {
     for notice in queue where !people[notice.recipient].isGone {
+      if let user = notice.user, isHidden(user, from: notice.recipient) { continue }
       if ["invitation-answered", "guest-answered", "approval-requested"].contains(notice.type) {
         inbox.removeAll {
           $0.type == notice.type && $0.recipient == notice.recipient && $0.event == notice.event

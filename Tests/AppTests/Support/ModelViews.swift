@@ -54,7 +54,7 @@ extension Model {
       guest.event == event && !isHidden(guest.guest, from: person)
         // Only hosts see guests who wait for approval, who see only themselves.
         && (guest.guest == person
-          || !isPending && (guest.status != "pending" || events[event].host == person))
+          || !isPending && (guest.status != "pending" || events[event].hosts.contains(person)))
     }.map { guest in
       guard guest.guest < Self.firstVisitor else {
         let visitor = visitors[guest.guest - Self.firstVisitor]
@@ -94,19 +94,20 @@ extension Model {
   private func line(of event: Int, for person: Int) -> String {
     let shown = events[event]
     let plan = shown.plan
-    let hostIsShown = !people[shown.host].isGone && !isHidden(shown.host, from: person)
-    let host = hostIsShown ? name(shown.host) : nil
+    let hosts = shown.hosts.filter { !people[$0].isGone && !isHidden($0, from: person) }
+    let creator = hosts.first == shown.host ? name(shown.host) : nil
     let invitation = self.invitation(of: person, to: event).map { invitations[$0] }
     let mine = invitation?.status
+    let role = shown.host == person ? "creator" : "host"
     // The counts include hidden guests.
     let counts = Listing.states.map { state in
       String(invitations.filter { $0.event == event && $0.status == state }.map(\.places).reduce(0, +))
     }
     return line(
       shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
-      String(plan.maxPlusOnes), shown.status, host, "hosts: \(host ?? "")", String(shown.version),
-      mine == nil ? "creator" : "guest",
-      mine ?? "creator", String(invitation?.plusOnes ?? 0), counts.joined(separator: "+"))
+      String(plan.maxPlusOnes), shown.status, creator,
+      "hosts: \(hosts.map(name).joined(separator: ", "))", String(shown.version), mine == nil ? role : "guest",
+      mine ?? role, String(invitation?.plusOnes ?? 0), counts.joined(separator: "+"))
   }
 
   private func name(_ person: Int) -> String {

@@ -16,7 +16,7 @@ struct ModelWorld {
   enum Verb: String, CaseIterable, Sendable {
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, cancelEvent, archive, invite, withdraw, answer
-    case createLink, join, visit, revisit, eraseVisit, approve
+    case createLink, join, visit, revisit, eraseVisit, approve, addHost, removeHost
     case editProfile, deleteAccount, markRead, choose, deliver
 
     /// The relative frequency of the verb.
@@ -28,12 +28,12 @@ struct ModelWorld {
       case .approve, .createLink: 8
       case .create, .edit: 9
       case .invite: 8
-      case .withdraw, .markRead, .join, .eraseVisit: 5
+      case .withdraw, .markRead, .join, .eraseVisit, .addHost: 5
       case .unblock, .editProfile, .cancelRequest: 4
       case .decline: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver: 12
-      case .unfriend, .block, .cancelEvent, .archive, .choose: 3
+      case .removeHost, .unfriend, .block, .cancelEvent, .archive, .choose: 3
       case .deleteAccount: 2
       }
     }
@@ -130,6 +130,8 @@ struct ModelWorld {
     case .revisit: return try await revisit()
     case .eraseVisit: return try await eraseVisit()
     case .approve: return try await approve()
+    case .addHost: return try await addHost()
+    case .removeHost: return try await removeHost()
     case .editProfile: try await editProfile()
     case .deleteAccount: try await deleteAccount()
     case .markRead: try await markRead()
@@ -333,7 +335,7 @@ struct ModelWorld {
       members.append("\"maxPlusOnes\": \(plan.maxPlusOnes)")
     }
     let version: Int? = chance(0.7) ? nil : old.version + (chance(0.3) ? 1 : 0)
-    let me = rightful(old.host)
+    let me = someHost(of: event)
     let answer = try await call(
       .edit, by: me, "PATCH", "events/\(old.id)", "{\(members.joined(separator: ", "))}",
       headers: version.map { [("If-Match", "\"\($0)\"")] } ?? [])
@@ -344,7 +346,7 @@ struct ModelWorld {
 
   private mutating func cancelEvent() async throws -> Int? {
     guard let event = someEvent() else { return nil }
-    let me = rightful(model.events[event].host)
+    let me = chance(0.8) ? rightful(model.events[event].host) : someHost(of: event)
     let answer = try await call(.cancelEvent, by: me, "DELETE", "events/\(model.events[event].id)")
     let right = model.cancelEvent(event, by: me)
     try judge(answer, right)
@@ -353,11 +355,15 @@ struct ModelWorld {
 
   private mutating func invite() async throws -> Int? {
     guard let event = someEvent() else { return nil }
-    let me = rightful(model.events[event].host)
+    let (me, hosts) = (someHost(of: event), model.events[event].hosts)
     var guests = model.friends(of: me).filter { _ in chance(0.5) }
     let stranger = anyUser()
     // The contract does not say whether a former friend may be invited twice.
-    if chance(0.1), model.invitation(of: stranger, to: event) == nil { guests.append(stranger) }
+    if chance(0.1), model.invitation(of: stranger, to: event) == nil, !hosts.contains(stranger) {
+      guests.append(stranger)
+    }
+    // Nor whether a host may invite a friend across another host's block.
+    guests.removeAll { guest in hosts.contains { model.isHidden($0, from: guest) } }
     guard !guests.isEmpty else { return nil }
     let answer = try await call(
       .invite, by: me, "POST", "events/\(model.events[event].id)/invitations", "{\"userIds\": \(ids(guests))}")
@@ -368,11 +374,10 @@ struct ModelWorld {
 
   private mutating func withdraw() async throws -> Int? {
     guard let event = someEvent() else { return nil }
-    let host = model.events[event].host
+    let me = someHost(of: event)
     let guest = chance(0.9) ? pick(model.allGuests(of: event)) : anyUser()
     // The contract does not say whether a host may withdraw the invitation of a hidden guest.
-    guard let guest, !model.isHidden(guest, from: host) else { return nil }
-    let me = rightful(host)
+    guard let guest, !model.isHidden(guest, from: me) else { return nil }
     let (id, guestID) = (model.events[event].id, model.id(of: guest))
     let answer = try await call(.withdraw, by: me, "DELETE", "events/\(id)/invitations/\(guestID)")
     let right = model.withdraw(guest, from: event, by: me)
@@ -403,7 +408,7 @@ struct ModelWorld {
   private mutating func createLink() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let (maxPlusOnes, approval) = (roll(0..<4), chance(0.4))
-    let me = rightful(model.events[event].host)
+    let me = someHost(of: event)
     let answer = try await call(
       .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
       #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
@@ -412,7 +417,7 @@ struct ModelWorld {
     try judge(answer, model.mayCreateLink(to: event, by: me))
     if answer.status == 201 {
       let token = String(answer.json["url"].string?.split(separator: "/").last ?? "")
-      model.add(Model.Link(event: event, token: token, maxPlusOnes: maxPlusOnes, approval: approval))
+      model.add(Model.Link(event: event, by: me, token: token, maxPlusOnes: maxPlusOnes, approval: approval))
     }
     return event
   }
@@ -472,12 +477,39 @@ struct ModelWorld {
   private mutating func approve() async throws -> Int? {
     let pending = model.invitations.filter { $0.status == "pending" }
     guard let invitation = pick(chance(0.9) ? pending : model.invitations) else { return nil }
-    let (event, host) = (invitation.event, model.events[invitation.event].host)
-    guard !model.isHidden(invitation.guest, from: host) else { return nil }
-    let me = rightful(host)
+    let event = invitation.event
+    let me = someHost(of: event)
+    guard !model.isHidden(invitation.guest, from: me) else { return nil }
     let path = "events/\(model.events[event].id)/invitations/\(model.id(of: invitation.guest))/approve"
     let answer = try await call(.approve, by: me, "POST", path)
     try judge(answer, model.approve(invitation.guest, at: event, by: me))
+    return event
+  }
+
+  // MARK: Hosts
+
+  private mutating func addHost() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let creator = model.events[event].host
+    let user = chance(0.85) ? pick(model.friends(of: creator) + model.guests(of: event)) : anyUser()
+    guard let user else { return nil }
+    let me = rightful(creator)
+    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
+    let answer = try await call(.addHost, by: me, "PUT", path)
+    try judge(answer, model.addHost(user, to: event, by: me))
+    return event
+  }
+
+  /// On behalf of the creator, or of the co-host.
+  private mutating func removeHost() async throws -> Int? {
+    let shared = model.events.indices.filter { !model.events[$0].coHosts.isEmpty }
+    guard let event = chance(0.9) ? pick(shared) : someEvent() else { return nil }
+    let user = chance(0.9) ? pick(model.events[event].hosts) : anyUser()
+    guard let user else { return nil }
+    let me = chance(0.4) ? rightful(user) : rightful(model.events[event].host)
+    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
+    let answer = try await call(.removeHost, by: me, "DELETE", path)
+    try judge(answer, model.removeHost(user, from: event, by: me))
     return event
   }
 
@@ -698,6 +730,11 @@ struct ModelWorld {
   private mutating func someEvent() -> Int? {
     let open = model.events.indices.filter { !model.events[$0].isClosed }
     return pick(chance(0.85) ? open : Array(model.events.indices))
+  }
+
+  /// A host of an event, or sometimes another user who tries.
+  private mutating func someHost(of event: Int) -> Int {
+    rightful(pick(model.events[event].hosts) ?? model.events[event].host)
   }
 
   /// The user who may do something, or sometimes another user who tries.

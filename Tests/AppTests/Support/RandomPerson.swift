@@ -205,6 +205,7 @@ struct RandomPerson {
       history.count { $0.done[.visit, default: 0] += 1 }
       let visit = Visit(app: host.app, token: token)
       if approval { _ = try? await host.send("POST", "\(path)/invitations/\(visit.id)/approve") }
+      if next % 2 == 1 { _ = try? await host.send("PUT", "\(path)/invitations/\(visit.id)", #"{"status": "maybe"}"#) }
       let acts = ["withdraw", "erase"]
       if next < acts.count { _ = try? await host.app.submit(visit.path, ["do": acts[next]]) }
     }

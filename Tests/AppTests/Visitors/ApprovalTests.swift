@@ -96,6 +96,51 @@ import Testing
     }
   }
 
+  @Test func `a visitor who answers no asks for no approval, and none can be given`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent("Swim")["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      let visit = try await app.visit(link.token, "declined")
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["guest-answered"])
+      #expect(told[0].payload["message"].string == "Zoe cannot come to “Swim”.")
+      let path = "events/\(event)/invitations/\(visit.id)/approve"
+      #expect(try await ana.stale { _ = try await ana.send("POST", path) } == [])
+      #expect(try await visit.state == "pending 0")
+      // After a change of mind, the visitor asks again.
+      try await visit.answer("going")
+      #expect(try await app.takeNotifications().map(\.type) == ["approval-requested"])
+      #expect(try await ana.send("POST", path).status == 200)
+      #expect(try await visit.state == "going 0")
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `no guest is approved after the end of the event, although it is live for another day`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      let visit = try await app.visit(link.token)
+      _ = try await ben.join(link.token)
+      try await app.takeNotifications()
+      func approve(_ guest: String) async throws -> Answer {
+        try await ana.send("POST", "events/\(event)/invitations/\(guest)/approve")
+      }
+      try await app.database.execute("UPDATE events SET live_until = now() + interval '23 hours'")
+      for guest in ["\(visit.id)", ben.id] {
+        let refused = try await approve(guest)
+        #expect(refused.status == 409 && refused.problem == "event-archived")
+      }
+      #expect(try await visit.state == "pending 0")
+      try await app.database.execute("UPDATE events SET live_until = now() + interval '25 hours'")
+      for guest in ["\(visit.id)", ben.id] { #expect(try await approve(guest).status == 200) }
+      #expect(try await visit.state == "going 0")
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a later request replaces an unread one about the same guest, and each guest has one`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

@@ -183,12 +183,12 @@ import Testing
       // RFC 8058: one POST, without a redirect. A GET changes nothing.
       let letter = try #require(mails[0].letter)
       let path = try #require(letter.unsubscribeURL).replacing(app.url, with: "")
-      #expect(try await app.send("GET", path).body.contains("Send me no more mails"))
+      #expect(try await app.send("GET", path).body.contains("Send me no more e-mails"))
       #expect(try await app.value("SELECT count(*) FROM visitors WHERE unsubscribed_at IS NOT NULL") == 0)
       #expect(try await app.submit(path, ["List-Unsubscribe": "One-Click"]).status == 200)
       #expect(
         try await app.send("POST", path, body: "x", headers: [("Content-Type", "multipart/form-data")]).status == 200)
-      #expect(try await visit.page().body.contains("You get no more mails about this event."))
+      #expect(try await visit.page().body.contains("You get no more e-mails about this event."))
       try await other.answer("maybe")
       try await ana.cancelEvent(event)
       mails = try await deliver(app, to: mailbox)

@@ -1,0 +1,100 @@
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Answers of visitors that hosts set.
+@Suite struct VisitorAnswerSettingTests {
+  private func set(_ status: String, of visit: Visit, at event: String, by host: Phone) async throws -> Answer {
+    try await host.send("PUT", "events/\(event)/invitations/\(visit.id)", #"{"status": "\#(status)"}"#)
+  }
+
+  @Test func `after the deadline, the page says to ask a host, who sets the answer within the capacity`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await app.befriend(ana, cleo)
+      let event = try await ana.createEvent("Swim", inviting: [ben, cleo], capacity: 2)["id"].string ?? ""
+      try await ana.addHost(cleo, to: event)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "maxPlusOnes": 2}"#)
+      let zoe = try await app.confirmedVisit(link.token, "maybe", plusOnes: 1, email: "zoe@x.org")
+      let yan = try await app.visit(link.token, name: "Yan", "maybe")
+      try await app.database.execute("UPDATE events SET answer_by = now() - interval '1 hour'")
+      try await app.takeNotifications()
+      try await app.takeMails()
+      try await zoe.answer("going", expecting: 409)
+      let page = try await zoe.page()
+      #expect(page.body.contains("ask a host: hosts still can") && !page.body.contains("Change my answer"))
+      #expect(try await set("going", of: zoe, at: event, by: ana).json["counts"]["going"].int == 2)
+      #expect(try await zoe.state == "going 1")
+      var told = try await app.takeNotifications()
+      #expect(told.count == 1 && told[0] == ("guest-answered", cleo))
+      #expect(told[0].payload["message"].string == "Zoe is going to “Swim”, with 1 other.")
+      let mails = try await app.takeMails()
+      #expect(mails.map(\.type) == ["mail-visitor-answer-set"] && mails.map(\.to) == ["zoe@x.org"])
+      // Setting it again changes nothing.
+      let again = try await ana.stale { #expect(try await set("going", of: zoe, at: event, by: ana).status == 200) }
+      #expect(again == [])
+      // The line is the same for everyone, and a place that becomes free goes to its first.
+      #expect(try await set("going", of: yan, at: event, by: cleo).status == 200)
+      #expect(try await yan.state == "waitlisted 0")
+      try await app.takeNotifications()
+      #expect(try await set("declined", of: zoe, at: event, by: cleo).status == 200)
+      #expect(try await yan.state == "going 0")
+      told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["guest-answered", "waitlist-promoted"])
+      #expect(told.map(\.recipient) == [ana.id, ana.id])
+      try await app.expectConsistency()
+    }
+  }
+
+  @Test func `only hosts set an answer, and neither before the approval nor after the end`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let approving = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      let zoe = try await app.visit(link.token)
+      let pending = try await app.visit(approving.token, name: "Yan")
+      let other = try await ana.createEvent("Other")["id"].string ?? ""
+      #expect(try await set("maybe", of: zoe, at: event, by: ben).problem == "not-a-host")
+      #expect(try await set("maybe", of: zoe, at: other, by: ana).problem == "guest-not-found")
+      #expect(try await set("maybe", of: pending, at: event, by: ana).problem == "approval-pending")
+      for (change, problem) in [
+        ("live_until = now() + interval '23 hours'", "event-archived"), ("archived_at = now()", "event-archived"),
+        ("status = 'cancelled'", "event-cancelled"),
+      ] {
+        try await app.database.execute("UPDATE events SET \(unescaped: change)")
+        let refused = try await set("maybe", of: zoe, at: event, by: ana)
+        #expect(refused.status == 409 && refused.problem == problem)
+      }
+      #expect(try await zoe.state == "going 0")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `hosts and visitors who answer at once never exceed the capacity`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let ana = try await app.signUp("ana")
+      for round in 0..<6 {
+        let event = try await ana.createEvent("Round \(round)", capacity: 1)["id"].string ?? ""
+        let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+        let visits = [
+          try await app.visit(link.token, "maybe"), try await app.visit(link.token, name: "Yan", "maybe"),
+        ]
+        let statuses = try await app.race(4) { index in
+          let visit = visits[index % 2]
+          return index < 2
+            ? try await set("going", of: visit, at: event, by: ana)
+            : try await app.submit(visit.path, ["do": "answer", "answer": "going"])
+        }
+        #expect(statuses == [200: 2, 303: 2])
+        let counts = try await ana.get("events/\(event)")["counts"]
+        #expect([counts["going"].int, counts["waitlisted"].int, counts["maybe"].int] == [1, 1, 0])
+      }
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// What stays of visitors who are removed or merged, and what happens to requests that come too late.
+@Suite struct VisitorForgettingTests {
+  /// How many notices have a visitor's id, wherever they are.
+  private func named(_ visit: Visit, in app: TestApp) async throws -> Int {
+    try await app.value(
+      """
+      SELECT (SELECT count(*) FROM notifications WHERE payload->>'guestId' = \(visit.id.description))
+        + (SELECT count(*) FROM notification_queue WHERE payload->>'guestId' = \(visit.id.description))
+        + (SELECT count(*) FROM deliveries WHERE payload->>'guestId' = \(visit.id.description))
+      """) ?? 0
+  }
+
+  /// Ana's event with a link.
+  private func gather(_ app: TestApp, _ link: String = #"{"kind": "answer"}"#) async throws -> (
+    ana: Phone, event: String, link: (id: String, token: String)
+  ) {
+    let ana = try await app.signUp("ana")
+    let event = try await ana.createEvent("Swim")["id"].string ?? ""
+    return (ana, event, try await ana.createLink(to: event, link))
+  }
+
+  @Test func `removing a visitor deletes the notices with their name, and no others`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app)
+      let (zoe, yan) = (try await app.visit(link.token), try await app.visit(link.token, name: "Yan"))
+      try await app.fanOut()
+      // One is in the inbox, and one waits.
+      try await zoe.answer("maybe")
+      #expect(try await named(zoe, in: app) >= 2)
+      let stale = try await ana.stale { _ = try await ana.send("DELETE", "events/\(event)/invitations/\(zoe.id)") }
+      #expect(stale.contains(.notifications))
+      #expect(try await named(zoe, in: app) == 0)
+      #expect(try await named(yan, in: app) == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `merging a visitor deletes the notices with the name in the form`() async throws {
+    try await TestApp.run { app in
+      let (_, event, link) = try await gather(app)
+      let ben = try await app.signUp("ben")
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(ben.userID)")
+      try await app.takeMails()
+      let visit = try await app.confirmedVisit(link.token, name: "Not Ben", email: "ben@example.com")
+      try await app.fanOut()
+      #expect(try await named(visit, in: app) == 1)
+      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 1)
+      #expect(try await named(visit, in: app) == 0)
+      #expect(try await ben.get("events/\(event)")["myStatus"].string == "going")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a visitor who waits for approval is merged after it, with the wanted answer`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app, #"{"kind": "answer", "approval": true, "maxPlusOnes": 2}"#)
+      let ben = try await app.signUp("ben")
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(ben.userID)")
+      try await app.takeMails()
+      let visit = try await app.confirmedVisit(link.token, plusOnes: 2, email: "ben@example.com")
+      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 0)
+      #expect(try await visit.state == "pending 2")
+      #expect(try await ana.send("POST", "events/\(event)/invitations/\(visit.id)/approve").status == 200)
+      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 1)
+      let shown = try await ben.get("events/\(event)")
+      #expect(shown["myStatus"].string == "going" && shown["myPlusOnes"].int == 2)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a worker that comes late with an old mark leaves the mark of another account`() async throws {
+    try await TestApp.run { app in
+      let (_, event, link) = try await gather(app)
+      let (ben, cleo) = (try await app.signUp("ben"), try await app.signUp("cleo"))
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(cleo.userID)")
+      try await app.takeMails()
+      let visit = try await app.confirmedVisit(link.token, email: "cleo@example.com")
+      let id = try #require(Event.ID(event))
+      try await app.database.change { try await Visitor.merge(visit.id, at: id, into: ben.userID, in: $0) }
+      let mark: User.ID? = try await app.value("SELECT merges_into FROM visitors WHERE id = \(visit.id)")
+      #expect(mark == cleo.userID)
+      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 1)
+      #expect(try await cleo.get("events/\(event)")["myStatus"].string == "going")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `claiming locks an account's visitors in the order of their ids`() async throws {
+    try await TestApp.run { app in
+      let (_, _, link) = try await gather(app)
+      let ben = try await app.signUp("ben")
+      try await app.takeMails()
+      var ids: [Visitor.ID] = []
+      for _ in 0..<3 { ids.append(try await app.confirmedVisit(link.token, email: "ben@example.com").id) }
+      ids.sort { $0.description < $1.description }
+      // In the table, the one with the lowest id is last.
+      try await app.database.execute("UPDATE visitors SET name = name WHERE id = \(ids[0])")
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(ben.userID)")
+      let claiming = try await app.database.transaction { holder -> Task<Void, any Error> in
+        _ = try await holder.rows("SELECT 1 FROM visitors WHERE id = \(ids[0]) FOR UPDATE")
+        let claiming = Task { try await app.database.change { try await Visitor.claim(for: ben.userID, in: $0) } }
+        try await app.waitForLocks(1)
+        // It has locked no later one.
+        let free = try await holder.rows("SELECT id FROM visitors ORDER BY id FOR UPDATE SKIP LOCKED")
+        #expect(free.count == 3)
+        return claiming
+      }
+      try await claiming.value
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE merges_into = \(ben.userID)") == 3)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a form that meets the end of its link, or of its visitor, gets a page`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let (_, _, link) = try await gather(app)
+      let unknown = try await app.send("GET", "/g/wrong").body
+      let visit = try await app.visit(link.token)
+      let form = try await app.formToken(of: link.token)
+      /// Sends a form that waits for the event until a statement has committed.
+      func send(_ path: String, _ fields: [String: String], while statement: SQL) async throws -> Answer {
+        try await app.database.transaction { holder -> Task<Answer, any Error> in
+          _ = try await holder.rows("SELECT 1 FROM events FOR UPDATE")
+          let sending = Task { try await app.submit(path, fields) }
+          try await app.waitForLocks(1)
+          _ = try await holder.rows(statement)
+          return sending
+        }.value
+      }
+      let fields = ["form": form, "name": "Yan", "answer": "going"]
+      let revoked = try await send("/e/\(link.token)", fields, while: "DELETE FROM share_links")
+      #expect(revoked.status == 404 && revoked.body == unknown)
+      let answer = ["do": "answer", "answer": "maybe"]
+      let late = try await send(visit.path, answer, while: "DELETE FROM visitors")
+      #expect(late.status == 404 && late.body == unknown)
+      try await app.database.execute("UPDATE events SET going_count = 0, visitor_count = 0")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a form that is sent again after a rotation of keys leads to the page that it made`() async throws {
+    let (new, old) = (SigningKeys.generate(), SigningKeys.generate())
+    try await TestApp.run(["MUSTER_REFRESH_TOKEN_KEYS": "\(new),\(old)"]) { app in
+      let (_, _, link) = try await gather(app)
+      let fields = ["form": try await app.formToken(of: link.token), "name": "Zoe", "answer": "going"]
+      #expect(try await app.submit("/e/\(link.token)", fields).status == 303)
+      // As if the visitor had come before the rotation.
+      let kid = String(old.prefix { $0 != ":" })
+      try await app.database.execute("UPDATE visitors SET kid = \(kid)")
+      let again = try await app.submit("/e/\(link.token)", fields)
+      #expect(again.status == 303)
+      let visit = Visit(app: app, token: try app.visitorToken(in: again))
+      #expect(try await visit.page().body.contains("<bdi>Zoe</bdi>"))
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `the form of the page offers no more people than the rules allow`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app, #"{"kind": "answer", "maxPlusOnes": 3}"#)
+      let visit = try await app.visit(link.token, plusOnes: 2)
+      _ = try await ana.send("PATCH", "events/\(event)/links/\(link.id)", #"{"maxPlusOnes": 1}"#)
+      // The visitor may keep what the link has allowed, until they decline.
+      #expect(try await visit.page().body.contains("At most 2."))
+      try await visit.act("withdraw")
+      let page = try await visit.page().body
+      #expect(page.contains("At most 1.") && page.contains("max=\"1\" value=\"1\""))
+      #expect(try await visit.answer("going", plusOnes: 2, expecting: 422).body.contains("must be at most 1"))
+      try await visit.answer("going", plusOnes: 1)
+      #expect(try await visit.state == "going 1")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `two people answer on one phone, one after the other`() async throws {
+    try await TestApp.run { app in
+      let (_, _, link) = try await gather(app)
+      // Back leads to a page that is not stored, so it has a new token.
+      var tokens: Set<String> = []
+      for name in ["Zoe", "Yan"] {
+        let page = try await app.send("GET", "/e/\(link.token)")
+        #expect(page.header("Cache-Control") == "no-store")
+        let visit = try await app.visit(link.token, name: name)
+        #expect(try await visit.page().header("Cache-Control") == "no-store")
+        tokens.insert(visit.token)
+      }
+      #expect(tokens.count == 2)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `one-click unsubscribing has the limit of files, because providers send it from few addresses`()
+    async throws
+  {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
+      let (_, _, link) = try await gather(app)
+      let visit = try await app.visit(link.token)
+      let statuses = try await app.race(RateLimit.forms.burst + 20) { _ in
+        try await app.submit("\(visit.path)/unsubscribe", ["List-Unsubscribe": "One-Click"])
+      }
+      #expect(statuses == [200: RateLimit.forms.burst + 20])
+      try await app.takeNotifications()
+    }
+  }
+}
