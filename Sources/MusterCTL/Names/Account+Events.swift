@@ -15,6 +15,16 @@ extension Account {
     return try Account.only(found, named: name)
   }
 
+  /// A share link to an event.
+  func link(named name: String, to event: Event) async throws -> ShareLink {
+    let found = LinkMatch.candidates(for: name, in: try await client.events.links.list(of: event.id))
+    guard let only = found.first, found.count == 1 else {
+      let reason = found.isEmpty ? "has no link" : "has several links"
+      throw Failure.refused("“\(event.title)” \(reason) \"\(name)\". `musterctl events links list` lists them.")
+    }
+    return only
+  }
+
   /// An event to answer or change.
   func changeableEvent(named name: String) async throws -> Event {
     if let id = UUID(uuidString: name) { return try await client.events.get(id) }

@@ -32,15 +32,20 @@ extension Account {
     }
   }
 
-  /// A guest of an event who has an account, by username or id.
-  func guest(named name: String, of event: Event) async throws -> Person {
+  /// A guest of an event, with or without an account.
+  func guest(named name: String, of event: Event) async throws -> Guest {
     let guests = try await responses.pages {
       try await client.events.guests(of: event.id, limit: $0, cursor: $1)
     }.value
-    guard let guest = guests.compactMap(\.user).first(where: { $0.isNamed(name) }) else {
-      throw Failure.refused("\"\(name)\" is not invited to “\(event.title)”.")
+    let found = GuestMatch.candidates(for: name, in: guests)
+    switch found.count {
+    case 0: throw Failure.refused("“\(event.title)” has no guest \"\(name)\". `musterctl events guests` lists them.")
+    case 1: return found[0]
+    default:
+      let ids = ShortID(guests.map(\.id))
+      let list = found.prefix(10).map { "\n  \(ids.of($0.id))  \($0.fullName)" }.joined()
+      throw Failure.refused("\"\(name)\" can mean several guests. Give the id:\(list)")
     }
-    return guest
   }
 
   /// The pending request from or to a user, by username or id.

@@ -20,12 +20,16 @@ extension Table {
       })
   }
 
+  /// With ids if there are visitors, who have no usernames.
   static func guests(_ guests: [Guest]) -> Table {
-    Table(
-      [.init("USERNAME"), .init("NAME", .flexible), .init("ANSWER")],
+    let ids = guests.contains { $0.user == nil } ? ShortID(guests.map(\.id)) : nil
+    return Table(
+      (ids == nil ? [] : [.init("ID", .optional)])
+        + [.init("USERNAME"), .init("NAME", .flexible), .init("ANSWER")],
       rows: guests.map { guest in
         let answer = guest.plusOnes > 0 ? "\(guest.status.text) +\(guest.plusOnes)" : guest.status.text
-        return [Cell(guest.user?.username ?? "-"), Cell(guest.name), Cell(answer, guest.status.style)]
+        let id = ids.map { [Cell($0.of(guest.id), .faint)] } ?? []
+        return id + [Cell(guest.user?.username ?? "-"), Cell(guest.name), Cell(answer, guest.status.style)]
       })
   }
 }

@@ -7,14 +7,27 @@ extension Table {
     let ids = ShortID(links.map(\.id))
     return Table(
       [
-        .init("ID"), .init("KIND"), .init("JOINED", .optional), .init("EXPIRES", .optional), .init("LINK"),
+        .init("ID"), .init("RULES", .flexible), .init("JOINED", .optional), .init("EXPIRES", .optional), .init("LINK"),
       ],
       rows: links.map { link in
         let joined = link.maxGuests.map { "\(link.joined) of \($0)" } ?? "\(link.joined)"
         return [
-          Cell(ids.of(link.id), .faint), Cell(link.kind.rawValue), Cell(joined),
+          Cell(ids.of(link.id), .faint), Cell(link.rulesText), Cell(joined),
           Cell(link.expiresAt.map(times.dayAndTime) ?? "after the event"), Cell(link.url?.absoluteString ?? "-"),
         ]
       })
+  }
+}
+
+extension ShareLink {
+  /// Such as `answer, shows names, up to 2 plus-ones, e-mail required, approval`. What is the default is left out.
+  var rulesText: String {
+    var rules = [kind.rawValue]
+    if shows != .counts { rules.append("shows \(shows)") }
+    guard kind == .answer else { return rules.joined(separator: ", ") }
+    if maxPlusOnes > 0 { rules.append("up to \(maxPlusOnes) plus-one\(maxPlusOnes == 1 ? "" : "s")") }
+    if email != .optional { rules.append(email == .off ? "no e-mail" : "e-mail \(email)") }
+    if approval { rules.append("approval") }
+    return rules.joined(separator: ", ")
   }
 }

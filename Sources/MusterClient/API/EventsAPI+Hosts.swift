@@ -21,13 +21,24 @@ extension EventsAPI {
   /// Sets the answer of a guest of an event that the caller hosts, also after `answerBy`.
   ///
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
-  ///   `event-archived`
+  ///   `event-archived`; `approval-pending` until the guest is approved; `no-room` if there is no room for the group
   @discardableResult
   public func setAnswer(
     _ status: AnswerStatus, of userID: UUID, to id: UUID, key: IdempotencyKey = .random()
   ) async throws -> Event {
     try await caller.get(
       .write("PUT", "/events/\(id.wire)/invitations/\(userID.wire)", ["status": status], key: key))
+  }
+
+  /// Lets a guest in who came by a link with `approval`. A user may then answer; the answer of a visitor applies. To turn
+  /// the guest away, use ``withdraw(_:from:key:)``.
+  ///
+  /// - Parameter guestID: the ``Guest/id``.
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
+  ///   `event-archived`; `no-room` if the group is larger than the event
+  @discardableResult
+  public func approve(_ guestID: UUID, at id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("POST", "/events/\(id.wire)/invitations/\(guestID.wire)/approve", key: key))
   }
 
   /// Reminds the guests who have not answered, each at most once a day.

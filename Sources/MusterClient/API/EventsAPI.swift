@@ -89,12 +89,13 @@ public struct EventsAPI: Sendable {
       .write("POST", "/events/\(id.wire)/invitations", ["userIds": userIDs.map(\.wire)], key: key))
   }
 
-  /// Withdraws a guest's invitation.
+  /// Withdraws a guest's invitation, or removes a visitor.
   ///
+  /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   @discardableResult
-  public func withdraw(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("DELETE", "/events/\(id.wire)/invitations/\(userID.wire)", key: key))
+  public func withdraw(_ guestID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("DELETE", "/events/\(id.wire)/invitations/\(guestID.wire)", key: key))
   }
 
   /// Answers the caller's invitation. If the event has no room for the caller and all plus-ones, or if others wait,
@@ -103,7 +104,7 @@ public struct EventsAPI: Sendable {
   /// - Parameter plusOnes: the number of people whom the caller brings along, at most the event's `maxPlusOnes`. Nil
   ///   keeps the number.
   /// - Throws: ``MusterError``: `event-not-found`, `own-event`, `event-cancelled`, `event-archived`, `invalid-fields`;
-  ///   `no-room` if the caller is going and there is no room for more people
+  ///   `approval-pending` until a host has approved the caller; `no-room` if the caller is going and there is no room for more people
   @discardableResult
   public func answer(
     _ id: UUID, _ status: AnswerStatus, plusOnes: Int? = nil, key: IdempotencyKey = .random()

@@ -36,6 +36,7 @@ extension Problem.Slug {
   // MARK: 404
 
   public static let appLinksNotConfigured: Self = "app-links-not-configured"
+  public static let calendarNotFound: Self = "calendar-not-found"
   public static let deviceNotFound: Self = "device-not-found"
   public static let eventNotFound: Self = "event-not-found"
   public static let guestNotFound: Self = "guest-not-found"
@@ -58,6 +59,7 @@ extension Problem.Slug {
   // MARK: 409
 
   public static let alreadyFriends: Self = "already-friends"
+  public static let approvalPending: Self = "approval-pending"
   public static let answersClosed: Self = "answers-closed"
   public static let alreadyLinked: Self = "already-linked"
   public static let emailBelongsToAccount: Self = "email-belongs-to-account"

@@ -17,8 +17,8 @@ public final class Outbox {
   @ObservationIgnored private(set) var unsaved: Set<OutboxRecord.ID> = []
   /// Real ids by temporary ones, for as long as this object exists.
   @ObservationIgnored private(set) var identities: [UUID: UUID] = [:]
-  /// The files of new writes are written one after the other, so that writes keep their order.
-  @ObservationIgnored private let turns = AsyncLock()
+  /// Writes the file of the newest write, after those of the earlier ones, so that writes keep their order.
+  @ObservationIgnored private var saving: Task<Int, any Error>?
 
   init(_ files: OutboxFiles) {
     self.files = files
@@ -70,9 +70,12 @@ extension Outbox {
     shown()
     do {
       // Cancelled or not: the user has seen it.
-      let sequence = try await Task { [turns, files] in
-        try await turns.withLock { try await files.enqueue(record) }
-      }.value
+      let task = Task { [saving, files] in
+        _ = await saving?.result
+        return try await files.enqueue(record)
+      }
+      saving = task
+      let sequence = try await task.value
       unsaved.remove(record.id)
       change(record.id) { $0.sequence = sequence }
       records.sort(by: OutboxRecord.isBefore)
@@ -144,11 +147,10 @@ extension Outbox {
 
   /// Whether the event or request that a write names was refused. A write that creates one names only itself.
   func lacksSubject(_ record: OutboxRecord) -> Bool {
-    guard record.write.temporaryID == nil else { return false }
-    return records.contains { other in
-      guard case .refused = other.state, let id = other.write.temporaryID else { return false }
-      return id == record.write.subject
-    }
+    guard record.write.temporaryID == nil, let subject = record.write.subject else { return false }
+    // A write that is sent again has the same temporary id as the refused one.
+    let makers = records.filter { $0.write.temporaryID == subject }
+    return !makers.isEmpty && makers.allSatisfy { if case .refused = $0.state { true } else { false } }
   }
 
   /// Shows nothing any more. The files are erased with their folder.

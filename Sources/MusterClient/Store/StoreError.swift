@@ -4,7 +4,7 @@ import Foundation
 public enum StoreError: Error, Sendable, Hashable {
   /// The folder cannot be read or written, for example because the disk is full. The text is for developers.
   case disk(String)
-  /// Another process has been sending writes for half a minute.
+  /// Another process has been sending writes for a minute.
   case locked
   /// The write needs a password, a code or an identity token, which are not kept on the disk. Call the API.
   case needsReauthentication

@@ -40,10 +40,9 @@ final class Credentials: Sendable {
   /// - Returns: nil if the user is logged out.
   /// - Throws: ``MusterError/tokensUnavailable(_:)``
   func stored() throws -> StoredTokens? {
-    if let tokens = state.withLock({ $0.tokens }) { return tokens }
-    let tokens = try load()
-    return state.withLock { state in
-      if state.tokens == nil { state.tokens = tokens }
+    try state.withLock { state in
+      // Read while the lock is held: tokens that a logout removes meanwhile would come back.
+      if state.tokens == nil { state.tokens = try load() }
       return state.tokens
     }
   }
@@ -163,7 +162,8 @@ final class Credentials: Sendable {
     state.withLock { $0.refresh }?.task.cancel()
     try await Task {
       let clear = { @Sendable in
-        self.forget()
+        // From the store first: until then, a call would read them again.
+        defer { self.forget() }
         do {
           try self.store.clear()
         } catch {
@@ -201,9 +201,9 @@ final class Credentials: Sendable {
   /// - Returns: what to throw.
   @discardableResult
   private func forget(_ ended: StoredTokens? = nil) -> MusterError {
-    state.withLock { $0.tokens = nil }
     // If they stay, the service refuses them again.
     if let ended, ended == (try? store.load()) { try? store.clear() }
+    state.withLock { $0.tokens = nil }
     return .loggedOut
   }
 

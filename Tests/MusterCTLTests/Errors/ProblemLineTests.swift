@@ -17,6 +17,42 @@ import Testing
     return slugs
   }
 
+  /// Slugs that no response of the API has.
+  private static let inside: Set<Problem.Slug> = [
+    // Pages for people say these in words.
+    "visitor-not-found", "too-many-unconfirmed",
+    // Commands of `muster` end with these.
+    "database-not-empty", "export-failed", "foreign-folder", "invalid-seed",
+  ]
+
+  /// The slugs of the service's errors, by its source.
+  private func thrown() throws -> Set<Problem.Slug> {
+    let folder = Program.checkout.appending(path: "Sources/App")
+    let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+    var slugs: Set<Problem.Slug> = []
+    for path in paths {
+      let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+      for name in text.matches(of: /AppError\(\s*\.\w+,\s*"([a-z-]+)"/) {
+        slugs.insert(.init(rawValue: String(name.1)))
+      }
+    }
+    return slugs
+  }
+
+  @Test func `every problem that the service can respond is documented`() throws {
+    let thrown = try thrown()
+    #expect(thrown.count >= 60)
+    #expect(thrown.subtracting(Self.inside).subtracting(try documented().keys) == [])
+    #expect(Self.inside.subtracting(thrown) == [])
+  }
+
+  @Test func `the client has a constant for every documented problem, and no other`() throws {
+    let file = Program.checkout.appending(path: "Sources/MusterClient/Errors/Problem+Slug.swift")
+    let text = try String(contentsOf: file, encoding: .utf8)
+    let constants = text.matches(of: /: Self = "([a-z-]+)"/).map { Problem.Slug(rawValue: String($0.1)) }
+    #expect(Set(constants) == Set(try documented().keys))
+  }
+
   @Test func `every documented problem has a sentence, and no other has one`() throws {
     let documented = try documented()
     #expect(documented.count >= 60)

@@ -41,7 +41,7 @@ import Testing
 
       let noHost = try await refusal(demo, "events remind quiz", as: "cleo")
       #expect(noHost == "musterctl: Only the hosts of the event may do this.\n")
-      #expect(try await refusal(demo, "events answer-for quiz hana going", as: "ana").contains("is not invited"))
+      #expect(try await refusal(demo, "events answer-for quiz hana going", as: "ana").contains("has no guest \"hana\""))
       #expect(try await refusal(demo, "events hosts remove quiz cleo", as: "ana").contains("\"cleo\" is no host"))
       #expect(
         try await refusal(demo, "events hosts add quiz cleo", as: "ben")
@@ -67,7 +67,7 @@ import Testing
       let view = try await json(demo, "events links create quiz --kind view --expires 'in 2 hours'", as: "ana")
       #expect(view["kind"]?.string == "view" && view["expiresAt"]?.string != nil)
       let list = try await demo.say("events links list quiz", as: "ana")
-      #expect(list.contains("answer  0 of 3  after the event") && list.contains(url), "\(list)")
+      #expect(list.contains("answer, shows names  0 of 3  after the event") && list.contains(url), "\(list)")
       #expect(list.contains("view"))
 
       let dead = try await demo.ctl(["join", try #require(view["url"]?.string)], as: "goran")
@@ -78,6 +78,19 @@ import Testing
       #expect(try await demo.ctl(["join", "https://muster.test/x"], as: "goran").status == 2)
 
       #expect(try await refusal(demo, "events links list quiz", as: "goran").contains("Only the hosts"))
+      let changed = try await demo.say(
+        "events links edit quiz \(url) --shows counts --plus-ones 2 --email required --approval --clear max-guests",
+        as: "ana")
+      #expect(changed.hasPrefix("Changed the link to “Quiz”, "))
+      #expect(changed.hasSuffix(": answer, up to 2 plus-ones, e-mail required, approval.\n"), "\(changed)")
+      let back = try await json(demo, "events links edit quiz \(url) --no-approval --email none", as: "ana")
+      #expect(back["approval"] == .bool(false) && back["email"]?.string == "none" && back["maxGuests"] == .null)
+      #expect(try await demo.ctl(["events", "links", "edit", "quiz", url], as: "ana").status == 2)
+      let both = ["events", "links", "edit", "quiz", url, "--max-guests", "2", "--clear", "max-guests"]
+      #expect(try await demo.ctl(both, as: "ana").status == 2)
+      #expect(
+        try await refusal(demo, "events links edit quiz \(url) --plus-ones 11", as: "ana").contains("--plus-ones: "))
+
       let revoked = try await demo.say("events links revoke quiz \(url)", as: "ana")
       #expect(revoked.hasPrefix("Revoked the link to “Quiz”, "))
       let id = try #require(view["id"]?.string?.suffix(8))
@@ -86,6 +99,51 @@ import Testing
       let none = try await demo.ctl(["events", "links", "list", "quiz"], as: "ana")
       #expect(none.status == 0 && none.output.isEmpty && none.errors.contains("There are no links."))
       #expect(try await refusal(demo, "join \(url)", as: "goran").hasPrefix("musterctl: "))
+    }
+  }
+
+  /// Answers on the page of a share link, as a browser does.
+  private func visit(_ demo: Demo, _ link: String, name: String) async throws {
+    let token = try #require(link.split(separator: "/").last)
+    let page = try #require(URL(string: "\(demo.url)/e/\(token)"))
+    let transport = URLSessionTransport()
+    let form = String(
+      decoding: try await transport.send(TransportRequest(method: "GET", url: page)).body, as: UTF8.self)
+    let secret = try #require(form.firstMatch(of: /name="form" value="([^"]+)"/)?.output.1)
+    let body = Data("form=\(secret)&name=\(name)&answer=going&plusOnes=1".utf8)
+    let headers = ["Content-Type": "application/x-www-form-urlencoded"]
+    let response = try await transport.send(
+      TransportRequest(method: "POST", url: page, headers: headers, body: body))
+    #expect(response.status == 303, "\(String(decoding: response.body, as: UTF8.self))")
+  }
+
+  @Test func `guests who come by a link are listed, approved and turned away`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana", "goran")
+      _ = try await demo.say("events create Quiz 'tomorrow 19:00' --plus-ones 2", as: "ana")
+      let url = try await demo.say("events links create quiz --plus-ones 1 --email none --approval", as: "ana")
+        .trimmingCharacters(in: .newlines)
+      for name in ["Zoe", "Zoe", "Yan"] { try await visit(demo, url, name: name) }
+      #expect(try await demo.say("join \(url)", as: "goran").hasPrefix("You have asked to join “Quiz”, "))
+      #expect(try await refusal(demo, "answer quiz going", as: "goran").hasPrefix("musterctl: A host must approve "))
+
+      let list = try await demo.say("events guests quiz", as: "ana")
+      let rows = list.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+      #expect(
+        rows.first == ["ID", "USERNAME", "NAME", "ANSWER"] && list.contains("Yan   awaiting approval +1"), "\(list)")
+      let several = try await refusal(demo, "events approve quiz zoe", as: "ana")
+      #expect(several.contains("can mean several guests. Give the id:\n"), "\(several)")
+      let zoe = try #require(rows.first { $0.contains("Zoe") }?.first)
+      let approved = try await demo.say("events approve quiz \(zoe)", as: "ana")
+      #expect(approved.hasPrefix("Approved Zoe (visitor) as a guest of “Quiz”, "))
+      #expect(try await demo.say("events approve quiz goran", as: "ana").contains(" (goran) as a guest of “Quiz”, "))
+      #expect(try await demo.say("answer quiz going", as: "goran").hasPrefix("You are going to “Quiz”, "))
+      let removed = try await demo.say("events withdraw quiz yan", as: "ana")
+      #expect(removed.hasPrefix("Yan (visitor) is no longer a guest of “Quiz”, "))
+      #expect(try await refusal(demo, "events answer-for quiz \(zoe) maybe", as: "ana").contains("has no account"))
+      let left = try await demo.say("events guests quiz", as: "ana")
+      #expect(!left.contains("Yan") && left.contains("Zoe   going +1"), "\(left)")
+      #expect(try await refusal(demo, "events approve quiz goran", as: "goran").contains("Only the hosts"))
     }
   }
 
@@ -110,7 +168,7 @@ import Testing
 
   @Test func `completion scripts name the new commands`() async throws {
     let script = MusterCTL.completionScript(for: .zsh)
-    for command in ["answer-for", "remind", "duplicate", "hosts", "links", "calendar", "join", "plus-ones"] {
+    for command in ["answer-for", "approve", "remind", "duplicate", "hosts", "links", "calendar", "join", "plus-ones"] {
       #expect(script.contains(command), "\(command)")
     }
   }

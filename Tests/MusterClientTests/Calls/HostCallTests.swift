@@ -75,4 +75,20 @@ import Testing
     #expect(try await links.list(of: event.id).isEmpty)
     #expect(await slug { try await ana.client.links.join(token) } == .linkNotFound)
   }
+
+  @Test func `a guest who needs an approval is approved or turned away`() async throws {
+    let (ana, _, _) = try await friends()
+    let url = try await MusterServer.shared.value.url
+    let (dev, emre) = (try await TestUser.register("dev", at: url), try await TestUser.register("emre", at: url))
+    let event = try await ana.client.events.create(.planned("Picnic"))
+    let link = try await ana.client.events.links.create(ShareLinkDraft(kind: .answer, approval: true), to: event.id)
+    let token = try #require(link.url.flatMap(ShareLink.token))
+    for guest in [dev, emre] { #expect(try await guest.client.links.join(token).myStatus == .pending) }
+    #expect(await slug { try await dev.client.events.answer(event.id, .going) } == .approvalPending)
+    #expect(await slug { try await dev.client.events.approve(dev.id, at: event.id) } == .notAHost)
+    try await ana.client.events.approve(dev.id, at: event.id)
+    #expect(try await dev.client.events.answer(event.id, .going).myStatus == .going)
+    try await ana.client.events.withdraw(emre.id, from: event.id)
+    #expect(try await ana.client.events.guests(of: event.id).items.map(\.id) == [dev.id])
+  }
 }

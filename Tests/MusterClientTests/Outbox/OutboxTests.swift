@@ -41,6 +41,24 @@ import Testing
     }
   }
 
+  @Test func `writes that are made at the same moment keep their order`() async throws {
+    try await run { test, _ in
+      let store = test.store
+      for round in 1...20 {
+        var shown: [Write] = []
+        let performed = (1...20).map { number in
+          Task {
+            let write = Write.editEvent(event.id, EventEdit(title: "\(round).\(number)"))
+            shown.append(write)
+            try await store.perform(write)
+          }
+        }
+        for task in performed { _ = try await task.value }
+        #expect(store.outbox.pending.suffix(20).map(\.write) == shown)
+      }
+    }
+  }
+
   @Test func `offline, writes wait in order, and a lost response does not repeat the effect`() async throws {
     try await run { test, server in
       server.takeOffline()

@@ -61,6 +61,26 @@ import Testing
     }
   }
 
+  @Test func `an event that is sent again after a refusal takes writes, also if the app ends before the dismissal`()
+    async throws
+  {
+    try await TestStore.run { test, server in
+      try await test.store.refresh()
+      server.fail { $0.isWrite ? .status(422, .invalidFields) : .none }
+      let id = UUID()
+      try await test.store.perform(.createEvent(draft, temporaryID: id))
+      try await test.store.refresh()
+      server.fail { _ in .none }
+      // What `sendAgain` does before it dismisses the refusal.
+      try await test.store.perform(try #require(test.store.outbox.refusals.first).write)
+      try await test.relaunch()
+      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.refresh()
+      #expect(test.store.events.items.map(\.title) == ["Quiz 2"])
+      #expect(test.store.outbox.refusals.map(\.write) == [.createEvent(draft, temporaryID: id)])
+    }
+  }
+
   @Test func `a request that is not sent yet can be cancelled`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()

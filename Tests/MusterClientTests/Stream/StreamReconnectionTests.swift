@@ -80,6 +80,17 @@ import Testing
     #expect(pauses.all == [1.5, 4, 3])
   }
 
+  @Test func `an app that ends between two events resumes after the one that it has read`() async throws {
+    let transport = Self.transport([Self.stream(Self.notification(1) + Self.notification(2))])
+    var iterator = try MusterClient.scripted(transport).notifications.stream().makeAsyncIterator()
+    var ids: [String?] = []
+    for _ in 0..<3 {
+      _ = try await iterator.next()
+      ids.append(iterator.lastEventID)
+    }
+    #expect(ids == [nil, "1", "2"])
+  }
+
   @Test func `events that this release does not know are skipped`() async throws {
     let transport = Self.transport([
       Self.stream(

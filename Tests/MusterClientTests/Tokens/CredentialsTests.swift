@@ -174,6 +174,35 @@ import Testing
     #expect(store.load() == nil)
   }
 
+  @Test func `a call while the tokens are removed does not bring them back`() async throws {
+    let store = UnreliableTokenStore(.sample(1))
+    let client = try MusterClient.scripted(ScriptedTransport { _ in .emptyPage }, tokens: store)
+    store.beforeClear.change { $0 = { _ = client.userID } }
+    try await client.cache.caller.credentials.clear()
+    #expect(client.userID == nil)
+  }
+
+  @Test func `tokens that are read while the user logs out are not kept`() async throws {
+    let store = UnreliableTokenStore(.sample(1))
+    let client = try MusterClient.scripted(ScriptedTransport { _ in .emptyPage }, tokens: store)
+    let cleared = DispatchSemaphore(value: 0)
+    let clearing = Locked<Task<Void, any Error>?>(nil)
+    store.afterLoad.change {
+      $0 = {
+        store.afterLoad.change { $0 = nil }
+        clearing.change { $0 = Task { try await client.cache.caller.credentials.clear() } }
+        cleared.wait()
+      }
+    }
+    store.afterClear.change { $0 = { cleared.signal() } }
+    let reader = Thread { _ = client.userID }
+    reader.start()
+    while clearing.value == nil { await Task.yield() }
+    try await clearing.value?.value
+    while !reader.isFinished { await Task.yield() }
+    #expect(client.userID == nil)
+  }
+
   @Test func `the end of an earlier session does not touch the next login`() async throws {
     let isRefreshing = Locked(false)
     let goOn = AsyncStream<Void>.makeStream()

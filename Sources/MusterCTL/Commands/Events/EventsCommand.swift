@@ -12,8 +12,8 @@ struct EventsCommand: AsyncParsableCommand {
       """,
     subcommands: [
       ListEvents.self, PastEvents.self, ShowEvent.self, CreateEvent.self, EditEvent.self, InviteGuests.self,
-      WithdrawInvitation.self, ListGuests.self, RemindGuests.self, AnswerForGuest.self, HostsCommand.self,
-      LinksCommand.self, DuplicateEvent.self, CancelEvent.self,
+      WithdrawInvitation.self, ListGuests.self, ApproveGuest.self, RemindGuests.self, AnswerForGuest.self,
+      HostsCommand.self, LinksCommand.self, DuplicateEvent.self, CancelEvent.self,
     ],
     defaultSubcommand: ListEvents.self)
 }

@@ -21,6 +21,9 @@ struct AnswerForGuest: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
     let guest = try await account.guest(named: user.name, of: event)
+    guard guest.user != nil else {
+      throw Failure.refused("\(guest.fullName) has no account, and answers on a page of their own.")
+    }
     let reply = try await account.responses.reply {
       try await account.client.events.setAnswer(AnswerStatus(rawValue: choice.rawValue), of: guest.id, to: event.id)
     }

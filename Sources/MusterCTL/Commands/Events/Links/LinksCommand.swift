@@ -9,7 +9,8 @@ struct LinksCommand: AsyncParsableCommand {
         musterctl events links create pasta
         musterctl events links create pasta --kind view --expires "fri 12:00"
         musterctl events links list pasta
+        musterctl events links edit pasta 4902ab --approval
         musterctl events links revoke pasta 4902ab
       """,
-    subcommands: [ListLinks.self, CreateLink.self, RevokeLink.self])
+    subcommands: [ListLinks.self, CreateLink.self, EditLink.self, RevokeLink.self])
 }

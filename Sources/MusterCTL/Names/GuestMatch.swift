@@ -1,0 +1,25 @@
+import Foundation
+import MusterClient
+
+/// Finds a guest by username, by the name of a visitor, by the id, or by the beginning or end of the id.
+enum GuestMatch {
+  /// An id's part is at least so long.
+  private static let minimumIDPart = 4
+
+  /// The guests whom a text can mean. A username takes precedence over the rest: it is what a user owns.
+  static func candidates(for text: String, in guests: [Guest]) -> [Guest] {
+    let users = guests.filter { $0.user?.isNamed(text) == true }
+    guard users.isEmpty else { return users }
+    let word = text.lowercased()
+    return guests.filter { guest in
+      let id = guest.id.uuidString.lowercased()
+      let isPart = word.count >= minimumIDPart && (id.hasPrefix(word) || id.hasSuffix(word))
+      return isPart || (guest.user == nil && guest.name.lowercased() == word)
+    }
+  }
+}
+
+extension Guest {
+  /// Such as `Ben Okafor (ben)`, or `Zoe (visitor)`.
+  var fullName: String { user?.fullName ?? "\(name) (visitor)".safeLine }
+}
