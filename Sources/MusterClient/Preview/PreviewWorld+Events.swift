@@ -29,6 +29,7 @@ extension PreviewWorld {
     case ("PATCH", "", _): try edit(found, request)
     case ("DELETE", "", _): try cancel(found, request)
     case ("POST", "invitations", ""): try invite(to: found, request)
+    case ("POST", "invitations", let guest): try approve(guest, at: found)
     case ("DELETE", "invitations", let guest): try withdraw(guest, from: found)
     default: throw Problem.missing(.routeNotFound)
     }

@@ -44,6 +44,23 @@ extension PreviewWorld {
     touch(.events)
   }
 
+  mutating func approve(_ guest: String, at event: Event) throws {
+    try checkIsHosted(event)
+    try checkIsOpen(event)
+    guard let place = guests[event.id]?.firstIndex(where: { $0.id.wire == guest.lowercased() }),
+      var approved = guests[event.id]?[place]
+    else { throw Problem.missing(.guestNotFound) }
+    guard approved.status == .pending else { return }
+    // The export does not say which answer a visitor wants.
+    approved.status = approved.user == nil ? .going : .invited
+    guests[event.id]?[place] = approved
+    change(event.id) { event in
+      event.counts?.add(-(1 + approved.plusOnes), to: InvitationStatus.pending.rawValue)
+      event.counts?.add(1 + approved.plusOnes, to: approved.status.rawValue)
+    }
+    touch(.events)
+  }
+
   func remind(_ event: Event) throws -> [String: Int] {
     try checkIsHosted(event)
     try checkIsOpen(event)

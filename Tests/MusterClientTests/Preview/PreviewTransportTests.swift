@@ -100,6 +100,19 @@ import Testing
     #expect(await problem { try await client.events.cancel(ExportedDemo.trailRun) } == .notTheCreator)
   }
 
+  @Test func `a guest who asks to come is approved`() async throws {
+    let (client, _) = try await client()
+    let party = ExportedDemo.party
+    let asking = try #require(try await client.events.guests(of: party).items.first { $0.status == .pending })
+    let before = try #require(try await client.events.get(party).counts)
+    let after = try #require(try await client.events.approve(asking.id, at: party).counts)
+    let places = 1 + asking.plusOnes
+    #expect(after.pending == before.pending - places)
+    #expect(after.going + after.invited == before.going + before.invited + places)
+    #expect(try await client.events.approve(asking.id, at: party).counts == after)
+    #expect(await problem { try await client.events.approve(UUID(), at: party) } == .guestNotFound)
+  }
+
   @Test func `a co-host edits, reminds, answers for guests and shares links`() async throws {
     let (client, _) = try await client()
     let party = ExportedDemo.party
