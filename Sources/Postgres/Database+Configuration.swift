@@ -16,7 +16,7 @@ extension Database {
     /// or in random order if the URL has `load_balance_hosts=random`.
     public var connectTimeout = Duration.seconds(2)
     /// The time limit for acquiring a connection.
-    public var waitTimeout = Duration.seconds(5)
+    public var acquireTimeout = Duration.seconds(5)
     /// The time limit for each statement, enforced by the server. The client stops waiting one second later: for n
     /// statements sent together, after n times this limit and one second. This bounds a read as a whole, including all
     /// its retries.
