@@ -70,7 +70,7 @@ public struct Dependencies: Sendable {
     httpClient = outgoing.client
     var settings = configuration.database(name, logger: logger)
     settings.connectTimeout = connectTimeout
-    settings.waitTimeout = connectionWait
+    settings.acquireTimeout = connectionWait
     settings.lockTimeout = lockWait
     settings.statementTimeout = max(settings.statementTimeout, lockWait * 2)
     database = try metrics.measuring { [settings] in try Database(settings) }

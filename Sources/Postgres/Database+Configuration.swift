@@ -12,11 +12,12 @@ extension Database {
     public var sharedConnections = 2
     /// The maximum number of connections for transactions. Commits that wait together share one flush of the log.
     public var connections = 16
-    /// The time limit for each host of the URL, unless the URL has a `connect_timeout` of at least one second. Hosts are tried one by one, starting with the last one that responded,
-    /// or in random order if the URL has `load_balance_hosts=random`.
+    /// The time limit for each host of the URL, unless the URL has a `connect_timeout` of at least one second. Hosts are
+    /// tried one by one, starting with the last one that responded, or in random order if the URL has
+    /// `load_balance_hosts=random`.
     public var connectTimeout = Duration.seconds(2)
     /// The time limit for acquiring a connection.
-    public var waitTimeout = Duration.seconds(5)
+    public var acquireTimeout = Duration.seconds(5)
     /// The time limit for each statement, enforced by the server. The client stops waiting one second later: for n
     /// statements sent together, after n times this limit and one second. This bounds a read as a whole, including all
     /// its retries.

@@ -52,7 +52,13 @@ struct ConnectionLifeTests {
   }
 
   @Test func `draining rejects new calls, waits for running ones, and then closes`() async throws {
-    try await withDatabase("CREATE TABLE notes (n int)") { database, server in
+    try await withDatabase(
+      "CREATE TABLE notes (n int)",
+      configure: {
+        $0.statementTimeout = .seconds(120)
+        $0.lockTimeout = .seconds(60)
+      }
+    ) { database, server in
       let (read, write) = try await database.transaction { holder in
         try await holder.rows("SELECT pg_advisory_xact_lock(1)")
         let read = Task.detached { try await database.rows("SELECT pg_advisory_xact_lock_shared(1)") }
@@ -65,9 +71,11 @@ struct ConnectionLifeTests {
           }
         }
         try await eventually("both wait") { try await server.advisoryLocks(granted: false) == 2 }
-        let closing = Task.detached { await database.close(drainingFor: .seconds(20)) }
+        let closing = Task.detached { await database.close(drainingFor: .seconds(60)) }
         try await eventually("new calls are rejected") {
-          await Task.detached { (try? await database.rows("SELECT 1")) == nil }.value
+          // A call that comes too early waits behind the read.
+          let call = Task.detached { try await database.limited(to: .milliseconds(500)).rows("SELECT 1") }
+          return (await call.result.failure as? PostgresError)?.kind == .cannotConnect
         }
         #expect(try await server.advisoryLocks(granted: false) == 2)
         return ((read, closing), write)
@@ -112,5 +120,11 @@ struct ConnectionLifeTests {
       try await eventually("the thread ends") { observed.reactor == nil }
       try await eventually("all sessions end") { try await server.backends() == 0 }
     }
+  }
+}
+
+extension Result {
+  fileprivate var failure: Failure? {
+    if case .failure(let error) = self { error } else { nil }
   }
 }

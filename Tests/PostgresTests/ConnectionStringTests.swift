@@ -34,7 +34,7 @@ struct ConnectionStringTests {
       proxy.mode = .blackHole
       var configuration = Database.Configuration(url: proxy.url(for: url) + "&connect_timeout=1")
       configuration.connectTimeout = .seconds(60)
-      configuration.waitTimeout = .seconds(60)
+      configuration.acquireTimeout = .seconds(60)
       configuration.statementTimeout = .seconds(60)
       let database = try Database(configuration)
       defer { database.close() }

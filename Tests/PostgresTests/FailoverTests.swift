@@ -16,7 +16,7 @@ struct FailoverTests {
       var configuration = Database.Configuration(url: pair.url(pair.standby, pair.primary))
       configuration.applicationName = Server.applicationName
       configuration.connectTimeout = .seconds(1)
-      configuration.waitTimeout = .seconds(2)
+      configuration.acquireTimeout = .seconds(2)
       configuration.statementTimeout = .seconds(2)
       let database = try Database(configuration)
       defer { database.close() }

@@ -106,7 +106,7 @@ struct FaultTests {
     try await withProxy(configure: {
       $0.connections = 4
       $0.connectTimeout = .seconds(1)
-      $0.waitTimeout = .seconds(1)
+      $0.acquireTimeout = .seconds(1)
       $0.statementTimeout = .seconds(1)
     }) { databases, proxy, server, configuration in
       let load = try await Load.run(on: databases) { load in
@@ -128,7 +128,7 @@ struct FaultTests {
   @Test func `a read that is retried after its connection breaks has one deadline for all attempts`() async throws {
     try await withProxy(configure: {
       $0.connectTimeout = .seconds(20)
-      $0.waitTimeout = .seconds(20)
+      $0.acquireTimeout = .seconds(20)
       $0.statementTimeout = .seconds(2)
     }) { databases, proxy, _, _ in
       let database = databases[0]
@@ -149,7 +149,7 @@ struct FaultTests {
   func `if one connection gets no response, idle connections to the same server are not handed out`() async throws {
     try await withProxy(configure: {
       $0.connections = 4
-      $0.waitTimeout = .seconds(30)
+      $0.acquireTimeout = .seconds(30)
       $0.statementTimeout = .seconds(2)
     }) { databases, proxy, server, configuration in
       let database = databases[0]

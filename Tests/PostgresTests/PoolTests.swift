@@ -65,7 +65,7 @@ struct PoolTests {
   @Test func `a caller that waits too long for a connection gets a timeout`() async throws {
     try await withDatabase(configure: {
       $0.connections = 1
-      $0.waitTimeout = .milliseconds(500)
+      $0.acquireTimeout = .milliseconds(500)
     }) { database, _ in
       try await eventually("the connection is open") { (try? await database.execute("SELECT 1")) != nil }
       try await database.transaction { transaction in

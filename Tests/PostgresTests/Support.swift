@@ -19,7 +19,7 @@ func withDatabase<Value: Sendable>(
     configuration.applicationName = Server.applicationName
     // All tests run at once, possibly on a small machine.
     configuration.connectTimeout = .seconds(30)
-    configuration.waitTimeout = .seconds(30)
+    configuration.acquireTimeout = .seconds(30)
     configure(&configuration)
     let database = try Database(configuration)
     defer { database.close() }

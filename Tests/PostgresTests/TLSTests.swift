@@ -11,7 +11,7 @@ struct TLSTests {
     configuration.applicationName = Server.applicationName
     configuration.sharedConnections = 1
     configuration.connectTimeout = .seconds(30)
-    configuration.waitTimeout = .seconds(30)
+    configuration.acquireTimeout = .seconds(30)
     configuration.statementTimeout = statementTimeout
     return try Database(configuration)
   }

@@ -7,22 +7,24 @@ struct PreparedStatements {
 
   /// A text with the types of its parameters. The same text means something else with other types.
   struct Key: Hashable {
-    let text: String
+    private let template: SQL.Template
     let types: [UInt32]
 
     init(_ sql: SQL) {
-      text = sql.text
+      template = sql.template
       types = sql.parameters.map(\.type)
     }
+
+    /// Built anew at each call.
+    var text: String { template.text }
 
     /// Whether the server has inferred types. They are a part of the prepared statement, so a change of the schema can
     /// make it fail.
     var hasInferredTypes: Bool { types.contains(0) }
 
-    /// Hashes only the lengths: texts are long, and few have the same length.
+    /// Statements of one text mostly have the same types.
     func hash(into hasher: inout Hasher) {
-      hasher.combine(text.utf8.count)
-      hasher.combine(types.count)
+      hasher.combine(template)
     }
   }
 

@@ -16,7 +16,7 @@ struct WaitingCallers {
   private let maximumBytes: Int
 
   init(_ configuration: Database.Configuration) {
-    timeout = configuration.waitTimeout
+    timeout = configuration.acquireTimeout
     maximumCount = configuration.maximumWaiting
     maximumBytes = configuration.maximumWaitingBytes
   }

@@ -9,28 +9,19 @@
 ///
 /// The text is the key of the prepared statement, so keep it static: pass everything that varies as a parameter.
 public struct SQL: Sendable, ExpressibleByStringInterpolation {
-  private enum Piece: Sendable {
-    case literal(StaticString)
-    case unescaped(String)
-    /// The next one of `parameters`.
-    case parameter
-  }
-
   /// PostgreSQL rejects larger ones, and closes the connection.
   private static let maximumParameterBytes = 0x3fff_ffff
 
-  private var pieces: [Piece]
+  private(set) var template: Template
   private(set) var parameters: [Parameter]
   /// The bytes of all parameters, concatenated, so that they need only one allocation.
   private(set) var bytes: [UInt8]
   private(set) var problem: PostgresError?
-  /// Stands before the text.
-  private var prefix: Comment?
 
   /// A comment that ``SQL/comment`` puts in front of statements. It is part of the key of their prepared statements, so
   /// it must be one of a few, such as a name for the part of the program that sends them.
   public struct Comment: Sendable {
-    fileprivate let text: String
+    let text: String
 
     /// - Parameter words: trusted text. An asterisk, which could end the comment, is left out.
     public init(_ words: String) {
@@ -49,7 +40,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   /// A statement without parameters.
   public init(stringLiteral text: StaticString) {
-    pieces = text.utf8CodeUnitCount > 0 ? [.literal(text)] : []
+    template = Template(text)
     parameters = []
     bytes = []
   }
@@ -59,44 +50,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   }
 
   /// The text as the server sees it, with `$1`, `$2` and so on for the parameters.
-  public var text: String {
-    // Bytes in one buffer are several times cheaper than strings that are appended one by one.
-    String(unsafeUninitializedCapacity: textCapacity) { buffer in
-      var rest = UnsafeMutableBufferPointer(rebasing: buffer[...])
-      func append(_ bytes: UnsafeBufferPointer<UInt8>) {
-        let end = rest.update(fromContentsOf: bytes)
-        rest = UnsafeMutableBufferPointer(rebasing: rest[end...])
-      }
-      func append(_ text: String) {
-        var text = text
-        text.withUTF8 { append($0) }
-      }
-      if let prefix { append(prefix.text) }
-      var number = 0
-      for piece in pieces {
-        switch piece {
-        case .literal(let text): text.withUTF8Buffer { append($0) }
-        case .unescaped(let text): append(text)
-        case .parameter:
-          number += 1
-          append("$\(number)")
-        }
-      }
-      return buffer.count - rest.count
-    }
-  }
-
-  /// No less than the bytes of the text.
-  private var textCapacity: Int {
-    pieces.reduce(prefix?.text.utf8.count ?? 0) { sum, piece in
-      switch piece {
-      case .literal(let text): sum + text.utf8CodeUnitCount
-      case .unescaped(let text): sum + text.utf8.count
-      // A dollar sign and at most seven digits: a larger number is reported before it is sent, and needs them as well.
-      case .parameter: sum + 8
-      }
-    }
-  }
+  public var text: String { template.text }
 
   /// Concatenates two texts, with the parameters of both.
   public static func + (left: SQL, right: SQL) -> SQL {
@@ -111,12 +65,12 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   }
 
   fileprivate mutating func append(literal: StaticString) {
-    if literal.utf8CodeUnitCount > 0 { pieces.append(.literal(literal)) }
+    template.append(literal)
   }
 
   fileprivate mutating func append(unescaped text: String) {
     if text.utf8.contains(0) { note("the statement's text contains the character U+0000") }
-    pieces.append(.unescaped(text))
+    template.pieces.append(.unescaped(text))
   }
 
   private mutating func append(_ value: some SQLValue) {
@@ -128,7 +82,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       bytes.append(0)  // libpq reads text up to here
     }
     parameters.append(Parameter(type: type.oid, range: encoding == .null ? nil : start..<end))
-    pieces.append(.parameter)
+    template.pieces.append(.parameter)
     if encoding == .unrepresentable {
       note(
         "parameter $\(parameters.count) cannot be encoded for PostgreSQL: text with U+0000, or a value out of range")
@@ -147,7 +101,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   private mutating func append(_ other: SQL) {
     let offset = bytes.count
-    pieces += other.pieces
+    template.pieces += other.template.pieces
     parameters += other.parameters.map {
       Parameter(type: $0.type, range: $0.range.map { $0.lowerBound + offset..<$0.upperBound + offset })
     }
@@ -162,7 +116,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     public init(literalCapacity: Int, interpolationCount: Int) {
       sql = SQL(stringLiteral: "")
-      sql.pieces.reserveCapacity(2 * interpolationCount + 1)
+      sql.template.pieces.reserveCapacity(2 * interpolationCount + 1)
       sql.parameters.reserveCapacity(interpolationCount)
     }
 
@@ -201,7 +155,7 @@ extension SQL {
 
   fileprivate func with(_ comment: Comment) -> SQL {
     var copy = self
-    copy.prefix = comment
+    copy.template.prefix = comment
     return copy
   }
 }

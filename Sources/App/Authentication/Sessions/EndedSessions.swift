@@ -48,7 +48,7 @@ final class EndedSessions: Service {
     var configuration = configuration
     configuration.sharedConnections = 1
     configuration.connectTimeout = .milliseconds(500)
-    configuration.waitTimeout = .milliseconds(500)
+    configuration.acquireTimeout = .milliseconds(500)
     configuration.statementTimeout = .milliseconds(500)
     database = try Database(configuration)
     seconds = lifetime + Self.margin

@@ -31,6 +31,36 @@ import Testing
       "UPDATE deliveries SET leased_until = now() - interval '1 second' WHERE lease IS NOT NULL")
   }
 
+  @Test func `a worker that claims a row again, because its own lease has expired, sends it by the later claim`()
+    async throws
+  {
+    struct Late: Error {}
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let prepared = Lock<[[LeasedRow.Lease]]>([])
+      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+        let claims = prepared.withLock { prepared in
+          prepared.append(rows.map(\.lease))
+          return Set(prepared.joined().map(\.token)).count
+        }
+        if claims < 2 {
+          try await expire(app)
+          throw Late()
+        }
+        let send = Dispatcher.Send(channel: .log) {}
+        return Dictionary(rows.map { ($0.id, .send(send)) }) { first, _ in first }
+      }
+      let dispatcher = Dispatcher([source], concurrency: 1, database: app.database, logger: .quiet)
+      let running = Task { try await dispatcher.run(.untilStopped) }
+      defer { running.cancel() }
+      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
+      running.cancel()
+      _ = await running.result
+      #expect(prepared.withLock { $0 }.allSatisfy { $0.count == 1 })
+    }
+  }
+
   @Test func `after its lease has expired, a holder can no longer acknowledge`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
