@@ -191,7 +191,8 @@ import Testing
       $0 = {
         store.afterLoad.change { $0 = nil }
         clearing.change { $0 = Task { try await client.cache.caller.credentials.clear() } }
-        cleared.wait()
+        // The logout waits for the lock that this read holds. If it did not wait, it would end in this time.
+        _ = cleared.wait(timeout: .now() + 0.5)
       }
     }
     store.afterClear.change { $0 = { cleared.signal() } }
