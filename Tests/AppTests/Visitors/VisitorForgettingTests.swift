@@ -107,7 +107,9 @@ import Testing
       let claiming = try await app.database.transaction { holder -> Task<Void, any Error> in
         _ = try await holder.rows("SELECT 1 FROM visitors WHERE id = \(ids[0]) FOR UPDATE")
         // Detached: in this task, the transaction is open.
-        let claiming = Task.detached { try await app.database.change { try await Visitor.claim(for: ben.userID, in: $0) } }
+        let claiming = Task.detached {
+          try await app.database.change { try await Visitor.claim(for: ben.userID, in: $0) }
+        }
         try await app.waitForLocks(1)
         // It has locked no later one.
         let free = try await holder.rows("SELECT id FROM visitors ORDER BY id FOR UPDATE SKIP LOCKED")
