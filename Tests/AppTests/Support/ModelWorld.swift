@@ -25,15 +25,15 @@ struct ModelWorld {
       case .answer: 22
       case .send, .accept, .visit: 12
       case .revisit: 9
-      case .approve, .createLink: 8
+      case .approve, .createLink, .addHost: 8
       case .create, .edit: 9
       case .invite: 8
-      case .withdraw, .markRead, .join, .eraseVisit, .addHost: 5
-      case .unblock, .editProfile, .cancelRequest: 4
-      case .decline: 6
+      case .withdraw, .markRead, .join, .eraseVisit: 5
+      case .editProfile: 4
+      case .decline, .cancelRequest, .removeHost, .unblock: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver: 12
-      case .removeHost, .unfriend, .block, .cancelEvent, .archive, .choose: 3
+      case .unfriend, .block, .cancelEvent, .archive, .choose: 3
       case .deleteAccount: 2
       }
     }
