@@ -29,8 +29,8 @@ struct ModelWorld {
       case .create, .edit: 9
       case .invite: 8
       case .withdraw, .markRead, .join, .eraseVisit: 5
-      case .editProfile, .cancelRequest: 4
-      case .decline, .removeHost, .unblock: 6
+      case .editProfile: 4
+      case .decline, .cancelRequest, .removeHost, .unblock: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver: 12
       case .unfriend, .block, .cancelEvent, .archive, .choose: 3
