@@ -107,8 +107,13 @@ import Testing
         WHERE datname = current_database() AND application_name = 'muster serve'
         """)
       connections = []
-      try await eventually(within: .seconds(120)) {
-        (try? await service.sendRaw("GET", "/health/ready").status) == 200
+      do {
+        try await eventually(within: .seconds(120)) {
+          guard program.isRunning else { throw Unexpected("the service has ended") }
+          return (try? await service.sendRaw("GET", "/health/ready").status) == 200
+        }
+      } catch {
+        throw Unexpected("\(error). The service wrote: \(program.standardError.suffix(3000))")
       }
       #expect(program.standardError.contains("connections are accepted again"))
       // Without a pause, it would have tried about a hundred thousand times per second.
