@@ -37,6 +37,8 @@ final class RawConnection: Sendable {
     #else
       let socket = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     #endif
+    // A program that another test starts at this moment must not keep the connection open.
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
     if let receiveBuffer { set(SO_RCVBUF, receiveBuffer, on: socket) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
