@@ -97,8 +97,8 @@ struct ConnectionLifeTests {
     }
   }
 
-  /// Refers to a reactor without keeping it alive. It is set before it is shared, and weak references can be read from
-  /// any thread.
+  /// Refers to a reactor without keeping it alive. Safe to share, which the compiler cannot see: it is set before it is
+  /// shared, and weak references can be read from any thread.
   private final class Observed: @unchecked Sendable {
     weak var reactor: Reactor?
   }

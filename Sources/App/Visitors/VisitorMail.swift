@@ -35,7 +35,12 @@ enum VisitorMail {
     }
 
     /// Seconds for which several changes become one mail.
-    fileprivate var pause: Int { self == .updated ? 60 : 0 }
+    fileprivate var pause: Int {
+      switch self {
+      case .updated, .answerSet: 60
+      case .confirm, .reminder, .promoted, .approved, .cancelled: 0
+      }
+    }
   }
 
   /// The limits on mails that ask for a confirmation, in 24 hours.

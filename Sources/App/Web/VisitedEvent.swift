@@ -56,10 +56,9 @@ struct VisitedEvent: Sendable {
 
   /// Why the visitor cannot change the answer; empty if they can.
   private var closed: String {
-    // Hosts can set an answer until the event ends.
-    let canAskHost = facts.isPastAnswers && !facts.isCancelled && !facts.isOver && !facts.isArchived
-    return canAskHost
-      ? "The time to answer is over. To change your answer, ask a host: hosts still can." : facts.closed ?? ""
+    guard facts.isPastAnswers, !facts.isCancelled, !facts.isOver, !facts.isArchived else { return facts.closed ?? "" }
+    // Until the event ends, hosts can set the answer of a visitor whom they have approved.
+    return "The time to answer is over." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
   }
 
   private var isUnconfirmed: Bool { visitor.email != nil && !visitor.isConfirmed }

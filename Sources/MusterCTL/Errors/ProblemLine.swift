@@ -85,7 +85,7 @@ enum ProblemLine {
     .linkExpired: "This link has expired. Ask a host for another one.",
     .linkFull: "No more guests may come by this link. Ask a host for an invitation.",
     .noPassword: "The account has no password. Use `musterctl login --code`.",
-    .noRoom: "The event has no room for so many people. Bring fewer.",
+    .noRoom: "The event has no room for this many people.",
     .ownEvent: "This is your own event: it needs no answer.",
     .requestRunning: "The same request is still running.",
     .tooManyHosts: "The event has as many co-hosts as it can have. Remove one first.",

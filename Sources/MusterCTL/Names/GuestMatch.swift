@@ -6,8 +6,10 @@ enum GuestMatch {
   /// An id's part is at least so long.
   private static let minimumIDPart = 4
 
-  /// The guests whom a text can mean. A username takes precedence over the rest: it is what a user owns.
+  /// The guests whom a text can mean. A whole id takes precedence, because visitors choose their names. Then comes a
+  /// username: it is what a user owns.
   static func candidates(for text: String, in guests: [Guest]) -> [Guest] {
+    if let guest = guests.first(where: { $0.id == UUID(uuidString: text) }) { return [guest] }
     let users = guests.filter { $0.user?.isNamed(text) == true }
     guard users.isEmpty else { return users }
     let word = text.lowercased()

@@ -20,14 +20,15 @@ extension EventsAPI {
 
   /// Sets the answer of a guest of an event that the caller hosts, also after `answerBy`.
   ///
+  /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
   ///   `event-archived`; `approval-pending` until the guest is approved; `no-room` if there is no room for the group
   @discardableResult
   public func setAnswer(
-    _ status: AnswerStatus, of userID: UUID, to id: UUID, key: IdempotencyKey = .random()
+    _ status: AnswerStatus, of guestID: UUID, to id: UUID, key: IdempotencyKey = .random()
   ) async throws -> Event {
     try await caller.get(
-      .write("PUT", "/events/\(id.wire)/invitations/\(userID.wire)", ["status": status], key: key))
+      .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": status], key: key))
   }
 
   /// Lets a guest in who came by a link with `approval`. A user may then answer; the answer of a visitor applies. To turn

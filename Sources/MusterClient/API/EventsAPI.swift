@@ -104,7 +104,8 @@ public struct EventsAPI: Sendable {
   /// - Parameter plusOnes: the number of people whom the caller brings along, at most the event's `maxPlusOnes`. Nil
   ///   keeps the number.
   /// - Throws: ``MusterError``: `event-not-found`, `own-event`, `event-cancelled`, `event-archived`, `invalid-fields`;
-  ///   `approval-pending` until a host has approved the caller; `no-room` if the caller is going and there is no room for more people
+  ///   `approval-pending` until a host has approved the caller; `no-room` if the caller is going and there is no room
+  ///   for more people
   @discardableResult
   public func answer(
     _ id: UUID, _ status: AnswerStatus, plusOnes: Int? = nil, key: IdempotencyKey = .random()

@@ -31,10 +31,13 @@ extension PreviewWorld {
     try checkIsHosted(event)
     try checkIsOpen(event)
     let body: [String: InvitationStatus] = try request.read()
-    guard let place = guests[event.id]?.firstIndex(where: { $0.user?.id.wire == guest.lowercased() }),
+    guard let place = guests[event.id]?.firstIndex(where: { $0.id.wire == guest.lowercased() }),
       var changed = guests[event.id]?[place], let status = body["status"]
     else { throw Problem.missing(.guestNotFound) }
     let before = changed.status
+    guard before != .pending else {
+      throw Problem.preview(.approvalPending, 409, "A host approves the guest first.")
+    }
     (changed.status, changed.answeredAt) = (status, now)
     guests[event.id]?[place] = changed
     change(event.id) { event in

@@ -117,6 +117,8 @@ public final class MusterStore {
       return pending
     } catch {
       publish()
+      // Earlier writes may have waited for this one to be saved.
+      poke()
       throw error
     }
   }

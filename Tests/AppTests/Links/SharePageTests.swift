@@ -92,21 +92,12 @@ import Testing
       let ana = try await app.signUp("ana")
       let event = try await ana.createEvent()["id"].string ?? ""
       let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
-      func contents() async throws -> String? {
-        try await app.value(
-          """
-          SELECT string_agg(table_name || query_to_xml(
-            format('SELECT md5(string_agg(t.xmin || t::text, '','' ORDER BY t::text)) FROM %I AS t', table_name),
-            true, false, '')::text, ',' ORDER BY table_name)
-          FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-          """)
-      }
-      let before = try await contents()
+      let before = try await app.contents()
       let statuses = try await app.race(1000) {
         try await app.send($0 % 2 == 0 ? "GET" : "HEAD", $0 % 10 == 9 ? "/e/wrong" : "/e/\(link.token)")
       }
       #expect(statuses == [200: 900, 404: 100])
-      #expect(try await contents() == before)
+      #expect(try await app.contents() == before)
       #expect(before?.contains("share_links") == true)
     }
   }

@@ -405,6 +405,17 @@ struct TestApp: Sendable {
     }
   }
 
+  /// A text that changes with any row of any table.
+  func contents() async throws -> String? {
+    try await value(
+      """
+      SELECT string_agg(table_name || query_to_xml(
+        format('SELECT md5(string_agg(t.xmin || t::text, '','' ORDER BY t::text)) FROM %I AS t', table_name),
+        true, false, '')::text, ',' ORDER BY table_name)
+      FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+      """)
+  }
+
   /// Runs one statement and returns its single value.
   func value<Value: SQLValue>(_ sql: SQL, as: Value.Type = Value.self) async throws -> Value? {
     try await database.value(sql)

@@ -25,7 +25,7 @@ import Testing
       try await app.takeMails()
       try await zoe.answer("going", expecting: 409)
       let page = try await zoe.page()
-      #expect(page.body.contains("ask a host: hosts still can") && !page.body.contains("Change my answer"))
+      #expect(page.body.contains("Ask a host to change your answer.") && !page.body.contains("Change my answer"))
       #expect(try await set("going", of: zoe, at: event, by: ana).json["counts"]["going"].int == 2)
       #expect(try await zoe.state == "going 1")
       // First the mails, because taking notifications deletes them.
@@ -61,6 +61,10 @@ import Testing
       #expect(try await set("maybe", of: zoe, at: event, by: ben).problem == "not-a-host")
       #expect(try await set("maybe", of: zoe, at: other, by: ana).problem == "guest-not-found")
       #expect(try await set("maybe", of: pending, at: event, by: ana).problem == "approval-pending")
+      // The page promises only what hosts can do.
+      try await app.database.execute("UPDATE events SET answer_by = now() - interval '1 hour'")
+      let page = try await pending.page().body
+      #expect(page.contains("The time to answer is over.") && !page.contains("Ask a host"))
       for (change, problem) in [
         ("live_until = now() + interval '23 hours'", "event-archived"), ("archived_at = now()", "event-archived"),
         ("status = 'cancelled'", "event-cancelled"),

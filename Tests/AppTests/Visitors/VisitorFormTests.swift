@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func `an address may send so many forms, whatever their outcome`() async throws {
+  @Test func `an address may send a limited number of forms, whatever their outcome`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
       let statuses = try await app.race(RateLimit.forms.burst + 5) { _ in try await app.submit("/e/wrong", ["a": "b"]) }
       #expect(statuses[404, default: 0] >= RateLimit.forms.burst && statuses[429, default: 0] >= 1, "\(statuses)")

@@ -23,6 +23,10 @@ import Testing
     #expect(found("@Ben") == ["Ben Okafor"] && found("BEN") == ["Ben Okafor"])
     #expect(found("zoe") == ["Zoe", "zoe"] && found("ABCD") == ["Zoe"] && found("34cd") == ["Ben"])
     #expect(found("01900000-0000-7000-8000-000000000002") == ["Ben Okafor"])
+    // A visitor cannot take a guest's id as a name.
+    let id = "01900000-0000-7000-8006-00000000abcd"
+    let liar = try guest("01900000-0000-7000-8006-0000000056cd", id)
+    #expect(GuestMatch.candidates(for: id, in: guests + [liar]).map(\.name) == ["Zoe"])
     #expect(found("Ben Okafor").isEmpty && found("cd").isEmpty && found("").isEmpty)
   }
 }

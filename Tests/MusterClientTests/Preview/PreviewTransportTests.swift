@@ -105,12 +105,18 @@ import Testing
     let party = ExportedDemo.party
     let asking = try #require(try await client.events.guests(of: party).items.first { $0.status == .pending })
     let before = try #require(try await client.events.get(party).counts)
+    let waiting = await problem { try await client.events.setAnswer(.maybe, of: asking.id, to: party) }
     let after = try #require(try await client.events.approve(asking.id, at: party).counts)
     let places = 1 + asking.plusOnes
+    #expect(waiting == .approvalPending)
     #expect(after.pending == before.pending - places)
     #expect(after.going + after.invited == before.going + before.invited + places)
     #expect(try await client.events.approve(asking.id, at: party).counts == after)
     #expect(await problem { try await client.events.approve(UUID(), at: party) } == .guestNotFound)
+    // A guest without an account has an id, too.
+    let visitor = try #require(try await client.events.guests(of: party).items.first { $0.user == nil })
+    try await client.events.setAnswer(.declined, of: visitor.id, to: party)
+    #expect(try await client.events.guests(of: party).items.first { $0.id == visitor.id }?.status == .declined)
   }
 
   @Test func `a co-host edits, reminds, answers for guests and shares links`() async throws {

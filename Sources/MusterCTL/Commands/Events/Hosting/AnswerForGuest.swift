@@ -3,15 +3,16 @@ import MusterClient
 
 struct AnswerForGuest: AccountCommand {
   static let configuration = CommandConfiguration(
-    commandName: "answer-for", abstract: "Set a guest's answer to an event that you host. The guest is notified.",
+    commandName: "answer-for", abstract: "Set a guest's answer to an event that you host.",
     discussion: """
-      Works also when the time to answer is over.
+      Works also when the time to answer is over. The guest is notified; a visitor with a confirmed address gets a mail.
 
         musterctl events answer-for pasta ben going
+        musterctl events answer-for pasta Zoe going
       """)
 
   @OptionGroup var event: EventArgument
-  @OptionGroup var user: UserArgument
+  @OptionGroup var guest: GuestArgument
 
   @Argument(help: ArgumentHelp("The guest's answer.", valueName: "answer"))
   var choice: AnswerCommand.Choice
@@ -20,10 +21,7 @@ struct AnswerForGuest: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
-    let guest = try await account.guest(named: user.name, of: event)
-    guard guest.user != nil else {
-      throw Failure.refused("\(guest.fullName) has no account, and answers on a page of their own.")
-    }
+    let guest = try await account.guest(named: guest.name, of: event)
     let reply = try await account.responses.reply {
       try await account.client.events.setAnswer(AnswerStatus(rawValue: choice.rawValue), of: guest.id, to: event.id)
     }
