@@ -17,6 +17,7 @@ struct Serve: AsyncParsableCommand {
     let logger = makeLogger()
     FileLimit.raise()
     let configuration = try await configure(for: .serve)
+    try configuration.refuseMoreConnectionsThanFiles()
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
     let scheme = dependencies.certificate == nil ? "http" : "https"

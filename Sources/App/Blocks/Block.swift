@@ -82,7 +82,7 @@ extension User {
       change.touch(.friendRequests, of: receiver)
     }
     if !live.isEmpty {
-      try await Event.partHosts(pair, at: live, in: change)
+      try await Event.partHosts(of: live, in: change)
       try await Invitation.leave(
         where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: .block, in: change)
     }
@@ -113,8 +113,8 @@ extension User {
     }
   }
 
-  /// A query of the events that one of two users hosts and the other is invited to, or that one has created and the
-  /// other hosts, too.
+  /// A query of the events that one of two users hosts, and the other hosts or is invited to. Two co-hosts remain, but one
+  /// may become the creator meanwhile.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
@@ -122,10 +122,10 @@ extension User {
     JOIN event_hosts AS h ON h.event_id = i.event_id
     WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
     UNION
-    SELECT h.event_id
-    FROM event_co_hosts AS h
-    JOIN events AS e ON e.id = h.event_id
-    WHERE h.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
+    SELECT h.event_id FROM event_hosts AS h
+    WHERE h.user_id = ANY(\(pair))
+    GROUP BY h.event_id
+    HAVING count(*) = 2
     """
   }
 
@@ -199,17 +199,17 @@ extension Change {
     )
   }
 
-  /// Touches the lists of two users that show one of them as a host of a live event to the other. A block ends
-  /// invitations and roles between hosts and guests, and between creator and co-hosts. Two co-hosts remain, and so do
-  /// users whom a third user brought together after the block. No other list shows one to the other. The caller holds
-  /// the locks on both users.
+  /// Touches the lists of two users that show one of them as a host of a live event to the other. Both are co-hosts: a
+  /// block leaves neither guests nor co-hosts of the other's events. The caller holds the locks on both users.
   fileprivate func touchSharedEvents(of pair: [User.ID]) {
-    let hosted: SQL = """
-      JOIN event_hosts AS h ON h.event_id = mine.event_id AND h.user_id <> mine.user_id
-      JOIN events AS e ON e.id = mine.event_id
-      WHERE mine.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair)) AND e.archived_at IS NULL
-      """
-    touch(.events, ofUsersIn: "SELECT mine.user_id FROM event_hosts AS mine \(hosted)")
-    touch(.events, .invitations, ofUsersIn: "SELECT mine.user_id FROM invitations AS mine \(hosted)")
+    touch(
+      .events,
+      ofUsersIn: """
+        SELECT mine.user_id
+        FROM event_hosts AS mine
+        JOIN event_hosts AS h ON h.event_id = mine.event_id AND h.user_id <> mine.user_id
+        JOIN events AS e ON e.id = mine.event_id
+        WHERE mine.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair)) AND e.archived_at IS NULL
+        """)
   }
 }

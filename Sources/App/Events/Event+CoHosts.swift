@@ -4,8 +4,9 @@ import Postgres
 extension Event {
   static let maximumCoHosts = 20
 
-  /// Makes a friend of the creator, or a guest, a co-host of an open event. A guest's invitation ends, and a place that
-  /// becomes free goes to the guest who has waited longest. Adding a host again changes nothing.
+  /// Makes a friend of the creator, or a guest, a co-host of an open event. A guest's invitation ends, and so do those of
+  /// guests whom a block hides from the new host. Places that become free go to the guests who have waited longest.
+  /// Adding a host again changes nothing.
   ///
   /// - Throws: ``AppError/userNotFound`` if the creator does not see the user.
   static func addHost(_ user: User.ID, to id: ID, by creator: User.ID, in change: Change) async throws {
@@ -20,6 +21,9 @@ extension Event {
         EXISTS (\(Invitation.guests(of: id)) AND user_id = \(user)) AS is_guest,
         EXISTS (SELECT FROM friends WHERE user_id = \(creator) AND friend_id = \(user)) AS is_friend,
         (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
+        ARRAY(
+          \(Invitation.guests(of: id)) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
+        ) AS hidden_guests,
         \(Person.columns("u"))
       FROM users AS u WHERE u.id = \(creator)
       """)
@@ -33,6 +37,11 @@ extension Event {
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
     if isGuest {
       try await Invitation.leave(where: "i.event_id = \(id) AND i.user_id = \(user)", by: .user(creator), in: change)
+    }
+    let hidden: [User.ID] = try facts["hidden_guests"]
+    if !hidden.isEmpty {
+      try await Invitation.leave(where: "i.event_id = \(id) AND i.user_id = ANY(\(hidden))", by: .block, in: change)
+      for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
     }
     // Later than all others, even if the clock was set back.
     try change.write(
@@ -68,14 +77,14 @@ extension Event {
     if user != actor { change.notify(user, about: .invitationWithdrawn(id, try row["title"])) }
   }
 
-  /// Ends the role of each co-host among two users at events that the other one has created. The caller holds the locks
-  /// on the users and events.
-  static func partHosts(_ pair: [User.ID], at events: [ID], in change: Change) async throws {
+  /// Ends the roles of co-hosts whom a block hides from the creator. The caller holds the locks on the events.
+  static func partHosts(of events: [ID], in change: Change) async throws {
     let ended = try await change.rows(
       """
       DELETE FROM event_co_hosts AS h
       USING events AS e
-      WHERE e.id = h.event_id AND e.id = ANY(\(events)) AND e.creator_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
+      WHERE e.id = h.event_id AND e.id = ANY(\(events)) AND e.archived_at IS NULL
+        AND h.user_id IN (SELECT hidden_id FROM hidden WHERE user_id = e.creator_id)
       RETURNING h.event_id, h.user_id, e.creator_id
       """)
     for row in ended {
@@ -88,7 +97,8 @@ extension Event {
   }
 
   /// Ends all roles of a user whose account is about to be deleted. The co-host who has served longest becomes the
-  /// creator of each of their events. Events without co-hosts keep their creator. The caller has locked the events.
+  /// creator of each of their events, as whom they have no co-hosts across a block. Events without co-hosts keep their
+  /// creator. The caller has locked the events.
   static func handOver(_ events: [ID], of user: User.ID, in change: Change) async throws {
     let rows = try await change.pipeline(
       """
@@ -113,6 +123,7 @@ extension Event {
       WHERE e.id = h.event_id AND e.id = ANY(\(events)) AND h.user_id = e.creator_id
       """)
     touchWhoSeesHosts(of: try rows[0].map { try $0["event_id"] }, in: change)
+    try await partHosts(of: events, in: change)
   }
 }
 

@@ -22,6 +22,11 @@ extension Event {
     "SELECT user_id FROM event_hosts WHERE event_id = \(event)"
   }
 
+  /// A SQL condition: whether a block hides a user from a host of an event. Such a user is no guest of a live event.
+  static func hides(_ user: SQL, fromHostsOf event: ID) -> SQL {
+    "EXISTS (\(hosts(of: event)) AND user_id IN (SELECT user_id FROM hidden WHERE hidden_id = \(user)))"
+  }
+
   /// A query of the events that a user hosts, archived ones included.
   static func hosted(by user: User.ID) -> SQL {
     "SELECT event_id FROM event_hosts WHERE user_id = \(user)"

@@ -64,8 +64,8 @@ struct Invitation: Sendable {
       .invitations, of: user, page: page, query: query, in: database, item: Invitation.init(row:))
   }
 
-  /// Invites friends of the host, all or none. Existing invitations stay unchanged. The caller holds the locks on the
-  /// event and on all users.
+  /// Invites friends of the host, all or none. Existing invitations stay unchanged. A friend whom a block hides from
+  /// another host cannot be invited. The caller holds the locks on the event and on all users.
   ///
   /// - Parameters:
   ///   - field: the request field that names the guests, for errors.
@@ -77,24 +77,29 @@ struct Invitation: Sendable {
     guard !guests.isEmpty else { return }
     let rows = try await change.rows(
       """
-      SELECT friend_id AS id, false AS is_invited FROM friends
+      SELECT friend_id AS id, false AS is_invited, \(Event.hides("friend_id", fromHostsOf: event)) AS is_hidden
+      FROM friends
       WHERE user_id = \(host) AND friend_id = ANY(\(guests)) AND \(User.visible("friend_id", to: host))
       UNION ALL
-      SELECT user_id, true FROM invitations
+      SELECT user_id, true, false FROM invitations
       WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND \(User.visible("user_id", to: host))
       UNION ALL
       -- Hosts hold no invitation. To invite one is as harmless as to invite a guest again.
-      SELECT user_id, true FROM event_hosts
+      SELECT user_id, true, false FROM event_hosts
       WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND user_id <> \(host)
         AND \(User.visible("user_id", to: host))
       """)
     let known = Set<User.ID>(try rows.map { try $0["id"] })
-    let strangers = guests.enumerated().filter { !known.contains($0.element) }
-    guard strangers.isEmpty else {
-      throw AppError.invalid(
-        strangers.map { FieldError(field: "\(field)[\($0.offset)]", code: .notAFriend, message: "is not a friend") })
-    }
     let invited = Set<User.ID>(try rows.filter { try $0["is_invited"] }.map { try $0["id"] })
+    let hidden = Set<User.ID>(try rows.filter { try $0["is_hidden"] }.map { try $0["id"] }).subtracting(invited)
+    let errors = guests.enumerated().compactMap { index, guest -> FieldError? in
+      let field = "\(field)[\(index)]"
+      if !known.contains(guest) { return FieldError(field: field, code: .notAFriend, message: "is not a friend") }
+      // It does not say whose block it is, nor which host's.
+      guard hidden.contains(guest) else { return nil }
+      return FieldError(field: field, code: .notAllowed, message: "cannot be invited to this event")
+    }
+    guard errors.isEmpty else { throw AppError.invalid(errors) }
     let new = Array(known.subtracting(invited))
     guard !new.isEmpty else { return }
     guard total + new.count <= maximumGuests else {

@@ -148,6 +148,67 @@ import Testing
     }
   }
 
+  @Test func `nobody is invited across a block between them and another host`() async throws {
+    try await run { app, scene in
+      let (ana, ben, dev, event) = (scene.ana, scene.ben, scene.dev, scene.event)
+      // The creator's block. The co-host is still dev's friend.
+      try await ana.block(dev)
+      let refused = try await ben.invite([dev], to: event, expecting: 422)
+      #expect(refused.json["errors"][0]["field"].string == "userIds[0]")
+      #expect(refused.json["errors"][0]["code"].string == "not-allowed")
+      #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      // A block by the other side counts alike.
+      try await ana.unblock(dev)
+      try await dev.block(ana)
+      try await ben.invite([dev], to: event, expecting: 422)
+      try await dev.unblock(ana)
+      try await ben.invite([dev], to: event)
+      #expect(try await dev.get("events/\(event)")["myStatus"].string == "invited")
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a new co-host ends the invitations of guests across a block, and a place goes to the next in line`()
+    async throws
+  {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let emre = try await app.signUp("emre")
+      try await app.befriend(ben, emre)
+      try await ben.invite([emre], to: event)
+      try await cleo.answer("going", to: event)
+      #expect(try await emre.answer("going", to: event).json["myStatus"].string == "waitlisted")
+      try await cleo.block(dev)
+      // To guests who block each other, nothing happens before one of them is a host.
+      #expect(try await cleo.get("events/\(event)")["myStatus"].string == "going")
+      try await app.takeNotifications()
+      try await ana.addHost(dev, to: event)
+      #expect(try await cleo.send("GET", "events/\(event)").status == 404)
+      #expect(try await cleo.get("notifications")["items"].array.allSatisfy { $0["eventId"].string != event })
+      #expect(try await emre.get("events/\(event)")["myStatus"].string == "going")
+      let told = try await app.takeNotifications().map { "\($0.type) \($0.recipient)" }
+      #expect(told.contains("host-added \(dev.id)") && told.contains("waitlist-promoted \(emre.id)"))
+      #expect(told.allSatisfy { !$0.contains(cleo.id) })
+      try await app.expectNothingCrossesABlock()
+      try await app.expectCounts()
+    }
+  }
+
+  @Test func `an heir has no co-hosts across a block`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      try await ana.addHost(dev, to: event)
+      try await dev.block(ben)
+      #expect(try await scene.hosts(for: cleo) == ["ana", "ben", "dev"])
+      try await ana.deleteAccount()
+      #expect(try await scene.hosts(for: cleo) == ["ben"])
+      #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `the longest-serving co-host inherits the event of a deleted account`() async throws {
     try await run { app, scene in
       let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)

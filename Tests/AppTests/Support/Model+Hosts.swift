@@ -10,6 +10,12 @@ extension Model {
     guard isGuest || areFriends(person, user) else { return [422] }
     clock += 1
     if isGuest { remove(user, from: event, by: person) }
+    let hidden = guests(of: event).filter { isHidden($0, from: user) }
+    for guest in hidden {
+      invitations.removeAll { $0.event == event && $0.guest == guest }
+      forgetNotices(to: guest, about: event)
+    }
+    if !hidden.isEmpty { promote(to: event, by: nil) }
     events[event].coHosts.append(user)
     tell(notice("host-added", to: user, of: event, about: person), by: person)
     return [200]
@@ -30,17 +36,31 @@ extension Model {
   /// A co-host who is none any more loses all notifications about the event, and their links.
   mutating func endRole(of user: Int, at event: Int) {
     events[event].coHosts.removeAll { $0 == user }
-    queue.removeAll { $0.recipient == user && $0.event == event }
-    inbox.removeAll { $0.recipient == user && $0.event == event }
+    forgetNotices(to: user, about: event)
     for index in links.indices where links[index].by == user && links[index].event == event { revoked.insert(index) }
   }
 
-  /// The longest-serving co-host becomes the creator of each event of an account that is about to be deleted.
+  mutating func forgetNotices(to user: Int, about event: Int) {
+    queue.removeAll { $0.recipient == user && $0.event == event }
+    inbox.removeAll { $0.recipient == user && $0.event == event }
+  }
+
+  /// Whether a block hides a user from a host of an event.
+  func isHidden(_ user: Int, fromHostsOf event: Int) -> Bool {
+    events[event].hosts.contains { isHidden($0, from: user) }
+  }
+
+  /// The longest-serving co-host becomes the creator of each event of an account that is about to be deleted. The roles
+  /// of co-hosts whom a block hides from the new creator end.
   mutating func handOver(by person: Int) {
     for event in events.indices {
       events[event].coHosts.removeAll { $0 == person }
       if events[event].host == person, !events[event].coHosts.isEmpty {
         events[event].host = events[event].coHosts.removeFirst()
+      }
+      guard !events[event].isArchived else { continue }
+      for coHost in events[event].coHosts where isHidden(coHost, from: events[event].host) {
+        endRole(of: coHost, at: event)
       }
     }
   }

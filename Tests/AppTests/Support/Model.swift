@@ -397,7 +397,7 @@ struct Model {
   mutating func invite(_ guests: [Int], to event: Int, by person: Int) -> Set<Int> {
     let areAllFriends = guests.allSatisfy { areFriends(person, $0) }
     if let refusal = self.refusal(of: event, to: person) { return areAllFriends ? refusal : refusal.union([422]) }
-    guard areAllFriends else { return [422] }
+    guard areAllFriends, !guests.contains(where: { isHidden($0, fromHostsOf: event) }) else { return [422] }
     clock += 1
     add(guests, to: event, by: person)
     return [200, 201]
@@ -411,8 +411,7 @@ struct Model {
     guard let status else { return Self.doneOrMissing }
     clock += 1
     remove(guest, from: event, by: person)
-    queue.removeAll { $0.recipient == guest && $0.event == event }
-    inbox.removeAll { $0.recipient == guest && $0.event == event }
+    forgetNotices(to: guest, about: event)
     if guest >= Self.firstVisitor { forgetNotices(about: guest) }
     // A guest who has declined is not notified.
     if status != "declined", guest < Self.firstVisitor {

@@ -61,8 +61,14 @@ extension TestApp {
       UNION ALL
       SELECT 'invitation' FROM invitations AS i
       JOIN events AS e ON e.id = i.event_id
-      JOIN hidden AS h ON h.user_id = i.user_id AND h.hidden_id = e.creator_id
-      WHERE e.status = 'scheduled' AND e.archived_at IS NULL
+      JOIN event_hosts AS host ON host.event_id = e.id
+      JOIN hidden AS h ON h.user_id = i.user_id AND h.hidden_id = host.user_id
+      WHERE e.archived_at IS NULL
+      UNION ALL
+      SELECT 'co-host' FROM event_co_hosts AS c
+      JOIN events AS e ON e.id = c.event_id
+      JOIN hidden AS h ON h.user_id = c.user_id AND h.hidden_id = e.creator_id
+      WHERE e.archived_at IS NULL
       UNION ALL
       SELECT q.type FROM notification_queue AS q
       JOIN hidden AS h ON h.user_id = ANY(q.recipient_ids)

@@ -17,6 +17,18 @@ public enum FileLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
+  /// Whether this many more files can be opened now. Other threads may take them at any moment.
+  static func hasRoom(for count: Int) -> Bool {
+    var files: [Int32] = []
+    defer { for file in files { close(file) } }
+    while files.count < count {
+      let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { return false }
+      files.append(file)
+    }
+    return true
+  }
+
   /// Raises the soft limit, which is often 1024, to the hard limit. If the system refuses, the limit does not change.
   public static func raise() {
     var limit = rlimit()

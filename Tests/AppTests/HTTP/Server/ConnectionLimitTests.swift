@@ -86,20 +86,51 @@ import Testing
     }
   }
 
+  @Test func `a service whose connections could use up its files does not start`() async throws {
+    try await TestApp.run { app in
+      let command = "ulimit -n 200 && exec '\(Program.path("muster"))' serve --port 0"
+      let program = try await Program(
+        "/bin/sh", ["-c", command],
+        environment: TestApp.environment(app.databaseURL).merging(["MUSTER_MAX_CONNECTIONS": "100"]) { $1 })
+      #expect(try await program.exitStatus() != 0)
+      #expect(
+        program.standardError.contains(
+          "MUSTER_MAX_CONNECTIONS is 100, but a limit of 200 open files leaves room for 72 connections"))
+    }
+  }
+
+  #if os(Linux)
+  /// Leaves a running process room for some more files.
+  private func limitFiles(of program: Program, toMore count: Int) async throws {
+    let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(program.pid)/fd").compactMap { Int($0) }
+    let limit = (open.max() ?? 0) + count
+    let prlimit = try await Program("/usr/bin/prlimit", ["--pid", "\(program.pid)", "--nofile=\(limit)"])
+    #expect(try await prlimit.exitStatus() == 0)
+  }
+
   @Test func `a process that runs out of open files waits, and then accepts again`() async throws {
     try await TestApp.run { app in
-      let more = ["MUSTER_MAX_CONNECTIONS": "10000", "MUSTER_METRICS_LISTEN": "127.0.0.1:0"]
-      let command = "ulimit -n 90 && exec '\(Program.path("muster"))' serve --port 0"
+      let ana = try await app.signUp("ana")
       let program = try await Program(
-        "/bin/sh", ["-c", command], environment: TestApp.environment(app.databaseURL).merging(more) { $1 })
+        Program.path("muster"), ["serve", "--port", "0"],
+        environment: TestApp.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 })
       defer { program.signal(SIGKILL) }
       let service = try await app.served(by: program)
       try await program.waitForOutput("/metrics")
       let metrics = try #require(program.standardError.firstMatch(of: /(http:\/\/127\.0\.0\.1:\d+)\/metrics/)?.1)
+      let first = try await RawConnection(to: service)
+      try await first.send(live)
+      #expect(try await first.answer().status == 200)
+      try await limitFiles(of: program, toMore: 40)
       let start = ContinuousClock.now
       var connections: [RawConnection] = []
       for _ in 1...120 { connections.append(try await RawConnection(to: service)) }
       try await program.waitForOutput("connections cannot be accepted")
+      // A program cannot be started now. This must not end the process.
+      try await first.send(
+        "PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r\n"
+          + "Content-Type: image/webp\r\nContent-Length: \(Sample.webpText.utf8.count)\r\n\r\n\(Sample.webpText)")
+      #expect(try await first.answer().status == 503)
       // It cannot replace connections to the database that it loses meanwhile.
       try await app.database.execute(
         """
@@ -126,4 +157,5 @@ import Testing
       #expect(try await program.exitStatus() == 0)
     }
   }
+  #endif
 }

@@ -22,6 +22,8 @@ final class PictureResizer: Sendable {
   private static let maximumLength = 1 << 20
   private static let maximumMessages = 16 << 10
   private static let mostAtOnce = 2
+  /// Open files while a program starts: pipes, the working directory and the process.
+  private static let files = 24
 
   /// Limits the program, which replaces the shell. It writes no files. A program that passes the first limit of time
   /// gets SIGXCPU, which can be told from SIGKILL of a machine without memory.
@@ -99,6 +101,8 @@ final class PictureResizer: Sendable {
     let arguments =
       ["stdin[fail_on=error]", "--size", "\(size.side)x\(size.side)>"] + colors
       + ["--output", ".jpg[Q=80,strip,background=255]"]
+    // Subprocess ends this process if it has one pipe and cannot open the next.
+    guard FileLimit.hasRoom(for: Self.files) else { throw unavailable("too many open files") }
     do {
       let result = try await Subprocess.run(
         .path("/bin/sh"), arguments: Arguments(["-c", Self.script, program] + arguments),
