@@ -29,13 +29,15 @@ extension Dependencies {
 
   /// Before a verb on an event waits for its turn: refuses users who do not see the event. Otherwise strangers who know
   /// its id would take places in the line from its guests. Without a line there are no places to take, and the verb
-  /// refuses strangers.
+  /// refuses strangers. A repeated request gets its first response, also if that change took the event from its caller.
   ///
   /// - Throws: ``AppError/eventNotFound``
-  func checkMayWait(at event: Event.ID, _ user: User.ID) async throws {
+  func checkMayWait(at event: Event.ID, _ context: Context) async throws {
     guard writeQueue.waiting(at: .event(event)) != nil else { return }
+    let user = try context.user
     let mayWait: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
-    guard mayWait == true else { throw AppError.eventNotFound }
+    if mayWait == true { return }
+    guard try await context.idempotent?.stored(in: database) != nil else { throw AppError.eventNotFound }
   }
 
   private func inTurn<Value: Sendable>(

@@ -25,7 +25,7 @@ struct HostRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
-    try await dependencies.checkMayWait(at: id, me)
+    try await dependencies.checkMayWait(at: id, context)
     return try await dependencies.respond(to: context, at: .event(id)) {
       try await Event.removeHost(user, from: id, by: me, in: $0)
       return .noContent
@@ -45,7 +45,7 @@ struct HostRoutes {
   @Sendable private func remind(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    try await dependencies.checkMayWait(at: id, me)
+    try await dependencies.checkMayWait(at: id, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(id)) {
       .json(Reminded(guests: try await Invitation.remind(of: id, by: me, in: $0)))
     }
@@ -60,7 +60,7 @@ struct HostRoutes {
       return (times, fields.optional("invite", .flag) ?? false)
     }
     let copy = Event.ID.new()
-    try await dependencies.checkMayWait(at: id, me)
+    try await dependencies.checkMayWait(at: id, context)
     return try await dependencies.respond(
       to: context, at: .user(me), .event(id), thenReading: Event.detail(copy, for: me)
     ) {

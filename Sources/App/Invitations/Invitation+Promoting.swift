@@ -50,7 +50,7 @@ extension Invitation {
       })
     for guest in guests {
       guard let (title, hosts) = plans[guest.event] else { continue }
-      tell(guest, title, hosts, by: cause, in: change)
+      notify(guest, title, hosts, by: cause, in: change)
     }
     touchWhoSeesCounts(of: events, in: change)
   }
@@ -74,7 +74,7 @@ extension Invitation {
     }
   }
 
-  private static func tell(
+  private static func notify(
     _ guest: Promoted, _ title: String, _ hosts: [User.ID], by cause: Cause, in change: Change
   ) {
     let (event, plusOnes) = (guest.event, guest.plusOnes)

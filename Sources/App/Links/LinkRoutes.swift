@@ -37,7 +37,7 @@ struct LinkRoutes {
         email: fields.optional("email", .word(of: ShareLink.Email.allCases)) ?? .optional,
         approval: fields.optional("approval", .flag) ?? false)
     }
-    try await dependencies.checkMayWait(at: event, me)
+    try await dependencies.checkMayWait(at: event, context)
     let id = ShareLink.ID.new()
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
       let link = try await ShareLink.create(
@@ -58,7 +58,7 @@ struct LinkRoutes {
         maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes),
         email: fields.edit("email", .word(of: ShareLink.Email.allCases)), approval: fields.edit("approval", .flag))
     }
-    try await dependencies.checkMayWait(at: event, me)
+    try await dependencies.checkMayWait(at: event, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
       .json(shown(try await ShareLink.edit(id, of: event, edit, by: me, in: $0)))
     }
@@ -66,7 +66,7 @@ struct LinkRoutes {
 
   @Sendable private func revoke(_ request: Request, _ context: Context) async throws -> Response {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
-    try await dependencies.checkMayWait(at: event, me)
+    try await dependencies.checkMayWait(at: event, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
       try await ShareLink.revoke(id, of: event, by: me, in: $0)
       return .noContent

@@ -164,9 +164,9 @@ import Testing
       try await ben.answer("going", to: people.anas)
       #expect(try await app.queuedNotices().count == 6)
       try await ana.block(ben)
-      let told = try await app.takeNotifications().map { "\($0.type) \($0.recipient == ana.id ? "ana" : "other")" }
+      let received = try await app.takeNotifications().map { "\($0.type) \($0.recipient == ana.id ? "ana" : "other")" }
       #expect(
-        told == [
+        received == [
           // Ben's edit for Cleo, Ana's answer for Cleo, Cleo's answer for Ana, and for Cleo the place that Ana gave up.
           "event-updated other", "invitation-answered other", "invitation-answered ana", "waitlist-promoted other",
         ])

@@ -19,12 +19,12 @@ import Testing
       #expect(cancelled.json["version"].int == 2)
       #expect(cancelled.json["myStatus"].string == "creator")
       #expect(cancelled.header("ETag") == "\"2\"")
-      let told = try await app.takeNotifications()
-      #expect(told.allSatisfy { $0.type == "event-cancelled" })
-      #expect(Set(told.map(\.recipient)) == [guests[0].id, guests[1].id])
-      #expect(told.count == 2)
-      #expect(told[0].payload.keys == ["type", "message", "locKey", "locArgs", "eventId", "title"])
-      #expect(told[0].payload["eventId"].string == id)
+      let received = try await app.takeNotifications()
+      #expect(received.allSatisfy { $0.type == "event-cancelled" })
+      #expect(Set(received.map(\.recipient)) == [guests[0].id, guests[1].id])
+      #expect(received.count == 2)
+      #expect(received[0].payload.keys == ["type", "message", "locKey", "locArgs", "eventId", "title"])
+      #expect(received[0].payload["eventId"].string == id)
       for guest in guests {
         #expect(try await guest.get("events/\(id)")["status"].string == "cancelled")
         #expect(try await guest.get("events")["items"][0]["status"].string == "cancelled")
@@ -116,8 +116,8 @@ import Testing
           #expect(cancelled.problem == "lost-update" && edited.status == 200)
           #expect(event["title"].string == "Moved" && event["status"].string == "scheduled")
         }
-        let told = try await app.takeNotifications().map(\.type)
-        #expect(told == [cancelled.status == 200 ? "event-cancelled" : "event-updated"])
+        let received = try await app.takeNotifications().map(\.type)
+        #expect(received == [cancelled.status == 200 ? "event-cancelled" : "event-updated"])
       }
     }
   }
@@ -142,9 +142,9 @@ import Testing
         let answered = statuses.count { $0 == 200 }
         let counts = try await ana.get("events/\(id)")["counts"]
         #expect((counts["going"].int ?? 0) + (counts["waitlisted"].int ?? 0) == answered)
-        let told = try await app.takeNotifications().map(\.type)
+        let received = try await app.takeNotifications().map(\.type)
         let cancelling = Array(repeating: "event-cancelled", count: guests.count)
-        #expect(told == Array(repeating: "invitation-answered", count: answered) + cancelling)
+        #expect(received == Array(repeating: "invitation-answered", count: answered) + cancelling)
         try await app.expectConsistency()
       }
     }

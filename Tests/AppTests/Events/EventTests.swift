@@ -32,10 +32,10 @@ import Testing
       #expect(answer.header("ETag") == "\"1\"")
       #expect(answer.header("Location") == "/api/v1/events/\(event["id"].string ?? "")")
 
-      let told = try await app.takeNotifications()
-      #expect(told.map { $0 == ("event-invited", ben) } == [true])
-      #expect(told[0].payload["eventId"] == event["id"])
-      #expect(told[0].payload["userId"].string == ana.id)
+      let received = try await app.takeNotifications()
+      #expect(received.map { $0 == ("event-invited", ben) } == [true])
+      #expect(received[0].payload["eventId"] == event["id"])
+      #expect(received[0].payload["userId"].string == ana.id)
 
       let listed = try await ben.get("events")["items"][0]
       #expect(listed["myStatus"].string == "invited" && listed["myRole"].string == "guest")
@@ -114,9 +114,9 @@ import Testing
       #expect(edited.header("ETag") == "\"2\"")
       #expect(edited.json["endTime"] == .null)
       #expect(edited.json["timeZone"].string == "Europe/Berlin")
-      let told = try await app.takeNotifications()
-      #expect(told.map { $0 == ("event-updated", ben) } == [true])
-      let changes = told[0].payload["changes"].array
+      let received = try await app.takeNotifications()
+      #expect(received.map { $0 == ("event-updated", ben) } == [true])
+      let changes = received[0].payload["changes"].array
       #expect(changes.map { $0["field"].string } == ["note", "startTime", "endTime"])
       #expect(changes.map { $0["old"].string } == [nil, "2030-05-01T18:00:00Z", "2030-05-01T20:00:00Z"])
       #expect(changes.map { $0["new"].string } == ["New", "2030-05-01T19:00:00Z", nil])
@@ -224,9 +224,9 @@ import Testing
         #expect(event["myStatus"].string == answer)
         #expect(event["counts"][counts].int == 1)
         #expect(event["counts"]["invited"].int == 0)
-        let told = try await app.takeNotifications()
-        #expect(told.map { $0 == ("invitation-answered", ana) } == [true])
-        #expect(told[0].payload["status"].string == answer)
+        let received = try await app.takeNotifications()
+        #expect(received.map { $0 == ("invitation-answered", ana) } == [true])
+        #expect(received[0].payload["status"].string == answer)
       }
       // The same answer again changes nothing.
       let stale = try await ana.stale { try await ben.answer("going", to: id) }

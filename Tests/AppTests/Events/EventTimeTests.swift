@@ -77,8 +77,8 @@ import Testing
       let edited = try await ana.edit(id, #"{"timeZone": "Asia/Tokyo"}"#).json
       #expect(edited["timeZone"].string == "Asia/Tokyo")
       #expect(edited["startTime"] == event["startTime"] && edited["endTime"] == event["endTime"])
-      let told = try await app.takeNotifications()
-      #expect(told.map { $0.payload["changes"].array.compactMap { $0["field"].string } } == [["timeZone"]])
+      let received = try await app.takeNotifications()
+      #expect(received.map { $0.payload["changes"].array.compactMap { $0["field"].string } } == [["timeZone"]])
     }
   }
 

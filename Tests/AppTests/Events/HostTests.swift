@@ -42,8 +42,8 @@ import Testing
       try await ben.invite([dev], to: event)
       try await cleo.answer("going", to: event)
       try await ben.withdraw(cleo, from: event)
-      let told = try await app.takeNotifications()
-      let pairs = told.map { "\($0.type) \($0.recipient)" }
+      let received = try await app.takeNotifications()
+      let pairs = received.map { "\($0.type) \($0.recipient)" }
       #expect(
         Set(pairs) == [
           // Cleo loses what she had not read yet with the invitation.
@@ -86,8 +86,8 @@ import Testing
         #expect(try await former.get("events")["items"].array.isEmpty)
       }
       #expect(try await ben.removeHost(ben, from: event, expecting: 404).problem == "event-not-found")
-      let told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["invitation-withdrawn"] && told.map(\.recipient) == [ben.id])
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["invitation-withdrawn"] && received.map(\.recipient) == [ben.id])
       let types = try await ben.get("notifications")["items"].array.compactMap { $0["type"].string }
       #expect(types.first == "invitation-withdrawn" && !types.contains("host-added"))
     }
@@ -106,8 +106,8 @@ import Testing
       try await ana.cancelEvent(event)
       #expect(try await ana.addHost(scene.dev, to: event, expecting: 409).problem == "event-cancelled")
       #expect(try await ben.removeHost(ben, from: event, expecting: 409).problem == "event-cancelled")
-      let told = try await app.takeNotifications().filter { $0.type == "event-cancelled" }.map(\.recipient)
-      #expect(Set(told) == [ben.id, scene.cleo.id])
+      let received = try await app.takeNotifications().filter { $0.type == "event-cancelled" }.map(\.recipient)
+      #expect(Set(received) == [ben.id, scene.cleo.id])
     }
   }
 
@@ -187,9 +187,9 @@ import Testing
       #expect(try await cleo.send("GET", "events/\(event)").status == 404)
       #expect(try await cleo.get("notifications")["items"].array.allSatisfy { $0["eventId"].string != event })
       #expect(try await emre.get("events/\(event)")["myStatus"].string == "going")
-      let told = try await app.takeNotifications().map { "\($0.type) \($0.recipient)" }
-      #expect(told.contains("host-added \(dev.id)") && told.contains("waitlist-promoted \(emre.id)"))
-      #expect(told.allSatisfy { !$0.contains(cleo.id) })
+      let received = try await app.takeNotifications().map { "\($0.type) \($0.recipient)" }
+      #expect(received.contains("host-added \(dev.id)") && received.contains("waitlist-promoted \(emre.id)"))
+      #expect(received.allSatisfy { !$0.contains(cleo.id) })
       try await app.expectNothingCrossesABlock()
       try await app.expectCounts()
     }

@@ -62,10 +62,10 @@ import Testing
       try await app.takeNotifications()
       try await makeDue(event, app)
       #expect(try await remind(app) == 1)
-      let told = try await app.takeNotifications()
-      #expect(Set(told.map(\.recipient)) == [ana.id, ben.id])
-      #expect(told.count == 2)
-      for reminder in told {
+      let received = try await app.takeNotifications()
+      #expect(Set(received.map(\.recipient)) == [ana.id, ben.id])
+      #expect(received.count == 2)
+      for reminder in received {
         #expect(reminder.type == "event-reminder")
         #expect(reminder.payload["message"].string == "“Picnic” starts in an hour.")
         #expect(reminder.payload["eventId"].string == event)
@@ -84,7 +84,7 @@ import Testing
       let recorder = Recorder()
       let running = Task { try await app.worker(recorder).run() }
       try await makeDue(event, app)
-      try await eventually { recorder.told.map(\.push.type) == ["event-reminder"] }
+      try await eventually { recorder.received.map(\.push.type) == ["event-reminder"] }
       running.cancel()
       try await running.value
     }
@@ -178,9 +178,9 @@ import Testing
       }
       // An event that was locked by an answer has been skipped.
       try await remind(app)
-      let told = try await app.takeNotifications().filter { $0.type == "event-reminder" }
+      let received = try await app.takeNotifications().filter { $0.type == "event-reminder" }
       for event in events {
-        let recipients = told.filter { $0.payload["eventId"].string == event }.map(\.recipient)
+        let recipients = received.filter { $0.payload["eventId"].string == event }.map(\.recipient)
         #expect(Set(recipients).count == recipients.count)
         #expect((12...13).contains(recipients.count))
         #expect(recipients.contains(ana.id))

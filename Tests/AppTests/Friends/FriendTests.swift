@@ -19,10 +19,10 @@ import Testing
 
       let accepted = try await ben.accept(request)
       #expect(accepted.json["status"].string == "accepted")
-      let told = try await app.takeNotifications()
-      #expect(told.map { $0 == ("friend-accepted", ana) } == [true])
-      #expect(told[0].payload["userId"].string == ben.id)
-      #expect(told[0].payload["message"].string == "You and Ben are now friends.")
+      let received = try await app.takeNotifications()
+      #expect(received.map { $0 == ("friend-accepted", ana) } == [true])
+      #expect(received[0].payload["userId"].string == ben.id)
+      #expect(received[0].payload["message"].string == "You and Ben are now friends.")
 
       for (phone, other) in [(ana, "ben"), (ben, "ana")] {
         let friends = try await phone.get("friends")
@@ -134,8 +134,8 @@ import Testing
       #expect(met.status == 200)
       #expect(met.json["status"].string == "accepted")
       #expect(met.json["id"].string == request)
-      let told = try await app.takeNotifications()
-      #expect(told.filter { $0.type == "friend-accepted" }.map(\.recipient).sorted() == [ana.id, ben.id].sorted())
+      let received = try await app.takeNotifications()
+      #expect(received.filter { $0.type == "friend-accepted" }.map(\.recipient).sorted() == [ana.id, ben.id].sorted())
     }
   }
 
@@ -153,8 +153,8 @@ import Testing
       #expect(once.json["receiver"]["id"].string == ben.id)
       #expect(try await ana.cancel(request).body == once.body)
       // The queue now holds only Cleo's request for Ben.
-      let told = try await app.takeNotifications()
-      #expect(told.map { $0.payload["requestId"].string } == [others])
+      let received = try await app.takeNotifications()
+      #expect(received.map { $0.payload["requestId"].string } == [others])
       #expect(try await ana.get("friend-requests?direction=sent")["items"].array.isEmpty)
       #expect(try await ben.get("friend-requests")["items"].array.map { $0["id"].string } == [others])
       #expect(try await ben.accept(request, expecting: 409).problem == "friend-request-closed")
@@ -181,13 +181,13 @@ import Testing
       let request = try await ana.sendFriendRequest(to: ben)
       try await cleo.sendFriendRequest(to: ben)
       try await app.fanOut()
-      func told() async throws -> [String?] {
+      func received() async throws -> [String?] {
         try await ben.get("notifications")["items"].array.map { $0["userId"].string }
       }
-      #expect(Set(try await told()) == [ana.id, cleo.id])
+      #expect(Set(try await received()) == [ana.id, cleo.id])
       #expect(try await app.value("SELECT count(*) FROM deliveries") == 2)
       #expect(try await ben.stale { try await ana.cancel(request) } == [.friendRequests, .notifications])
-      #expect(try await told() == [cleo.id])
+      #expect(try await received() == [cleo.id])
       let waiting = try await app.database.rows("SELECT person_id FROM deliveries")
       #expect(try waiting.map { try $0["person_id"] as User.ID } == [cleo.userID])
       try await app.takeNotifications()

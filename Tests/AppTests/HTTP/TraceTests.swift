@@ -106,11 +106,11 @@ import Testing
       }
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.trace?.id) == [traces[2]])
+      #expect(recorder.received.map(\.push.trace?.id) == [traces[2]])
       // A later change without a trace has none.
       try await ana.edit(event, #"{"title": "Dinner"}"#)
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.trace?.id) == [traces[2], nil])
+      #expect(recorder.received.map(\.push.trace?.id) == [traces[2], nil])
       try await app.takeNotifications()
     }
   }

@@ -73,9 +73,9 @@ import Testing
       }
       #expect(invited.json["counts"]["invited"].int == 2)
       #expect(invited.header("ETag") == "\"1\"")
-      let told = try await app.takeNotifications()
-      #expect(told.allSatisfy { $0.type == "event-invited" && $0.payload["userId"].string == ana.id })
-      #expect(Set(told.map(\.recipient)) == [guests[1].id, guests[2].id] && told.count == 2)
+      let received = try await app.takeNotifications()
+      #expect(received.allSatisfy { $0.type == "event-invited" && $0.payload["userId"].string == ana.id })
+      #expect(Set(received.map(\.recipient)) == [guests[1].id, guests[2].id] && received.count == 2)
       #expect(try await guests[1].get("invitations")["items"][0]["event"]["id"].string == id)
       #expect(try await guests[1].get("events/\(id)")["myStatus"].string == "invited")
 
@@ -149,9 +149,9 @@ import Testing
       try await ana.invite([guests[500]], to: id)
       #expect(try await guests[500].answer("going", to: id).json["counts"]["going"].int == 1)
       try await ana.edit(id, #"{"title": "Festival"}"#)
-      let told = try await app.database.rows(
+      let received = try await app.database.rows(
         "SELECT cardinality(recipient_ids) FROM notification_queue WHERE type = 'event-updated'")
-      #expect(try told.map { try $0[0] as Int } == [10_000])
+      #expect(try received.map { try $0[0] as Int } == [10_000])
       try await app.database.execute("DELETE FROM notification_queue")
       try await app.expectConsistency()
     }
@@ -168,10 +168,10 @@ import Testing
         try await ana.withdraw(guests[0], from: id)
       }
       #expect(withdrawn.json["counts"]["going"].int == 1 && withdrawn.json["counts"]["waitlisted"].int == 0)
-      let told = try await app.takeNotifications()
-      #expect(told.count == 2)
-      #expect(told.contains { $0 == ("invitation-withdrawn", guests[0]) && $0.payload["eventId"].string == id })
-      #expect(told.contains { $0 == ("waitlist-promoted", guests[1]) })
+      let received = try await app.takeNotifications()
+      #expect(received.count == 2)
+      #expect(received.contains { $0 == ("invitation-withdrawn", guests[0]) && $0.payload["eventId"].string == id })
+      #expect(received.contains { $0 == ("waitlist-promoted", guests[1]) })
       #expect(try await guests[0].send("GET", "events/\(id)").problem == "event-not-found")
       #expect(try await guests[0].send("GET", "events/\(id)/invitations").problem == "event-not-found")
       #expect(try await guests[0].answer("going", to: id, expecting: 404).problem == "event-not-found")

@@ -51,9 +51,9 @@ import Testing
       let edited = try await ana.edit(id, #"{"maxPlusOnes": 1}"#)
       #expect(edited.json["maxPlusOnes"].int == 1)
       #expect(try await counts(id, ana) == [0, 4, 0, 0, 0])
-      let told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["event-updated"] && told.map(\.recipient) == [ben.id])
-      #expect(told[0].payload["message"].string == "“Picnic” has changed: the number of plus-ones.")
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["event-updated"] && received.map(\.recipient) == [ben.id])
+      #expect(received[0].payload["message"].string == "“Picnic” has changed: the number of plus-ones.")
       // The guest keeps their number, also by sending it. More than that must be within the new maximum.
       #expect(state(try await ben.answer("maybe", to: id)) == "maybe 3")
       #expect(state(try await ben.answer("maybe", plusOnes: 3, to: id)) == "maybe 3")
@@ -82,10 +82,11 @@ import Testing
       ] {
         try await ben.editProfile(#"{"displayName": "Ben"}"#)
         #expect(state(try await ben.answer(status, plusOnes: plusOnes, to: id)) == "\(status) \(plusOnes)")
-        let told = try await app.takeNotifications()
-        #expect(told.map(\.recipient) == [ana.id] && told[0].payload["message"].string == message, "\(told)")
+        let received = try await app.takeNotifications()
+        #expect(
+          received.map(\.recipient) == [ana.id] && received[0].payload["message"].string == message, "\(received)")
         let shown = status == "declined" || plusOnes == 0 ? nil : plusOnes
-        #expect(told[0].payload["plusOnes"].int == shown)
+        #expect(received[0].payload["plusOnes"].int == shown)
         let guest = try await ana.get("events/\(id)/invitations")["items"][0]
         #expect(guest["plusOnes"].int == plusOnes && guest["status"].string == status)
         let invitation = try await ben.get("invitations")["items"][0]
@@ -195,9 +196,10 @@ import Testing
       try await guests[2].answer("going", to: id)
       try await app.takeNotifications()
       try await guests[0].answer("declined", to: id)
-      let told = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
-      #expect(told.map(\.recipient) == [guests[1].id, ana.id] && told.allSatisfy { $0.payload["plusOnes"].int == 2 })
-      let sentences = told.map { $0.payload["message"].string }
+      let received = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
+      #expect(
+        received.map(\.recipient) == [guests[1].id, ana.id] && received.allSatisfy { $0.payload["plusOnes"].int == 2 })
+      let sentences = received.map { $0.payload["message"].string }
       #expect(sentences[0] == "A place opened up. You are now going to “Picnic”, with 2 others.")
       #expect(sentences[1] == "Guest 2 got a free place and is going to “Picnic”, with 2 others.")
       // Raising the capacity promotes in order, up to the first that does not fit.

@@ -28,8 +28,8 @@ import Testing
 
   /// The guests who were notified of their own promotion.
   private func promoted(in app: TestApp) async throws -> [String] {
-    let told = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
-    return told.filter { $0.payload["userId"].string == $0.recipient }.map(\.recipient)
+    let received = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
+    return received.filter { $0.payload["userId"].string == $0.recipient }.map(\.recipient)
   }
 
   @Test func `400 guests ask at once for 50 places, and waiting guests move up in the order of asking`() async throws {
@@ -47,12 +47,12 @@ import Testing
       #expect(waiting.count == 350)
       // The host's notices are in the order of the answers. The waiting list begins when all places are given, and each
       // new guest goes to its end.
-      let told = try await app.takeNotifications()
-      #expect(told.count == 400)
-      #expect(told.allSatisfy { $0.type == "invitation-answered" && $0.recipient == ana.id })
-      #expect(told.prefix(50).allSatisfy { $0.payload["status"].string == "going" })
-      #expect(told.dropFirst(50).allSatisfy { $0.payload["status"].string == "waitlisted" })
-      #expect(told.dropFirst(50).compactMap { $0.payload["userId"].string } == waiting)
+      let received = try await app.takeNotifications()
+      #expect(received.count == 400)
+      #expect(received.allSatisfy { $0.type == "invitation-answered" && $0.recipient == ana.id })
+      #expect(received.prefix(50).allSatisfy { $0.payload["status"].string == "going" })
+      #expect(received.dropFirst(50).allSatisfy { $0.payload["status"].string == "waitlisted" })
+      #expect(received.dropFirst(50).compactMap { $0.payload["userId"].string } == waiting)
 
       try await ana.edit(id, #"{"capacity": 60}"#)
       #expect(Set(try await promoted(in: app)) == Set(waiting[..<10]))
@@ -138,21 +138,21 @@ import Testing
       let id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
       for guest in guests { try await guest.answer("going", to: id) }
       try await app.takeNotifications()
-      func told() async throws -> [TestApp.Queued] {
+      func received() async throws -> [TestApp.Queued] {
         try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }
       }
       try await guests[0].answer("declined", to: id)
-      let both = try await told()
+      let both = try await received()
       #expect(both.map(\.recipient) == [guests[1].id, ana.id])
       #expect(both.allSatisfy { $0.payload["userId"].string == guests[1].id })
       #expect(both[0].payload["message"].string == "A place opened up. You are now going to “Picnic”.")
       #expect(both[1].payload["message"].string == "Guest 2 got a free place and is going to “Picnic”.")
       try await ana.withdraw(guests[1], from: id)
-      #expect(try await told().map(\.recipient) == [guests[2].id])
+      #expect(try await received().map(\.recipient) == [guests[2].id])
       try await ana.edit(id, #"{"capacity": 2}"#)
-      #expect(try await told().map(\.recipient) == [guests[3].id])
+      #expect(try await received().map(\.recipient) == [guests[3].id])
       try await ana.block(guests[2])
-      #expect(try await told().map(\.recipient) == [guests[4].id])
+      #expect(try await received().map(\.recipient) == [guests[4].id])
     }
   }
 

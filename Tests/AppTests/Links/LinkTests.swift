@@ -64,8 +64,8 @@ import Testing
       #expect(try await ana.get("events/\(event)/links/\(link.id)")["joined"].int == 1)
       #expect(try await app.takeNotifications().isEmpty)
       try await ben.answer("going", to: event)
-      let told = try await app.takeNotifications()
-      #expect(told.count == 1 && told[0] == ("invitation-answered", ana))
+      let received = try await app.takeNotifications()
+      #expect(received.count == 1 && received[0] == ("invitation-answered", ana))
       // Revoked or expired, the link still does not harm a guest who joins again.
       try await app.database.execute("UPDATE share_links SET expires_at = now() - interval '1 hour'")
       #expect(try await ben.join(link.token).json["myStatus"].string == "going")

@@ -282,9 +282,9 @@ import Testing
         }
       }
       #expect(left == [1100, 600, 100, 0])
-      let told = try await app.database.rows(
+      let received = try await app.database.rows(
         "SELECT count(*), count(DISTINCT recipient_id) FROM notifications WHERE payload->>'title' = 'Festival'")
-      #expect(try told.map { try [$0[0], $0[1]] as [Int] } == [[1200, 1200]])
+      #expect(try received.map { try [$0[0], $0[1]] as [Int] } == [[1200, 1200]])
     }
   }
 }

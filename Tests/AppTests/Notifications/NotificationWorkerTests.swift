@@ -15,17 +15,17 @@ import Testing
       let request = try await ana.sendFriendRequest(to: ben)
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
-      let told = try #require(recorder.told.first)
-      #expect(recorder.told.count == 1)
-      #expect(told.token == "bens")
-      #expect(told.push.type == "friend-request")
-      #expect(told.push.recipient == ben.id)
-      #expect(told.push.subject == ana.id)
-      #expect(told.payload["requestId"].string == request)
-      #expect(told.payload["message"].string == "Ana wants to be friends.")
+      let received = try #require(recorder.received.first)
+      #expect(recorder.received.count == 1)
+      #expect(received.token == "bens")
+      #expect(received.push.type == "friend-request")
+      #expect(received.push.recipient == ben.id)
+      #expect(received.push.subject == ana.id)
+      #expect(received.payload["requestId"].string == request)
+      #expect(received.payload["message"].string == "Ana wants to be friends.")
       // The id is the same in the inbox.
       let filed: UUID? = try await app.value("SELECT id FROM notifications")
-      #expect(filed?.uuidString.lowercased() == told.push.id)
+      #expect(filed?.uuidString.lowercased() == received.push.id)
       #expect(try await app.takeNotifications().isEmpty)
     }
   }
@@ -37,7 +37,7 @@ import Testing
       let recorder = Recorder { _, device in if device.token == "1-1" { throw DeliveryFailure.down } }
       _ = try await app.worker(recorder).step()
       #expect(recorder.rounds("2-1") == [0, 1])
-      #expect(recorder.told.count == 2)
+      #expect(recorder.received.count == 2)
       let rows = try await app.database.rows(
         """
         SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease
@@ -67,8 +67,8 @@ import Testing
       }
       // A worker stops when nothing is claimable, even if another still holds rows before it.
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.count == 600)
-      #expect(Set(recorder.told.map(\.push.id)).count == 600)
+      #expect(recorder.received.count == 600)
+      #expect(Set(recorder.received.map(\.push.id)).count == 600)
       for reader in 1...150 { #expect(recorder.rounds("\(reader)-1") == [0, 1, 2, 3]) }
     }
   }
@@ -87,7 +87,7 @@ import Testing
       }
       let running = Task { try await app.worker(recorder).run() }
       try await eventually(within: .seconds(20)) { try await app.countQueue() == 0 }
-      #expect(recorder.told.count == 10)
+      #expect(recorder.received.count == 10)
       for reader in 1...5 { #expect(recorder.rounds("\(reader)-1") == [0, 1]) }
       running.cancel()
       try await running.value
@@ -127,7 +127,7 @@ import Testing
         try await eventually { reached.withLock { $0 == 3 } }
       }
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.count == 3)
+      #expect(recorder.received.count == 3)
       #expect(try await app.countQueue() == 0)
     }
   }
@@ -174,12 +174,12 @@ import Testing
   @Test func `housekeeping ends between two batches when it is cancelled`() async throws {
     try await TestApp.run { app in
       try await expire(app)
-      let told = Task {
+      let received = Task {
         while !Task.isCancelled { await Task.yield() }
         await Housekeeping.run(in: app.database, logger: app.dependencies.logger)
       }
-      told.cancel()
-      await told.value
+      received.cancel()
+      await received.value
       #expect(try await left(app) == [1, 1, 1])
     }
   }
@@ -203,7 +203,7 @@ import Testing
         return running
       }
       try await running.value
-      #expect(recorder.told.count == 1)
+      #expect(recorder.received.count == 1)
     }
   }
 

@@ -17,7 +17,7 @@ extension Model {
     }
     if !hidden.isEmpty { promote(to: event, by: nil) }
     events[event].coHosts.append(user)
-    tell(notice("host-added", to: user, of: event, about: person), by: person)
+    notify(notice("host-added", to: user, of: event, about: person), by: person)
     return [200]
   }
 
@@ -29,7 +29,7 @@ extension Model {
     if events[event].isClosed { return [409] }
     clock += 1
     endRole(of: user, at: event)
-    tell(notice("invitation-withdrawn", to: user, of: event), by: person)
+    notify(notice("invitation-withdrawn", to: user, of: event), by: person)
     return [204]
   }
 

@@ -28,7 +28,7 @@ extension Model {
     if approval {
       let others = ["guestId=\(people[person].id)"]
       for host in hosts {
-        tell(notice("approval-requested", to: host, of: event, about: person, others: others), by: person)
+        notify(notice("approval-requested", to: host, of: event, about: person, others: others), by: person)
       }
     }
     return [200]
@@ -107,7 +107,7 @@ extension Model {
     clock += 1
     guard let wanted = old.wanted else {
       invitations[index].status = "invited"
-      tell(notice("event-invited", to: guest, of: event, about: person), by: person)
+      notify(notice("event-invited", to: guest, of: event, about: person), by: person)
       return [200]
     }
     switch decide(wanted, plusOnes: nil, atMost: old.plusOnes, from: old) {
@@ -132,9 +132,9 @@ extension Model {
     others += Self.plusOnes(status == "declined" ? 0 : answer.plusOnes)
     let type = isRequest ? "approval-requested" : "guest-answered"
     for recipient in events[answer.event].hosts {
-      var told = notice(type, to: recipient, of: answer.event, others: others)
-      told.actor = name(of: answer.guest)
-      tell(told, by: host ?? answer.guest)
+      var received = notice(type, to: recipient, of: answer.event, others: others)
+      received.actor = name(of: answer.guest)
+      notify(received, by: host ?? answer.guest)
     }
   }
 
@@ -143,9 +143,9 @@ extension Model {
     let plusOnes = invitations.first { $0.guest == guest }?.plusOnes ?? 0
     let others = ["guestId=\(id(of: guest))"] + Self.plusOnes(plusOnes)
     for host in events[event].hosts {
-      var told = notice("waitlist-promoted", to: host, of: event, others: others)
-      told.actor = name(of: guest)
-      tell(told, by: actor)
+      var received = notice("waitlist-promoted", to: host, of: event, others: others)
+      received.actor = name(of: guest)
+      notify(received, by: actor)
     }
   }
 }

@@ -247,13 +247,13 @@ struct Model {
       if request.sender == sender && request.receiver == receiver { return [200] }
       if request.sender == receiver && request.receiver == sender {
         befriend(index)
-        tell(notice("friend-accepted", to: sender, about: receiver), by: receiver)
-        tell(notice("friend-accepted", to: receiver, about: sender), by: sender)
+        notify(notice("friend-accepted", to: sender, about: receiver), by: receiver)
+        notify(notice("friend-accepted", to: receiver, about: sender), by: sender)
         return [200]
       }
     }
     requests.append(Request(id: id, sender: sender, receiver: receiver))
-    tell(notice("friend-request", to: receiver, about: sender, others: ["requestId=\(id)"]), by: sender)
+    notify(notice("friend-request", to: receiver, about: sender, others: ["requestId=\(id)"]), by: sender)
     return [201]
   }
 
@@ -263,7 +263,7 @@ struct Model {
     }
     befriend(request)
     let sender = requests[request].sender
-    tell(notice("friend-accepted", to: sender, about: person), by: person)
+    notify(notice("friend-accepted", to: sender, about: person), by: person)
     return [200]
   }
 
@@ -281,9 +281,9 @@ struct Model {
     }
     requests[request].status = "cancelled"
     // The notice of a cancelled request is removed, whether it is delivered or not.
-    let told = "requestId=\(requests[request].id)"
-    queue.removeAll { $0.others == [told] }
-    inbox.removeAll { $0.others == [told] }
+    let received = "requestId=\(requests[request].id)"
+    queue.removeAll { $0.others == [received] }
+    inbox.removeAll { $0.others == [received] }
     return Self.done
   }
 
@@ -415,7 +415,7 @@ struct Model {
     if guest >= Self.firstVisitor { forgetNotices(about: guest) }
     // A guest who has declined is not notified.
     if status != "declined", guest < Self.firstVisitor {
-      tell(notice("invitation-withdrawn", to: guest, of: event), by: person)
+      notify(notice("invitation-withdrawn", to: guest, of: event), by: person)
     }
     return Self.done
   }
@@ -440,7 +440,7 @@ struct Model {
     invitations[index] = new
     let others = ["status=\(new.status)"] + Self.plusOnes(new.status == "declined" ? 0 : new.plusOnes)
     for host in events[event].hosts {
-      tell(notice("invitation-answered", to: host, of: event, about: person, others: others), by: person)
+      notify(notice("invitation-answered", to: host, of: event, about: person, others: others), by: person)
     }
     promote(to: event, by: person)
     return [200]
@@ -492,7 +492,7 @@ struct Model {
   mutating func add(_ guests: [Int], to event: Int, by host: Int) {
     for guest in guests where invitation(of: guest, to: event) == nil && !events[event].hosts.contains(guest) {
       invitations.append(Invitation(event: event, guest: guest))
-      tell(notice("event-invited", to: guest, of: event, about: host), by: host)
+      notify(notice("event-invited", to: guest, of: event, about: host), by: host)
     }
   }
 
@@ -537,7 +537,7 @@ struct Model {
       if guest != actor { queue.append(own) }
       guard let actor else { continue }
       for host in events[event].hosts {
-        tell(notice("waitlist-promoted", to: host, of: event, about: guest, others: others), by: actor)
+        notify(notice("waitlist-promoted", to: host, of: event, about: guest, others: others), by: actor)
       }
     }
   }
@@ -548,10 +548,10 @@ struct Model {
 
   /// Also the hosts.
   private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = [], by actor: Int) {
-    for host in events[event].hosts { tell(notice(type, to: host, of: event, others: others), by: actor) }
+    for host in events[event].hosts { notify(notice(type, to: host, of: event, others: others), by: actor) }
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {
       guard invitation.guest < Self.firstVisitor else { continue }
-      tell(notice(type, to: invitation.guest, of: event, others: others), by: actor)
+      notify(notice(type, to: invitation.guest, of: event, others: others), by: actor)
     }
   }
 
@@ -564,7 +564,7 @@ struct Model {
   }
 
   /// The actor is never a recipient.
-  mutating func tell(_ notice: Notice, by actor: Int) {
+  mutating func notify(_ notice: Notice, by actor: Int) {
     if !people[notice.recipient].isGone && notice.recipient != actor { queue.append(notice) }
   }
 

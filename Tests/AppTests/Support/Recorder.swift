@@ -8,7 +8,7 @@ import Testing
 
 /// Records all pushes to devices, with a configurable result.
 final class Recorder: PushSender {
-  struct Told: Sendable {
+  struct Received: Sendable {
     let push: Push
     /// The device's token.
     let token: String
@@ -16,7 +16,7 @@ final class Recorder: PushSender {
     var payload: JSON { (try? JSON(parsing: push.payload.utf8)) ?? .null }
   }
 
-  private let kept = Mutex<[Told]>([])
+  private let kept = Mutex<[Received]>([])
   private let beginnings = Mutex(0)
   private let isHolding = Mutex(false)
   private let answer: @Sendable (Push, Device) async throws -> Void
@@ -30,15 +30,15 @@ final class Recorder: PushSender {
     beginnings.withLock { $0 += 1 }
     while isHolding.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
     try await answer(push, device)
-    kept.withLock { $0.append(Told(push: push, token: device.token)) }
+    kept.withLock { $0.append(Received(push: push, token: device.token)) }
   }
 
-  var told: [Told] { kept.withLock { $0 } }
+  var received: [Received] { kept.withLock { $0 } }
   var begun: Int { beginnings.withLock { $0 } }
 
   /// The values of `round` in the pushes to one device. ``TestApp/enqueue(rounds:to:)`` sets `round`.
   func rounds(_ token: String) -> [Int?] {
-    told.filter { $0.token == token }.map { $0.payload["round"].int }
+    received.filter { $0.token == token }.map { $0.payload["round"].int }
   }
 
   /// Holds all pushes that begin from now on, until ``letGo()``.

@@ -164,7 +164,7 @@ final class Storm: Sendable {
       let (event, people) = lines[Int.random(in: 0..<lines.count, using: &random)]
       for _ in 0..<min(count - made, Int.random(in: 1...4, using: &random)) {
         made += 1
-        try await tell(people, Self.notice("\(writer).\(made)", event, &random))
+        try await notify(people, Self.notice("\(writer).\(made)", event, &random))
       }
       if pause.upperBound > 0 { try await Task.sleep(for: .milliseconds(Int.random(in: pause, using: &random))) }
     }
@@ -172,7 +172,7 @@ final class Storm: Sendable {
 
   /// Files a notice, and retries after errors. If a commit succeeded without a response, the notice is filed and
   /// delivered twice.
-  private func tell(_ people: [User.ID], _ notice: Notice) async throws {
+  private func notify(_ people: [User.ID], _ notice: Notice) async throws {
     while true {
       do {
         try await app.database.change { $0.notify(people, about: notice) }

@@ -107,12 +107,12 @@ extension Storm {
 
     for (place, one) in line.enumerated() {
       for arrival in arrivals[one.id] ?? [] {
-        let told = arrival.json["data"]
+        let received = arrival.json["data"]
         let isRight =
           one.isEdit
-          ? told["eventId"] == one.payload["eventId"]
-            && fields(in: told).isSuperset(of: one.changes)
-          : told == one.payload
+          ? received["eventId"] == one.payload["eventId"]
+            && fields(in: received).isSuperset(of: one.changes)
+          : received == one.payload
         if arrival.json["type"].string != one.type || !isRight { faults.append("\(one.id) has the wrong content") }
       }
       guard arrivals[one.id] == nil else { continue }
@@ -122,7 +122,7 @@ extension Storm {
 
     var seen: [Int] = []
     /// The fields that have arrived so far under the id of each.
-    var told: [Int: Set<String>] = [:]
+    var received: [Int: Set<String>] = [:]
     for arrival in here {
       guard let place = places[arrival.id] else { continue }
       if !seen.contains(place) {
@@ -131,7 +131,7 @@ extension Storm {
           takenOver.contains(arrival.id)
           && seen.contains { later in
             later > place && line[place...later].allSatisfy(\.isEdit)
-              && told[later, default: []].isSuperset(of: line[place].changes)
+              && received[later, default: []].isSuperset(of: line[place].changes)
           }
         if let later = seen.first(where: { $0 > place }), !isRepeated {
           let story = here.compactMap { places[$0.id] }.map { "\($0)\(line[$0].isEdit ? "e" : "")" }
@@ -139,7 +139,7 @@ extension Storm {
         }
         seen.append(place)
       }
-      told[place, default: []].formUnion(fields(in: arrival.json["data"]))
+      received[place, default: []].formUnion(fields(in: arrival.json["data"]))
     }
     return faults
   }

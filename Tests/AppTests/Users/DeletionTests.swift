@@ -71,14 +71,14 @@ import Testing
       try await app.takeNotifications()
       try await ana.deleteAccount()
 
-      let told = try await app.takeNotifications()
-      #expect(told.allSatisfy { $0.type == "event-cancelled" })
+      let received = try await app.takeNotifications()
+      #expect(received.allSatisfy { $0.type == "event-cancelled" })
       #expect(
-        Set(told.map { "\($0.recipient) \($0.payload["eventId"].string ?? "")" }) == [
+        Set(received.map { "\($0.recipient) \($0.payload["eventId"].string ?? "")" }) == [
           "\(guests[0].id) \(coming)", "\(guests[1].id) \(coming)", "\(guests[0].id) \(running)",
         ])
-      #expect(told[0].payload.keys == ["type", "message", "locKey", "locArgs", "eventId", "title"])
-      #expect(told.allSatisfy { $0.payload["message"].string?.contains("Ana") == false })
+      #expect(received[0].payload.keys == ["type", "message", "locKey", "locArgs", "eventId", "title"])
+      #expect(received.allSatisfy { $0.payload["message"].string?.contains("Ana") == false })
       for (event, status, version) in [
         (coming, "cancelled", 2), (running, "cancelled", 2), (over, "scheduled", 1), (past, "scheduled", 1),
       ] {
@@ -180,10 +180,10 @@ import Testing
       #expect(counts["waitlisted"].int == 1)
       #expect(counts["invited"].int == 1)
       #expect(try await guests[1].get("events/\(id)")["myStatus"].string == "going")
-      let told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["waitlist-promoted", "waitlist-promoted"])
-      #expect(told.map(\.recipient) == [guests[1].id, ana.id])
-      #expect(told.map { $0.payload["userId"].string } == [guests[1].id, guests[1].id])
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["waitlist-promoted", "waitlist-promoted"])
+      #expect(received.map(\.recipient) == [guests[1].id, ana.id])
+      #expect(received.map { $0.payload["userId"].string } == [guests[1].id, guests[1].id])
       // A guest on the waitlist, or without an answer, frees no place.
       try await guests[2].deleteAccount()
       try await guests[3].deleteAccount()

@@ -210,9 +210,9 @@ import Testing
       #expect(me["emailVerified"].bool == true)
       #expect(me["pendingEmail"] == .null)
       // The old address gets a mail, and a token that was sent there before no longer works.
-      let told = try await app.takeMails()
-      #expect(told.map(\.type) == ["mail-email-changed"])
-      #expect(told.first?.to == "ana@example.com" && told.first?.token == nil)
+      let received = try await app.takeMails()
+      #expect(received.map(\.type) == ["mail-email-changed"])
+      #expect(received.first?.to == "ana@example.com" && received.first?.token == nil)
       #expect(try await app.confirmReset(reset, "another horse ana").badFields == ["token"])
       #expect(try await app.logIn("new@example.com", ana.password).status == 200)
     }

@@ -30,9 +30,9 @@ import Testing
       #expect(try await zoe.state == "going 1")
       // First the mails, because taking notifications deletes them.
       let mails = try await app.takeMails()
-      var told = try await app.takeNotifications()
-      #expect(told.count == 1 && told[0] == ("guest-answered", cleo))
-      #expect(told[0].payload["message"].string == "Zoe is going to “Swim”, with 1 other.")
+      var received = try await app.takeNotifications()
+      #expect(received.count == 1 && received[0] == ("guest-answered", cleo))
+      #expect(received[0].payload["message"].string == "Zoe is going to “Swim”, with 1 other.")
       #expect(mails.map(\.type) == ["mail-visitor-answer-set"] && mails.map(\.to) == ["zoe@x.org"], "\(mails)")
       // Setting it again changes nothing.
       #expect(try await ana.stale { _ = try await set("going", of: zoe, at: event, by: ana) } == [])
@@ -42,9 +42,9 @@ import Testing
       try await app.takeNotifications()
       #expect(try await set("declined", of: zoe, at: event, by: cleo).status == 200)
       #expect(try await yan.state == "going 0")
-      told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["guest-answered", "waitlist-promoted"])
-      #expect(told.map(\.recipient) == [ana.id, ana.id])
+      received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["guest-answered", "waitlist-promoted"])
+      #expect(received.map(\.recipient) == [ana.id, ana.id])
       try await app.expectConsistency()
     }
   }

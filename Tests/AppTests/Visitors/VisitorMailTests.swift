@@ -233,8 +233,8 @@ import Testing
       #expect(stale == [.events, .notifications])
       #expect(try await visit.page().status == 404)
       #expect(try await ben.get("events/\(event)")["myStatus"].string == "going")
-      let told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["waitlist-promoted", "waitlist-promoted"], "\(told)")
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["waitlist-promoted", "waitlist-promoted"], "\(received)")
       #expect(try await ana.get("events/\(event)/links/\(link.id)")["joined"].int == 0)
       // Confirmed and without an address, they stay until long after the event.
       _ = try await app.confirmedVisit(link.token, email: "yan@x.org")

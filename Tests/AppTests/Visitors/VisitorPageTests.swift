@@ -25,9 +25,9 @@ import Testing
       try await app.takeNotifications()
       try await visit.act("withdraw")
       #expect(try await visit.state == "declined 2")
-      let told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["guest-answered", "waitlist-promoted", "waitlist-promoted"], "\(told)")
-      #expect(told.map(\.recipient) == [ana.id, ben.id, ana.id])
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["guest-answered", "waitlist-promoted", "waitlist-promoted"], "\(received)")
+      #expect(received.map(\.recipient) == [ana.id, ben.id, ana.id])
       #expect(try await visit.page().body.contains("You are not coming."))
       // A visitor who waits is promoted like a member, and the hosts are notified.
       try await ben.answer("going", to: event)

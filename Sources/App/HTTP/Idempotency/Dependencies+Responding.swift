@@ -65,7 +65,7 @@ extension Dependencies {
     to context: Context, of event: Event.ID, verb: (Change) async throws -> Void
   ) async throws -> Response {
     let user = try context.user
-    try await checkMayWait(at: event, user)
+    try await checkMayWait(at: event, context)
     return try await respond(
       to: context, at: [.actor(user), .event(event)], thenReading: Event.detail(event, for: user), verb: verb
     ) { .event(try Event(detail: $0)) }

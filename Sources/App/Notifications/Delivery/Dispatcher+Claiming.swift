@@ -87,13 +87,41 @@ extension Dispatcher {
           "dead letter: workers died while this was in flight",
           metadata: ["table": "\(sources[source].queue.table)", "row": "\(id)"])
       }
-      for rows in claim.runs {
+      let holders = holders(in: source)
+      for rows in claim.runs where !hold(rows, again: holders) {
         runs[nextRun] = Run(source: source, isSuspect: claimed.scope.isSuspect, rows: rows[...])
         ready.append(nextRun)
         nextRun += 1
         self.claimed += 1
       }
     }
+  }
+
+  /// The run that holds a row, for each row of a source that this worker holds.
+  private func holders(in source: Int) -> [Int64: Int] {
+    var holders: [Int64: Int] = [:]
+    for (number, run) in runs where run.source == source {
+      for row in run.rows { holders[row.id] = number }
+    }
+    return holders
+  }
+
+  /// Handles rows that this worker has claimed again. That happens on a machine so busy that a lease expires before it
+  /// is renewed. A run that is at one of the rows goes on with the new leases, so that no row is sent twice at once.
+  ///
+  /// - Returns: whether a run holds the rows. Otherwise none holds any of them.
+  private func hold(_ rows: [LeasedRow], again holders: [Int64: Int]) -> Bool {
+    for (place, row) in rows.enumerated() {
+      guard let number = holders[row.id], let run = runs[number] else { continue }
+      if run.rows.first?.id == row.id {
+        // This run is past the rows before, but its acknowledgements are not written.
+        acknowledgements[run.source].release(rows[..<place])
+        runs[number]?.rows = rows[place...]
+        return true
+      }
+      runs[number]?.rows = run.rows.prefix { $0.id != row.id }
+    }
+    return false
   }
 
   // MARK: Leases

@@ -9,7 +9,6 @@ extension Dispatcher {
   /// Rereads the data that the next sends depend on. A send begins with this read and respects all changes committed
   /// before it.
   func prepare(_ group: inout TaskGroup<Happening>) {
-    dropOutdated()
     let numbers = ready
     ready.removeAll()
     for (place, source) in sources.enumerated() {
@@ -24,19 +23,6 @@ extension Dispatcher {
           return .prepared(Prepared(source: place, runs: mine, result: .failure(error)))
         }
       }
-    }
-  }
-
-  /// Drops ready runs whose row this worker has claimed again. That happens on a machine so busy that a lease expires
-  /// before it is renewed. Only the latest claim holds the row.
-  private func dropOutdated() {
-    var latest = sources.map { _ in [Int64: Int]() }
-    for number in ready.sorted() {
-      guard let run = runs[number], let row = run.rows.first else { continue }
-      guard let outdated = latest[run.source].updateValue(number, forKey: row.id) else { continue }
-      ready.removeAll { $0 == outdated }
-      free(outdated, after: nil)
-      drop(outdated, from: 0)
     }
   }
 

@@ -122,9 +122,9 @@ import Testing
       #expect(try await machine.show(machine.token(1, 0), at: 14) == .theft)
       // The session has ended for everyone.
       #expect(try await machine.show(machine.token(2, 0), at: 15) == .ended)
-      let told = try await app.takeNotifications()
-      #expect(told.map(\.type) == ["session-revoked"])
-      #expect(told.first?.payload["sessionId"].string == machine.first.session.description)
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["session-revoked"])
+      #expect(received.first?.payload["sessionId"].string == machine.first.session.description)
     }
   }
 

@@ -34,9 +34,10 @@ import Testing
         #expect(total.verdicts[verdict, default: 0] > 500, "\(verdict) is hardly tried: \(total.verdicts)")
       }
       // Each theft ended its session and sent one notification. Nothing else did either.
-      let told = try await app.takeNotifications()
-      #expect(told.allSatisfy { $0.type == "session-revoked" })
-      #expect(told.compactMap { $0.payload["sessionId"].string }.sorted() == total.revoked.map(\.description).sorted())
+      let received = try await app.takeNotifications()
+      #expect(received.allSatisfy { $0.type == "session-revoked" })
+      #expect(
+        received.compactMap { $0.payload["sessionId"].string }.sorted() == total.revoked.map(\.description).sorted())
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == total.revoked.count)
     }
   }

@@ -97,11 +97,11 @@ import Testing
       for _ in 0..<2 { #expect(try await ana.refresh().status == 200) }
       let answers = try await refresh(app, stolen, times: 20)
       #expect(answers.allSatisfy { $0.status == 401 && $0.problem == "session-ended" })
-      let told = try await app.takeNotifications()
-      #expect(told.count == 1)
-      #expect(told.allSatisfy { $0 == ("session-revoked", ana) })
-      #expect(told.first?.payload.keys == ["type", "message", "locKey", "locArgs", "sessionId"])
-      #expect(try told.first?.payload["sessionId"].string == ana.session.description)
+      let received = try await app.takeNotifications()
+      #expect(received.count == 1)
+      #expect(received.allSatisfy { $0 == ("session-revoked", ana) })
+      #expect(received.first?.payload.keys == ["type", "message", "locKey", "locArgs", "sessionId"])
+      #expect(try received.first?.payload["sessionId"].string == ana.session.description)
       #expect(try await ana.refresh().problem == "session-ended")
       try await eventually { try await ana.send("GET", "users/me").problem == "session-ended" }
     }

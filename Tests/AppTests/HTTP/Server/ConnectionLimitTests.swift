@@ -100,62 +100,62 @@ import Testing
   }
 
   #if os(Linux)
-  /// Leaves a running process room for some more files.
-  private func limitFiles(of program: Program, toMore count: Int) async throws {
-    let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(program.pid)/fd").compactMap { Int($0) }
-    let limit = (open.max() ?? 0) + count
-    let prlimit = try await Program("/usr/bin/prlimit", ["--pid", "\(program.pid)", "--nofile=\(limit)"])
-    #expect(try await prlimit.exitStatus() == 0)
-  }
-
-  @Test func `a process that runs out of open files waits, and then accepts again`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let program = try await Program(
-        Program.path("muster"), ["serve", "--port", "0"],
-        environment: TestApp.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 })
-      defer { program.signal(SIGKILL) }
-      let service = try await app.served(by: program)
-      try await program.waitForOutput("/metrics")
-      let metrics = try #require(program.standardError.firstMatch(of: /(http:\/\/127\.0\.0\.1:\d+)\/metrics/)?.1)
-      let first = try await RawConnection(to: service)
-      try await first.send(live)
-      #expect(try await first.answer().status == 200)
-      try await limitFiles(of: program, toMore: 40)
-      let start = ContinuousClock.now
-      var connections: [RawConnection] = []
-      for _ in 1...120 { connections.append(try await RawConnection(to: service)) }
-      try await program.waitForOutput("connections cannot be accepted")
-      // A program cannot be started now. This must not end the process.
-      try await first.send(
-        "PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r\n"
-          + "Content-Type: image/webp\r\nContent-Length: \(Sample.webpText.utf8.count)\r\n\r\n\(Sample.webpText)")
-      #expect(try await first.answer().status == 503)
-      // It cannot replace connections to the database that it loses meanwhile.
-      try await app.database.execute(
-        """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name = 'muster serve'
-        """)
-      connections = []
-      do {
-        try await eventually(within: .seconds(120)) {
-          guard program.isRunning else { throw Unexpected("the service has ended") }
-          return (try? await service.sendRaw("GET", "/health/ready").status) == 200
-        }
-      } catch {
-        throw Unexpected("\(error). The service wrote: \(program.standardError.suffix(3000))")
-      }
-      #expect(program.standardError.contains("connections are accepted again"))
-      // Without a pause, it would have tried about a hundred thousand times per second.
-      let other = TestApp(url: String(metrics), databaseURL: app.databaseURL, dependencies: app.dependencies)
-      let scraped = try await other.send("GET", "/metrics").body
-      let failures = try #require(scraped.firstMatch(of: /\nmuster_accept_failures_total (\d+)\n/)?.1)
-      let seconds = max(1, (ContinuousClock.now - start) / .seconds(1))
-      #expect((1.0..<100 * seconds).contains(try #require(Double(failures))))
-      program.signal(SIGTERM)
-      #expect(try await program.exitStatus() == 0)
+    /// Leaves a running process room for some more files.
+    private func limitFiles(of program: Program, toMore count: Int) async throws {
+      let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(program.pid)/fd").compactMap { Int($0) }
+      let limit = (open.max() ?? 0) + count
+      let prlimit = try await Program("/usr/bin/prlimit", ["--pid", "\(program.pid)", "--nofile=\(limit)"])
+      #expect(try await prlimit.exitStatus() == 0)
     }
-  }
+
+    @Test func `a process that runs out of open files waits, and then accepts again`() async throws {
+      try await TestApp.run { app in
+        let ana = try await app.signUp("ana")
+        let program = try await Program(
+          Program.path("muster"), ["serve", "--port", "0"],
+          environment: TestApp.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 })
+        defer { program.signal(SIGKILL) }
+        let service = try await app.served(by: program)
+        try await program.waitForOutput("/metrics")
+        let metrics = try #require(program.standardError.firstMatch(of: /(http:\/\/127\.0\.0\.1:\d+)\/metrics/)?.1)
+        let first = try await RawConnection(to: service)
+        try await first.send(live)
+        #expect(try await first.answer().status == 200)
+        try await limitFiles(of: program, toMore: 40)
+        let start = ContinuousClock.now
+        var connections: [RawConnection] = []
+        for _ in 1...120 { connections.append(try await RawConnection(to: service)) }
+        try await program.waitForOutput("connections cannot be accepted")
+        // A program cannot be started now. This must not end the process.
+        try await first.send(
+          "PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r\n"
+            + "Content-Type: image/webp\r\nContent-Length: \(Sample.webpText.utf8.count)\r\n\r\n\(Sample.webpText)")
+        #expect(try await first.answer().status == 503)
+        // It cannot replace connections to the database that it loses meanwhile.
+        try await app.database.execute(
+          """
+          SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND application_name = 'muster serve'
+          """)
+        connections = []
+        do {
+          try await eventually(within: .seconds(120)) {
+            guard program.isRunning else { throw Unexpected("the service has ended") }
+            return (try? await service.sendRaw("GET", "/health/ready").status) == 200
+          }
+        } catch {
+          throw Unexpected("\(error). The service wrote: \(program.standardError.suffix(3000))")
+        }
+        #expect(program.standardError.contains("connections are accepted again"))
+        // Without a pause, it would have tried about a hundred thousand times per second.
+        let other = TestApp(url: String(metrics), databaseURL: app.databaseURL, dependencies: app.dependencies)
+        let scraped = try await other.send("GET", "/metrics").body
+        let failures = try #require(scraped.firstMatch(of: /\nmuster_accept_failures_total (\d+)\n/)?.1)
+        let seconds = max(1, (ContinuousClock.now - start) / .seconds(1))
+        #expect((1.0..<100 * seconds).contains(try #require(Double(failures))))
+        program.signal(SIGTERM)
+        #expect(try await program.exitStatus() == 0)
+      }
+    }
   #endif
 }

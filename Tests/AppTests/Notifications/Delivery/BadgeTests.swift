@@ -44,14 +44,14 @@ import Testing
       let recorder = Recorder()
       try await read(2, on: ana)
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.token) == [token("b")])
-      #expect(recorder.told.map(\.push.type) == ["badge"])
-      #expect(recorder.told.map(\.push.badge) == [3])
+      #expect(recorder.received.map(\.token) == [token("b")])
+      #expect(recorder.received.map(\.push.type) == ["badge"])
+      #expect(recorder.received.map(\.push.badge) == [3])
       // From a phone without a device.
       try await third.markRead(#"{"all": true}"#)
       try await app.worker(recorder).runOnce()
-      #expect(Set(recorder.told.dropFirst().map(\.token)) == [token("a"), token("b")])
-      #expect(recorder.told.dropFirst().map(\.push.badge) == [0, 0])
+      #expect(Set(recorder.received.dropFirst().map(\.token)) == [token("a"), token("b")])
+      #expect(recorder.received.dropFirst().map(\.push.badge) == [0, 0])
       #expect(try await app.countQueue() == 0)
     }
   }
@@ -128,7 +128,7 @@ import Testing
       #expect(try await app.countQueue() == 1)
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.badge) == [2])
+      #expect(recorder.received.map(\.push.badge) == [2])
     }
   }
 
@@ -147,8 +147,8 @@ import Testing
       recorder.letGo()
       _ = try await step.value
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.badge) == [4, 2])
-      #expect(Set(recorder.told.map(\.push.id)).count == 2)
+      #expect(recorder.received.map(\.push.badge) == [4, 2])
+      #expect(Set(recorder.received.map(\.push.id)).count == 2)
     }
   }
 
@@ -167,7 +167,7 @@ import Testing
         try await app.value("SELECT notification_id FROM deliveries ORDER BY id DESC LIMIT 1"))
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.id) == [last.uuidString.lowercased()])
+      #expect(recorder.received.map(\.push.id) == [last.uuidString.lowercased()])
       #expect(try await app.countQueue() == 0)
     }
   }
@@ -184,7 +184,7 @@ import Testing
       try await app.hurry()
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.badge) == [1])
+      #expect(recorder.received.map(\.push.badge) == [1])
       // A failed attempt does not count against the hour.
       #expect(try await app.value("SELECT cardinality(badges_sent_at)::bigint FROM devices") == 1)
     }
@@ -200,11 +200,11 @@ import Testing
       for count in 1...3 {
         try await read(1, on: ana)
         try await app.worker(recorder).runOnce()
-        #expect(recorder.told.count == count)
+        #expect(recorder.received.count == count)
       }
       try await read(1, on: ana)
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.count == 3)
+      #expect(recorder.received.count == 3)
       let row = try #require(
         try await app.database.first(
           "SELECT attempts, extract(epoch FROM due_at - now())::float8 AS wait FROM deliveries"))
@@ -216,23 +216,23 @@ import Testing
       try await app.hurry()
       try await read(1, on: ana)
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.count == 3)
+      #expect(recorder.received.count == 3)
       #expect(try await app.countQueue() == 1)
       // A notification is not delayed.
       let user = ana.userID
       try await app.database.change { $0.notify(user, about: .waitlistPromoted(.new(), "Picnic", guest: user)) }
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.type) == ["badge", "badge", "badge", "waitlist-promoted"])
+      #expect(recorder.received.map(\.push.type) == ["badge", "badge", "badge", "waitlist-promoted"])
       // The first of the three is an hour old now.
       try await app.database.execute("UPDATE devices SET badges_sent_at[1] = now() - interval '1 hour'")
       try await app.hurry()
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.push.badge) == [8, 7, 6, 5, 5])
+      #expect(recorder.received.map(\.push.badge) == [8, 7, 6, 5, 5])
       #expect(try await app.countQueue() == 0)
       // The second is not.
       try await read(1, on: ana)
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.count == 5)
+      #expect(recorder.received.count == 5)
       try await app.takeNotifications()
     }
   }
@@ -272,7 +272,7 @@ import Testing
         worker.cancel()
         try await worker.value
       }
-      let numbers = recorder.told.filter { $0.token == token("b") }.map(\.push.badge)
+      let numbers = recorder.received.filter { $0.token == token("b") }.map(\.push.badge)
       #expect(numbers.last == 0, "\(numbers)")
       #expect(numbers.count <= 40)
     }

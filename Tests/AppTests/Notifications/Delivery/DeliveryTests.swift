@@ -37,7 +37,7 @@ import Testing
       try await app.worker(recorder).runOnce()
       #expect(recorder.rounds("1-1") == [0, 1, 2, 3])
       #expect(recorder.rounds("1-2") == [0, 1, 2, 3])
-      #expect(Set(recorder.told.map(\.push.id)).count == 4)
+      #expect(Set(recorder.received.map(\.push.id)).count == 4)
       #expect(try await app.countQueue() == 0)
     }
   }
@@ -99,7 +99,7 @@ import Testing
       try await app.database.execute("UPDATE sessions SET ended_at = now() WHERE id = md5('t3')::uuid")
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
-      #expect(recorder.told.map(\.token) == ["2-1", "2-1"])
+      #expect(recorder.received.map(\.token) == ["2-1", "2-1"])
       #expect(try await app.countQueue() == 0)
       // The device of the ended session is forgotten.
       #expect(try await app.value("SELECT count(*) FROM devices") == 2)
@@ -196,7 +196,7 @@ import Testing
         return try await app.countQueue() == 0
       }
       #expect(underWay.most <= 4)
-      #expect(recorder.told.count == 20 * 3 + 10)
+      #expect(recorder.received.count == 20 * 3 + 10)
       running.cancel()
       try await running.value
     }
@@ -317,8 +317,8 @@ import Testing
       // Two of four: one is read, and one names a user whom she has blocked.
       #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == 4)
       #expect(try await ana.get("notifications")["unread"].int == 2)
-      #expect(Set(recorder.told.filter { $0.token != "log" }.map(\.push.badge)) == [2])
-      #expect(Set(recorder.told.filter { $0.token == "log" }.map(\.push.badge)) == [nil])
+      #expect(Set(recorder.received.filter { $0.token != "log" }.map(\.push.badge)) == [2])
+      #expect(Set(recorder.received.filter { $0.token == "log" }.map(\.push.badge)) == [nil])
       try await app.takeNotifications()
     }
   }
@@ -391,7 +391,7 @@ import Testing
       recorder.letGo()
       try await running.value
       #expect(recorder.begun == 4)
-      #expect(recorder.told.count == 4)
+      #expect(recorder.received.count == 4)
       let row = try #require(
         try await app.database.first(
           "SELECT count(*) AS rows, count(lease) AS held, sum(attempts) AS attempts FROM deliveries"))
@@ -400,7 +400,7 @@ import Testing
       #expect(try row["attempts"] == 0)
       let next = Recorder()
       try await app.worker(next).runOnce()
-      #expect(next.told.count == 56)
+      #expect(next.received.count == 56)
     }
   }
 
@@ -413,7 +413,7 @@ import Testing
         while device.token.hasSuffix("-2") { try await Task.sleep(for: .seconds(60)) }
       }
       let (group, running) = serve(app.worker(recorder, concurrency: 6), app)
-      try await eventually { recorder.told.count == 3 && recorder.begun == 6 }
+      try await eventually { recorder.received.count == 3 && recorder.begun == 6 }
       let start = ContinuousClock.now
       await group.triggerGracefulShutdown()
       try await running.value
@@ -422,7 +422,7 @@ import Testing
       // Nothing is sent again to devices that have it.
       let next = Recorder()
       try await app.worker(next).runOnce()
-      #expect(next.told.map(\.token).sorted() == ["1-2", "2-2", "3-2"])
+      #expect(next.received.map(\.token).sorted() == ["1-2", "2-2", "3-2"])
     }
   }
 
@@ -434,7 +434,7 @@ import Testing
       for round in 0..<3 {
         // Nothing announces these rows.
         try await app.enqueue(rounds: round..<round + 1, to: 1)
-        try await eventually { recorder.told.count == round + 1 }
+        try await eventually { recorder.received.count == round + 1 }
       }
       // Due long ago, like a row of a change that took long to commit.
       try await app.database.execute(

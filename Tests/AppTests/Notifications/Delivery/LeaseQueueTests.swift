@@ -61,6 +61,38 @@ import Testing
     }
   }
 
+  @Test func `a worker that claims a row again while it sends it does not send it twice`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<2, to: 1)
+      let lease: SQL = "SELECT lease::text FROM deliveries ORDER BY id LIMIT 1"
+      let sent = Lock<[Int64]>([])
+      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+        Dictionary(
+          uniqueKeysWithValues: rows.map { row in
+            let send = Dispatcher.Send(channel: .log) {
+              let isFirst = sent.withLock { sent in
+                sent.append(row.id)
+                return sent.count == 1
+              }
+              guard isFirst else { return }
+              let first: String? = try await app.value(lease)
+              try await expire(app)
+              try await eventually { try await app.value(lease) != first }
+            }
+            return (row.id, .send(send))
+          })
+      }
+      let dispatcher = Dispatcher([source], concurrency: 4, database: app.database, logger: .quiet)
+      let running = Task { try await dispatcher.run(.untilStopped) }
+      defer { running.cancel() }
+      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
+      running.cancel()
+      _ = await running.result
+      #expect(sent.withLock { $0.count } == 2 && Set(sent.withLock { $0 }).count == 2)
+    }
+  }
+
   @Test func `after its lease has expired, a holder can no longer acknowledge`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
