@@ -29,7 +29,7 @@ extension Dependencies {
 
   /// Before a verb on an event waits for its turn: refuses users who do not see the event. Otherwise strangers who know
   /// its id would take places in the line from its guests. Without a line there are no places to take, and the verb
-  /// refuses strangers. A repeated request gets its first response, also if that change took the event from its caller.
+  /// refuses strangers. A repeated request gets its first response, even if that change ended the caller's access.
   ///
   /// - Throws: ``AppError/eventNotFound``
   func checkMayWait(at event: Event.ID, _ context: Context) async throws {

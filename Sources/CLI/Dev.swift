@@ -83,6 +83,7 @@ private struct DevelopmentService: Service {
     }
     // The environment may still give them.
     if isReachable(configuration) { try configuration.refusePublishedKeys() }
+    try configuration.refuseMoreConnectionsThanFiles()
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
     do {
       if replacesKeys {

@@ -39,7 +39,7 @@ struct ReportsCommand: AsyncParsableCommand {
 
     @OptionGroup var report: ReportArgument
 
-    @Option(help: "What was decided. Name no one: the note may outlive their accounts.")
+    @Option(help: "The decision. Do not name anyone: the note may outlive their accounts.")
     var note: String?
 
     func validate() throws {

@@ -36,8 +36,7 @@ extension Database {
     }
     defer { connection.close() }
     for channel in channels {
-      let name = "\"" + channel.replacing("\"", with: "\"\"") + "\""
-      _ = try await connection.submit(["LISTEN \(unescaped: name)"], timeout: .seconds(10)).value()
+      _ = try await connection.submit(["LISTEN \(unescaped: channel.asIdentifier)"], timeout: .seconds(10)).value()
     }
     hear(.mayHaveMissed)
     for await event in events { hear(event) }

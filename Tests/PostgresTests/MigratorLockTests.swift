@@ -58,7 +58,8 @@ struct MigratorLockTests {
     try await withDatabase { database, server in
       try await migrator(server, Self.users).up()
       var migrator = migrator(server, Self.users, Self.names)
-      migrator.lockPatience = .milliseconds(300)
+      // Long enough to look for the blocker on a busy machine.
+      migrator.lockPatience = .seconds(1)
       let impatient = migrator
       try await database.transaction { reader in
         try await reader.rows("SELECT * FROM users")

@@ -30,17 +30,17 @@ extension Event {
     guard let facts, found.contains(user), try facts["is_visible"] else { throw AppError.userNotFound }
     if try facts["is_host"] { return }
     try checkIsOpen(row)
-    let isGuest: Bool = try facts["is_guest"]
+    let (isGuest, hidden): (Bool, [User.ID]) = (try facts["is_guest"], try facts["hidden_guests"])
     guard try isGuest || facts["is_friend"] else {
       throw AppError.invalid("userId", .notAFriend, "is neither a friend nor a guest")
     }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
-    if isGuest {
-      try await Invitation.leave(where: "i.event_id = \(id) AND i.user_id = \(user)", by: .user(creator), in: change)
-    }
-    let hidden: [User.ID] = try facts["hidden_guests"]
-    if !hidden.isEmpty {
-      try await Invitation.leave(where: "i.event_id = \(id) AND i.user_id = ANY(\(hidden))", by: .block, in: change)
+    let leaving = isGuest ? hidden + [user] : hidden
+    if !leaving.isEmpty {
+      // All at once, so that no place goes to one who leaves.
+      try await Invitation.leave(
+        where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(creator) : .block,
+        in: change)
       for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
     }
     // Later than all others, even if the clock was set back.
@@ -97,7 +97,7 @@ extension Event {
   }
 
   /// Ends all roles of a user whose account is about to be deleted. The co-host who has served longest becomes the
-  /// creator of each of their events, as whom they have no co-hosts across a block. Events without co-hosts keep their
+  /// creator of each of their events, and loses co-hosts with whom there is a block. Events without co-hosts keep their
   /// creator. The caller has locked the events.
   static func handOver(_ events: [ID], of user: User.ID, in change: Change) async throws {
     let rows = try await change.pipeline(

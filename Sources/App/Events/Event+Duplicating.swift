@@ -8,8 +8,8 @@ extension Event {
     let endTime: Edit<Timestamp?>
   }
 
-  /// Creates an event of a host's own like one that they host, whatever the state of that one. The deadline for answers
-  /// keeps its distance from the start; one that would have passed already is left out.
+  /// Copies an event that the user hosts, in any state, to a new event that they create. The deadline for answers keeps
+  /// its distance from the start, and is left out if it would have passed already.
   ///
   /// - Parameter invites: whether to invite the event's guests who are still friends of the host.
   static func duplicate(

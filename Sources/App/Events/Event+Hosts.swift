@@ -22,7 +22,8 @@ extension Event {
     "SELECT user_id FROM event_hosts WHERE event_id = \(event)"
   }
 
-  /// A SQL condition: whether a block hides a user from a host of an event. Such a user is no guest of a live event.
+  /// A SQL condition: whether a block hides a user from a host of an event. Such a user is never a guest of a live
+  /// event.
   static func hides(_ user: SQL, fromHostsOf event: ID) -> SQL {
     "EXISTS (\(hosts(of: event)) AND user_id IN (SELECT user_id FROM hidden WHERE hidden_id = \(user)))"
   }

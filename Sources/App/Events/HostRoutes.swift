@@ -26,7 +26,7 @@ struct HostRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
     try await dependencies.checkMayWait(at: id, context)
-    return try await dependencies.respond(to: context, at: .event(id)) {
+    return try await dependencies.respond(to: context, at: .actor(me), .event(id)) {
       try await Event.removeHost(user, from: id, by: me, in: $0)
       return .noContent
     }

@@ -49,7 +49,7 @@ extension Invitation {
 extension AppError {
   static let ownEvent = AppError(.conflict, "own-event", "You are the host of this event, not a guest.")
   static let answersClosed = AppError(
-    .conflict, "answers-closed", "The time to answer is over. Ask a host to set your answer.")
+    .conflict, "answers-closed", "The deadline for answers has passed. Ask a host to set your answer.")
   static let approvalPending = AppError(
     .conflict, "approval-pending", "A host must approve the guest first. Until then, there is nothing to answer.")
 }

@@ -95,7 +95,6 @@ struct Invitation: Sendable {
     let errors = guests.enumerated().compactMap { index, guest -> FieldError? in
       let field = "\(field)[\(index)]"
       if !known.contains(guest) { return FieldError(field: field, code: .notAFriend, message: "is not a friend") }
-      // It does not say whose block it is, nor which host's.
       guard hidden.contains(guest) else { return nil }
       return FieldError(field: field, code: .notAllowed, message: "cannot be invited to this event")
     }

@@ -87,7 +87,7 @@ struct ShareLink: Sendable {
       ORDER BY id
       """
     ).map(ShareLink.init(row:))
-    // None: either there is no link, or the user is no host.
+    // No row: the event has no links, or the user is not a host.
     if links.isEmpty { try await checkHosts(event, host, in: database) }
     return links
   }

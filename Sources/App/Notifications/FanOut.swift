@@ -30,10 +30,16 @@ enum FanOut {
     var isAtLimit = false
   }
 
-  /// Fans out the oldest notices of some subjects.
+  /// Fans out the oldest notices of some subjects, and wakes the streams.
   ///
   /// - Parameter isFull: whether to search the whole queue instead of only the newest notices.
   static func step(isFull: Bool = true, in database: Database) async throws -> Progress {
+    let progress = try await steps(isFull: isFull, in: database)
+    if progress.notices > 0 { database.notify(InboxItem.channel) }
+    return progress
+  }
+
+  private static func steps(isFull: Bool, in database: Database) async throws -> Progress {
     do {
       let condition: SQL = isFull ? "true" : isRecent
       return try await fanOut(atMost: subjectsPerStep, where: condition, waiting: lockTimeout, in: database)

@@ -3,7 +3,7 @@ import Postgres
 
 /// The table of notices that wait to be fanned out, one row each. A change inserts them in its own transaction.
 enum NotificationQueue {
-  /// The channel on which a process announces that it has added to a queue or an inbox.
+  /// The channel on which a process announces that it has added to a queue.
   static let channel = "muster_queue"
 
   /// A notice whose recipients are known.

@@ -97,23 +97,13 @@ extension DemoSeed {
       """)
     if results[1].affected == 1 {
       try await plantGuests(of: event, linkKey: linkKey, now: now, in: change)
-      return try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
+      try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
     }
-    // A guest whom the creator blocked while the event was over is still on the list. One at a time, for the counts.
-    let blocked = try await change.rows(
-      """
-      SELECT user_id FROM invitations
-      WHERE event_id = \(event.id) AND user_id IN (
-        SELECT hidden_id FROM hidden WHERE user_id IN (\(Event.hosts(of: Event.ID(rawValue: event.id))))
-      )
-      ORDER BY user_id
-      """)
-    for row in blocked {
-      let guest: User.ID = try row["user_id"]
-      try await Invitation.leave(
-        where: "i.event_id = \(event.id) AND i.user_id = \(guest)", by: .user(User.ID(rawValue: creator)),
-        in: change)
-    }
+    // Users who have blocked each other get no places and roles, and lose those that they kept while the event was over.
+    let eventID = Event.ID(rawValue: event.id)
+    try await Event.partHosts(of: [eventID], in: change)
+    try await Invitation.leave(
+      where: "i.event_id = \(eventID) AND \(Event.hides("i.user_id", fromHostsOf: eventID))", by: .block, in: change)
   }
 
   /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.

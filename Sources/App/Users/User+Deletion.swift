@@ -6,7 +6,8 @@ extension User {
   /// - Their events that have co-hosts pass to the one who has served longest.
   /// - Their other events that have guests stay, without a creator, a note and a place. Coming ones are cancelled, and
   ///   the guests who have not declined get a notification. Events that no one else sees are deleted.
-  /// - They leave every guest list. The guest who has waited longest gets their place. An event whose creator is
+  /// - They leave every guest list, also as visitors with their address. The guest who has waited longest gets their
+  ///   place. An event whose creator is
   ///   already gone is deleted with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them any more, or names them.
   /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones later.
@@ -27,6 +28,8 @@ extension User {
         \(Event.hosted(by: id))
         UNION ALL
         SELECT event_id FROM invitations WHERE user_id = \(id)
+        UNION ALL
+        SELECT event_id FROM visitors WHERE merges_into = \(id)
       )
       ORDER BY id
       FOR NO KEY UPDATE
@@ -69,6 +72,9 @@ extension User {
       """)
     try forgetNotesAndPlaces(of: id, in: change)
     try await Invitation.leave(where: "i.user_id = \(id)", by: .user(id), in: change)
+    for row in try await change.rows("SELECT id, event_id FROM visitors WHERE merges_into = \(id) ORDER BY id") {
+      try await Visitor.erase(try row["id"], at: try row["event_id"], in: change)
+    }
     // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE person_id = \(id)")

@@ -3,7 +3,7 @@ import Foundation
 import Postgres
 
 /// The tokens that the form of a share link sends back: the link, the time, and the id of the visitor that the form
-/// creates. A form that is sent twice is one answer, and one that was never shown is none. Forms need no cookie.
+/// creates. Sending a form twice makes one answer. A form that was never shown is refused. Forms need no cookie.
 struct FormTokens: Sendable {
   /// In seconds.
   static let lifetime = 24 * 3600

@@ -36,8 +36,8 @@ extension Visitor {
   }
 
   /// Deletes some visitors whose time is over: those who have not confirmed their address within a day, and those of
-  /// events that ended 90 days ago. Their places become free. Hosts get no notice: an answer that was never confirmed
-  /// was none. Skips events that another change has locked.
+  /// events that ended 90 days ago. Their places become free. Hosts are not notified, because the answer was never
+  /// confirmed. Skips events that another change has locked.
   ///
   /// - Returns: the number of events that had such visitors.
   static func endLapsed(atMost limit: Int, in change: Change) async throws -> Int {

@@ -142,7 +142,7 @@ extension Visitor {
     // No host has approved the visitor, so the answer does not count yet.
     if visitor.status == .pending { return (member, memberAt) }
     guard let memberAt else { return (visitor, visitorAt) }
-    // Two places in the line are the earlier one, with the newer number of people.
+    // If both wait, keep the earlier place and the newer number of people.
     if visitor.status == .waitlisted, member.status == .waitlisted {
       return (visitorAt > memberAt ? visitor : member, min(visitorAt, memberAt))
     }

@@ -42,7 +42,7 @@ struct VisitorCalendar: Sendable {
       $0.add("REFRESH-INTERVAL;VALUE=DURATION:PT1H")
       $0.add("X-PUBLISHED-TTL:PT1H")
       clock?.describe(in: &$0)
-      // A creator's new name moves nothing that the tag has, so there is no organizer.
+      // No organizer: the tag would not change with the creator's name.
       CalendarEntry(
         event: event, stamp: event.updatedAt, clock: clock, showsOrganizer: false,
         hasAlarm: isOpen && event.takesUpTime

@@ -39,7 +39,7 @@ extension VisitorLetter {
       lapsesAt = try row["lapses_at"]
     }
 
-    /// Whether a mail is still of use: the visitor wants it, and what it says is still so.
+    /// Whether to send the mail: the visitor still wants it, and its content is still true.
     func wants(_ kind: VisitorMail.Kind, at now: Timestamp = .now()) -> Bool {
       if kind == .confirm { return !visitor.isConfirmed && lapsesAt.map { $0 > now } ?? false }
       guard visitor.isConfirmed, !visitor.isUnsubscribed else { return false }

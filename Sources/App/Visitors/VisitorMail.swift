@@ -24,7 +24,7 @@ enum VisitorMail {
       self = kind
     }
 
-    /// The condition on `visitors AS v` for those who get it, besides their consent.
+    /// A condition on `visitors AS v`: who gets this mail, consent aside.
     fileprivate var condition: SQL {
       switch self {
       case .confirm: "v.confirmed_at IS NULL"
@@ -56,8 +56,8 @@ enum VisitorMail {
     """
   }
 
-  /// Queues a mail for each visitor who wants to hear of an event. A mail of the same type that waits already stands
-  /// for both: it is written when it is sent.
+  /// Queues a mail for each visitor who wants to hear of an event. If one of the same type is waiting, no second one is
+  /// queued: its text is composed when it is sent.
   ///
   /// - Parameters:
   ///   - visitor: the only one to get it; nil for all.

@@ -118,7 +118,7 @@ struct AnswerForm: Sendable {
   private func error(of field: String) -> String? { errors.first { $0.field == field }?.message }
 
   private func field(_ name: String, _ value: String, _ more: [String: Any]) -> [String: Any] {
-    // A long text comes back cut, so that no page gets large.
+    // Long text is truncated, to keep the page small.
     let shown = String(value.unicodeScalars.prefix(Self.longestShown))
     var members: [String: Any] = ["typed": shown.withoutDirectionControls]
     members["error"] = error(of: name)

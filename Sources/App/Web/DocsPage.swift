@@ -6,7 +6,7 @@ import NIOCore
 /// The page at `/docs`, rendered from the OpenAPI document. It has no scripts, and needs nothing but itself.
 struct DocsPage: Sendable {
   let bytes: ByteBuffer
-  /// The same, compressed once: this takes longer than all else that a request needs.
+  /// The same, compressed once, because compressing takes longer than the rest of the request.
   let packed: ByteBuffer?
   let eTag: String
 
@@ -34,6 +34,6 @@ struct DocsPage: Sendable {
       "reference": reader.reference(), "style": Resources.style, "base": placeholder, "login": DemoSeed.login,
       "password": DemoSeed.password,
     ]
-    return try MustacheTemplate(string: Resources.docsTemplate).render(page)
+    return try MustacheTemplate.html(Resources.docsTemplate).render(page)
   }
 }

@@ -3,8 +3,10 @@ import Postgres
 
 /// An event as the pages for people without the app show it.
 struct EventFacts: Sendable {
-  /// How many names a page shows.
+  /// How many names of guests a page shows.
   static let maximumNames = 20
+  /// Bytes of HTML for the names of guests, and for those of hosts, so that no page gets large.
+  private static let maximumNameBytes = 1500
 
   let plan: Event.Plan
   let isCancelled: Bool
@@ -65,7 +67,7 @@ struct EventFacts: Sendable {
   var closed: String? {
     if isCancelled { return "The event does not take place." }
     if isOver || isArchived { return "The event is over." }
-    if isPastAnswers { return "The time to answer is over. Ask the host." }
+    if isPastAnswers { return "The deadline for answers has passed. Ask the host." }
     return nil
   }
 
@@ -75,15 +77,28 @@ struct EventFacts: Sendable {
   ///   - answer: its first sentence; empty for none.
   func page(state: String?, answerTitle: String, answer: String) -> SharePage.Event {
     let time = EventTime(plan)
+    let (hosts, names) = (Self.fitting(hosts), Self.fitting(names))
     let more = names.isEmpty ? 0 : going - names.count
+    let moreHosts = self.hosts.count - hosts.count
     return SharePage.Event(
       title: title, state: state,
-      hosts: hosts.isEmpty ? nil : hosts.map(\.withoutDirectionControls).joined(separator: ", "),
+      hosts: hosts.isEmpty ? nil : hosts.joined(separator: ", ") + (moreHosts > 0 ? " and \(moreHosts) more" : ""),
       day: time.day, start: plan.startTime.rfc3339(), when: time.span, zone: time.zone,
       place: plan.location?.name.withoutDirectionControls, map: plan.location?.map,
       note: plan.note.flatMap { $0.isEmpty ? nil : $0.withoutDirectionControls },
-      counts: "\(going) going, \(maybe) maybe", names: names.map(\.withoutDirectionControls),
+      counts: "\(going) going, \(maybe) maybe", names: names,
       more: more > 0 ? "and \(more) more" : nil, answerTitle: answerTitle, answer: answer)
+  }
+
+  /// The first names, as a page shows them: as many as fit, and at least one.
+  private static func fitting(_ names: [String]) -> [String] {
+    var (shown, bytes) = ([String](), 0)
+    for name in names.map(\.withoutDirectionControls) {
+      bytes += name.htmlEscaped.utf8.count
+      if bytes > maximumNameBytes, !shown.isEmpty { break }
+      shown.append(name)
+    }
+    return shown
   }
 }
 

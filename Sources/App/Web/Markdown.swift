@@ -141,21 +141,3 @@ struct Markdown {
     return (body[..<end.lowerBound], body[end.upperBound...])
   }
 }
-
-extension StringProtocol {
-  /// The text for HTML, in an element or in the value of an attribute.
-  var htmlEscaped: String {
-    var html = String.UnicodeScalarView()
-    for scalar in unicodeScalars {
-      switch scalar {
-      case "&": html += "&amp;".unicodeScalars
-      case "<": html += "&lt;".unicodeScalars
-      case ">": html += "&gt;".unicodeScalars
-      case "\"": html += "&quot;".unicodeScalars
-      case "'": html += "&#39;".unicodeScalars
-      default: html.append(scalar)
-      }
-    }
-    return String(html)
-  }
-}

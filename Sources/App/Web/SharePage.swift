@@ -67,7 +67,7 @@ struct SharePage: Sendable {
     "default-src 'none'; style-src 'sha256-\(styleDigest)'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
   private static let styleDigest = Data(SHA256.hash(data: Data(Resources.shareStyle.utf8))).base64EncodedString()
-  private static let template = Result { try MustacheTemplate(string: Resources.shareTemplate) }
+  private static let template = Result { try MustacheTemplate.html(Resources.shareTemplate) }
 
   func html() throws -> ByteBuffer {
     let context: [String: Any] = ["page": contents, "style": Resources.shareStyle]

@@ -64,7 +64,7 @@ struct SharePageRoutes {
 
   /// The page again, with what the reader has typed and a new token.
   ///
-  /// - Parameter refusal: nil for a form whose token has expired or is none.
+  /// - Parameter refusal: nil if the form's token has expired or is invalid.
   private func refuse(_ refusal: AppError?, _ shared: SharedEvent, _ fields: JSON.Object) throws -> Response {
     if shared.isExpired { return try .page(.expired, .gone) }
     guard shared.takesAnswers, var form = form(shared) else { return try .page(shared.page(nil), .conflict) }

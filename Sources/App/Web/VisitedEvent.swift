@@ -58,7 +58,7 @@ struct VisitedEvent: Sendable {
   private var closed: String {
     guard facts.isPastAnswers, !facts.isCancelled, !facts.isOver, !facts.isArchived else { return facts.closed ?? "" }
     // Until the event ends, hosts can set the answer of a visitor whom they have approved.
-    return "The time to answer is over." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
+    return "The deadline for answers has passed." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
   }
 
   private var isUnconfirmed: Bool { visitor.email != nil && !visitor.isConfirmed }

@@ -75,7 +75,7 @@ enum ProblemLine {
     .emailTaken: "An account with this e-mail address exists already.",
     .usernameTaken: "This username is taken.",
     .eventArchived: "The event is over and no longer changes.",
-    .answersClosed: "The time to answer is over. Ask a host to set your answer.",
+    .answersClosed: "The deadline for answers has passed. Ask a host to set your answer.",
     .approvalPending: "A host must approve the guest first. Until then, there is nothing to answer.",
     .eventCancelled: "The event is cancelled and no longer changes.",
     .exportRunning: "Another export of yours is running. Wait until it ends.",

@@ -28,7 +28,7 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
     (one.sequence, one.id.wire) < (other.sequence, other.id.wire)
   }
 
-  /// Why the write may not be sent any more when it has waited for too long.
+  /// The reason to report once the write is too old to send.
   var expiry: RefusedWrite.Reason { isAttempted == false ? .expired : .unknown }
 
   /// Whether the lists show the write as pending.

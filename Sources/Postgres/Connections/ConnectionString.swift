@@ -32,10 +32,10 @@ struct ConnectionString: Sendable {
     if isBalanced, PQlibVersion() >= 160_000 { options["load_balance_hosts"] = "random" }
   }
 
-  /// The time limit for connecting to each host; nil if the text has none.
+  /// The time limit for connecting to each host, at most a day; nil if the text has none.
   var connectTimeout: Duration? {
     guard let seconds = options["connect_timeout"].flatMap({ Int($0) }), seconds > 0 else { return nil }
-    return .seconds(seconds)
+    return .seconds(min(seconds, 86_400))
   }
 
   /// The options that differ between the hosts. libpq's own iteration over the hosts does not respect our deadline and

@@ -74,6 +74,6 @@ extension ScriptConnection {
   }
 
   private static func quoted(_ name: String) -> String {
-    "\"" + name.replacing("\"", with: "\"\"") + "\""
+    name.asIdentifier
   }
 }

@@ -74,6 +74,31 @@ import Testing
     }
   }
 
+  @Test func `a block of two co-hosts against the deletion of the creator leaves no host across the block`()
+    async throws
+  {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
+      for round in 0..<8 {
+        let (ana, ben) = try await app.friends("ana\(round)", "ben\(round)")
+        let cleo = try await app.signUp("cleo\(round)")
+        try await app.befriend(ana, cleo)
+        let event = try await ana.createEvent("Round \(round)")["id"].string ?? ""
+        for host in [ben, cleo] { try await ana.addHost(host, to: event) }
+        let statuses = try await app.race(2) { index in
+          index == 0
+            ? try await cleo.send("PUT", "blocks/\(ben.id)")
+            : try await ana.send("DELETE", "users/me", #"{"password": "\#(ana.password)"}"#)
+        }
+        #expect(statuses == [204: 2])
+        // Ben has served longest.
+        #expect(try await ben.get("events/\(event)")["creator"]["id"].string == ben.id)
+        #expect(try await cleo.send("GET", "events/\(event)").status == 404)
+        try await app.expectNothingCrossesABlock()
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `an invitation or a new host against a block leaves no guest across the block`() async throws {
     for invites in [true, false] {
       try await run { app, ana, ben in

@@ -180,7 +180,7 @@ import Testing
       try await cleo.answer("going", to: event)
       #expect(try await emre.answer("going", to: event).json["myStatus"].string == "waitlisted")
       try await cleo.block(dev)
-      // To guests who block each other, nothing happens before one of them is a host.
+      // Guests who block each other both stay until one of them is a host.
       #expect(try await cleo.get("events/\(event)")["myStatus"].string == "going")
       try await app.takeNotifications()
       try await ana.addHost(dev, to: event)
@@ -190,6 +190,25 @@ import Testing
       let received = try await app.takeNotifications().map { "\($0.type) \($0.recipient)" }
       #expect(received.contains("host-added \(dev.id)") && received.contains("waitlist-promoted \(emre.id)"))
       #expect(received.allSatisfy { !$0.contains(cleo.id) })
+      try await app.expectNothingCrossesABlock()
+      try await app.expectCounts()
+    }
+  }
+
+  @Test func `a place of a guest who becomes a host does not go to one across a block`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let emre = try await app.signUp("emre")
+      try await app.befriend(ben, emre)
+      try await ben.invite([dev, emre], to: event)
+      for guest in [dev, cleo, emre] { try await guest.answer("going", to: event) }
+      try await dev.block(cleo)
+      try await app.takeNotifications()
+      try await ana.addHost(dev, to: event)
+      #expect(try await emre.get("events/\(event)")["myStatus"].string == "going")
+      let received = try await app.takeNotifications()
+      #expect(received.filter { $0.type == "waitlist-promoted" }.map(\.recipient) == [emre.id])
+      #expect(received.allSatisfy { $0.recipient != cleo.id && $0.payload["userId"].string != cleo.id })
       try await app.expectNothingCrossesABlock()
       try await app.expectCounts()
     }

@@ -87,6 +87,69 @@ import Testing
     }
   }
 
+  @Test func `a mark that combines with a quote or a bracket does not keep it from being escaped`() async throws {
+    try await TestApp.run { app in
+      let hostile = #"0;url=https://evil.example/\"\u0301 http-equiv=refresh <\u0301script>'\u0301&\u0301"#
+      let ana = try await app.signUp("ana")
+      try await ana.editProfile(#"{"displayName": "\#(hostile)"}"#)
+      let event = try await ana.createEvent()["id"].string ?? ""
+      try await ana.edit(
+        event, #"{"title": "\#(hostile)", "note": "\#(hostile)", "location": {"name": "\#(hostile)"}}"#)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names", "email": "required"}"#)
+      let typed = "0;url=https://evil.example/\"\u{301} http-equiv=refresh <\u{301}script>'\u{301}&\u{301}"
+      let visit = try await app.visit(link.token, name: typed, email: "zoe@example.com")
+      let refused = try await app.submit(
+        "/e/\(link.token)", ["form": "", "name": typed, "answer": "perhaps", "email": typed])
+      #expect(refused.status == 422)
+      let pages = [
+        try await app.send("GET", "/e/\(link.token)").body, try await app.send("GET", visit.path).body, refused.body,
+      ]
+      for page in pages {
+        let scalars = Array(page.unicodeScalars)
+        let marked = scalars.indices.dropFirst().filter { scalars[$0] == "\u{301}" }.map { scalars[$0 - 1] }
+        // Each follows the end of a reference, such as &#34;.
+        #expect(marked.count >= 8 && marked.allSatisfy { $0 == ";" })
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a page with the longest texts and many hosts and guests has less than 30 KB`() async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off", "MUSTER_RATE_LIMITS": "off"]) { app in
+      func long(_ count: Int, _ text: String = "\\\"") -> String { String(repeating: text, count: count) }
+      for text in ["\\\"", "\u{1f600}"] {
+        let suffix = text == "\\\"" ? "q" : "e"
+        let ana = try await app.signUp("ana\(suffix)")
+        try await ana.editProfile(#"{"displayName": "\#(long(100, text))"}"#)
+        let event = try await ana.createEvent()["id"].string ?? ""
+        try await ana.edit(
+          event,
+          #"{"title": "\#(long(200, text))", "note": "\#(long(2000, text))", "location": {"name": "\#(long(200, text))"}}"#
+        )
+        let crowd = try await app.crowd(20, around: ana, named: "host\(suffix)")
+        for host in crowd { try await ana.addHost(host, to: event) }
+        try await app.database.execute("UPDATE users SET display_name = repeat('\"', 100) WHERE id <> \(ana.userID)")
+        let link = try await ana.createLink(
+          to: event, #"{"kind": "answer", "shows": "names", "email": "required", "maxPlusOnes": 5, "approval": true}"#)
+        let names = String(repeating: text == "\\\"" ? "\"" : text, count: 100)
+        try await app.database.execute(
+          """
+          INSERT INTO visitors (id, event_id, link_id, kid, name, status, plus_ones, answered_at)
+          SELECT gen_random_uuid(), event_id, id, kid, \(names), 'going', 0, now()
+          FROM share_links, generate_series(1, 25) WHERE id = \(try #require(ShareLink.ID(link.id)))
+          """)
+        let page = try await app.send("GET", "/e/\(link.token)").body
+        let refused = try await app.submit(
+          "/e/\(link.token)",
+          ["form": try await app.formToken(of: link.token), "name": names, "answer": "perhaps", "email": names + names])
+        #expect(page.utf8.count < 30_000 && refused.status == 422 && refused.body.utf8.count < 30_000)
+        #expect(page.contains(" more"))
+        try await app.database.execute("DELETE FROM visitors")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a thousand GETs and HEADs write nothing`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

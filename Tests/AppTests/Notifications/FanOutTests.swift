@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
@@ -266,6 +267,41 @@ import Testing
   }
 
   // MARK: Many recipients
+
+  @Test func `a worker that is killed inside a step loses nothing and files nothing twice`() async throws {
+    try await TestApp.run { app in
+      let (event, readers) = (Event.ID.new(), try await people(3, in: app))
+      for title in ["One", "Two"] { try await queue(title, about: event, for: readers, in: app) }
+      let waiting: SQL = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'muster worker' AND wait_event = 'advisory'
+        """
+      try await holdingSteps(in: app) {
+        let worker = try await Program(
+          Program.path("muster"), ["worker"], environment: TestApp.environment(app.databaseURL))
+        defer { worker.signal(SIGKILL) }
+        try await eventually { try await app.value(waiting) == 1 }
+        worker.signal(SIGKILL)
+        _ = try await worker.exitStatus()
+      }
+      try await app.fanOut()
+      for reader in readers { #expect(try await titles(of: reader, in: app) == ["One", "Two"]) }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `queue, inboxes and deliveries have no foreign keys, which would deadlock after the stamps`() async throws
+  {
+    try await TestApp.run { app in
+      let tables = try await app.database.rows(
+        """
+        SELECT conrelid::regclass::text FROM pg_constraint
+        WHERE contype = 'f' AND conrelid::regclass::text IN ('notification_queue', 'notifications', 'deliveries')
+        """)
+      #expect(tables.isEmpty)
+      #expect(try await app.value("SELECT count(*) FROM pg_constraint WHERE contype = 'f'") ?? 0 > 10)
+    }
+  }
 
   @Test func `a notice for many recipients is fanned out in parts, and does not delay others`() async throws {
     try await TestApp.run { app in

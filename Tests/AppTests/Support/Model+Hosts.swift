@@ -9,13 +9,11 @@ extension Model {
     let isGuest = guests(of: event).contains(user)
     guard isGuest || areFriends(person, user) else { return [422] }
     clock += 1
-    if isGuest { remove(user, from: event, by: person) }
     let hidden = guests(of: event).filter { isHidden($0, from: user) }
-    for guest in hidden {
-      invitations.removeAll { $0.event == event && $0.guest == guest }
-      forgetNotices(to: guest, about: event)
-    }
-    if !hidden.isEmpty { promote(to: event, by: nil) }
+    for guest in hidden { forgetNotices(to: guest, about: event) }
+    let leaving = hidden + (isGuest ? [user] : [])
+    invitations.removeAll { $0.event == event && leaving.contains($0.guest) }
+    if !leaving.isEmpty { promote(to: event, by: hidden.isEmpty ? person : nil) }
     events[event].coHosts.append(user)
     notify(notice("host-added", to: user, of: event, about: person), by: person)
     return [200]

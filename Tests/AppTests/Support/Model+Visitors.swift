@@ -132,20 +132,20 @@ extension Model {
     others += Self.plusOnes(status == "declined" ? 0 : answer.plusOnes)
     let type = isRequest ? "approval-requested" : "guest-answered"
     for recipient in events[answer.event].hosts {
-      var received = notice(type, to: recipient, of: answer.event, others: others)
-      received.actor = name(of: answer.guest)
-      notify(received, by: host ?? answer.guest)
+      var answered = notice(type, to: recipient, of: answer.event, others: others)
+      answered.actor = name(of: answer.guest)
+      notify(answered, by: host ?? answer.guest)
     }
   }
 
   /// - Parameter actor: the guest or host whose change freed the place.
-  mutating func tellOfPromotion(of guest: Int, at event: Int, by actor: Int) {
+  mutating func notifyOfPromotion(of guest: Int, at event: Int, by actor: Int) {
     let plusOnes = invitations.first { $0.guest == guest }?.plusOnes ?? 0
     let others = ["guestId=\(id(of: guest))"] + Self.plusOnes(plusOnes)
     for host in events[event].hosts {
-      var received = notice("waitlist-promoted", to: host, of: event, others: others)
-      received.actor = name(of: guest)
-      notify(received, by: actor)
+      var answered = notice("waitlist-promoted", to: host, of: event, others: others)
+      answered.actor = name(of: guest)
+      notify(answered, by: actor)
     }
   }
 }

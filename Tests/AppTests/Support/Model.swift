@@ -214,7 +214,7 @@ struct Model {
       if events[event].plan.isOver { continue }
       events[event].status = "cancelled"
       events[event].version += 1
-      tellGuests(of: event, "event-cancelled", by: person)
+      notifyGuests(of: event, "event-cancelled", by: person)
     }
     for event in events.indices where events[event].host == person {
       (events[event].plan.note, events[event].plan.location) = (nil, nil)
@@ -281,9 +281,9 @@ struct Model {
     }
     requests[request].status = "cancelled"
     // The notice of a cancelled request is removed, whether it is delivered or not.
-    let received = "requestId=\(requests[request].id)"
-    queue.removeAll { $0.others == [received] }
-    inbox.removeAll { $0.others == [received] }
+    let named = "requestId=\(requests[request].id)"
+    queue.removeAll { $0.others == [named] }
+    inbox.removeAll { $0.others == [named] }
     return Self.done
   }
 
@@ -373,7 +373,7 @@ struct Model {
     clock += 1
     events[event].plan = new
     events[event].version += 1
-    tellGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: ", ")], by: person)
+    notifyGuests(of: event, "event-updated", ["changes=" + changes.sorted().joined(separator: ", ")], by: person)
     promote(to: event, by: person)
     return [200]
   }
@@ -385,7 +385,7 @@ struct Model {
     if events[event].isClosed { return events[event].status == "cancelled" ? Self.done.union([409]) : [409] }
     events[event].status = "cancelled"
     events[event].version += 1
-    tellGuests(of: event, "event-cancelled", by: person)
+    notifyGuests(of: event, "event-cancelled", by: person)
     return Self.done
   }
 
@@ -528,7 +528,7 @@ struct Model {
     // Notices are in the order of user ids, not in the order of the waiting list.
     for guest in promoted.sorted(by: { id(of: $0) < id(of: $1) }) {
       if guest >= Self.firstVisitor {
-        if let actor { tellOfPromotion(of: guest, at: event, by: actor) }
+        if let actor { notifyOfPromotion(of: guest, at: event, by: actor) }
         continue
       }
       let others = Self.plusOnes(invitation(of: guest, to: event).map { invitations[$0].plusOnes } ?? 0)
@@ -547,7 +547,7 @@ struct Model {
   // MARK: Notifications
 
   /// Also the hosts.
-  private mutating func tellGuests(of event: Int, _ type: String, _ others: [String] = [], by actor: Int) {
+  private mutating func notifyGuests(of event: Int, _ type: String, _ others: [String] = [], by actor: Int) {
     for host in events[event].hosts { notify(notice(type, to: host, of: event, others: others), by: actor) }
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {
       guard invitation.guest < Self.firstVisitor else { continue }

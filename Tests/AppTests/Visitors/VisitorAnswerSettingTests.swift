@@ -64,7 +64,7 @@ import Testing
       // The page promises only what hosts can do.
       try await app.database.execute("UPDATE events SET answer_by = now() - interval '1 hour'")
       let page = try await pending.page().body
-      #expect(page.contains("The time to answer is over.") && !page.contains("Ask a host"))
+      #expect(page.contains("The deadline for answers has passed.") && !page.contains("Ask a host"))
       for (change, problem) in [
         ("live_until = now() + interval '23 hours'", "event-archived"), ("archived_at = now()", "event-archived"),
         ("status = 'cancelled'", "event-cancelled"),

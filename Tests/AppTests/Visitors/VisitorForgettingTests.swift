@@ -42,6 +42,32 @@ import Testing
     }
   }
 
+  @Test func `deleting an account erases its visitors who are not merged yet`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app, #"{"kind": "answer", "approval": true}"#)
+      let ben = try await app.signUp("ben")
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(ben.userID)")
+      try await app.takeMails()
+      // One waits for approval, and one would be merged next.
+      let pending = try await app.confirmedVisit(link.token, name: "Not Ben", email: "ben@example.com")
+      let party = try await ana.createEvent("Party", capacity: 1)["id"].string ?? ""
+      let other = try await ana.createLink(to: party, #"{"kind": "answer"}"#)
+      let going = try await app.confirmedVisit(other.token, name: "Ben", email: "ben@example.com")
+      let waiting = try await app.visit(other.token, name: "Yan")
+      try await app.fanOut()
+      try await ben.deleteAccount()
+      #expect(try await app.value("SELECT count(*) FROM visitors WHERE email IS NOT NULL") == 0)
+      for visit in [pending, going] {
+        #expect(try await named(visit, in: app) == 0)
+        #expect(try await app.send("GET", visit.path).status == 404)
+      }
+      #expect(try await app.value("SELECT status FROM visitors WHERE id = \(waiting.id)") == "going")
+      #expect(try await ana.get("events/\(event)")["counts"]["pending"].int == 0)
+      try await app.takeNotifications()
+      try await app.expectCounts()
+    }
+  }
+
   @Test func `merging a visitor deletes the notices with the name in the form`() async throws {
     try await TestApp.run { app in
       let (_, event, link) = try await gather(app)

@@ -167,7 +167,7 @@ import Testing
       }
       let late = try await refusal(
         "UPDATE events SET answer_by = now() - interval '1 hour'", "UPDATE events SET answer_by = NULL")
-      #expect(late.status == 409 && late.body.contains("The time to answer is over."))
+      #expect(late.status == 409 && late.body.contains("The deadline for answers has passed."))
       let over = try await refusal(
         "UPDATE events SET live_until = now() + interval '1 hour'",
         "UPDATE events SET live_until = now() + interval '9 days'")

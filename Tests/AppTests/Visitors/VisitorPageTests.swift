@@ -58,7 +58,7 @@ import Testing
       let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
       let visit = try await app.visit(link.token)
       for (setup, undo, words) in [
-        ("answer_by = now() - interval '1 hour'", "answer_by = NULL", "The time to answer is over."),
+        ("answer_by = now() - interval '1 hour'", "answer_by = NULL", "The deadline for answers has passed."),
         ("live_until = now() + interval '1 hour'", "live_until = now() + interval '9 days'", "The event is over."),
         ("archived_at = now()", "archived_at = NULL", "The event is over."),
         ("status = 'cancelled'", "status = 'cancelled'", "The event does not take place."),

@@ -111,7 +111,7 @@ import Testing
     guard let start = page.firstRange(of: "<pre id=\"curl-\(operation)\"") else { return nil }
     let text = page[start.upperBound...].drop { $0 != ">" }.dropFirst("><code>".count)
     guard let end = text.firstRange(of: "</code>") else { return nil }
-    return String(text[..<end.lowerBound]).replacing("&#39;", with: "'").replacing("&quot;", with: "\"")
+    return String(text[..<end.lowerBound]).replacing("&#39;", with: "'").replacing("&#34;", with: "\"")
       .replacing("&lt;", with: "<").replacing("&gt;", with: ">").replacing("&amp;", with: "&")
   }
 }

@@ -5,11 +5,11 @@ import Testing
 @Suite struct MarkdownTests {
   @Test(arguments: [
     ("Muster & <friends>", "Muster &amp; &lt;friends&gt;"),
-    ("`a < \"b\"`, *c*", "<code>a &lt; &quot;b&quot;</code>, <em>c</em>"),
+    ("`a < \"b\"`, *c*", "<code>a &lt; &#34;b&#34;</code>, <em>c</em>"),
     ("**`a` b** c", "<strong><code>a</code> b</strong> c"),
     ("See \"Safe repeats\".", "See “<a href=\"#safe-repeats\">Safe repeats</a>”."),
-    ("See \"others\".", "See &quot;others&quot;."),
-    ("[a `b`](https://example.com/?c=\"d\")", "<a href=\"https://example.com/?c=&quot;d&quot;\">a <code>b</code></a>"),
+    ("See \"others\".", "See &#34;others&#34;."),
+    ("[a `b`](https://example.com/?c=\"d\")", "<a href=\"https://example.com/?c=&#34;d&#34;\">a <code>b</code></a>"),
     ("[a](javascript:b) 2 * 3 `c", "[a](javascript:b) 2 * 3 `c"),
   ])
   func `marked text becomes HTML, and everything else is escaped`(markdown: String, html: String) {

@@ -16,8 +16,8 @@ struct CalendarLink: Sendable {
 
   /// The file's name in the URL: `mc1.kid.content.mac.ics`.
   ///
-  /// The key that signs now makes it, so after a rotation it differs from the one that the user has got. Both work
-  /// until the old key is removed.
+  /// It is made with the current signing key, so it changes after a rotation. Both names work until the old key is
+  /// removed.
   func file(keys: SigningKeys) throws -> String {
     let content = withUnsafeBytes(of: id.rawValue.uuid) { Data($0) }
     guard let token = keys.token(Self.label, content, kid: keys.signing.kid) else {

@@ -168,5 +168,5 @@ extension AppError {
   static let idempotencyKeyReused = AppError(
     .invalid, "idempotency-key-reused", "This Idempotency-Key was used for another request.")
   static let requestRunning = AppError(
-    .conflict, "request-running", "The first request with this Idempotency-Key has not ended.", retryAfter: 1)
+    .conflict, "request-running", "A request with this Idempotency-Key is still running.", retryAfter: 1)
 }

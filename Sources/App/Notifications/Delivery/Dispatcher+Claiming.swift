@@ -87,8 +87,8 @@ extension Dispatcher {
           "dead letter: workers died while this was in flight",
           metadata: ["table": "\(sources[source].queue.table)", "row": "\(id)"])
       }
-      let holders = holders(in: source)
-      for rows in claim.runs where !hold(rows, again: holders) {
+      let holders = claim.runs.isEmpty ? [:] : holders(in: source)
+      for rows in claim.runs where !hold(rows, again: holders, in: source) {
         runs[nextRun] = Run(source: source, isSuspect: claimed.scope.isSuspect, rows: rows[...])
         ready.append(nextRun)
         nextRun += 1
@@ -107,21 +107,19 @@ extension Dispatcher {
   }
 
   /// Handles rows that this worker has claimed again. That happens on a machine so busy that a lease expires before it
-  /// is renewed. A run that is at one of the rows goes on with the new leases, so that no row is sent twice at once.
+  /// is renewed. The runs that hold them go on with the new leases, so that no row is sent twice at once.
   ///
-  /// - Returns: whether a run holds the rows. Otherwise none holds any of them.
-  private func hold(_ rows: [LeasedRow], again holders: [Int64: Int]) -> Bool {
-    for (place, row) in rows.enumerated() {
-      guard let number = holders[row.id], let run = runs[number] else { continue }
-      if run.rows.first?.id == row.id {
-        // This run is past the rows before, but its acknowledgements are not written.
-        acknowledgements[run.source].release(rows[..<place])
-        runs[number]?.rows = rows[place...]
-        return true
+  /// - Returns: whether a run holds any of the rows. The others are given back.
+  private func hold(_ rows: [LeasedRow], again holders: [Int64: Int], in source: Int) -> Bool {
+    guard rows.contains(where: { holders[$0.id] != nil }) else { return false }
+    for row in rows {
+      guard let number = holders[row.id], let place = runs[number]?.rows.firstIndex(where: { $0.id == row.id }) else {
+        acknowledgements[source].release([row])
+        continue
       }
-      runs[number]?.rows = run.rows.prefix { $0.id != row.id }
+      runs[number]?.rows[place] = row
     }
-    return false
+    return true
   }
 
   // MARK: Leases

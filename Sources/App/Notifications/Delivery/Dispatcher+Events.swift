@@ -23,7 +23,8 @@ extension Dispatcher {
 
   struct Prepared: Sendable {
     let source: Int
-    let runs: [Int]
+    /// With the row of each that was read again.
+    let runs: [(number: Int, row: LeasedRow)]
     let result: Result<[Int64: Verdict], any Error>
   }
 

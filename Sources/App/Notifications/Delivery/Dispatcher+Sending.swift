@@ -12,8 +12,11 @@ extension Dispatcher {
     let numbers = ready
     ready.removeAll()
     for (place, source) in sources.enumerated() {
-      let mine = numbers.filter { runs[$0]?.source == place }
-      let rows = mine.compactMap { runs[$0]?.rows.first }
+      let mine = numbers.compactMap { number -> (number: Int, row: LeasedRow)? in
+        guard let run = runs[number], run.source == place else { return nil }
+        return run.rows.first.map { (number, $0) }
+      }
+      let rows = mine.map(\.row)
       guard !rows.isEmpty else { continue }
       preparations += 1
       group.addTask {
@@ -37,14 +40,20 @@ extension Dispatcher {
         failure = error
         stop()
       }
-      for number in prepared.runs {
+      for (number, _) in prepared.runs {
         free(number, after: nil)
         ready.append(number)
       }
     case .success(let verdicts):
       prepareFailures = 0
-      for number in prepared.runs {
+      for (number, read) in prepared.runs {
         guard let run = runs[number], let row = run.rows.first else { continue }
+        // It was claimed again while it was read.
+        guard row.lease.token == read.lease.token else {
+          free(number, after: nil)
+          ready.append(number)
+          continue
+        }
         begin(number, run, row, verdicts[row.id], mode, &group)
       }
     }

@@ -15,6 +15,8 @@ struct InboxItem: Sendable {
   /// A JSON object: `type`, `message` and ids.
   let payload: JSONDocument
 
+  /// The channel on which a worker announces that it has added to inboxes.
+  static let channel = "muster_inbox"
   /// The number of ids that one request may mark.
   static let maximumBatch = 500
   /// Items marked in one change, under the lock of the user's stamps.

@@ -56,7 +56,7 @@ struct InboxRoutes {
         try await dependencies.change(at: .user(me)) { try InboxItem.markRead(marked, by: me, on: session, in: $0) }
       }
       return try await dependencies.respond(to: context, at: .user(me)) { change in
-        // Read before: after the marks, their lock on the stamps would be held across the read.
+        // Read first: after marking, the lock on the stamps would be held during this read.
         guard let row = try await change.first(reading) else { throw AppError.sessionEnded }
         let (unread, marking): (Int, Int) = (try row[0], try row[1])
         try InboxItem.markRead(marked, by: me, on: session, in: change)

@@ -9,7 +9,7 @@ extension NotificationStreams {
   private static let stampInterval = Duration.seconds(1)
 
   func listen() async {
-    for await _ in database.notifications(on: NotificationQueue.channel) {
+    for await _ in database.notifications(on: InboxItem.channel) {
       wakeUp(isListening: true)
     }
   }

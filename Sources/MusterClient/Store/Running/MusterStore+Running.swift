@@ -9,7 +9,7 @@ extension MusterStore {
     guard !life.isRunning, !isForgotten else { return }
     life.isRunning = true
     life.failures = 0
-    // A proof from before is of a time when nothing was watched.
+    // Earlier proofs do not count: nothing was watching for changes since.
     doubt(CacheCollection.allCases)
     let number = life.number
     life.stream = Task { [client, timing, weak self] in
@@ -79,7 +79,7 @@ extension MusterStore {
       // A copy with the announced stamp has the change.
       doubt(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
     }
-    // After a failure, the timer decides: the service may have asked for time. A connection ends a failed network's wait.
+    // After a failure, the timer decides: the service may have asked for time. If the network failed, a new connection ends the wait.
     let isWaiting = life.failures > 0 && (event != .connected || life.retryAfter != nil)
     if !doubts.open.isEmpty, !isWaiting { poke() }
   }

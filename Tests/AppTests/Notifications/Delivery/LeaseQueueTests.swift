@@ -93,6 +93,40 @@ import Testing
     }
   }
 
+  @Test func `a row that is claimed again while it is read again is sent at once`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<1, to: 1)
+      let lease: SQL = "SELECT lease::text FROM deliveries"
+      let reads = Lock(0)
+      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+        let isFirst = reads.withLock { reads in
+          reads += 1
+          return reads == 1
+        }
+        if isFirst {
+          // The reading finds nothing under the first lease.
+          let first: String? = try await app.value(lease)
+          try await expire(app)
+          try await eventually { try await app.value(lease) != first }
+          // The worker hears of its claim.
+          try await Task.sleep(for: .milliseconds(100))
+          return [:]
+        }
+        return Dictionary(
+          uniqueKeysWithValues: rows.map { ($0.id, .send(Dispatcher.Send(channel: .log) {})) })
+      }
+      let dispatcher = Dispatcher([source], concurrency: 1, database: app.database, logger: .quiet)
+      let running = Task { try await dispatcher.run(.untilStopped) }
+      defer { running.cancel() }
+      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
+      running.cancel()
+      _ = await running.result
+      // Otherwise the row would have waited for the end of its lease, and been claimed a third time.
+      #expect(reads.withLock { $0 } == 2)
+    }
+  }
+
   @Test func `after its lease has expired, a holder can no longer acknowledge`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)

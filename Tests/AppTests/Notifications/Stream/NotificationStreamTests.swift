@@ -68,6 +68,26 @@ import Testing
     }
   }
 
+  @Test func `filing a notification wakes the streams, whoever files it`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await ben.sendFriendRequest(to: ana)
+      let heard = Lock(0)
+      let listening = Task {
+        for await event in app.database.notifications(on: InboxItem.channel) {
+          if case .mayHaveMissed = event { heard.withLock { $0 += 1 } } else { heard.withLock { $0 += 100 } }
+        }
+      }
+      defer { listening.cancel() }
+      try await eventually { heard.withLock { $0 } > 0 }
+      #expect(heard.withLock { $0 } < 100)
+      // As in a worker: no one else sends the hint.
+      #expect(try await FanOut.step(in: app.database).notices == 1)
+      try await eventually { heard.withLock { $0 } >= 100 }
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a change in one process reaches the streams of another`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")

@@ -22,8 +22,8 @@ final class PictureResizer: Sendable {
   private static let maximumLength = 1 << 20
   private static let maximumMessages = 16 << 10
   private static let mostAtOnce = 2
-  /// Open files while a program starts: pipes, the working directory and the process.
-  private static let files = 24
+  /// Open files while programs start: pipes, the working directory and the process.
+  private static let files = 16 * mostAtOnce
 
   /// Limits the program, which replaces the shell. It writes no files. A program that passes the first limit of time
   /// gets SIGXCPU, which can be told from SIGKILL of a machine without memory.
