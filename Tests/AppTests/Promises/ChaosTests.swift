@@ -13,7 +13,7 @@ import Testing
   {
     let seed = testsAreLong ? UInt64.random(in: 0...UInt64.max) : 7
     let total = testsAreLong ? 20_000 : 2000
-    try await Storm.gather(50, seed: seed) { storm in
+    try await Storm.gather(50, leavers: 20, seed: seed) { storm in
       try await storm.rage(
         notifications: total, pause: testsAreLong ? 100...400 : 300...800, restarts: testsAreLong ? 6 : 2)
       var workers: [Program] = []
@@ -34,6 +34,7 @@ import Testing
       let pairs = arrivals[stormy...].map { [$0.device, $0.id] }
       #expect(Set(pairs).count == pairs.count, "seed \(seed)")
       try await storm.expectDelivery(of: arrivals, atLeast: total + total / 10)
+      try await storm.expectPartings(in: arrivals)
       for worker in workers { worker.signal(SIGTERM) }
       for worker in workers { #expect(try await worker.exitStatus(within: .seconds(12)) == 0) }
     }

@@ -22,32 +22,42 @@ final class Storm: Sendable {
     var changes = 0
     var kills = 0
     var stops = 0
+    var partings: [String: Date] = [:]
   }
 
   let cluster: OwnCluster
   let sink: StormySink
   let app: TestApp
   let readers: [Reader]
+  let leavers: [Leaver]
+  /// A user whom some notices name.
+  let stranger: Person
   let seed: UInt64
   private let environment: [String: String]
   private let tally = Mutex(Tally())
 
   private init(
-    _ cluster: OwnCluster, _ sink: StormySink, _ app: TestApp, _ readers: [Reader], _ environment: [String: String],
+    _ cluster: OwnCluster, _ sink: StormySink, _ app: TestApp, _ people: People, _ environment: [String: String],
     seed: UInt64
   ) {
-    (self.cluster, self.sink, self.app, self.readers) = (cluster, sink, app, readers)
+    (self.cluster, self.sink, self.app) = (cluster, sink, app)
+    (readers, leavers, stranger) = people
     (self.environment, self.seed) = (environment, seed)
   }
 
+  private typealias People = (readers: [Reader], leavers: [Leaver], stranger: Person)
+
   var kills: Int { tally.withLock { $0.kills } }
   var stops: Int { tally.withLock { $0.stops } }
-  private var changes: Int { tally.withLock { $0.changes } }
+  var changes: Int { tally.withLock { $0.changes } }
+  /// When the leavers parted, by their devices.
+  var partings: [String: Date] { tally.withLock { $0.partings } }
   private var isOver: Bool { tally.withLock { $0.isOver } }
 
   /// Starts a database, a service and a sink, and registers users with webhooks at the sink.
-  static func gather(_ count: Int, seed: UInt64, _ body: @escaping @Sendable (Storm) async throws -> Void) async throws
-  {
+  static func gather(
+    _ count: Int, leavers: Int = 0, seed: UInt64, _ body: @escaping @Sendable (Storm) async throws -> Void
+  ) async throws {
     try await OwnCluster.run { cluster in
       try await Migrator(url: cluster.url, migrations: Resources.migrations).up()
       let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
@@ -58,14 +68,15 @@ final class Storm: Sendable {
       do {
         try await StormySink.run(seed: seed) { sink in
           let own = TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies)
-          let (app, readers) = try await ServiceProcess.running(of: own, environment) { app in
-            var readers: [Reader] = []
-            for number in 1...count { readers.append(try await register(number, app, sink)) }
-            return (app, readers)
+          let (app, people) = try await ServiceProcess.running(of: own, environment) { app -> (TestApp, People) in
+            var people: People = ([], [], try await stranger(in: app))
+            for number in 1...count { people.readers.append(try await register(number, app, sink)) }
+            for number in 0..<leavers { people.leavers.append(try await registerLeaver(number, app, sink)) }
+            return (app, people)
           }
           try await app.takeMails()
           for statement in logbook { try await app.database.execute(statement) }
-          try await body(Storm(cluster, sink, app, readers, environment, seed: seed))
+          try await body(Storm(cluster, sink, app, people, environment, seed: seed))
         }
       } catch {
         await dependencies.close()
@@ -123,6 +134,22 @@ final class Storm: Sendable {
     CREATE TRIGGER failures AFTER UPDATE ON deliveries
     FOR EACH ROW WHEN (NEW.attempts > OLD.attempts) EXECUTE FUNCTION note_failure()
     """,
+    // What happened to each delivery, to explain a fault.
+    "CREATE TABLE story (at timestamptz NOT NULL, notification_id uuid, device_id uuid, op text, state text)",
+    "CREATE INDEX story_of_delivery ON story (notification_id)",
+    """
+    CREATE FUNCTION tell_story() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE
+      d deliveries := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+    BEGIN
+      INSERT INTO story VALUES (clock_timestamp(), d.notification_id, d.device_id, TG_OP, concat_ws(' ', d.id,
+        'worker', left(d.worker_id::text, 4), 'lease', left(d.lease::text, 4), 'until', d.leased_until::time(2),
+        'due', d.due_at::time(2), 'attempts', d.attempts, 'deaths', d.deaths));
+      RETURN NULL;
+    END
+    $$
+    """,
+    "CREATE TRIGGER story AFTER INSERT OR UPDATE OR DELETE ON deliveries FOR EACH ROW EXECUTE FUNCTION tell_story()",
   ]
 
   // MARK: Disturbances
@@ -140,10 +167,11 @@ final class Storm: Sendable {
         group.addTask { try await self.write(perWriter, as: writer, pausing: pause) }
       }
       group.addTask { try await self.restartDatabase(restarts, whileChanging: writers * perWriter) }
+      group.addTask { try await self.part(whileChanging: writers * perWriter) }
       group.addTask { try await self.stallSink() }
       for slot in 0..<3 { group.addTask { try await self.keepKilling(slot) } }
-      // Wait for the writers and the restarts. Then the other tasks may end.
-      for _ in 0..<(writers + 1) { _ = try await group.next() }
+      // Wait for the writers, the restarts and the partings. Then the other tasks may end.
+      for _ in 0..<(writers + 2) { _ = try await group.next() }
       tally.withLock { $0.isOver = true }
       for try await _ in group {}
     }
@@ -152,19 +180,21 @@ final class Storm: Sendable {
 
   private static let audience = 5
 
-  /// Makes changes with five recipients each. Each writer has its own events, so that each subject has one order.
+  /// Makes changes with five recipients each, and a leaver. Each writer has its own events, so that each subject has one
+  /// order.
   func write(_ count: Int, as writer: Int, pausing pause: ClosedRange<Int>) async throws {
     var random = SeededRandom(seed: seed &+ UInt64(writer) &* 7919)
     let lines = (0..<10).map { line in
-      let first = (writer * 10 + line) * Self.audience
-      return (Event.ID.new(), (0..<Self.audience).map { readers[(first + $0) % readers.count].phone.userID })
+      let number = writer * 10 + line
+      let people = (0..<Self.audience).map { readers[(number * Self.audience + $0) % readers.count].phone.userID }
+      return (Event.ID.new(), people + (leavers.isEmpty ? [] : [leavers[number % leavers.count].phone.userID]))
     }
     var made = 0
     while made < count {
       let (event, people) = lines[Int.random(in: 0..<lines.count, using: &random)]
       for _ in 0..<min(count - made, Int.random(in: 1...4, using: &random)) {
         made += 1
-        try await notify(people, Self.notice("\(writer).\(made)", event, &random))
+        try await notify(people, notice("\(writer).\(made)", event, &random))
       }
       if pause.upperBound > 0 { try await Task.sleep(for: .milliseconds(Int.random(in: pause, using: &random))) }
     }
@@ -173,23 +203,33 @@ final class Storm: Sendable {
   /// Files a notice, and retries after errors. If a commit succeeded without a response, the notice is filed and
   /// delivered twice.
   private func notify(_ people: [User.ID], _ notice: Notice) async throws {
+    try await untilCommitted { $0.notify(people, about: notice) }
+    tally.withLock { $0.changes += 1 }
+  }
+
+  /// Makes a change, and repeats it while the database is away.
+  func untilCommitted(_ body: (Change) async throws -> Void) async throws {
     while true {
-      do {
-        try await app.database.change { $0.notify(people, about: notice) }
-        break
-      } catch is PostgresError {
+      do { return try await app.database.change(body) } catch is PostgresError {
         try await Task.sleep(for: .milliseconds(100))
       }
     }
-    tally.withLock { $0.changes += 1 }
+  }
+
+  func note(_ device: String, hasPartedAt date: Date) {
+    tally.withLock { $0.partings[device] = date }
   }
 
   private static let fields = ["title", "note", "startTime"]
 
-  private static func notice(_ title: String, _ event: Event.ID, _ random: inout SeededRandom) -> Notice {
-    guard Int.random(in: 0..<3, using: &random) == 0 else { return .waitlistPromoted(event, title, guest: .new()) }
-    let place = Int.random(in: 0..<fields.count, using: &random)
-    return .eventUpdated(event, title, [.init(field: fields[place], old: "before", new: title)], by: .new())
+  private func notice(_ title: String, _ event: Event.ID, _ random: inout SeededRandom) -> Notice {
+    switch Int.random(in: 0..<3, using: &random) {
+    case 0:
+      let field = Self.fields[Int.random(in: 0..<Self.fields.count, using: &random)]
+      return .eventUpdated(event, title, [.init(field: field, old: "before", new: title)], by: .new())
+    case 1: return .eventInvited(event, title, by: stranger)
+    default: return .waitlistPromoted(event, title, guest: .new())
+    }
   }
 
   private func restartDatabase(_ restarts: Int, whileChanging total: Int) async throws {

@@ -86,8 +86,26 @@ extension Storm {
         faults += found.map { "\(device): \($0)" }
       }
     }
+    known += leavers.map { byDevice[$0.device]?.count ?? 0 }.reduce(0, +)
     if known != arrivals.count { faults.append("\(arrivals.count - known) arrived at unknown devices") }
     #expect(faults.isEmpty, "seed \(seed), \(faults.count) faults: \(faults.prefix(20))")
+    for fault in faults.prefix(3) { try await explain(fault, arrivals) }
+  }
+
+  /// Prints what happened to the notifications that a fault names.
+  private func explain(_ fault: String, _ arrivals: [StormySink.Arrival]) async throws {
+    let device = String(fault.prefix { $0 != ":" })
+    for match in fault.matches(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) {
+      let id = String(match.output.0)
+      print("\(device) \(id) arrived:", arrivals.filter { $0.device == device && $0.id == id }.map(\.date))
+      let rows = try await app.database.rows(
+        """
+        SELECT concat_ws(' ', s.at::time(3), s.op, s.state) FROM story AS s
+        JOIN devices AS d ON d.id = s.device_id
+        WHERE s.notification_id = \(UUID(uuidString: id)) AND d.token LIKE \("%" + device) ORDER BY s.at
+        """)
+      for row in rows { print("  \(try row[0] as String)") }
+    }
   }
 
   /// - Parameter here: all arrivals at the device, in order.
@@ -135,7 +153,9 @@ extension Storm {
           }
         if let later = seen.first(where: { $0 > place }), !isRepeated {
           let story = here.compactMap { places[$0.id] }.map { "\($0)\(line[$0].isEdit ? "e" : "")" }
-          faults.append("\(arrival.id), the \(place)th, is behind the \(later)th: \(story.joined(separator: " "))")
+          faults.append(
+            "\(arrival.id), the \(place)th, is behind \(line[later].id), the \(later)th: \(story.joined(separator: " "))"
+          )
         }
         seen.append(place)
       }
