@@ -135,16 +135,17 @@ final class Storm: Sendable {
     FOR EACH ROW WHEN (NEW.attempts > OLD.attempts) EXECUTE FUNCTION note_failure()
     """,
     // What happened to each delivery, to explain a fault.
-    "CREATE TABLE story (at timestamptz NOT NULL, notification_id uuid, device_id uuid, op text, state text)",
-    "CREATE INDEX story_of_delivery ON story (notification_id)",
+    "CREATE TABLE story (at timestamptz NOT NULL, notification_id uuid, device_id uuid, subject_id uuid, state text)",
+    "CREATE INDEX story_of_line ON story (device_id, subject_id)",
     """
     CREATE FUNCTION tell_story() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE
       d deliveries := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
     BEGIN
-      INSERT INTO story VALUES (clock_timestamp(), d.notification_id, d.device_id, TG_OP, concat_ws(' ', d.id,
-        'worker', left(d.worker_id::text, 4), 'lease', left(d.lease::text, 4), 'until', d.leased_until::time(2),
-        'due', d.due_at::time(2), 'attempts', d.attempts, 'deaths', d.deaths));
+      INSERT INTO story VALUES (clock_timestamp(), d.notification_id, d.device_id, d.subject_id, concat_ws(' ',
+        TG_OP, d.id, 'in', pg_current_xact_id(), 'since', now()::time(3), 'worker', left(d.worker_id::text, 4),
+        'lease', left(d.lease::text, 4), 'until', d.leased_until::time(2), 'due', d.due_at::time(2),
+        'attempts', d.attempts, 'deaths', d.deaths));
       RETURN NULL;
     END
     $$

@@ -92,20 +92,28 @@ extension Storm {
     for fault in faults.prefix(3) { try await explain(fault, arrivals) }
   }
 
-  /// Prints what happened to the notifications that a fault names.
+  /// Prints what happened to the deliveries of a line in the seconds around the arrivals that a fault names.
   private func explain(_ fault: String, _ arrivals: [StormySink.Arrival]) async throws {
     let device = String(fault.prefix { $0 != ":" })
-    for match in fault.matches(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) {
-      let id = String(match.output.0)
-      print("\(device) \(id) arrived:", arrivals.filter { $0.device == device && $0.id == id }.map(\.date))
-      let rows = try await app.database.rows(
-        """
-        SELECT concat_ws(' ', s.at::time(3), s.op, s.state) FROM story AS s
-        JOIN devices AS d ON d.id = s.device_id
-        WHERE s.notification_id = \(UUID(uuidString: id)) AND d.token LIKE \("%" + device) ORDER BY s.at
-        """)
-      for row in rows { print("  \(try row[0] as String)") }
-    }
+    let ids = fault.matches(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/).map { String($0.output.0) }
+    let here = arrivals.filter { $0.device == device && ids.contains($0.id) }
+    for arrival in here { print("\(device) \(arrival.id) arrived at", arrival.date) }
+    guard let id = ids.first, let first = here.map(\.date).min() else { return }
+    let (from, to) = (Timestamp(first).adding(seconds: -8), Timestamp(first).adding(seconds: 4))
+    let rows = try await app.database.rows(
+      """
+      SELECT concat_ws(' ', s.at::time(3), left(s.notification_id::text, 13), s.state)
+      FROM story AS s
+      JOIN (
+        SELECT t.device_id, t.subject_id FROM story AS t JOIN devices AS d ON d.id = t.device_id
+        WHERE t.notification_id = \(UUID(uuidString: id)) AND d.token LIKE \("%" + device)
+        LIMIT 1
+      ) AS line ON line.device_id = s.device_id AND line.subject_id = s.subject_id
+      WHERE s.at BETWEEN \(from) AND \(to)
+      ORDER BY s.at
+      LIMIT 300
+      """)
+    for row in rows { print("  \(try row[0] as String)") }
   }
 
   /// - Parameter here: all arrivals at the device, in order.

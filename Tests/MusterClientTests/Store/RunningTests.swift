@@ -102,8 +102,9 @@ import Testing
       server.fail { _ in .none }
       try await test.logIn(ScriptedServer.ana)
       test.store.start()
-      try await test.wait { test.store.outbox.pending.isEmpty && test.store.events.isUpToDate }
-      #expect(!test.store.isLoggedOut)
+      try await test.wait {
+        test.store.outbox.pending.isEmpty && test.store.events.isUpToDate && !test.store.isLoggedOut
+      }
     }
   }
 

@@ -77,6 +77,9 @@ extension LeaseQueue {
       case .suspect: ("", "d.deaths >= \(Self.suspectDeaths)")
       }
     let isAlone = if case .suspect = scope { true } else { order.isEmpty }
+    let (behind, union): (SQL, SQL) =
+      isAlone
+      ? ("", "") : ("\(run(atMost: limit, for: worker)),", "UNION ALL SELECT head, id, is_orphan FROM following")
     let key: SQL = "\(unescaped: order.map { ", d.\($0)" }.joined())"
     // OFFSET 0 keeps each search for an older row an index lookup.
     let isOldest: SQL =
@@ -100,7 +103,14 @@ extension LeaseQueue {
         LIMIT \(limit)
         FOR UPDATE OF d SKIP LOCKED
       ),
-      \(isAlone ? "mine AS (SELECT id AS head, id, is_orphan FROM due)" : run(atMost: limit, for: worker))
+      \(behind)
+      -- MATERIALIZED: another worker may change a row between the snapshot and the lock. PostgreSQL then checks again
+      -- whether the row is in this table. If this were a UNION ALL in the statement, it would not find the row, and lease
+      -- those behind it without it.
+      mine AS MATERIALIZED (
+        SELECT id AS head, id, is_orphan FROM due
+        \(union)
+      )
       UPDATE \(name) AS q
       SET lease = CASE WHEN NOT mine.is_orphan THEN \(lease) END,
         worker_id = CASE WHEN NOT mine.is_orphan THEN \(worker) ELSE q.worker_id END,
@@ -148,9 +158,7 @@ extension LeaseQueue {
         FOR UPDATE OF b SKIP LOCKED
       ) AS free
     ),
-    mine AS (
-      SELECT id AS head, id, is_orphan FROM due
-      UNION ALL
+    following AS (
       SELECT head, id, is_orphan
       FROM (
         SELECT head, id, is_orphan, nth, row_number() OVER (PARTITION BY head ORDER BY id) AS got FROM locked

@@ -79,7 +79,8 @@ extension MusterStore {
       // A copy with the announced stamp has the change.
       doubt(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
     }
-    // After a failure, the timer decides: the service may have asked for time. If the network failed, a new connection ends the wait.
+    // After a failure, the timer decides: the service may have asked for time. If the network failed, a new connection
+    // ends the wait.
     let isWaiting = life.failures > 0 && (event != .connected || life.retryAfter != nil)
     if !doubts.open.isEmpty, !isWaiting { poke() }
   }

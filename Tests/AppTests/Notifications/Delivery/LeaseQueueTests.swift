@@ -127,6 +127,48 @@ import Testing
     }
   }
 
+  @Test func `a claim of rows that another worker has just freed has the oldest row, too`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<4, to: 1)
+      let worker = try await living(app)
+      // A claim from this view waits between its snapshot and its locks, while another connection holds number 11.
+      let slow = LeaseQueue(table: "slow_deliveries", order: queue.order, columns: queue.columns)
+      try await ScriptConnection.run(app.databaseURL) {
+        try $0.script(
+          """
+          CREATE FUNCTION waited() RETURNS boolean LANGUAGE plpgsql AS $$
+          BEGIN
+            PERFORM pg_advisory_xact_lock_shared(11);
+            RETURN true;
+          END
+          $$;
+          CREATE VIEW slow_deliveries AS SELECT * FROM deliveries WHERE waited();
+          -- Held by a worker that has died.
+          UPDATE deliveries
+          SET lease = gen_random_uuid(), worker_id = gen_random_uuid(), leased_until = now() - interval '1 second';
+          """)
+      }
+      let ids: [Int64] = try await app.database.rows("SELECT id FROM deliveries ORDER BY id").map { try $0[0] }
+      #expect(ids.count == 4)
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      let claiming = try await holder.transaction { transaction in
+        try await transaction.rows("SELECT pg_advisory_xact_lock(11)")
+        let claiming = Task {
+          try await slow.claim(.all, atMost: 10, for: worker, lease: UUID(), in: app.database)
+        }
+        try await app.waitForLocks(1)
+        // Another worker counts the death, and frees the oldest two.
+        try await app.database.execute(
+          "UPDATE deliveries SET lease = NULL, leased_until = NULL, deaths = 1 WHERE id = ANY(\(Array(ids.prefix(2))))")
+        return claiming
+      }
+      let claim = try await claiming.value
+      #expect(claim.runs.map { $0.map(\.id) } == [ids])
+    }
+  }
+
   @Test func `after its lease has expired, a holder can no longer acknowledge`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
