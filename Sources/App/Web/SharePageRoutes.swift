@@ -42,6 +42,7 @@ struct SharePageRoutes {
     var form = AnswerForm(shared.link, token: fields.field("form"))
     form.fill(from: fields)
     guard let draft = form.draft() else { return try .page(shared.page(form), .unprocessableContent) }
+    try dependencies.rateLimits.count(.visitors, of: .link(link.id), in: context)
     do {
       try await come(token.visitor, draft, by: link, to: shared.event)
     } catch let refusal as AppError where [.conflict, .forbidden, .invalid].contains(refusal.kind) {

@@ -90,10 +90,18 @@ import Testing
         #expect(answer.status == 204)
         password += " 2"
       }
-      try await expectRevoked("a stolen refresh token", ana) {
-        let old = ana.refreshToken
-        let fresh = [try await ana.refresh(), try await ana.refresh()]
-        let replayed = try await ana.refresh(old)
+      try await expectRevoked("a password reset", ana) {
+        try await app.takeMails()
+        _ = try await app.askForReset("ana@example.com")
+        let token = try await app.takeToken("mail-reset-password")
+        password += " 3"
+        #expect(try await app.confirmReset(token, password).status == 204)
+      }
+      let again = try Phone(app, "ana", try await app.logIn("ana", password))
+      try await expectRevoked("a stolen refresh token", again) {
+        let old = again.refreshToken
+        let fresh = [try await again.refresh(), try await again.refresh()]
+        let replayed = try await again.refresh(old)
         #expect(fresh.map(\.status) == [200, 200] && replayed.status == 401)
         let notices = try await app.takeNotifications()
         #expect(notices.map(\.type) == ["session-revoked"])

@@ -173,9 +173,12 @@ import Testing
       let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
       _ = try await app.send("GET", "/e/\(link.token)")
       _ = try await ana.join(link.token, expecting: 409)
+      let visit = try await app.visit(link.token)
+      _ = try await app.send("GET", visit.path)
       let text = log.text
-      #expect(text.contains("/e/{token}") && text.contains("links/{token}/join"))
-      #expect(!text.contains(link.token))
+      #expect(text.contains("/e/{token}") && text.contains("links/{token}/join") && text.contains("/g/{token}"))
+      #expect(!text.contains(link.token) && !text.contains(visit.token))
+      try await app.takeNotifications()
     }
   }
 }

@@ -72,7 +72,10 @@ extension TestApp {
       "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: plain) ?? "")"
     }.joined(separator: "&")
     return try await Self.$client.withValue(Self.browser) {
-      try await send("POST", path, body: body, headers: [("Content-Type", "application/x-www-form-urlencoded")])
+      // Under the pages' `no-referrer`, browsers send this origin.
+      try await send(
+        "POST", path, body: body,
+        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("Origin", "null")])
     }
   }
 

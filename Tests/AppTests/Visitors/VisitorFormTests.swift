@@ -87,6 +87,26 @@ import Testing
     }
   }
 
+  @Test func `by one link, only so many visitors come at once`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let other = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let subject = RateLimits.Subject.link(try #require(ShareLink.ID(link.id)))
+      for _ in 0..<RateLimit.visitors.burst { _ = app.dependencies.rateLimits.take(.visitors, of: subject) }
+      let form = try await app.formToken(of: link.token)
+      let refused = try await app.submit("/e/\(link.token)", ["form": form, "name": "Zoe", "answer": "going"])
+      #expect(refused.status == 429 && refused.header("Retry-After") != nil)
+      #expect(try await app.value("SELECT count(*) FROM visitors") == 0)
+      // Forms that are not complete use up nothing, and another link has its own limit.
+      let incomplete = try await app.submit("/e/\(link.token)", ["form": form, "answer": "going"])
+      #expect(incomplete.status == 422)
+      _ = try await app.visit(other.token)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `an expired form comes back filled in, and a made-up one is none`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

@@ -264,21 +264,37 @@ import Testing
         UPDATE visitors AS v SET confirmed_at = now(), lapses_at = NULL, merges_into = u.id
         FROM users AS u WHERE u.email = v.email
         """)
+      // Each merge takes a while, so that kills hit merges.
+      try await ScriptConnection.run(app.databaseURL) {
+        try $0.script(
+          """
+          CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            PERFORM pg_sleep(0.01);
+            RETURN NULL;
+          END
+          $$;
+          CREATE TRIGGER slow AFTER DELETE ON visitors FOR EACH ROW EXECUTE FUNCTION slow();
+          """)
+      }
+      func left() async throws -> Int { try await app.value("SELECT count(*) FROM visitors") ?? 0 }
       var random = SeededRandom(seed: 7)
-      var kills = 0
+      var (kills, killsBetween) = (0, 0)
       let environment = TestApp.environment(app.databaseURL)
-      while try await app.value("SELECT count(*) FROM visitors") != 0 {
+      while case let before = try await left(), before > 0 {
         let worker = try await Program(Program.path("muster"), ["worker"], environment: environment)
         defer { worker.signal(SIGKILL) }
         try await worker.waitForOutput("working", within: .seconds(120))
         // The last one may finish.
-        if kills == 8 { try await eventually { try await app.value("SELECT count(*) FROM visitors") == 0 } }
+        try await eventually { try await left() < (kills < 8 ? before : 1) }
         try await Task.sleep(for: .milliseconds(Int.random(in: 0...60, using: &random)))
         worker.signal(SIGKILL)
         _ = try await worker.exitStatus()
         kills += 1
+        if try await left() > 0 { killsBetween += 1 }
         try await app.expectCounts()
       }
+      #expect(killsBetween >= 3)
       let after = try await app.database.rows(
         """
         SELECT i.event_id, u.display_name AS name, i.status, i.answered_at

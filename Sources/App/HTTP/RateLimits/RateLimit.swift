@@ -7,6 +7,8 @@ enum RateLimit: String, CaseIterable, Sendable {
   case files
   /// Forms of pages for people without the app, per address.
   case forms
+  /// Answers of new visitors, per share link.
+  case visitors
   /// Writes with an `Idempotency-Key`, whose responses are kept for a day.
   case repeatable
 
@@ -19,6 +21,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .uploads, .refreshes: 10
     case .exports: 4
     case .registrations, .forms: 60
+    case .visitors: 600
     case .files: 1000
     case .repeatable: 2000
     }
@@ -31,7 +34,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .writes: 6
     case .search: 4
     case .refreshes: 10
-    case .forms: 600
+    case .forms, .visitors: 600
     case .uploads, .exports, .registrations: 3600
     case .repeatable: IdempotentRequest.lifetime
     }

@@ -10,6 +10,7 @@ final class RateLimits: Sendable {
     case user(User.ID)
     case session(Session.ID)
     case address(String)
+    case link(ShareLink.ID)
   }
 
   private struct Key: Hashable {
