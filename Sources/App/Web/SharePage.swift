@@ -13,8 +13,12 @@ struct SharePage: Sendable {
   var event: Event?
   var form: AnswerForm?
   var visitor: Visitor?
-  /// The words on the page's only button, which sends an empty form to the page's own URL.
+  /// The words on the page's only button, which sends a form to the page's own URL.
   var button: String?
+  /// What the button does; nil for an empty form.
+  var act: String?
+  /// The URL of the visitor's page, to return to.
+  var back: String?
 
   struct Event: Sendable {
     let title: String
@@ -56,6 +60,16 @@ struct SharePage: Sendable {
     title: "This link has expired", text: "Ask the host for another one if you want to see the event.")
   static let erased = SharePage(
     title: "Your data is erased", text: "The host no longer has your answer. You can close this page.")
+  /// Asks before erasing a visitor's data, because that cannot be undone.
+  ///
+  /// - Parameter token: the token in the URL of the visitor's page.
+  static func erasing(_ token: String) -> SharePage {
+    SharePage(
+      title: "Erase your data?",
+      text: "The hosts then no longer have your answer, and your page is gone. This cannot be undone.",
+      button: "Erase my data for good", act: "erase", back: "../g/\(token)")
+  }
+
   static let unsubscribed = SharePage(
     title: "You get no more e-mails about this event", text: "Your answer stays. You can close this page.")
   static let unsubscribing = SharePage(
@@ -82,6 +96,8 @@ struct SharePage: Sendable {
     page["form"] = form?.contents
     page["visitor"] = visitor?.contents
     page["only"] = button
+    page["act"] = act
+    page["back"] = back
     return page
   }
 }

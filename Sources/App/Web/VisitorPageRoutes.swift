@@ -29,6 +29,7 @@ struct VisitorPageRoutes {
   /// What a visitor can do on the page.
   private enum Act: String {
     case answer, withdraw, confirm, unsubscribe, erase
+    case askToErase = "ask-to-erase"
   }
 
   @Sendable private func act(_ request: Request, _ context: Context) async throws -> Response {
@@ -63,6 +64,7 @@ struct VisitorPageRoutes {
       try await dependencies.change(at: .event(event)) { try await Visitor.confirm(id, at: event, in: $0) }
     case .unsubscribe:
       try await dependencies.change(at: []) { try Visitor.unsubscribe(id, in: $0) }
+    case .askToErase: return try .page(.erasing(context.parameters.get("token") ?? ""))
     case .erase:
       try await dependencies.change(at: .event(event)) { try await Visitor.erase(id, at: event, in: $0) }
       return try .page(.erased)

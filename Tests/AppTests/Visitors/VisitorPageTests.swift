@@ -105,6 +105,13 @@ import Testing
       try await ben.answer("going", to: event)
       try await app.fanOut()
       try await app.database.execute("UPDATE visitors SET plus_ones = plus_ones")
+      let page = try await app.send("GET", visit.path).body
+      #expect(page.contains(#"value="ask-to-erase""#) && !page.contains(#"value="erase""#))
+      let asked = try await visit.act("ask-to-erase", expecting: 200)
+      #expect(asked.body.contains("cannot be undone") && asked.body.contains(#"<button name="do" value="erase">"#))
+      #expect(asked.body.contains(#"href="../g/"#) && !asked.body.contains("<h2>"))
+      let kept: Int? = try await app.value("SELECT count(*) FROM visitors WHERE id = \(visit.id)")
+      #expect(kept == 1)
       let erased = try await visit.act("erase", expecting: 200)
       #expect(erased.body.contains("Your data is erased"))
       #expect(try await ben.get("events/\(event)")["myStatus"].string == "going")
