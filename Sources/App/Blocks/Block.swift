@@ -52,12 +52,7 @@ extension User {
       ON CONFLICT DO NOTHING
       """,
       // Waits for edits of these events and answers to them. The notices that they queue are then visible below.
-      """
-      SELECT id FROM events
-      WHERE id IN (\(events(between: pair))) AND archived_at IS NULL
-      ORDER BY id
-      FOR NO KEY UPDATE
-      """)
+      Event.locking(events(between: pair), where: "archived_at IS NULL"))
     guard answers[0].isEmpty, answers[1].affected == 1 else { return }
     let live: [Event.ID] = try answers[2].map { try $0["id"] }
     let ended = try await change.pipeline(

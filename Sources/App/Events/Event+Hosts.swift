@@ -33,6 +33,17 @@ extension Event {
     "SELECT event_id FROM event_hosts WHERE user_id = \(user)"
   }
 
+  /// A query that locks events in id order.
+  ///
+  /// - Parameters:
+  ///   - ids: a query of their ids.
+  ///   - condition: on `events`.
+  static func locking(_ ids: SQL, where condition: SQL = "true") -> SQL {
+    // As one array: if an event has changed between the snapshot and its lock, PostgreSQL checks again whether it is
+    // among the ids, and may not find it in a UNION ALL, such as in the view of the hosts.
+    "SELECT id FROM events WHERE id = ANY(ARRAY(\(ids))) AND \(condition) ORDER BY id FOR NO KEY UPDATE"
+  }
+
   /// A query of the hosts of an event and of its guests who have not declined.
   static func participants(in event: ID) -> SQL {
     "\(hosts(of: event)) UNION ALL \(Invitation.guestsComing(to: event))"

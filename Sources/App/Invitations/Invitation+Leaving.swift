@@ -62,7 +62,10 @@ extension Guest {
   /// - Parameters:
   ///   - deletion: a DELETE that returns `event_id`, `user_id`, which is NULL for a visitor, `status` and `plus_ones`.
   ///   - cause: whose change this is.
-  static func leave(_ deletion: SQL, by cause: Invitation.Cause, in change: Change) async throws {
+  ///   - promotes: false if the caller gives the free places to those who wait.
+  static func leave(
+    _ deletion: SQL, by cause: Invitation.Cause, promotes: Bool = true, in change: Change
+  ) async throws {
     let left = try await change.rows(
       """
       WITH gone AS (\(deletion)), sums AS (
@@ -93,7 +96,7 @@ extension Guest {
     // With one guest fewer, lists may show the counts again.
     Invitation.touchWhoSeesCounts(of: ids, in: change)
     let freed: [Event.ID] = try left.filter { try $0["frees_place"] }.map { try $0["id"] }
-    if !freed.isEmpty { try await Invitation.promoteWaiting(at: freed, by: cause, in: change) }
+    if promotes, !freed.isEmpty { try await Invitation.promoteWaiting(at: freed, by: cause, in: change) }
   }
 }
 

@@ -34,9 +34,15 @@ enum FanOut {
   ///
   /// - Parameter isFull: whether to search the whole queue instead of only the newest notices.
   static func step(isFull: Bool = true, in database: Database) async throws -> Progress {
-    let progress = try await steps(isFull: isFull, in: database)
-    if progress.notices > 0 { database.notify(InboxItem.channel) }
-    return progress
+    do {
+      let progress = try await steps(isFull: isFull, in: database)
+      if progress.notices > 0 { database.notify(InboxItem.channel) }
+      return progress
+    } catch {
+      // Some notices may have been fanned out before.
+      database.notify(InboxItem.channel)
+      throw error
+    }
   }
 
   private static func steps(isFull: Bool, in database: Database) async throws -> Progress {

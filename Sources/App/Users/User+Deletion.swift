@@ -7,8 +7,7 @@ extension User {
   /// - Their other events that have guests stay, without a creator, a note and a place. Coming ones are cancelled, and
   ///   the guests who have not declined get a notification. Events that no one else sees are deleted.
   /// - They leave every guest list, also as visitors with their address. The guest who has waited longest gets their
-  ///   place. An event whose creator is
-  ///   already gone is deleted with its last guest.
+  ///   place. An event whose creator is already gone is deleted with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them any more, or names them.
   /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones later.
   /// - The username is retired for 30 days.
@@ -22,18 +21,14 @@ extension User {
     guard try await change.lock(id, for: .update).contains(id) else { throw AppError.sessionEnded }
     if let session { try await Session.check(session, in: change) }
     let events = try await change.rows(
-      """
-      SELECT id FROM events
-      WHERE id IN (
+      Event.locking(
+        """
         \(Event.hosted(by: id))
         UNION ALL
         SELECT event_id FROM invitations WHERE user_id = \(id)
         UNION ALL
-        SELECT event_id FROM visitors WHERE merges_into = \(id)
-      )
-      ORDER BY id
-      FOR NO KEY UPDATE
-      """
+        SELECT event_id FROM (\(Visitor.merging(into: id))) AS mine
+        """)
     ).map { row -> Event.ID in try row["id"] }
     try await Session.endAll(of: id, in: change)
     try await change.pipeline(
@@ -71,9 +66,8 @@ extension User {
       WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
       """)
     try forgetNotesAndPlaces(of: id, in: change)
-    try await Invitation.leave(where: "i.user_id = \(id)", by: .user(id), in: change)
-    for row in try await change.rows("SELECT id, event_id FROM visitors WHERE merges_into = \(id) ORDER BY id") {
-      try await Visitor.erase(try row["id"], at: try row["event_id"], in: change)
+    try await Visitor.eraseAll(mergingInto: id, in: change) {
+      try await Invitation.leave(where: "i.user_id = \(id)", by: .user(id), in: change)
     }
     // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")

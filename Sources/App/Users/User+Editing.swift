@@ -120,12 +120,7 @@ extension Change {
   /// Locks the live events of a host whose name or picture is about to change, so that no one is invited to them
   /// meanwhile. The caller has locked the host.
   func lockEvents(thatShow host: User.ID) async throws {
-    try await rows(
-      """
-      SELECT id FROM events WHERE id IN (\(Event.hosted(by: host))) AND archived_at IS NULL
-      ORDER BY id
-      FOR NO KEY UPDATE
-      """)
+    try await rows(Event.locking(Event.hosted(by: host), where: "archived_at IS NULL"))
   }
 
   /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.

@@ -5,12 +5,38 @@ extension Visitor {
   /// Removes visitors. See ``Guest/leave(_:by:in:)``. The caller holds the locks on the events.
   ///
   /// - Parameter condition: on `visitors AS v`.
-  static func leave(where condition: SQL, by cause: Invitation.Cause, in change: Change) async throws {
+  static func leave(
+    where condition: SQL, by cause: Invitation.Cause, promotes: Bool = true, in change: Change
+  ) async throws {
     try await Guest.leave(
       """
       DELETE FROM visitors AS v WHERE \(condition)
       RETURNING v.event_id, NULL::uuid AS user_id, v.status, v.plus_ones
-      """, by: cause, in: change)
+      """, by: cause, promotes: promotes, in: change)
+  }
+
+  /// Erases the visitors who would be merged into an account that is about to be deleted. The caller has locked their
+  /// events.
+  ///
+  /// - Parameter leave: ends the account's own invitations. No place goes to any of them.
+  static func eraseAll(mergingInto user: User.ID, in change: Change, andThen leave: () async throws -> Void)
+    async throws
+  {
+    let visits = try await change.rows("\(merging(into: user)) ORDER BY v.id")
+    let ids: [ID] = try visits.map { try $0["id"] }
+    if !ids.isEmpty { try await self.leave(where: "v.id = ANY(\(ids))", by: .user(user), promotes: false, in: change) }
+    try await leave()
+    guard !ids.isEmpty else { return }
+    let open: [Event.ID] = try await change.rows(
+      """
+      SELECT id FROM events
+      WHERE id = ANY(\(try visits.map { try $0["event_id"] as Event.ID })) AND status = 'scheduled'
+        AND archived_at IS NULL
+      """
+    ).map { try $0["id"] }
+    try await Invitation.promoteWaiting(at: open, by: .user(user), in: change)
+    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
+    for visit in visits { try forgetNotices(about: try visit["id"], at: try visit["event_id"], in: change) }
   }
 
   /// Erases a visitor's data at their request: the row, and the notices that have their name.
@@ -29,7 +55,8 @@ extension Visitor {
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
     try change.write(NotificationQueue.delete(where: named))
     let hosts = Event.hosts(of: event)
-    try change.write(Delivery.delete(where: "recipient_id IN (\(hosts)) AND \(named) AND lease IS NULL"))
+    // As one array: see ``Event/locking(_:where:)``.
+    try change.write(Delivery.delete(where: "recipient_id = ANY(ARRAY(\(hosts))) AND \(named) AND lease IS NULL"))
     let shown: SQL = "recipient_id IN (\(hosts)) AND \(named)"
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(shown)")
     change.erase("DELETE FROM notifications WHERE \(shown)")

@@ -31,6 +31,15 @@ extension Visitor {
     change.wakeWorkers()
   }
 
+  /// A query of the marked visitors whose address an account still has: `id` and `event_id`. It may be continued with
+  /// AND and ORDER BY.
+  static func merging(into user: User.ID) -> SQL {
+    """
+    SELECT v.id, v.event_id FROM visitors AS v JOIN users AS u ON u.id = v.merges_into
+    WHERE v.merges_into = \(user) AND u.email_verified_at IS NOT NULL AND lower(u.email) = lower(v.email)
+    """
+  }
+
   /// Merges the visitors that are marked now. One who waits for approval keeps the mark, and is merged with the answer
   /// that applies then.
   ///

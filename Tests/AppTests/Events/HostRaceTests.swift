@@ -74,6 +74,45 @@ import Testing
     }
   }
 
+  @Test func `events that change while a host's events are being locked are locked all the same`() async throws {
+    try await run { app, ana, ben in
+      for number in 0..<6 {
+        let event = try await [ana, ben][number % 2].createEvent("Event \(number)")["id"].string ?? ""
+        try await [ben, ana][number % 2].app.database.execute(
+          "INSERT INTO event_co_hosts (event_id, user_id, added_at) SELECT \(try #require(Event.ID(event))), \(ana.userID), now() WHERE \(number % 2 == 1)"
+        )
+      }
+      try await app.database.execute(
+        """
+        CREATE FUNCTION waited() RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+          PERFORM pg_advisory_xact_lock_shared(11);
+          RETURN true;
+        END
+        $$
+        """)
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      let locking = try await holder.transaction { transaction in
+        try await transaction.rows("SELECT pg_advisory_xact_lock(11)")
+        let locking = Task {
+          try await app.database.transaction { transaction in
+            // The plan of large tables.
+            for join in ["seqscan", "hashjoin", "mergejoin", "bitmapscan"] {
+              try await transaction.rows("SELECT set_config(\("enable_" + join), 'off', true)")
+            }
+            return try await transaction.rows(Event.locking(Event.hosted(by: ana.userID), where: "waited()")).count
+          }
+        }
+        // Between its snapshot and its locks, the events change.
+        try await app.waitForLocks(1)
+        try await app.database.execute("UPDATE events SET updated_at = now()")
+        return locking
+      }
+      #expect(try await locking.value == 6)
+    }
+  }
+
   @Test func `a block of two co-hosts against the deletion of the creator leaves no host across the block`()
     async throws
   {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// Users who end what they get in the middle of a storm: their notices have other recipients, too, who must get all.
+/// Users who stop their notifications in the middle of a storm. The other recipients must still get everything.
 extension Storm {
   /// A user with one webhook.
   struct Leaver: Sendable {

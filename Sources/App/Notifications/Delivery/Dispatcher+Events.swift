@@ -23,7 +23,7 @@ extension Dispatcher {
 
   struct Prepared: Sendable {
     let source: Int
-    /// With the row of each that was read again.
+    /// Each run, and the row that was read for it.
     let runs: [(number: Int, row: LeasedRow)]
     let result: Result<[Int64: Verdict], any Error>
   }

@@ -105,7 +105,7 @@ extension LeaseQueue {
       ),
       \(behind)
       -- MATERIALIZED: another worker may change a row between the snapshot and the lock. PostgreSQL then checks again
-      -- whether the row is in this table. If this were a UNION ALL in the statement, it would not find the row, and lease
+      -- whether the row is in `mine`. If this were a UNION ALL in the statement, it would not find the row, and lease
       -- those behind it without it.
       mine AS MATERIALIZED (
         SELECT id AS head, id, is_orphan FROM due

@@ -98,17 +98,20 @@ import Testing
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
       let lease: SQL = "SELECT lease::text FROM deliveries"
-      let reads = Lock(0)
+      let reads = Lock<[String]>([])
+      let second = Lock<String?>(nil)
       let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
         let isFirst = reads.withLock { reads in
-          reads += 1
-          return reads == 1
+          reads += rows.map { $0.lease.token.uuidString.lowercased() }
+          return reads.count == 1
         }
         if isFirst {
           // The reading finds nothing under the first lease.
           let first: String? = try await app.value(lease)
           try await expire(app)
           try await eventually { try await app.value(lease) != first }
+          let again: String? = try await app.value(lease)
+          second.withLock { $0 = again }
           // The worker hears of its claim.
           try await Task.sleep(for: .milliseconds(100))
           return [:]
@@ -123,7 +126,7 @@ import Testing
       running.cancel()
       _ = await running.result
       // Otherwise the row would have waited for the end of its lease, and been claimed a third time.
-      #expect(reads.withLock { $0 } == 2)
+      #expect(reads.withLock { $0.count } == 2 && reads.withLock { $0.last } == second.withLock { $0 })
     }
   }
 
