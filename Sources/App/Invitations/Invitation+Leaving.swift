@@ -26,7 +26,7 @@ extension Invitation {
     if status != .declined { change.notify(user, about: .invitationWithdrawn(event, try row["title"])) }
   }
 
-  /// Removes guests from guest lists. See ``Guest/leave(_:by:in:)``.
+  /// Removes guests from guest lists. See ``Guest/leave(_:by:promotes:in:)``.
   ///
   /// - Parameter condition: on `invitations AS i`.
   static func leave(where condition: SQL, by cause: Cause, in change: Change) async throws {

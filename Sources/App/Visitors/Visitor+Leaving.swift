@@ -2,7 +2,7 @@ import Postgres
 
 /// The end of a visitor's data.
 extension Visitor {
-  /// Removes visitors. See ``Guest/leave(_:by:in:)``. The caller holds the locks on the events.
+  /// Removes visitors. See ``Guest/leave(_:by:promotes:in:)``. The caller holds the locks on the events.
   ///
   /// - Parameter condition: on `visitors AS v`.
   static func leave(

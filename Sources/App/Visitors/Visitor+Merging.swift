@@ -9,8 +9,8 @@ import Postgres
 extension Visitor {
   /// Marks the confirmed visitors with an account's verified address. The caller has locked the account.
   static func claim(for user: User.ID, in change: Change) async throws {
-    // Serializes with visitors who confirm this address now. The marking sees what they have committed. It
-    // locks in the order of ids. Changes that move several visitors may not, and a deadlock with one repeats this change.
+    // Serializes with visitors who confirm this address now: the marking sees what they have committed. It locks in the
+    // order of ids. Changes that move several visitors may not; a deadlock with one of them repeats this change.
     try await change.pipeline(
       """
       SELECT \(turn) FROM users AS u WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND u.email IS NOT NULL

@@ -58,8 +58,8 @@ extension ScriptConnection {
   public func copy(
     into table: String, in schema: String? = nil, columns: [String], _ write: (inout CopyWriter) throws -> Void
   ) throws -> Int {
-    let place = (schema.map { "\(Self.quoted($0))." } ?? "") + Self.quoted(table)
-    let names = columns.map(Self.quoted).joined(separator: ", ")
+    let place = (schema.map { "\($0.asIdentifier)." } ?? "") + table.asIdentifier
+    let names = columns.map(\.asIdentifier).joined(separator: ", ")
     try begin(copy: "COPY \(place) (\(names)) FROM STDIN (FORMAT binary)", PGRES_COPY_IN)
     do {
       var writer = CopyWriter { bytes in try self.put(bytes) }
@@ -71,9 +71,5 @@ extension ScriptConnection {
       try? end(copyBecause: "the rows were not all sent")
       throw error
     }
-  }
-
-  private static func quoted(_ name: String) -> String {
-    name.asIdentifier
   }
 }

@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test func `nobody is invited across a block between them and another host`() async throws {
+  @Test func `a host cannot invite a friend across a block between the friend and another host`() async throws {
     try await run { app, scene in
       let (ana, ben, dev, event) = (scene.ana, scene.ben, scene.dev, scene.event)
       // The creator's block. The co-host is still dev's friend.

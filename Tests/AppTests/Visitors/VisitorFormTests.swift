@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `by one link, only so many visitors come at once`() async throws {
+  @Test func `a link admits a limited number of visitors at once`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
       let ana = try await app.signUp("ana")
       let event = try await ana.createEvent()["id"].string ?? ""

@@ -142,7 +142,7 @@ final class NotificationStreams: Service {
     }
   }
 
-  /// Whether the database tells this process of new notices.
+  /// Whether the database tells this process of new items in inboxes.
   var isListening: Bool { state.withLock { $0.isListening } }
 
   /// Has the inboxes checked soon.

@@ -31,6 +31,16 @@ import Testing
       "UPDATE deliveries SET leased_until = now() - interval '1 second' WHERE lease IS NOT NULL")
   }
 
+  /// Runs a worker until no delivery is left.
+  private func deliverAll(from source: Dispatcher.Source, atOnce concurrency: Int, _ app: TestApp) async throws {
+    let dispatcher = Dispatcher([source], concurrency: concurrency, database: app.database, logger: .quiet)
+    let running = Task { try await dispatcher.run(.untilStopped) }
+    defer { running.cancel() }
+    try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
+    running.cancel()
+    _ = await running.result
+  }
+
   @Test func `a worker that claims a row again, because its own lease has expired, sends it by the later claim`()
     async throws
   {
@@ -51,12 +61,7 @@ import Testing
         let send = Dispatcher.Send(channel: .log) {}
         return Dictionary(rows.map { ($0.id, .send(send)) }) { first, _ in first }
       }
-      let dispatcher = Dispatcher([source], concurrency: 1, database: app.database, logger: .quiet)
-      let running = Task { try await dispatcher.run(.untilStopped) }
-      defer { running.cancel() }
-      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
-      running.cancel()
-      _ = await running.result
+      try await deliverAll(from: source, atOnce: 1, app)
       #expect(prepared.withLock { $0 }.allSatisfy { $0.count == 1 })
     }
   }
@@ -83,12 +88,7 @@ import Testing
             return (row.id, .send(send))
           })
       }
-      let dispatcher = Dispatcher([source], concurrency: 4, database: app.database, logger: .quiet)
-      let running = Task { try await dispatcher.run(.untilStopped) }
-      defer { running.cancel() }
-      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
-      running.cancel()
-      _ = await running.result
+      try await deliverAll(from: source, atOnce: 4, app)
       #expect(sent.withLock { $0.count } == 2 && Set(sent.withLock { $0 }).count == 2)
     }
   }
@@ -119,12 +119,7 @@ import Testing
         return Dictionary(
           uniqueKeysWithValues: rows.map { ($0.id, .send(Dispatcher.Send(channel: .log) {})) })
       }
-      let dispatcher = Dispatcher([source], concurrency: 1, database: app.database, logger: .quiet)
-      let running = Task { try await dispatcher.run(.untilStopped) }
-      defer { running.cancel() }
-      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
-      running.cancel()
-      _ = await running.result
+      try await deliverAll(from: source, atOnce: 1, app)
       // Otherwise the row would have waited for the end of its lease, and been claimed a third time.
       #expect(reads.withLock { $0.count } == 2 && reads.withLock { $0.last } == second.withLock { $0 })
     }
@@ -135,39 +130,25 @@ import Testing
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<4, to: 1)
       let worker = try await living(app)
-      // A claim from this view waits between its snapshot and its locks, while another connection holds number 11.
+      // A claim from this view can be interrupted.
       let slow = LeaseQueue(table: "slow_deliveries", order: queue.order, columns: queue.columns)
-      try await ScriptConnection.run(app.databaseURL) {
-        try $0.script(
-          """
-          CREATE FUNCTION waited() RETURNS boolean LANGUAGE plpgsql AS $$
-          BEGIN
-            PERFORM pg_advisory_xact_lock_shared(11);
-            RETURN true;
-          END
-          $$;
-          CREATE VIEW slow_deliveries AS SELECT * FROM deliveries WHERE waited();
-          -- Held by a worker that has died.
-          UPDATE deliveries
-          SET lease = gen_random_uuid(), worker_id = gen_random_uuid(), leased_until = now() - interval '1 second';
-          """)
-      }
+      try await app.createWaiting()
+      try await app.database.batch(
+        "CREATE VIEW slow_deliveries AS SELECT * FROM deliveries WHERE waited()",
+        // Held by a worker that has died.
+        """
+        UPDATE deliveries
+        SET lease = gen_random_uuid(), worker_id = gen_random_uuid(), leased_until = now() - interval '1 second'
+        """)
       let ids: [Int64] = try await app.database.rows("SELECT id FROM deliveries ORDER BY id").map { try $0[0] }
       #expect(ids.count == 4)
-      let holder = try Database(Database.Configuration(url: app.databaseURL))
-      defer { holder.close() }
-      let claiming = try await holder.transaction { transaction in
-        try await transaction.rows("SELECT pg_advisory_xact_lock(11)")
-        let claiming = Task {
-          try await slow.claim(.all, atMost: 10, for: worker, lease: UUID(), in: app.database)
-        }
-        try await app.waitForLocks(1)
+      let claim = try await app.interrupting {
+        try await slow.claim(.all, atMost: 10, for: worker, lease: UUID(), in: app.database)
+      } with: {
         // Another worker counts the death, and frees the oldest two.
         try await app.database.execute(
           "UPDATE deliveries SET lease = NULL, leased_until = NULL, deaths = 1 WHERE id = ANY(\(Array(ids.prefix(2))))")
-        return claiming
       }
-      let claim = try await claiming.value
       #expect(claim.runs.map { $0.map(\.id) } == [ids])
     }
   }

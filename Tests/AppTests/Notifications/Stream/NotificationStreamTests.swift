@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `filing a notification wakes the streams, whoever files it`() async throws {
+  @Test func `filing a notification wakes the streams`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.sendFriendRequest(to: ana)
