@@ -82,7 +82,7 @@ struct ExpiredUser: Sendable {
   }
 
   private func rows(_ sql: SQL) async throws -> Row {
-    try #require(try await ScriptConnection.run(databaseURL) { try $0.rows(sql) }.first)
+    try #require(try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) { try $0.rows(sql) }.first)
   }
 }
 

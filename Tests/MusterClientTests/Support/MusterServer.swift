@@ -143,7 +143,7 @@ final class MusterServer: Sendable {
 
   /// Runs a statement on the database, and returns its single value.
   func value<Value: SQLValue>(_ sql: SQL) async throws -> Value {
-    try await ScriptConnection.run(databaseURL) { try #require(try $0.rows(sql).first)[0] }
+    try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) { try #require(try $0.rows(sql).first)[0] }
   }
 
   /// Ends all processes.

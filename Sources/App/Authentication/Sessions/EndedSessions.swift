@@ -47,7 +47,9 @@ final class EndedSessions: Service {
   ) throws {
     var configuration = configuration
     configuration.sharedConnections = 1
-    configuration.connectTimeout = .milliseconds(500)
+    // A busy server may need longer to accept a connection. To begin again earlier would keep it busy, and this process
+    // without a copy.
+    configuration.connectTimeout = min(configuration.connectTimeout, .seconds(2))
     configuration.acquireTimeout = .milliseconds(500)
     configuration.statementTimeout = .milliseconds(500)
     database = try Database(configuration)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// Which waiting deliveries become one, and what the one says.
+/// Which waiting deliveries merge into one, and what the merged delivery says.
 @Suite struct DeliveryMergingTests {
   private struct Waiting: Equatable {
     let id: UUID
