@@ -2,42 +2,53 @@ import CLibpq
 import Foundation
 import Synchronization
 
-/// Sending, on the reactor's thread.
+/// Sending, on the reactor's thread, or on a caller's if the connection is idle.
 extension Connection {
   /// Sends the contents of the outbox. Called on the reactor's thread.
   func sendOutbox() {
+    deliver(state.withLock { sendOutbox(&$0) })
+  }
+
+  /// Sends the contents of the outbox, unless another thread uses the connection. Saves waking the reactor.
+  ///
+  /// - Returns: whether the outbox was sent.
+  func sendOutboxIfFree() -> Bool {
+    guard let finished = state.withLockIfFree({ sendOutbox(&$0) }) else { return false }
+    deliver(finished)
+    return true
+  }
+
+  /// Takes the outbox under the connection's lock, so that requests leave in their order.
+  private func sendOutbox(_ state: inout State) -> Finished {
     let requests = outbox.withLock { outbox in
       defer { outbox.removeAll(keepingCapacity: true) }
       return outbox
     }
-    deliver(
-      state.withLock { state -> Finished in
-        var finished: Finished = []
-        // libpq sends at each sync. Holding data back until the last sync makes one packet, which wakes the server
-        // once. Only while the connection is open: afterwards, its file descriptor may belong to another socket.
-        if requests.count > 1, state.pg != nil { holdBack(true) }
-        for request in requests {
-          guard let pg = state.pg, !state.isTainted else {
-            let why = state.failure?.message ?? "the connection is closing"
-            finished.append((settle(request.call), .failure(PostgresError(.connectionLost, why))))
-            continue
-          }
-          var steps: [Batch.Step] = []
-          var effect = SessionEffect.none
-          var isSent = true
-          for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps, &effect) }
-          isSent = isSent && PQpipelineSync(pg) == 1
-          state.batches.append(Batch(steps: steps, call: request.call, effect: effect))
-          if isShared { state.isTainted = effect > .none }
-          if state.isTainted || effect == .session { isRetired.store(true, ordering: .releasing) }
-          if !isSent { finished += close(&state, Self.lost(pg)) }
-        }
-        if let pg = state.pg {
-          finished += flush(pg, &state)
-          if requests.count > 1 { holdBack(false) }
-        }
-        return finished
-      })
+    var finished: Finished = []
+    // libpq sends at each sync. Holding data back until the last sync makes one packet, which wakes the server once.
+    // Only while the connection is open: afterwards, its file descriptor may belong to another socket.
+    if requests.count > 1, state.pg != nil { holdBack(true) }
+    for request in requests {
+      guard let pg = state.pg, !state.isTainted else {
+        let why = state.failure?.message ?? "the connection is closing"
+        finished.append((settle(request.call), .failure(PostgresError(.connectionLost, why))))
+        continue
+      }
+      var steps: [Batch.Step] = []
+      var effect = SessionEffect.none
+      var isSent = true
+      for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps, &effect) }
+      isSent = isSent && PQpipelineSync(pg) == 1
+      state.batches.append(Batch(steps: steps, call: request.call, effect: effect))
+      if isShared { state.isTainted = effect > .none }
+      if state.isTainted || effect == .session { isRetired.store(true, ordering: .releasing) }
+      if !isSent { finished += close(&state, Self.lost(pg)) }
+    }
+    if let pg = state.pg {
+      finished += flush(pg, &state)
+      if requests.count > 1 { holdBack(false) }
+    }
+    return finished
   }
 
   /// Removes a call from the counts of work in flight.

@@ -138,10 +138,11 @@ final class Connection: Sendable {
     }
   }
 
-  /// Puts the statements and one sync into the outbox and returns at once. The reply fails with the first error.
+  /// Sends the statements and one sync, and returns at once. The reply fails with the first error.
   ///
-  /// The reactor's thread does the sending. A caller would hold the connection's lock during a system call, and with
-  /// more threads than processors, it could be preempted at that point and block all other callers.
+  /// If nothing is in flight, the caller sends them itself. Otherwise, they wait in the outbox for the reactor's thread:
+  /// it sends those of several callers together, and no caller waits while another holds the connection's lock during a
+  /// system call.
   ///
   /// - Parameters:
   ///   - timeout: the time in which a live server has responded.
@@ -157,13 +158,14 @@ final class Connection: Sendable {
     let call = Batch.Call(
       reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit,
       firstAnswerBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
-    if depth.wrappingAdd(1, ordering: .relaxed).oldValue == 0 { busySince.store(Self.clock(), ordering: .relaxed) }
+    let wasIdle = depth.wrappingAdd(1, ordering: .relaxed).oldValue == 0
+    if wasIdle { busySince.store(Self.clock(), ordering: .relaxed) }
     bytes.wrappingAdd(call.bytes, ordering: .relaxed)
     let isFirst = outbox.withLock { outbox in
       outbox.append(Batch.Request(statements: statements, call: call))
       return outbox.count == 1
     }
-    if isFirst { reactor.send(self) }
+    if isFirst, !(wasIdle && sendOutboxIfFree()) { reactor.send(self) }
     return reply
   }
 

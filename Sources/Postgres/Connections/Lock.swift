@@ -31,4 +31,13 @@ package final class Lock<Value>: Sendable {
       return try body(&value.pointee)
     }
   }
+
+  /// Does nothing and returns nil if another thread holds the lock.
+  package func withLockIfFree<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result? {
+    try storage.withUnsafeMutablePointers { value, mutex in
+      guard pthread_mutex_trylock(mutex) == 0 else { return nil }
+      defer { pthread_mutex_unlock(mutex) }
+      return try body(&value.pointee)
+    }
+  }
 }

@@ -137,8 +137,9 @@ final class Reactor: Sendable {
     for connection in ready { connection.sendOutbox() }
   }
 
+  /// One read is enough: `wake` writes one byte for each wait, and a byte that remains only ends another wait.
   private func drainPipe() {
-    var bytes: [UInt8] = Array(repeating: 0, count: 64)
-    while read(wakeReader, &bytes, bytes.count) > 0 {}
+    var bytes: UInt64 = 0
+    _ = read(wakeReader, &bytes, MemoryLayout.size(ofValue: bytes))
   }
 }
