@@ -18,7 +18,8 @@ struct SessionTests {
       "SET work_mem = '5MB'", "/* a comment */ set session work_mem = '5MB'", "RESET ALL", "LISTEN channel",
       "SELECT set_config('work_mem', '5MB', false)", "SELECT pg_catalog.set_config('work_mem', '5MB', 1 > 2)",
       "PREPARE one AS SELECT 1", "SELECT pg_advisory_lock(7)", "SELECT pg_try_advisory_lock_shared(7)",
-      "CREATE TEMP TABLE scratch (n int)",
+      "CREATE TEMP TABLE scratch (n int)", "DO $$ BEGIN SET default_transaction_read_only = off; END $$",
+      "DO $$ BEGIN LISTEN channel; END $$", "SELECT set_config('a.b', $$c, true)$$, false)",
     ], [true, false])
   func changes(statement: String, isShared: Bool) async throws {
     try await withDatabase(configure: {
@@ -120,7 +121,12 @@ struct SessionTests {
     ("SELECT set_config('a.b', $1, true), set_config('a.c', ')', TRUE)", .none),
     ("SELECT set_config('a.b', $1, true), set_config('a.c', $2, $3)", .session),
     ("SELECT set_config('a.b', upper(concat('x', 'y')), true)", .none),
-    ("DO $$ BEGIN PERFORM pg_advisory_lock(1); END $$", .session), ("SELECT set_config('a", .session), ("", .none),
+    ("DO $$ BEGIN SET work_mem = '5MB'; END $$", .session), ("SELECT set_config('a", .session), ("", .none),
+    ("SELECT set_config('a.b', $$c, true)$$, false)", .session), ("SELECT set_config('a.b', $c$, ($c$, true)", .none),
+    ("SELECT set_config('a.b', E'c\\', true)', false)", .session), ("SELECT set_config('a.b', e'(\\'', true)", .none),
+    ("SELECT date'2026-01-01', pg_advisory_lock(7)", .session), ("SELECT setting FROM pg_settings", .none),
+    ("UPDATE pg_settings SET setting = '5MB' WHERE name = 'work_mem'", .session),
+    ("EXPLAIN ANALYZE CREATE TEMP TABLE scratch AS SELECT 1", .session),
     ("SELECT $$it's$$, pg_advisory_lock(7)", .session), ("SELECT E'it\\'s', pg_advisory_lock(7)", .session),
     ("SELECT $a$ $$ ' $a$, pg_advisory_lock(7)", .session), ("SELECT $1 || '$', $2", .none), ("SELECT $$", .none),
     ("SELECT $x$ SELECT 1", .none), ("SELECT 'a\\', 1 AS n", .none), ("SELECT E'", .none), ("SELECT E'\\", .none),

@@ -85,11 +85,10 @@ struct SharedConnectionFailureTests {
   }
 
   @Test func `a shared connection that cannot open takes no reads from the open one`() async throws {
-    let administration = try await TestCluster.administrationURL()
     try await withDatabase { database, server in
       let name: String = try await server.value("SELECT current_database()")
       try await database.rows("SELECT 'opens the first shared connection'")
-      try await Server(url: administration).script("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
+      try await server.administration.script("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
       let failed = await withTaskGroup(of: Bool.self) { tasks in
         for number in 0..<100 {
           tasks.addTask { (try? await database.value("SELECT \(number)", as: Int.self)) != number }
@@ -101,10 +100,9 @@ struct SharedConnectionFailureTests {
   }
 
   @Test func `a database that was unavailable is used again once it is back`() async throws {
-    let administration = try await TestCluster.administrationURL()
     try await withDatabase("CREATE TABLE notes (n int)") { database, server in
       let name: String = try await server.value("SELECT current_database()")
-      try await Server(url: administration).script("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
+      try await server.administration.script("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
       for _ in 0..<3 {
         let read = try await postgresError { try await database.rows("SELECT 1") }
         let write = try await postgresError { try await database.execute("INSERT INTO notes VALUES (1)") }
@@ -114,7 +112,7 @@ struct SharedConnectionFailureTests {
           #expect(!error.mayHaveRun)
         }
       }
-      try await Server(url: administration).script("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
+      try await server.administration.script("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
       try await eventually("reads work again") { (try? await database.value("SELECT 1")) == 1 }
       try await eventually("writes work again") { (try? await database.execute("INSERT INTO notes VALUES (1)")) != nil }
       #expect(try await server.value("SELECT count(*) FROM notes") == 1)

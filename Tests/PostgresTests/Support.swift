@@ -12,11 +12,12 @@ func withDatabase<Value: Sendable>(
   _ setUp: String = "", configure: (inout Database.Configuration) -> Void = { _ in },
   _ body: (_ database: Database, _ server: Server) async throws -> Value
 ) async throws -> Value {
-  try await TestCluster.withDatabase { url in
+  try await Transport.current.withDatabase { url, clientURL in
     let server = Server(url: url)
     try await server.script(setUp)
-    var configuration = Database.Configuration(url: url)
+    var configuration = Database.Configuration(url: clientURL)
     configuration.applicationName = Server.applicationName
+    configuration.isBehindPooler = Transport.current == .pgbouncer
     // All tests run at once, possibly on a small machine.
     configuration.connectTimeout = .seconds(30)
     configuration.acquireTimeout = .seconds(30)
@@ -31,6 +32,9 @@ func withDatabase<Value: Sendable>(
 struct Server: Sendable {
   static let applicationName = "tested"
   let url: String
+
+  /// The same server's database `postgres`.
+  var administration: Server { Server(url: url.replacing(/\/test_[0-9a-f]+\?/, with: "/postgres?")) }
 
   func script(_ text: String) async throws {
     try await ScriptConnection.run(url) { try $0.script(text) }

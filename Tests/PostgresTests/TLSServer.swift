@@ -3,7 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A PostgreSQL server that listens on TCP and accepts only TLS, with a certificate of its own authority.
+/// A PostgreSQL server that listens on TCP, with TLS and a certificate of its own authority. Without TLS, it accepts only
+/// the user `plain`.
 struct TLSServer: Sendable {
   /// The URL with `sslmode=verify-full` and the server's authority.
   let url: String
@@ -12,8 +13,38 @@ struct TLSServer: Sendable {
   /// The URL with an authority that did not sign the server's certificate.
   let strangerURL: String
 
+  private let folder: String
+  private let program: Program
+
   /// Starts a server for one test, and stops and deletes it when `body` ends.
   static func run(_ body: (TLSServer) async throws -> Void) async throws {
+    let server = try await start()
+    defer { try? FileManager.default.removeItem(atPath: server.folder) }
+    do {
+      try await body(server)
+    } catch {
+      await server.stop()
+      throw error
+    }
+    await server.stop()
+  }
+
+  /// The server that all tests of a run share if they run over TCP or TLS: see ``Transport``.
+  static let shared = Task {
+    let server = try await start()
+    running.withLock { $0 = server }
+    atexit {
+      guard let server = running.withLock({ $0 }) else { return }
+      server.program.signal(SIGQUIT)
+      server.program.end()
+      try? FileManager.default.removeItem(atPath: server.folder)
+    }
+    return server
+  }
+
+  private static let running = Lock<TLSServer?>(nil)
+
+  private static func start() async throws -> TLSServer {
     // Uses the programs and the account of the other tests' cluster.
     let cluster = Server(url: try await TestCluster.administrationURL())
     let programs: String = try await cluster.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
@@ -25,7 +56,6 @@ struct TLSServer: Sendable {
     var template = Array("/tmp/tls-XXXXXX".utf8CString)
     guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
     let folder = String(cString: made)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
     chown(folder, uid_t(user), gid_t(group))
 
     func start(_ path: String, _ arguments: [String]) async throws -> Program {
@@ -57,14 +87,14 @@ struct TLSServer: Sendable {
     try await finish(
       "\(programs)/initdb", "--pgdata=\(folder)/data", "--username=muster", "--encoding=UTF8", "--locale=C",
       "--auth-local=trust", "--auth-host=reject", "--no-sync")
-    let access = "local all all trust\nhostssl all all 127.0.0.1/32 trust\n"
+    let access = "local all all trust\nhostssl all all 127.0.0.1/32 trust\nhost all plain 127.0.0.1/32 trust\n"
     try access.write(toFile: "\(folder)/access", atomically: true, encoding: .utf8)
 
     let port = Int.random(in: 20_000..<30_000)
     let settings = [
       "listen_addresses=127.0.0.1", "port=\(port)", "unix_socket_directories=\(folder)", "hba_file=\(folder)/access",
       "ssl=on", "ssl_cert_file=\(folder)/server.crt", "ssl_key_file=\(folder)/server.key", "fsync=off",
-      "shared_buffers=32MB",
+      "shared_buffers=32MB", "max_connections=800",
     ]
     let program = try await start("\(programs)/postgres", ["-D", "\(folder)/data"] + settings.flatMap { ["-c", $0] })
     func url(_ authority: String) -> String {
@@ -73,21 +103,27 @@ struct TLSServer: Sendable {
     }
     let server = TLSServer(
       url: url("ca"), plainURL: "postgresql://muster@/postgres?host=\(folder)&port=\(port)",
-      strangerURL: url("stranger"))
+      strangerURL: url("stranger"), folder: folder, program: program)
     do {
       try await eventually("the server is ready") {
         if !program.isRunning { throw Unexpected("the server ended: \(program.standardError)") }
         return (try? await Server(url: server.plainURL).value("SELECT 1")) == 1
       }
-      try await body(server)
+      try await Server(url: server.plainURL).script("CREATE ROLE plain LOGIN SUPERUSER")
     } catch {
-      await stop(program)
+      await server.stop()
+      try? FileManager.default.removeItem(atPath: folder)
       throw error
     }
-    await stop(program)
+    return server
   }
 
-  private static func stop(_ program: Program) async {
+  /// The URL without TLS.
+  var tcpURL: String {
+    url.replacing("muster@", with: "plain@").replacing("sslmode=verify-full", with: "sslmode=disable")
+  }
+
+  private func stop() async {
     program.signal(SIGQUIT)
     // Detached, so that it also works in a cancelled task.
     _ = await Task.detached { try? await program.exitStatus(within: .seconds(10)) }.value

@@ -50,7 +50,7 @@ extension Connection {
     return PostgresError(.connectionLost, message.isEmpty ? "the connection is lost" : message, mayHaveRun: true)
   }
 
-  /// Called without the lock: other locks must never nest in it.
+  /// Called without the connection's lock: other locks must never nest in it.
   func deliver(_ finished: Finished) {
     for (reply, result) in finished { reply.fulfil(result) }
   }

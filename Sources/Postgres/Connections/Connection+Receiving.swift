@@ -22,22 +22,34 @@ extension Connection {
         repeat { isAlive = PQconsumeInput(pg) == 1 } while isAlive && encryption.hasMore(of: pg)
         if isAlive, encryption == .opaque { isAlive = PQconsumeInput(pg) == 1 }
         if isSign { state.lastAnswer = .now }
-        var (finished, isBroken) = read(pg, &state)
-        if let hear { Self.takeNotifications(pg, hear) }
-        if isBroken || !isAlive || PQstatus(pg) == CONNECTION_BAD {
-          finished += close(&state, Self.lost(pg))
-        } else if isShared, state.batches.isEmpty, isRetired.load(ordering: .acquiring) {
-          finished += close(&state, PostgresError(.connectionLost, "the connection is closing"), isFailure: false)
-        } else if isShared, state.batches.isEmpty, PQtransactionStatus(pg) != PQTRANS_IDLE {
-          // One caller's BEGIN would put the statements of all callers into one transaction.
-          let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
-          finished += close(&state, misuse, isFailure: false)
-        } else {
+        var finished = readBuffered(&state, isBroken: !isAlive)
+        if let hear, state.pg != nil { Self.takeNotifications(pg, hear) }
+        if state.pg != nil {
           if isSign { isSuspect.store(false, ordering: .relaxed) }
-          if wantsToWrite.load(ordering: .relaxed) { finished += flush(pg, &state) }
+          if wantsToWrite.load(ordering: .relaxed) { finished += flush(&state) }
         }
         return finished
       })
+  }
+
+  /// Reads the results that libpq has received. Closes the connection if it is broken, or if nothing is in flight and no
+  /// caller may use it further.
+  func readBuffered(_ state: inout State, isBroken: Bool = false) -> Finished {
+    guard let pg = state.pg else { return [] }
+    let (finished, isUnreadable) = read(pg, &state)
+    if isBroken || isUnreadable || PQstatus(pg) == CONNECTION_BAD {
+      return finished + close(&state, Self.lost(pg))
+    }
+    guard isShared, state.batches.isEmpty else { return finished }
+    if isRetired.load(ordering: .acquiring) {
+      return finished + close(&state, PostgresError(.connectionLost, "the connection is closing"), isFailure: false)
+    }
+    if PQtransactionStatus(pg) != PQTRANS_IDLE {
+      // One caller's BEGIN would put the statements of all callers into one transaction.
+      let misuse = PostgresError(.connectionLost, "a statement left a transaction open on a shared connection")
+      return finished + close(&state, misuse, isFailure: false)
+    }
+    return finished
   }
 
   /// Reads all results that have arrived. Never blocks.

@@ -44,10 +44,8 @@ extension Connection {
       if state.isTainted || effect == .session { isRetired.store(true, ordering: .releasing) }
       if !isSent { finished += close(&state, Self.lost(pg)) }
     }
-    if let pg = state.pg {
-      finished += flush(pg, &state)
-      if requests.count > 1 { holdBack(false) }
-    }
+    finished += flush(&state)
+    if requests.count > 1, state.pg != nil { holdBack(false) }
     return finished
   }
 
@@ -92,18 +90,19 @@ extension Connection {
     }
   }
 
-  func flush(_ pg: OpaquePointer, _ state: inout State) -> Finished {
+  func flush(_ state: inout State) -> Finished {
+    guard let pg = state.pg else { return [] }
     switch PQflush(pg) {
     case 0:
       wantsToWrite.store(false, ordering: .releasing)
-      return []
     case 1:
       // The socket is full. The reactor waits until it is writable and keeps reading, or both sides would wait forever.
       wantsToWrite.store(true, ordering: .releasing)
       reactor.wake()
-      return []
     default:
       return close(&state, Self.lost(pg))
     }
+    // libpq also reads while the socket is full. The socket shows no sign of what was read.
+    return readBuffered(&state)
   }
 }

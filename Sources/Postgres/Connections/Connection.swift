@@ -3,8 +3,8 @@ import DequeModule
 import Foundation
 import Synchronization
 
-/// One libpq connection in pipeline mode. The reactor's thread sends statements and reads results, in order, so a
-/// caller never waits for the connection itself. The lock protects against callers that close it or query its state.
+/// One libpq connection in pipeline mode. A caller sends on an idle connection itself. Otherwise, the reactor's thread
+/// sends, and it reads all results, in order, so a caller never waits for the connection itself.
 ///
 /// The unit of work is the batch: one or more statements and one sync. A failing statement skips only the rest of its
 /// batch.
@@ -142,7 +142,8 @@ final class Connection: Sendable {
   ///
   /// If nothing is in flight, the caller sends them itself. Otherwise, they wait in the outbox for the reactor's thread:
   /// it sends those of several callers together, and no caller waits while another holds the connection's lock during a
-  /// system call.
+  /// system call. If the connection has been idle for a while, the reactor sends, too: it reads first, so that nothing is
+  /// sent to a server that has closed the connection.
   ///
   /// - Parameters:
   ///   - timeout: the time in which a live server has responded.
@@ -158,16 +159,22 @@ final class Connection: Sendable {
     let call = Batch.Call(
       reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit,
       firstAnswerBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
-    let wasIdle = depth.wrappingAdd(1, ordering: .relaxed).oldValue == 0
-    if wasIdle { busySince.store(Self.clock(), ordering: .relaxed) }
+    var maySend = false
+    if depth.wrappingAdd(1, ordering: .relaxed).oldValue == 0 {
+      let clock = Self.clock()
+      maySend = clock - busySince.exchange(clock, ordering: .relaxed) < Self.maximumPause
+    }
     bytes.wrappingAdd(call.bytes, ordering: .relaxed)
     let isFirst = outbox.withLock { outbox in
       outbox.append(Batch.Request(statements: statements, call: call))
       return outbox.count == 1
     }
-    if isFirst, !(wasIdle && sendOutboxIfFree()) { reactor.send(self) }
+    if isFirst, !(maySend && sendOutboxIfFree()) { reactor.send(self) }
     return reply
   }
+
+  /// How long a connection may have been idle before a caller sends on it, in nanoseconds.
+  private static let maximumPause: Int64 = 100_000_000
 
   // MARK: Load
 

@@ -1,4 +1,4 @@
-/// What a statement changes in its session, judged by its text. A function or a DO block may hide more.
+/// What a statement changes in its session, judged by its text. A function may hide more. A DO block can do anything.
 enum SessionEffect: Comparable, Sendable {
   case none
   /// Begins, ends or changes a transaction.
@@ -23,8 +23,10 @@ enum SessionEffect: Comparable, Sendable {
         self = .session
       case "SET_CONFIG":
         if !words.lastArgumentIsTrue() { self = .session }
-      case "INTO":
+      case "INTO", "CREATE":
         if words.nextIsTemporary() { self = .session }
+      // Updating this view is another way to say SET.
+      case "PG_SETTINGS" where first != "SELECT": self = .session
       default: continue
       }
       if self == .session { return }
@@ -34,7 +36,7 @@ enum SessionEffect: Comparable, Sendable {
   private static func ofCommand(_ command: String?, _ words: inout StatementWords) -> SessionEffect {
     switch command {
     case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE": return .transaction
-    case "RESET", "LISTEN", "UNLISTEN", "DEALLOCATE", "DISCARD", "LOAD": return .session
+    case "RESET", "LISTEN", "UNLISTEN", "DEALLOCATE", "DISCARD", "LOAD", "DO": return .session
     case "PREPARE": return words.next() == "TRANSACTION" ? .transaction : .session
     case "DECLARE": return words.contains("HOLD") ? .session : .none
     case "CREATE": return words.nextIsTemporary() ? .session : .none

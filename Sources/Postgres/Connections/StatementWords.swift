@@ -1,38 +1,26 @@
 /// The words of a statement in upper case, without comments and strings. A quoted name is a word only in front of a
-/// parenthesis, where it is that of a function. The text between dollar quotes is a part of the statement, because it
-/// may be the body of a DO.
+/// parenthesis, where it is that of a function.
 struct StatementWords {
   private let text: UnsafeBufferPointer<UInt8>
   private var place = 0
-  /// Where the text between dollar quotes ends, and with it all strings and comments in it; and where the statement
-  /// goes on.
-  private var dollarQuote: (end: Int, next: Int)?
 
   init(_ text: UnsafeBufferPointer<UInt8>) {
     self.text = text
   }
 
   mutating func next() -> String? {
-    while true {
-      guard let byte = peek() else {
-        guard let quote = dollarQuote else { return nil }
-        (place, dollarQuote) = (quote.next, nil)
-        continue
-      }
+    while let byte = peek() {
       if let name = quotedFunction() { return name }
-      if skipCommentOrString() || enterDollarQuote() { continue }
+      if skipCommentOrString() { continue }
       guard Self.isLetter(byte) else {
         place += 1
         continue
       }
       let start = place
       while let byte = peek(), Self.isLetter(byte) || Self.isDigit(byte) { place += 1 }
-      if place == start + 1, byte | 0x20 == UInt8(ascii: "e"), peek() == UInt8(ascii: "'") {
-        skipQuoted(isEscaping: true)
-        continue
-      }
       return word(start..<place)
     }
+    return nil
   }
 
   mutating func contains(_ wanted: String) -> Bool {
@@ -78,10 +66,8 @@ struct StatementWords {
     return false
   }
 
-  private var end: Int { dollarQuote?.end ?? text.count }
-
   private func peek(_ offset: Int = 0) -> UInt8? {
-    place + offset < end ? text[place + offset] : nil
+    place + offset < text.count ? text[place + offset] : nil
   }
 
   private func word(_ range: Range<Int>) -> String {
@@ -105,6 +91,10 @@ struct StatementWords {
         }
       } while depth > 0
     case (UInt8(ascii: "'"), _), (UInt8(ascii: "\""), _): skipQuoted(isEscaping: false)
+    case (UInt8(ascii: "e"), UInt8(ascii: "'")) where isAtWord, (UInt8(ascii: "E"), UInt8(ascii: "'")) where isAtWord:
+      place += 1
+      skipQuoted(isEscaping: true)
+    case (UInt8(ascii: "$"), _) where isAtWord: return skipDollarQuoted()
     default: return false
     }
     return true
@@ -117,7 +107,12 @@ struct StatementWords {
       place += isEscaping && peek() == UInt8(ascii: "\\") ? 2 : 1
     } while peek() != nil && peek() != quote
     // The string may lack its end.
-    place = min(place + 1, end)
+    place = min(place + 1, text.count)
+  }
+
+  /// Whether no word continues here.
+  private var isAtWord: Bool {
+    place == 0 || !Self.isLetter(text[place - 1]) && !Self.isDigit(text[place - 1])
   }
 
   /// Skips a quoted name in front of a parenthesis.
@@ -133,9 +128,8 @@ struct StatementWords {
     return nil
   }
 
-  /// Skips a dollar quote, such as `$$` or `$body$`, at the beginning of the text that it quotes.
-  private mutating func enterDollarQuote() -> Bool {
-    guard dollarQuote == nil, peek() == UInt8(ascii: "$") else { return false }
+  /// Skips a string between dollar quotes, such as `$$` or `$body$`.
+  private mutating func skipDollarQuoted() -> Bool {
     var length = 1
     while let byte = peek(length), Self.isLetter(byte) || length > 1 && byte != UInt8(ascii: "$") && Self.isDigit(byte)
     {
@@ -144,10 +138,9 @@ struct StatementWords {
     guard peek(length) == UInt8(ascii: "$") else { return false }
     let quote = text[place...place + length]
     place += length + 1
-    var close = place
-    while close + quote.count <= text.count, !text[close..<close + quote.count].elementsEqual(quote) { close += 1 }
-    let hasEnd = close + quote.count <= text.count
-    dollarQuote = hasEnd ? (close, close + quote.count) : (text.count, text.count)
+    while place + quote.count <= text.count, !text[place..<place + quote.count].elementsEqual(quote) { place += 1 }
+    // The string may lack its end.
+    place = min(place + quote.count, text.count)
     return true
   }
 

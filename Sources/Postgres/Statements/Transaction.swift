@@ -60,8 +60,8 @@ public final class Transaction: Querying {
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     // Throw before the state says that BEGIN was sent.
     if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
-    // Submitting never blocks, so it happens under the lock: concurrent statements cannot overtake BEGIN or follow
-    // COMMIT.
+    // Submitting does not wait for the server, so it happens under the lock: concurrent statements cannot overtake BEGIN
+    // or follow COMMIT.
     let (reply, count) = try state.withLock { state in
       switch state.phase {
       case .fresh, .begun:
