@@ -232,18 +232,7 @@ import Testing
 
   @Test func `a notice that fails three times on its own becomes a dead letter and blocks nothing`() async throws {
     try await TestApp.run { app in
-      try await ScriptConnection.run(app.databaseURL) {
-        try $0.script(
-          """
-          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-          BEGIN
-            RAISE EXCEPTION 'not this one';
-          END
-          $$;
-          CREATE TRIGGER refuses BEFORE INSERT ON notifications
-          FOR EACH ROW WHEN (NEW.payload->>'title' = 'Bad') EXECUTE FUNCTION refuse();
-          """)
-      }
+      try await app.refuseFiling(of: "Bad")
       let (reader, event) = (try await people(1, in: app)[0], Event.ID.new())
       try await queue("Bad", about: event, for: [reader], in: app)
       try await queue("Next", about: event, for: [reader], in: app)
@@ -321,6 +310,24 @@ import Testing
       let received = try await app.database.rows(
         "SELECT count(*), count(DISTINCT recipient_id) FROM notifications WHERE payload->>'title' = 'Festival'")
       #expect(try received.map { try [$0[0], $0[1]] as [Int] } == [[1200, 1200]])
+    }
+  }
+}
+
+extension TestApp {
+  /// Makes fan-out fail for notices with this title.
+  func refuseFiling(of title: String) async throws {
+    try await ScriptConnection.run(databaseURL) {
+      try $0.script(
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          RAISE EXCEPTION 'not this one';
+        END
+        $$;
+        CREATE TRIGGER refuses BEFORE INSERT ON notifications
+        FOR EACH ROW WHEN (NEW.payload->>'title' = '\(title)') EXECUTE FUNCTION refuse();
+        """)
     }
   }
 }
