@@ -1,4 +1,4 @@
--- Events and invitations.
+-- Events, their hosts and invitations.
 
 CREATE TABLE events (
   id uuid PRIMARY KEY,
@@ -14,16 +14,30 @@ CREATE TABLE events (
   longitude double precision,
   -- The most guests that can be going, not counting the creator. NULL: no limit.
   capacity integer CONSTRAINT event_capacity_positive CHECK (capacity > 0),
+  -- The most people whom one guest may bring. Lowering it changes no answer.
+  max_plus_ones integer NOT NULL DEFAULT 0
+    CONSTRAINT event_max_plus_ones CHECK (max_plus_ones BETWEEN 0 AND 10),
+  -- After this time, only hosts set answers. The service keeps it before the start.
+  answer_by timestamptz CONSTRAINT event_answer_by_is_finite CHECK (isfinite(answer_by)),
   status text NOT NULL DEFAULT 'scheduled' CONSTRAINT event_status CHECK (status IN ('scheduled', 'cancelled')),
   -- Counts the creator's edits, for If-Match.
   version integer NOT NULL DEFAULT 1,
-  -- How many invitations are in each state, updated by the writes that change one. Counting them on each read was
-  -- over half of the cost of a feed.
+  -- How many places are in each state, 1 + plus_ones for each guest, updated by the writes that change one. Counting
+  -- them on each read was over half of the cost of a feed. Pending groups wait for a host's approval, and take none of
+  -- the event's places.
+  pending_count integer NOT NULL DEFAULT 0
+    CONSTRAINT event_pending_count_not_negative CHECK (pending_count >= 0),
   invited_count integer NOT NULL DEFAULT 0,
   going_count integer NOT NULL DEFAULT 0,
   maybe_count integer NOT NULL DEFAULT 0,
   declined_count integer NOT NULL DEFAULT 0,
   waitlisted_count integer NOT NULL DEFAULT 0,
+  -- The people whom guests in all states bring. The sum of the counts less this one is the number of guests.
+  plus_ones_count integer NOT NULL DEFAULT 0
+    CONSTRAINT event_plus_ones_count_not_negative CHECK (plus_ones_count >= 0),
+  -- The number of visitors in all states. An event without visitors costs no statement about them.
+  visitor_count integer NOT NULL DEFAULT 0
+    CONSTRAINT event_visitor_count_not_negative CHECK (visitor_count >= 0),
   -- A day after the end, when the worker archives the event. An event without an end counts as six hours long.
   live_until timestamptz NOT NULL,
   -- Set: the event is in the archive. The live lists select by this column, so they do not depend on the clock.
@@ -42,20 +56,39 @@ CREATE INDEX events_of_creator ON events (creator_id, start_time, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
 CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
 
+-- The hosts of an event beside its creator. They hold no invitation to it.
+CREATE TABLE event_co_hosts (
+  event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
+  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  -- Rises within an event: the one who has served longest comes first.
+  added_at timestamptz NOT NULL,
+  PRIMARY KEY (event_id, user_id)
+);
+CREATE INDEX event_co_hosts_of_user ON event_co_hosts (user_id, event_id);
+
 -- Who hosts which event. Ask here, not creator_id, unless only the creator is meant.
 CREATE VIEW event_hosts AS
-  SELECT id AS event_id, creator_id AS user_id FROM events WHERE creator_id IS NOT NULL;
+  SELECT id AS event_id, creator_id AS user_id, 'creator' AS role FROM events WHERE creator_id IS NOT NULL
+  UNION ALL
+  SELECT event_id, user_id, 'host' FROM event_co_hosts;
 
 CREATE TABLE invitations (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   status text NOT NULL DEFAULT 'invited'
-    CONSTRAINT invitation_status CHECK (status IN ('invited', 'going', 'maybe', 'declined', 'waitlisted')),
+    CONSTRAINT invitation_status
+      CHECK (status IN ('pending', 'invited', 'going', 'maybe', 'declined', 'waitlisted')),
+  -- The people whom the guest brings.
+  plus_ones integer NOT NULL DEFAULT 0
+    CONSTRAINT invitation_plus_ones CHECK (plus_ones BETWEEN 0 AND 10),
   invited_at timestamptz NOT NULL DEFAULT now(),
   answered_at timestamptz,
+  -- When a host last reminded the guest to answer.
+  reminded_at timestamptz,
   PRIMARY KEY (event_id, user_id)
 );
-CREATE INDEX invitations_of_user ON invitations (user_id, event_id) INCLUDE (status);
+-- The lists of a user's events need only this index.
+CREATE INDEX invitations_of_user ON invitations (user_id, event_id) INCLUDE (status, plus_ones);
 -- The first participants of an event, in the order of `Event.withParticipants`.
 CREATE INDEX invitations_in_order ON invitations (
   event_id, array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], status), invited_at, user_id
@@ -67,4 +100,5 @@ CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id)
 
 DROP TABLE invitations;
 DROP VIEW event_hosts;
+DROP TABLE event_co_hosts;
 DROP TABLE events;

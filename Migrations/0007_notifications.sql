@@ -165,7 +165,9 @@ CREATE TABLE mails (
   -- The same at every attempt.
   mail_id uuid NOT NULL DEFAULT uuid_v7(),
   type text NOT NULL,
-  user_id uuid NOT NULL,
+  -- The reader: a user, or a visitor without an account.
+  user_id uuid,
+  visitor_id uuid,
   -- The mailed token, for types that carry one.
   mail_token_id uuid,
   payload jsonb NOT NULL,
@@ -179,10 +181,12 @@ CREATE TABLE mails (
   lease uuid,
   died_at timestamptz,
   -- See `notification_queue`.
-  trace text DEFAULT nullif(current_setting('muster.trace', true), '')
+  trace text DEFAULT nullif(current_setting('muster.trace', true), ''),
+  CONSTRAINT mail_has_one_reader CHECK ((user_id IS NULL) <> (visitor_id IS NULL))
 );
 CREATE INDEX mails_due ON mails (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX mails_of_user ON mails (user_id);
+CREATE INDEX mails_of_visitor ON mails (visitor_id) WHERE visitor_id IS NOT NULL;
 CREATE INDEX dead_mails ON mails (died_at) WHERE died_at IS NOT NULL;
 
 -- Apple's grants to revoke after an account is deleted. A row names no user.

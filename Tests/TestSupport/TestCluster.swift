@@ -36,6 +36,11 @@ public enum TestCluster {
     try await cluster.value.uri(database: "postgres")
   }
 
+  /// The path of the server's log.
+  public static func log() async throws -> String {
+    try await cluster.value.folder + "/postgres.log"
+  }
+
   /// Creates a database, hands its URL to `body`, and drops it.
   ///
   /// - Parameter template: the name of a database to copy.

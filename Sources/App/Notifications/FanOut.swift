@@ -8,7 +8,7 @@ enum FanOut {
   /// Recipients of one subject's notices in one step, while notices about other subjects wait.
   static let recipientsPerSubject = 100
   /// Subjects in one step.
-  private static let subjectsPerStep = 100
+  static let subjectsPerStep = 100
   /// Notices behind a subject's oldest one that a step takes with it.
   static let noticesPerSubject = 100
   /// Deliveries that may wait for one device about one subject. Further notices reach the inbox only.
@@ -17,7 +17,7 @@ enum FanOut {
   private static let maximumFailures = 3
   /// A poll that expects nothing looks only at this many of the newest ids. While an older transaction stays open, rows
   /// that were deleted are still in the index, in front of the waiting ones.
-  private static let recentIDs = 2000
+  static let recentIDs = 2000
   /// How long a step waits for a user's stamps. Changes lock them only while they commit.
   private static let lockTimeout = "50ms"
   /// The same for a single notice, because many of them may follow in a row.
@@ -54,9 +54,12 @@ enum FanOut {
     }
   }
 
-  private static let isRecent: SQL = """
-    q.id > coalesce(
-      pg_sequence_last_value(pg_get_serial_sequence('notification_queue', 'id')::regclass), 0) - \(recentIDs)
+  /// A subquery, which is evaluated once: otherwise the index would not be searched by it, but read from its start.
+  static let isRecent: SQL = """
+    q.id > (
+      SELECT coalesce(
+        pg_sequence_last_value(pg_get_serial_sequence('notification_queue', 'id')::regclass), 0) - \(recentIDs)
+    )
     """
 
   /// Fans out notices one at a time after a step has failed, so that the bad one does not hold up the others.

@@ -123,6 +123,18 @@ import Testing
     }
   }
 
+  @Test func `no migration before the first release corrects an earlier one`() {
+    var tables: [Substring: String] = [:]
+    for (file, text) in Embedded.migrations.sorted(by: { $0.key < $1.key }) {
+      let up = text.split(separator: "\n").prefix { $0 != "-- down" }
+      let code = up.filter { !$0.drop { $0 == " " }.hasPrefix("--") }.joined(separator: "\n")
+      #expect(!code.contains(/\b(DROP|RENAME|OR REPLACE)\b/), "\(file)")
+      for table in code.matches(of: /CREATE TABLE (\w+)/) { tables[table.1] = file }
+      for table in code.matches(of: /ALTER TABLE (\w+)/) { #expect(tables[table.1] == file, "\(file): \(table.1)") }
+    }
+    #expect(tables.count > 20)
+  }
+
   @Test func `missing and malformed settings stop the program with one line that names them`() async throws {
     try await TestApp.withDatabase { databaseURL in
       let good = TestApp.environment(databaseURL)

@@ -141,6 +141,60 @@ import Testing
     }
   }
 
+  @Test func `several notices in one step move a recipient's stamp once, and are filed a microsecond apart`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let reader = try await people(1, in: app)[0]
+      for title in ["One", "Two", "Three"] { try await queue(title, about: .new(), for: [reader], in: app) }
+      try await ScriptConnection.run(app.databaseURL) {
+        try $0.script(
+          """
+          CREATE TABLE moved (stamp timestamptz);
+          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            INSERT INTO moved VALUES (NEW.notifications);
+            RETURN NULL;
+          END
+          $$;
+          CREATE TRIGGER notes AFTER UPDATE ON user_stamps FOR EACH ROW EXECUTE FUNCTION note();
+          """)
+      }
+      #expect(try await FanOut.step(in: app.database).notices == 3)
+      let stamps: [Timestamp] = try await app.database.rows("SELECT stamp FROM moved").map { try $0[0] }
+      #expect(stamps.count == 1)
+      let places: [Timestamp] = try await app.database.rows("SELECT filed_at FROM notifications ORDER BY filed_at")
+        .map { try $0[0] }
+      let last = try #require(stamps.first).microseconds
+      #expect(places.map(\.microseconds) == [last - 2, last - 1, last])
+      #expect(try await titles(of: reader, in: app) == ["One", "Two", "Three"])
+    }
+  }
+
+  @Test func `ids of notices follow the order of their inserts, whatever connection inserts them`() async throws {
+    try await TestApp.run { app in
+      let cached: Int64? = try await app.value(
+        "SELECT seqcache FROM pg_sequence WHERE seqrelid = pg_get_serial_sequence('notification_queue', 'id')::regclass"
+      )
+      #expect(cached == 1)
+    }
+  }
+
+  @Test func `the notice of a cancelled event names no user`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      try await app.takeNotifications()
+      try await ana.cancelEvent(event)
+      let persons: [User.ID?] = try await app.database.rows("SELECT person_id FROM notification_queue").map {
+        try $0[0]
+      }
+      #expect(persons == [nil])
+      let sent = try await app.takeNotifications()
+      #expect(sent.count == 1)
+    }
+  }
+
   // MARK: Withdrawn notices
 
   enum End: String, CaseIterable, Sendable {
@@ -232,18 +286,7 @@ import Testing
 
   @Test func `a notice that fails three times on its own becomes a dead letter and blocks nothing`() async throws {
     try await TestApp.run { app in
-      try await ScriptConnection.run(app.databaseURL) {
-        try $0.script(
-          """
-          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-          BEGIN
-            RAISE EXCEPTION 'not this one';
-          END
-          $$;
-          CREATE TRIGGER refuses BEFORE INSERT ON notifications
-          FOR EACH ROW WHEN (NEW.payload->>'title' = 'Bad') EXECUTE FUNCTION refuse();
-          """)
-      }
+      try await app.refuseFiling(of: "Bad")
       let (reader, event) = (try await people(1, in: app)[0], Event.ID.new())
       try await queue("Bad", about: event, for: [reader], in: app)
       try await queue("Next", about: event, for: [reader], in: app)
@@ -321,6 +364,24 @@ import Testing
       let received = try await app.database.rows(
         "SELECT count(*), count(DISTINCT recipient_id) FROM notifications WHERE payload->>'title' = 'Festival'")
       #expect(try received.map { try [$0[0], $0[1]] as [Int] } == [[1200, 1200]])
+    }
+  }
+}
+
+extension TestApp {
+  /// Makes fan-out fail for notices with this title.
+  func refuseFiling(of title: String) async throws {
+    try await ScriptConnection.run(databaseURL) {
+      try $0.script(
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          RAISE EXCEPTION 'not this one';
+        END
+        $$;
+        CREATE TRIGGER refuses BEFORE INSERT ON notifications
+        FOR EACH ROW WHEN (NEW.payload->>'title' = '\(title)') EXECUTE FUNCTION refuse();
+        """)
     }
   }
 }

@@ -77,10 +77,14 @@ import Testing
   }
 
   private func run(_ body: @escaping @Sendable (TestApp, Neighbours) async throws -> Void) async throws {
-    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
-      try await body(app, try await Neighbours.gather(in: app))
+    let watch = StampLockWatch()
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], logger: watch.logger) { app in
+      let people = try await Neighbours.gather(in: app)
+      try await watch.run(in: app) { try await body(app, people) }
       try await app.takeNotifications()
     }
+    #expect(watch.looks > 10)
+    #expect(watch.faults == [], "stamps were locked while the server waited for the service")
   }
 
   @Test func `verbs on profiles`() async throws {

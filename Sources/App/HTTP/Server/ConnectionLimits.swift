@@ -31,6 +31,9 @@ public struct ConnectionLimits: Sendable {
   public var streams = 10_000
   /// Seconds after which an idle stream sends a heartbeat.
   public var streamHeartbeat = 15.0
+  /// Seconds between two checks of the inboxes of open streams while the database announces new items. Without the
+  /// announcements, a process checks more often.
+  public var streamCheck = 1.0
 
   public init() {}
 }

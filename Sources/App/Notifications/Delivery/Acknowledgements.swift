@@ -23,6 +23,7 @@ struct Acknowledgements: Sendable {
   var isEmpty: Bool { done.isEmpty && returned.isEmpty }
   var count: Int { done.count + returned.count }
   var leases: [Lease] { done + returned.map(\.lease) }
+  var finished: [Int64] { done.map(\.id) }
 
   mutating func finish(_ row: LeasedRow) { done.append(row.lease) }
 

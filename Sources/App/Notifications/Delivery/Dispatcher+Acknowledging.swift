@@ -13,7 +13,8 @@ extension Dispatcher {
   func write(_ group: inout TaskGroup<Happening>) {
     isWriting = true
     let written = Written(acknowledgements: acknowledgements, gone: gone)
-    for place in sources.indices { unwritten[place] = acknowledgements[place].leases }
+    unwritten = acknowledgements
+    for place in sources.indices { finished[place].formUnion(acknowledgements[place].finished) }
     acknowledgements = sources.map { _ in Acknowledgements() }
     gone = []
     let (queues, database) = (sources.map(\.queue), database)
@@ -28,8 +29,9 @@ extension Dispatcher {
 
   func settle(_ written: Written, _ failure: (any Error)?) {
     isWriting = false
-    for place in sources.indices { unwritten[place] = [] }
+    unwritten = sources.map { _ in Acknowledgements() }
     guard let failure else {
+      for place in sources.indices where !claiming.contains(place) { finished[place] = [] }
       writeFailures = 0
       return
     }

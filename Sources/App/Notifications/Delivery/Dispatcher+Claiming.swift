@@ -9,6 +9,10 @@ extension Dispatcher {
   /// Whether it is the turn of rows that must be sent alone. Nothing else begins then.
   var isSolo: Bool { !suspected.isEmpty }
 
+  var holdsNothing: Bool {
+    runs.isEmpty && claiming.isEmpty && !isWriting && acknowledgements.allSatisfy(\.isEmpty) && gone.isEmpty
+  }
+
   func claim(_ mode: Mode, _ now: Instant, _ group: inout TaskGroup<Happening>) {
     if let source = suspected.min(), mode != .oneRound {
       if let until = soloUntil, now >= until, mode == .untilStopped {
@@ -88,12 +92,28 @@ extension Dispatcher {
           metadata: ["table": "\(sources[source].queue.table)", "row": "\(id)"])
       }
       let holders = claim.runs.isEmpty ? [:] : holders(in: source)
-      for rows in claim.runs where !hold(rows, again: holders, in: source) {
+      let unsent = finishAgain(claim.runs, in: source)
+      for rows in unsent where !hold(rows, again: holders, in: source) {
         runs[nextRun] = Run(source: source, isSuspect: claimed.scope.isSuspect, rows: rows[...])
         ready.append(nextRun)
         nextRun += 1
         self.claimed += 1
       }
+    }
+  }
+
+  /// Finishes rows that this worker has sent, and claimed again before they were deleted. The acknowledgement with the
+  /// earlier lease no longer deletes them.
+  ///
+  /// - Returns: the rows that are to be sent.
+  private func finishAgain(_ runs: [[LeasedRow]], in source: Int) -> [[LeasedRow]] {
+    defer { finished[source] = Set(unwritten[source].finished) }
+    let sent = runs.isEmpty ? [] : finished[source].union(acknowledgements[source].finished)
+    guard !sent.isEmpty else { return runs }
+    return runs.compactMap { rows in
+      for row in rows where sent.contains(row.id) { acknowledgements[source].finish(row) }
+      let left = rows.filter { !sent.contains($0.id) }
+      return left.isEmpty ? nil : left
     }
   }
 
@@ -132,7 +152,7 @@ extension Dispatcher {
     for (place, source) in sources.enumerated() {
       let leases =
         runs.values.filter { $0.source == place }.flatMap { $0.rows.map(\.lease) }
-        + acknowledgements[place].leases + unwritten[place]
+        + acknowledgements[place].leases + unwritten[place].leases
       if !leases.isEmpty { statements.append(source.queue.renewing(leases)) }
     }
     let (database, sent) = (database, statements)

@@ -91,8 +91,10 @@ actor Dispatcher {
   var writeAt = Instant.now
   /// Devices that their providers no longer know.
   var gone: [Device] = []
-  /// Rows whose acknowledgements are being written.
-  var unwritten: [[LeasedRow.Lease]]
+  /// Acknowledgements that are being written.
+  var unwritten: [Acknowledgements]
+  /// Rows whose deletion a claim in flight may not have seen.
+  var finished: [Set<Int64>]
 
   var polling: [Polling]
   var claiming: Set<Int> = []
@@ -121,7 +123,8 @@ actor Dispatcher {
     maximumRuns = max(16, 4 * concurrency)
     capacity = Capacity(perChannel: concurrency)
     acknowledgements = sources.map { _ in Acknowledgements() }
-    unwritten = sources.map { _ in [] }
+    unwritten = acknowledgements
+    finished = sources.map { _ in [] }
     polling = sources.map { Polling(longestPause: $0.longestPause) }
     (wakeUps, wakeUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
@@ -156,10 +159,6 @@ actor Dispatcher {
     await leave()
     if let failure { throw failure }
     return claimed
-  }
-
-  var holdsNothing: Bool {
-    runs.isEmpty && claiming.isEmpty && !isWriting && acknowledgements.allSatisfy(\.isEmpty) && gone.isEmpty
   }
 
   private func isDone(_ mode: Mode) -> Bool {

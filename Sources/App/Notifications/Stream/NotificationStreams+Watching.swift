@@ -22,7 +22,7 @@ extension NotificationStreams {
       let streams = all
       for stream in streams { stream.ping(idleSince: now - .seconds(limits.streamHeartbeat)) }
       if now >= nextLook, !streams.isEmpty {
-        let pause: Duration = isListening ? .seconds(1) : .milliseconds(100)
+        let pause: Duration = isListening ? .seconds(limits.streamCheck) : .milliseconds(100)
         nextLook = now + pause
         wakeUp()
       }

@@ -235,6 +235,38 @@ import Testing
     return program
   }
 
+  @Test func `a notice that fails alone three times in fan-out is listed, and can be retried`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.refuseFiling(of: "Bad")
+      for title in ["Bad", "Good"] {
+        try await app.database.change { $0.notify(ana.userID, about: .invitationWithdrawn(.new(), title)) }
+      }
+      for failures in 1...3 {
+        #expect(try await queue(app, "list", "--dead").standardOutput == "")
+        _ = try await FanOut.step(in: app.database)
+        let waiting = try await queue(app, "list", "--type", "invitation-withdrawn").standardOutput
+          .split(separator: "\n")
+        // The other notice was fanned out.
+        #expect(waiting.count == (failures < 3 ? 1 : 0))
+        #expect(waiting.allSatisfy { $0.contains("attempts \(failures)") && $0.contains("not this one") })
+      }
+      let dead = try await queue(app, "list", "--dead").standardOutput.split(separator: "\n").map(String.init)
+      #expect(dead.count == 1)
+      let line = try #require(dead.first)
+      for part in ["notices/", "invitation-withdrawn", "attempts 3", "not this one"] { #expect(line.contains(part)) }
+      #expect(!line.contains("Bad"), "a list shows no content")
+      let stats = try JSON(parsing: try await queue(app, "stats", "--json").standardOutput.utf8)
+      #expect(stats["types"]["invitation-withdrawn"]["dead"].int == 1)
+      try await app.database.execute("DROP TRIGGER refuses ON notifications")
+      let name = try #require(line.split(separator: " ").first.map(String.init))
+      #expect(try await queue(app, "retry", name).standardOutput == "retried 1\n")
+      #expect(try await FanOut.step(in: app.database).notices == 1)
+      #expect(try await ana.get("notifications")["items"].array.map { $0["title"].string } == ["Bad", "Good"])
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `an operator can count, list, retry and purge rows`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(3)

@@ -90,6 +90,20 @@ import Testing
     #expect(polling.next - now == .seconds(5))
   }
 
+  @Test func `while nothing is found, every poll looks at recent rows only, except for one each 800 milliseconds`() {
+    var polling = Polling(now: start)
+    var (full, recent): ([Duration], Int) = ([], 0)
+    var now = start
+    while now < start + .seconds(8) {
+      let isFull = polling.begin(at: now)
+      if isFull { full.append(now - start) } else { recent += 1 }
+      polling.end(at: now, found: false, mayHaveMore: false, wasFull: isFull)
+      now = polling.next
+    }
+    #expect(full == (0..<10).map { .milliseconds(800 * $0) })
+    #expect(recent >= 150)
+  }
+
   @Test func `a wake-up does not shorten the time in which work gathers`() {
     var polling = Polling(now: start)
     _ = polling.begin(at: start)

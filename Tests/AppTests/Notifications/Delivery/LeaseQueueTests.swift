@@ -93,6 +93,69 @@ import Testing
     }
   }
 
+  /// What happens to the first acknowledgement, before it deletes anything.
+  enum Delay: String, CaseIterable, Sendable {
+    case isRefused, waits
+  }
+
+  @Test(arguments: Delay.allCases)
+  func `a worker that claims a row again after it has sent it does not send it twice`(delay: Delay) async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<2, to: 1)
+      try await ScriptConnection.run(app.databaseURL) {
+        try $0.script(
+          """
+          CREATE TABLE refusals ();
+          CREATE FUNCTION delay() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN
+            IF EXISTS (SELECT FROM refusals) THEN
+              RAISE EXCEPTION 'not now';
+            END IF;
+            PERFORM pg_advisory_xact_lock_shared(7);
+            RETURN NULL;
+          END
+          $$;
+          CREATE TRIGGER delays BEFORE DELETE ON deliveries FOR EACH STATEMENT EXECUTE FUNCTION delay();
+          """)
+      }
+      let lease: SQL = "SELECT lease::text FROM deliveries ORDER BY id LIMIT 1"
+      let (sent, first) = (Lock<[Int64]>([]), Lock<String?>(nil))
+      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+        first.withLock { $0 = $0 ?? rows.first?.lease.token.uuidString.lowercased() }
+        return Dictionary(
+          uniqueKeysWithValues: rows.map { row in
+            (row.id, .send(Dispatcher.Send(channel: .log) { sent.withLock { $0.append(row.id) } }))
+          })
+      }
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      let dispatcher = Dispatcher([source], concurrency: 1, database: app.database, logger: .quiet)
+      let running = try await holder.transaction { transaction in
+        if delay == .waits {
+          try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
+        } else {
+          try await app.database.execute("INSERT INTO refusals DEFAULT VALUES")
+        }
+        let running = Task { try await dispatcher.run(.untilStopped) }
+        try await eventually { sent.withLock { !$0.isEmpty } }
+        if delay == .waits { try await app.waitForLocks(1) }
+        // The worker renews its leases meanwhile.
+        try await eventually {
+          try await expire(app)
+          return try await app.value(lease) != first.withLock { $0 }
+        }
+        try await app.database.execute("DELETE FROM refusals")
+        return running
+      }
+      defer { running.cancel() }
+      try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
+      running.cancel()
+      _ = await running.result
+      #expect(sent.withLock { $0.count } == 2 && Set(sent.withLock { $0 }).count == 2)
+    }
+  }
+
   @Test func `a row that is claimed again while it is read again is sent at once`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)

@@ -1,28 +1,5 @@
 -- Visitors: guests without an account, who answer on the page of a share link.
 
-ALTER TABLE share_links
-  -- The most people whom a visitor may bring. The event's own maximum is for members.
-  ADD COLUMN max_plus_ones integer NOT NULL DEFAULT 0
-    CONSTRAINT share_link_max_plus_ones CHECK (max_plus_ones BETWEEN 0 AND 10),
-  -- Whether the form asks for an e-mail address.
-  ADD COLUMN email text NOT NULL DEFAULT 'optional'
-    CONSTRAINT share_link_email CHECK (email IN ('required', 'optional', 'none')),
-  -- Whether a host approves each guest first.
-  ADD COLUMN approval boolean NOT NULL DEFAULT false;
-
-ALTER TABLE events
-  -- The places of groups that wait for a host's approval. They take none of the event's places.
-  ADD COLUMN pending_count integer NOT NULL DEFAULT 0
-    CONSTRAINT event_pending_count_not_negative CHECK (pending_count >= 0),
-  -- The number of visitors in all states. An event without visitors costs no statement about them.
-  ADD COLUMN visitor_count integer NOT NULL DEFAULT 0
-    CONSTRAINT event_visitor_count_not_negative CHECK (visitor_count >= 0);
-
-ALTER TABLE invitations
-  DROP CONSTRAINT invitation_status,
-  ADD CONSTRAINT invitation_status
-    CHECK (status IN ('pending', 'invited', 'going', 'maybe', 'declined', 'waitlisted'));
-
 CREATE TABLE visitors (
   -- Chosen when the form is shown, so that a form that is sent twice is one answer.
   id uuid PRIMARY KEY,
@@ -90,41 +67,9 @@ CREATE INDEX visitor_mails_to_address ON visitor_mails (address, queued_at);
 CREATE INDEX visitor_mails_of_host ON visitor_mails (host_id, queued_at);
 CREATE INDEX visitor_mails_by_age ON visitor_mails (queued_at);
 
--- A mail to a visitor has no user.
-ALTER TABLE mails
-  ALTER COLUMN user_id DROP NOT NULL,
-  ADD COLUMN visitor_id uuid,
-  ADD CONSTRAINT mail_has_one_reader CHECK ((user_id IS NULL) <> (visitor_id IS NULL));
-CREATE INDEX mails_of_visitor ON mails (visitor_id) WHERE visitor_id IS NOT NULL;
-
 -- down
 
-DELETE FROM mails WHERE visitor_id IS NOT NULL;
-ALTER TABLE mails DROP CONSTRAINT mail_has_one_reader, DROP COLUMN visitor_id, ALTER COLUMN user_id SET NOT NULL;
 DROP TABLE visitor_mails;
 DROP VIEW hosted_visitors;
 DROP VIEW event_guests;
--- The counts without visitors. A member who waits for approval becomes an invited guest.
-UPDATE events AS e
-SET going_count = e.going_count - v.going, maybe_count = e.maybe_count - v.maybe,
-  declined_count = e.declined_count - v.declined, waitlisted_count = e.waitlisted_count - v.waitlisted,
-  pending_count = e.pending_count - v.pending, plus_ones_count = e.plus_ones_count - v.plus_ones
-FROM (
-  SELECT event_id, sum(plus_ones) AS plus_ones,
-    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0) AS going,
-    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0) AS maybe,
-    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0) AS declined,
-    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0) AS waitlisted,
-    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0) AS pending
-  FROM visitors
-  GROUP BY event_id
-) AS v
-WHERE e.id = v.event_id;
 DROP TABLE visitors;
-UPDATE events SET invited_count = invited_count + pending_count WHERE pending_count > 0;
-UPDATE invitations SET status = 'invited' WHERE status = 'pending';
-ALTER TABLE invitations
-  DROP CONSTRAINT invitation_status,
-  ADD CONSTRAINT invitation_status CHECK (status IN ('invited', 'going', 'maybe', 'declined', 'waitlisted'));
-ALTER TABLE events DROP COLUMN pending_count, DROP COLUMN visitor_count;
-ALTER TABLE share_links DROP COLUMN max_plus_ones, DROP COLUMN email, DROP COLUMN approval;
