@@ -120,10 +120,10 @@ public struct Dependencies: Sendable {
     self.logger = logger
   }
 
-  /// Closes all connections to the database and to other services.
+  /// Closes all connections to the database and to other services. What still runs after a second fails.
   public func close() async {
     endedSessions.close()
-    database.close()
+    await database.close(drainingFor: .seconds(1))
     await outgoing.close()
   }
 }

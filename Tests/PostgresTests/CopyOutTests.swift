@@ -92,7 +92,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test func `binary data can be copied in again`() async throws {
+  @Test func `a copy out in the binary format has the server's header and all rows`() async throws {
     try await withDatabase("CREATE TABLE notes (n bigint, text text)") { _, server in
       let bytes = try await ScriptConnection.run(server.url) { connection in
         try connection.copy(into: "notes", columns: ["n", "text"]) { rows in
