@@ -5,6 +5,7 @@ import MusterClient
 ///
 ///     test-client calls URL TOKENS COUNT           makes calls at once
 ///     test-client writes URL TOKENS FOLDER FIRST   performs numbered writes on a store until it is killed
+///     test-client again URL TOKENS FOLDER          sends again what was refused, and waits until it is sent
 ///     test-client settle URL TOKENS FOLDER         sends what the store has not sent
 ///
 /// TOKENS is the file with the tokens of a user who is logged in, FOLDER the store's.
@@ -20,6 +21,7 @@ import MusterClient
       switch arguments[0] {
       case "calls": try await call(client, times: Int(arguments[3]) ?? 0)
       case "writes": try await write(try MusterStore(client: client, folder: URL(filePath: arguments[3])), from: last)
+      case "again": try await sendAgain(try MusterStore(client: client, folder: URL(filePath: arguments[3])))
       case "settle": try await settle(try MusterStore(client: client, folder: URL(filePath: arguments[3])))
       default: end("usage: see the source")
       }
@@ -55,6 +57,17 @@ import MusterClient
       say("performed \(number)")
       try await Task.sleep(for: .milliseconds(.random(in: 0...20)))
     }
+  }
+
+  /// As if the user chose this for each refusal.
+  private static func sendAgain(_ store: MusterStore) async throws {
+    store.start()
+    for refusal in store.outbox.refusals {
+      try await store.sendAgain(refusal)
+      say("again \(refusal.id)")
+    }
+    while !store.outbox.pending.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+    say("done")
   }
 
   private static func settle(_ store: MusterStore) async throws {

@@ -7,7 +7,7 @@ extension Table {
     let ids = ShortID(links.map(\.id))
     return Table(
       [
-        .init("ID"), .init("RULES", .flexible), .init("JOINED", .optional), .init("EXPIRES", .optional), .init("LINK"),
+        .init("ID"), .init("RULES", .flexible), .init("JOINED"), .init("EXPIRES", .optional), .init("LINK", .ownLine),
       ],
       rows: links.map { link in
         let joined = link.maxGuests.map { "\(link.joined) of \($0)" } ?? "\(link.joined)"

@@ -18,6 +18,8 @@ struct Table {
     case flexible
     /// Is shortened like a flexible one, and then left out, the last first.
     case optional
+    /// Goes to a line of its own below the row before anything is shortened. For what is of no use in part.
+    case ownLine
   }
 
   struct Cell {
@@ -32,6 +34,8 @@ struct Table {
   }
 
   private static let gap = 2
+  /// The spaces before a cell on a line of its own.
+  private static let indent = 2
   /// A flexible column becomes no narrower while another column can be left out.
   private static let comfortable = 20
 
@@ -47,9 +51,10 @@ struct Table {
   ///
   /// - Parameter limit: the columns of the terminal; nil for no limit.
   func lines(within limit: Int?, isColored: Bool) -> [String] {
-    let shown = layout(within: limit ?? .max)
-    let titles = columns.map { Cell($0.title, .faint) }
-    return ([titles] + rows).map { row in
+    let limit = limit ?? .max
+    let own = Table.total(columns.indices.map { ($0, width(of: $0)) }) > limit ? columns.indices.filter(isOwnLine) : []
+    let shown = layout(of: columns.indices.filter { !own.contains($0) }, within: limit)
+    func line(_ row: [Cell]) -> String {
       var line = ""
       var missing = 0
       for (column, width) in shown {
@@ -60,17 +65,26 @@ struct Table {
       }
       return line.trimmingTrailingSpaces
     }
+    func ownLine(_ cell: Cell) -> String {
+      let indent = min(Table.indent, limit - 1)
+      let text = DisplayWidth.fit(cell.text, within: limit - indent)
+      return String(repeating: " ", count: indent) + (isColored ? cell.style.applied(to: text) : text)
+    }
+    let titles = columns.map { Cell($0.title, .faint) }
+    return [line(titles)] + rows.flatMap { row in [line(row)] + own.map { ownLine(row[$0]) } }
   }
 
+  private func isOwnLine(_ column: Int) -> Bool { columns[column].fitting == .ownLine }
+
   /// The columns that are shown, with their widths.
-  private func layout(within limit: Int) -> [(column: Int, width: Int)] {
-    func isFlexible(_ column: Int) -> Bool { columns[column].fitting != .fixed }
-    var kept = Array(columns.indices)
+  private func layout(of columns: [Int], within limit: Int) -> [(column: Int, width: Int)] {
+    func isFlexible(_ column: Int) -> Bool { self.columns[column].fitting != .fixed }
+    var kept = columns
     while true {
       var shown = kept.map { (column: $0, width: width(of: $0)) }
       Table.shrink(&shown, to: limit, minimum: Table.comfortable, where: isFlexible)
       if Table.total(shown) <= limit { return shown }
-      if let last = kept.lastIndex(where: { columns[$0].fitting == .optional }) {
+      if let last = kept.lastIndex(where: { self.columns[$0].fitting == .optional }) {
         // The others get its place.
         kept.remove(at: last)
         continue

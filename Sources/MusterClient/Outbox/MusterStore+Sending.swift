@@ -64,6 +64,7 @@ extension MusterStore {
       if outbox.next?.id == id { throw StoreError.disk("The file of a write is gone.") }
       return
     }
+    try await outbox.eraseReplaced(by: record)
     if timing.isExpired(record.createdAt) { return await refuse(record, record.expiry) }
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
     try await outbox.noteAttempt(record)

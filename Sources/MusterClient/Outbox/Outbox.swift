@@ -59,11 +59,16 @@ extension Outbox {
 
   /// Shows a write, and writes it to the disk.
   ///
-  /// - Parameter shown: called as soon as the write is in the line.
-  /// - Throws: ``StoreError``. The write is then gone.
-  func add(_ write: Write, at time: Date, shown: () -> Void) async throws -> PendingWrite {
+  /// - Parameters:
+  ///   - replaced: the refused write that the user sends again.
+  ///   - shown: called as soon as the write is in the line.
+  /// - Throws: ``StoreError``. The write is then gone, and the refusal is back.
+  func add(
+    _ write: Write, at time: Date, replacing replaced: OutboxRecord.ID?, shown: () -> Void
+  ) async throws -> PendingWrite {
     let place = (records.last?.sequence ?? 0) + 1
-    let record = OutboxRecord(id: UUID(), sequence: place, write: write, key: .random(), createdAt: time)
+    let record = OutboxRecord(
+      id: UUID(), sequence: place, write: write, key: .random(), createdAt: time, replaces: replaced)
     records.append(record)
     unsaved.insert(record.id)
     show()
@@ -87,6 +92,20 @@ extension Outbox {
       throw error
     }
     return PendingWrite(record)
+  }
+
+  /// The write as which the user sent a refused one again.
+  func replacement(of refusal: RefusedWrite) -> PendingWrite? {
+    unsettled.first { $0.replaces == refusal.id }.map(PendingWrite.init)
+  }
+
+  /// Erases the refused write that the user sent again as this one.
+  ///
+  /// - Throws: ``StoreError``
+  func eraseReplaced(by record: OutboxRecord) async throws {
+    guard let replaced = record.replaces else { return }
+    try await files.erase(replaced)
+    records.removeAll { $0.id == replaced }
   }
 
   /// Moves a record to its next state: on the disk first.
@@ -164,7 +183,8 @@ extension Outbox {
     for record in records { record.identity.map { identities[$0.temporary] = $0.real } }
     let pending = unsettled.map(PendingWrite.init)
     if pending != self.pending { self.pending = pending }
-    let refusals = records.compactMap(RefusedWrite.init)
+    let replaced = Set(records.compactMap(\.replaces))
+    let refusals = records.filter { !replaced.contains($0.id) }.compactMap(RefusedWrite.init)
     if refusals != self.refusals { self.refusals = refusals }
   }
 

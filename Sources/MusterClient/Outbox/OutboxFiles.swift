@@ -59,6 +59,13 @@ struct OutboxFiles: Sendable {
 
   func erase(_ record: OutboxRecord) async throws { try folder.remove(path(of: record)) }
 
+  /// Erases a record, at whatever place it is.
+  func erase(_ id: OutboxRecord.ID) async throws {
+    for name in try folder.names(in: Self.subfolder) where Self.id(in: name) == id {
+      try folder.remove("\(Self.subfolder)/\(name)")
+    }
+  }
+
   /// ``read()``
   func contents() async -> Contents? { read() }
 

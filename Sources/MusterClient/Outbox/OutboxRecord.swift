@@ -22,6 +22,9 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   var state = State.waiting
   /// Whether a request with this write may have been sent. Nil in files of an earlier version, which did not note it.
   var isAttempted: Bool? = false
+  /// The refused write that the user sent again as this one. This one's file hides it. It is gone before this one is
+  /// sent, and so never comes back.
+  var replaces: ID?
 
   /// The order of the line. Two processes may have taken the same place.
   static func isBefore(_ one: OutboxRecord, _ other: OutboxRecord) -> Bool {

@@ -97,7 +97,9 @@ public final class MusterStore {
   ///
   /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in. The write is then gone.
   @discardableResult
-  public func perform(_ write: Write) async throws -> PendingWrite {
+  public func perform(_ write: Write) async throws -> PendingWrite { try await perform(write, replacing: nil) }
+
+  private func perform(_ write: Write, replacing replaced: OutboxRecord.ID?) async throws -> PendingWrite {
     guard !isForgotten else { throw StoreError.forgotten }
     guard client.userID.map({ $0 == folder.user }) != false else { throw MusterError.loggedOut }
     var write = write
@@ -112,7 +114,7 @@ public final class MusterStore {
     default: break
     }
     do {
-      let pending = try await outbox.add(write, at: timing.now()) { publish() }
+      let pending = try await outbox.add(write, at: timing.now(), replacing: replaced) { publish() }
       poke()
       return pending
     } catch {
@@ -123,15 +125,15 @@ public final class MusterStore {
     }
   }
 
-  /// Performs a write again that was refused, or whose outcome is unknown, and dismisses the refusal. It is a new write,
-  /// with a key of its own: if the first one has happened, it happens twice.
+  /// Performs a write again that was refused, or whose outcome is unknown, and dismisses the refusal, in one step: if the
+  /// app ends meanwhile, one of the two is left. It is a new write, with a key of its own: if the first one has happened,
+  /// it happens twice. While it is pending, calling this once more changes nothing.
   ///
   /// - Throws: as ``perform(_:)``
   @discardableResult
   public func sendAgain(_ refusal: RefusedWrite) async throws -> PendingWrite {
-    let pending = try await perform(refusal.write)
-    try await outbox.dismiss(refusal)
-    return pending
+    if let pending = outbox.replacement(of: refusal) { return pending }
+    return try await perform(refusal.write, replacing: refusal.id)
   }
 
   /// Keeps 500 more items of a list that has more: see ``StoredList/hasMore``.

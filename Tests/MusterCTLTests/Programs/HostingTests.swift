@@ -69,6 +69,9 @@ import Testing
       let list = try await demo.say("events links list quiz", as: "ana")
       #expect(list.contains("answer, shows names  0 of 3  after the event") && list.contains(url), "\(list)")
       #expect(list.contains("view"))
+      let narrow = try demo.terminal("events links list quiz --no-color", as: "ana", columns: 80)
+      #expect(try await narrow.exitStatus() == 0)
+      #expect(narrow.output.contains("0 of 3  after the event\n  \(url)\n"), "\(narrow.output)")
 
       let dead = try await demo.ctl(["join", try #require(view["url"]?.string)], as: "goran")
       #expect(dead.status == 1 && dead.errors.contains("only shows the event"))

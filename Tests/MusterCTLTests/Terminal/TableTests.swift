@@ -40,8 +40,34 @@ import Testing
     #expect(events.lines(within: 40, isColored: false)[3] == "00000002  Mon 4 May 18:00  🎉 An evenin…")
   }
 
+  private let links = Table(
+    [.init("ID"), .init("RULES", .flexible), .init("JOINED"), .init("LINK", .ownLine)],
+    rows: [
+      [.init("dec3fc"), .init("answer, e-mail required"), .init("0 of 3"), .init("https://muster.example/e/AaIMuT")]
+    ])
+
+  @Test func `a cell that is of no use in part goes below its row, before anything is shortened`() {
+    #expect(
+      links.lines(within: 72, isColored: false) == [
+        "ID      RULES                    JOINED  LINK",
+        "dec3fc  answer, e-mail required  0 of 3  https://muster.example/e/AaIMuT",
+      ])
+    #expect(
+      links.lines(within: 71, isColored: false) == [
+        "ID      RULES                    JOINED",
+        "dec3fc  answer, e-mail required  0 of 3",
+        "  https://muster.example/e/AaIMuT",
+      ])
+    #expect(
+      links.lines(within: 33, isColored: false).dropFirst() == [
+        "dec3fc  answer, e-mail r…  0 of 3", "  https://muster.example/e/AaIMuT",
+      ])
+  }
+
   @Test(arguments: 1...90) func `no line is wider than the terminal`(limit: Int) {
-    for line in events.lines(within: limit, isColored: false) { #expect(DisplayWidth.of(line) <= limit) }
+    for line in events.lines(within: limit, isColored: false) + links.lines(within: limit, isColored: false) {
+      #expect(DisplayWidth.of(line) <= limit)
+    }
   }
 
   @Test func `colors change no width and no text`() {

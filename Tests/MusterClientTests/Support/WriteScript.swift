@@ -3,21 +3,42 @@ import MusterClient
 import TestSupport
 import Testing
 
-/// A script of all kinds of writes by three new users, and a description of what it has led to. Two runs that carried
-/// out each write once have equal outcomes.
+/// A script of writes by three new users, and a description of what it has led to. Two runs that carried out each write
+/// once have equal outcomes.
 struct WriteScript: Sendable {
+  /// All kinds of writes, in two scripts.
+  enum Part: CaseIterable {
+    case plans
+    case hosting
+
+    /// The number of writes.
+    var count: Int { self == .plans ? 22 : 23 }
+  }
+
+  let part: Part
   let ana: TestUser
   let ben: TestUser
   let cleo: TestUser
 
   /// Registers the users. Their calls go through `transport`.
-  init(at url: URL, through transport: any Transport) async throws {
+  init(_ part: Part, at url: URL, through transport: any Transport) async throws {
+    self.part = part
     ana = try await .register("ana", at: url, transport: transport)
     ben = try await .register("ben", at: url, transport: transport)
     cleo = try await .register("cleo", at: url, transport: transport)
+    guard part == .hosting else { return }
+    try await ana.befriend(ben)
+    try await ana.befriend(cleo)
   }
 
   func run() async throws {
+    switch part {
+    case .plans: try await plan()
+    case .hosting: try await host()
+    }
+  }
+
+  private func plan() async throws {
     // Blocks come first, because they remove notices that are not filed yet.
     try await cleo.client.blocks.block(ben.id)
     try await ben.client.blocks.block(ana.id)
@@ -55,7 +76,9 @@ struct WriteScript: Sendable {
     for user in [ana, ben, cleo] {
       let client = user.client
       let profile = try await client.me.get()
-      lines.append("profile: \(profile.displayName) \(profile.bio ?? "-")")
+      let picture = profile.pictureUrl == nil ? "no picture" : "a picture"
+      lines.append("profile: \(profile.displayName) \(profile.bio ?? "-") \(picture)")
+      lines.append("calendar: \(try await client.me.calendarLink() == nil ? "no link" : "a link")")
       for friend in try await client.friends.list().items { lines.append("friend: \(friend.user.displayName)") }
       for direction in [RequestDirection.incoming, .sent] {
         let requests = try await client.friends.requests.list(direction).items
@@ -64,12 +87,18 @@ struct WriteScript: Sendable {
       for block in try await client.blocks.list().items { lines.append("block: \(block.user.displayName)") }
       for event in try await client.events.list().items {
         lines.append(
-          "event: \(event.title) \(event.version) \(event.status) \(event.myStatus) \(event.counts ?? Counts())")
+          "event: \(event.title) \(event.version) \(event.status) \(event.myStatus) \(event.counts ?? Counts()) "
+            + "\(event.hosts.map(\.displayName)) \(event.myPlusOnes)")
+        guard user.id == ana.id else { continue }
+        for link in try await client.events.links.list(of: event.id) {
+          lines.append("link: \(link.kind) \(link.joined)")
+        }
       }
       for device in try await client.devices.list().items { lines.append("device: \(device.platform)") }
       let preferences = try await client.notifications.preferences()
       lines.append("preferences: \(preferences.choices.filter { !$0.value }.keys.map(\.rawValue))")
-      lines += try await client.notifications.list().items.map { "notification: \($0.message)" }.sorted()
+      let inbox = try await client.notifications.list(limit: 100).items
+      lines += inbox.map { "\($0.readAt == nil ? "unread" : "read"): \($0.message)" }.sorted()
     }
     return lines
   }
