@@ -119,7 +119,8 @@ private struct DevelopmentService: Service {
   private func configuration(of database: String, fallbacks: [String: String]) async throws -> MusterConfiguration {
     var overrides = ["DATABASE_URL": database]
     if let publicURL { overrides["MUSTER_PUBLIC_URL"] = publicURL }
-    var configuration = try await configure(for: .dev, overrides: overrides, fallbacks: fallbacks)
+    var configuration = try await MusterConfiguration.loadWithWarnings(
+      for: .dev, overrides: overrides, fallbacks: fallbacks)
     // There is no load balancer to wait for.
     configuration.drainSeconds = 0
     if isShared, configuration.publicURL == nil {

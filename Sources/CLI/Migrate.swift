@@ -10,7 +10,8 @@ struct Migrate: AsyncParsableCommand {
     subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
 
   static func migrator() async throws -> Migrator {
-    var migrator = Migrator(url: try await configure(for: .tool).databaseURL, migrations: Resources.migrations)
+    var migrator = Migrator(
+      url: try await MusterConfiguration.loadWithWarnings(for: .tool).databaseURL, migrations: Resources.migrations)
     migrator.programs = "muster "
     return migrator
   }

@@ -18,7 +18,7 @@ struct Queue: AsyncParsableCommand {
     func run() async throws {
       try await withDatabase("muster queue") { database in
         let stats = try await QueueStats.read(in: database)
-        if json { return try printJSON(stats) }
+        if json { return try stats.printJSON() }
         for (name, counts) in [("all", stats.total)]
           + stats.types.map({ ($0.key, $0.value) }).sorted(by: { $0.0 < $1.0 })
         {
@@ -55,7 +55,7 @@ struct Queue: AsyncParsableCommand {
     func run() async throws {
       try await withDatabase("muster queue") { database in
         let rows = try await QueueRow.list(dead: dead, ofType: type, atMost: limit, in: database)
-        if json { return try printJSON(rows) }
+        if json { return try rows.printJSON() }
         for row in rows {
           let recipient = row.recipient.map { "for \($0)  " } ?? ""
           let device = row.device.map { "device \($0)  " } ?? ""

@@ -27,7 +27,7 @@ struct ReportsCommand: AsyncParsableCommand {
     func run() async throws {
       try await withDatabase("muster reports") { database in
         let reports = try await ReportEntry.list(all: all, atMost: limit, in: database)
-        if json { return try printJSON(reports) }
+        if json { return try reports.printJSON() }
         for report in reports { print(report.lines.joined(separator: "\n")) }
       }
     }
@@ -60,6 +60,16 @@ struct ReportsCommand: AsyncParsableCommand {
 }
 
 extension ReportsCommand {
+  struct ReportArgument: ParsableArguments {
+    @Argument(
+      help: "The id of the report, as shown by `list`.",
+      transform: { text in
+        guard let id = Report.ID(text) else { throw ValidationError("\"\(text)\" must be the id of a report") }
+        return id
+      })
+    var id: Report.ID
+  }
+
   struct Picture: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Write the picture of a reported user to stdout, as it was at that time: a JPEG.")
@@ -75,16 +85,6 @@ extension ReportsCommand {
       }
     }
   }
-}
-
-struct ReportArgument: ParsableArguments {
-  @Argument(
-    help: "The id of the report, as shown by `list`.",
-    transform: { text in
-      guard let id = Report.ID(text) else { throw ValidationError("\"\(text)\" must be the id of a report") }
-      return id
-    })
-  var id: Report.ID
 }
 
 extension ReportEntry {

@@ -20,7 +20,7 @@ struct Seed: AsyncParsableCommand {
 
     func run() async throws {
       let dependencies = try await Dependencies(
-        try await configure(for: .tool), name: "muster seed", logger: makeLogger())
+        try await MusterConfiguration.loadWithWarnings(for: .tool), name: "muster seed", logger: makeLogger())
       let logins: DemoSeed.Logins
       do {
         logins = try await DemoSeed().plant(in: dependencies, resets: reset)
@@ -63,7 +63,9 @@ extension Seed {
 
     func run() async throws {
       let configuration =
-        tokens == nil ? try await configure(for: .tool) : try await configure(for: .serve)
+        tokens == nil
+        ? try await MusterConfiguration.loadWithWarnings(for: .tool)
+        : try await MusterConfiguration.loadWithWarnings(for: .serve)
       let seed = LoadSeed(users: users, seed: seed)
       let bar = ProgressBar()
       let start = ContinuousClock.now

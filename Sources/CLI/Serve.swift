@@ -16,7 +16,7 @@ struct Serve: AsyncParsableCommand {
   func run() async throws {
     let logger = makeLogger()
     FileLimit.raise()
-    let configuration = try await configure(for: .serve)
+    let configuration = try await MusterConfiguration.loadWithWarnings(for: .serve)
     try configuration.refuseMoreConnectionsThanFiles()
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)

@@ -20,7 +20,7 @@ struct Worker: AsyncParsableCommand {
   func run() async throws {
     let logger = makeLogger()
     FileLimit.raise()
-    let configuration = try await configure(for: .worker)
+    let configuration = try await MusterConfiguration.loadWithWarnings(for: .worker)
     try await checkSchema(of: configuration.databaseURL, logger: logger)
     let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
     let mailer = dependencies.webhookMailer

@@ -34,3 +34,8 @@ extension Day: SQLValue {
     days = Int(count) + Self.epoch
   }
 }
+
+extension Day: Codable {
+  public init(from decoder: any Decoder) throws { self = try decoder.text(Day.init) }
+  public func encode(to encoder: any Encoder) throws { try encoder.encode(description) }
+}

@@ -65,3 +65,8 @@ extension LocalTimestamp: SQLValue {
     microseconds = sum
   }
 }
+
+extension LocalTimestamp: Codable {
+  public init(from decoder: any Decoder) throws { self = try decoder.text(LocalTimestamp.init) }
+  public func encode(to encoder: any Encoder) throws { try encoder.encode(description) }
+}

@@ -85,3 +85,8 @@ extension SQLNumeric: Hashable, Comparable {
     return weight == other.weight ? digits.lexicographicallyPrecedes(other.digits) : weight < other.weight
   }
 }
+
+extension SQLNumeric: Codable {
+  public init(from decoder: any Decoder) throws { self = try decoder.text(SQLNumeric.init) }
+  public func encode(to encoder: any Encoder) throws { try encoder.encode(description) }
+}

@@ -1,7 +1,5 @@
 import Foundation
 
-extension Decimal: SQLRangeBound { public static var rangeType: SQLType { .numrange } }
-
 extension SQLRange: SQLValue {
   private enum Flag {
     static var empty: UInt8 { 0x01 }

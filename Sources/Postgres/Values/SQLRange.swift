@@ -1,9 +1,3 @@
-/// A type that PostgreSQL has ranges of.
-public protocol SQLRangeBound: SQLValue {
-  /// The range type, as sent to the server.
-  static var rangeType: SQLType { get }
-}
-
 /// A range, which may be empty, or unbounded on either side:
 ///
 ///     let booked: SQLRange<Timestamp> = try row["booked"]
@@ -74,22 +68,4 @@ extension SQLRange where Bound: Comparable {
       }
     return isAbove && isBelow
   }
-}
-
-extension Int: SQLRangeBound { public static var rangeType: SQLType { .int8range } }
-
-extension Int64: SQLRangeBound { public static var rangeType: SQLType { .int8range } }
-
-extension Int32: SQLRangeBound { public static var rangeType: SQLType { .int4range } }
-
-extension SQLNumeric: SQLRangeBound { public static var rangeType: SQLType { .numrange } }
-
-extension LocalTimestamp: SQLRangeBound { public static var rangeType: SQLType { .tsrange } }
-
-extension Timestamp: SQLRangeBound { public static var rangeType: SQLType { .tstzrange } }
-
-extension Day: SQLRangeBound { public static var rangeType: SQLType { .daterange } }
-
-extension MaybeInfinite: SQLRangeBound where Finite: SQLRangeBound {
-  public static var rangeType: SQLType { Finite.rangeType }
 }

@@ -73,3 +73,8 @@ extension TimeOfDay: SQLValue {
     self = time
   }
 }
+
+extension TimeOfDay: Codable {
+  public init(from decoder: any Decoder) throws { self = try decoder.text(TimeOfDay.init) }
+  public func encode(to encoder: any Encoder) throws { try encoder.encode(description) }
+}

@@ -243,31 +243,3 @@ func failure(
 ) async throws -> DeliveryFailure {
   try await #require(throws: DeliveryFailure.self, sourceLocation: sourceLocation) { try await body() }
 }
-
-/// A clock that stands still until a test advances it.
-final class StandingClock: Sendable {
-  private let time = Mutex(ContinuousClock.now)
-
-  var now: ContinuousClock.Instant { time.withLock { $0 } }
-
-  func advance(minutes: Int) {
-    time.withLock { $0 += .seconds(minutes * 60) }
-  }
-}
-
-/// The parts of a signed token, not verified yet.
-struct TokenParts {
-  let header: JSON
-  let claims: JSON
-  let signed: Data
-  let signature: Data
-
-  init(_ text: some StringProtocol) throws {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
-    try #require(parts.count == 3)
-    header = try JSON(parsing: try #require(Data(base64URL: parts[0])))
-    claims = try JSON(parsing: try #require(Data(base64URL: parts[1])))
-    signed = Data("\(parts[0]).\(parts[1])".utf8)
-    signature = try #require(Data(base64URL: parts[2]))
-  }
-}

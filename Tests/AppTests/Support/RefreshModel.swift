@@ -2,16 +2,6 @@ import Postgres
 
 @testable import App
 
-/// The result of presenting a refresh token, as the client sees it.
-enum RefreshOutcome: Equatable, Sendable {
-  case given(RefreshToken), theft, ended
-
-  var token: RefreshToken? {
-    if case .given(let token) = self { return token }
-    return nil
-  }
-}
-
 /// The results that the contract requires for each presented refresh token. It derives them from the tokens that were
 /// issued before. It keeps the history of one session, where the service keeps a row of numbers.
 struct RefreshModel: Sendable {

@@ -3,28 +3,6 @@ import TestSupport
 
 @testable import App
 
-/// A violation of the contract.
-struct RefreshViolation: Error, CustomStringConvertible {
-  enum Kind: Sendable { case falseLogout, unseenTheft, unlikeTheModel }
-
-  let kind: Kind
-  let description: String
-}
-
-/// The events in one world, or in several.
-struct RefreshReport: Sendable {
-  var presentations = 0
-  var verdicts: [RefreshModel.Verdict: Int] = [:]
-  /// The sessions that ended by theft, once for each report of it.
-  var revoked: [Session.ID] = []
-
-  mutating func add(_ other: RefreshReport) {
-    presentations += other.presentations
-    verdicts.merge(other.verdicts) { $0 + $1 }
-    revoked += other.revoked
-  }
-}
-
 /// Two devices of one user, with a network that loses and repeats requests, a thief, a moving clock, changing keys, and
 /// a database that is restored. The seed determines all events, except the order of concurrent ones.
 ///

@@ -60,13 +60,6 @@ extension StoreClaim: CustomStringConvertible {
   }
 }
 
-/// A collection as the server sends it.
-struct ServerCopy: Sendable {
-  let stamp: Stamp
-  /// The items as JSON, in their order.
-  let items: [String]
-}
-
 extension Stamp {
   /// The time in the stamp, to the millisecond.
   var date: Date? {

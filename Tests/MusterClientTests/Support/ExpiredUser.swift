@@ -6,6 +6,13 @@ import Testing
 
 /// A user whose access token has expired, and the row of the session in the database.
 struct ExpiredUser: Sendable {
+  /// The session's row, as far as the tests need it.
+  struct SessionRow: Equatable {
+    /// The number of refreshes.
+    let counter: Int
+    let isOpen: Bool
+  }
+
   let user: TestUser
   let client: MusterClient
   private let url: URL
@@ -84,11 +91,4 @@ struct ExpiredUser: Sendable {
   private func rows(_ sql: SQL) async throws -> Row {
     try #require(try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) { try $0.rows(sql) }.first)
   }
-}
-
-/// What matters here of a session's row.
-struct SessionRow: Equatable {
-  /// The number of refreshes.
-  let counter: Int
-  let isOpen: Bool
 }

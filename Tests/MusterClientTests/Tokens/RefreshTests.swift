@@ -25,7 +25,7 @@ import Testing
       try await group.waitForAll()
     }
     #expect(transport.refreshes.count == 1)
-    #expect(try await ana.session() == SessionRow(counter: 1, isOpen: true))
+    #expect(try await ana.session() == ExpiredUser.SessionRow(counter: 1, isOpen: true))
     let titles = try await ana.client.events.list(limit: 100).items.map(\.title)
     #expect(titles.sorted() == stride(from: 0, to: 50, by: 5).map { "Event \($0)" }.sorted())
     // Without need, nothing is refreshed.
@@ -49,7 +49,7 @@ import Testing
         try await group.waitForAll()
       }
       #expect(transports.flatMap(\.refreshes).count == 1)
-      #expect(try await ana.session() == SessionRow(counter: 1, isOpen: true))
+      #expect(try await ana.session() == ExpiredUser.SessionRow(counter: 1, isOpen: true))
       #expect(try permissions(of: file) == 0o600)
     }
   }

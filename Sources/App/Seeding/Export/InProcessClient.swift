@@ -16,7 +16,7 @@ struct InProcessClient: Sendable {
   private let logger: Logger
 
   init(_ dependencies: Dependencies) {
-    responder = makeRouter(dependencies).buildResponder()
+    responder = Router.build(dependencies).buildResponder()
     logger = dependencies.logger
   }
 

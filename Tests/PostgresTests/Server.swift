@@ -95,18 +95,6 @@ func postgresError(
   try await #require(throws: PostgresError.self, sourceLocation: sourceLocation) { try await body() }
 }
 
-/// Values collected from several tasks.
-final class Collected<Element: Sendable>: Sendable {
-  private let elements = Lock<[Element]>([])
-
-  func append(_ element: Element) {
-    elements.withLock { $0.append(element) }
-  }
-
-  var all: [Element] { elements.withLock { $0 } }
-  var count: Int { elements.withLock { $0.count } }
-}
-
 /// Fails unless the pool can run as many transactions at once as it may have connections.
 ///
 /// - Returns: the process ids of their sessions.

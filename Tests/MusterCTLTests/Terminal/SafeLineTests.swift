@@ -4,7 +4,7 @@ import Testing
 
 @testable import musterctl
 
-@Suite struct SafeTextTests {
+@Suite struct SafeLineTests {
   @Test(arguments: [
     ("\u{1B}[2J", #"\u{1B}[2J"#), ("\u{9B}31m", #"\u{009B}31m"#), ("a\rb", #"a\rb"#),
     ("a\u{7F}\u{8}", #"a\u{7F}\u{08}"#),

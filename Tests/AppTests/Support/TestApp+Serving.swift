@@ -40,7 +40,7 @@ extension TestApp {
   /// The routes of the router, such as `GET /api/v1/users/me`.
   var routes: Set<String> {
     Set(
-      makeRouter(dependencies).routes.map { route in
+      Router.build(dependencies).routes.map { route in
         let path = route.path.description
         return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
       })

@@ -1,0 +1,58 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import Testing
+
+@testable import App
+
+extension TestApp {
+  /// A picture as it is before it is stored.
+  func picture(_ bytes: [UInt8]) async throws -> Picture {
+    try await Picture(Picture.cleaned(ByteBuffer(bytes: bytes)), resizedBy: dependencies.pictureResizer)
+  }
+
+  /// GETs a URL as an image view does: unchanged, and without a token.
+  func fetch(_ url: String, method: String = "GET", headers: [(String, String)] = []) async throws -> BinaryAnswer {
+    var request = HTTPClientRequest(url: url)
+    request.method = .RAW(value: method)
+    for (name, value) in headers { request.headers.add(name: name, value: value) }
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let body = try await response.body.collect(upTo: 16 << 20)
+    return BinaryAnswer(
+      status: Int(response.status.code), headers: response.headers, bytes: Array(body.readableBytesView))
+  }
+}
+
+extension Phone {
+  /// - Parameter type: the `Content-Type` that the phone sends.
+  @discardableResult
+  func putPicture(
+    _ bytes: [UInt8], type: String = "application/octet-stream", expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> Answer {
+    var request = HTTPClientRequest(url: "\(app.url)/api/v1/users/me/picture")
+    request.method = .PUT
+    request.headers.add(name: "Authorization", value: "Bearer \(accessToken)")
+    request.headers.add(name: "Content-Type", value: type)
+    request.body = .bytes(ByteBuffer(bytes: bytes))
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let body = try await response.body.collect(upTo: 16 << 20)
+    let answer = Answer(
+      status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: body))
+    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+    return answer
+  }
+
+  /// Uploads a picture.
+  ///
+  /// - Returns: its URL.
+  func show(_ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
+    let answer = try await putPicture(bytes, sourceLocation: sourceLocation)
+    return try #require(answer.json["pictureUrl"].string, sourceLocation: sourceLocation)
+  }
+
+  func removePicture(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let answer = try await send("DELETE", "users/me/picture")
+    #expect(answer.status == 204, "\(answer.body)", sourceLocation: sourceLocation)
+  }
+}
