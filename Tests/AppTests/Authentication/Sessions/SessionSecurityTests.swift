@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// Attacks on tokens and sessions. `asvs.tsv` names these tests.
+/// Attacks on tokens and sessions. `docs/asvs.tsv` names these tests.
 @Suite struct SessionSecurityTests {
   /// The header of a JWT (0) or its claims (1).
   private static func part(_ index: Int, of token: String) throws -> JSON {
