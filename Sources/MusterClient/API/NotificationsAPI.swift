@@ -6,7 +6,7 @@ public struct NotificationsAPI: Sendable {
 
   /// The inbox, newest first: the collection `notifications`, unless `unread` is true.
   ///
-  /// - Parameter unread: leaves out what was read.
+  /// - Parameter unread: leaves out read notifications.
   public func list(
     unread: Bool = false, limit: Int? = nil, cursor: String? = nil
   ) async throws -> Page<InboxItem> {

@@ -62,7 +62,7 @@ final class Connection: Sendable {
     reactor: Reactor, lifetime: Duration? = nil, hear: (@Sendable (ListenerEvent?) -> Void)? = nil
   ) throws {
     self.purpose = purpose
-    // Behind a pooler, what is true of this server's session says nothing about the next one.
+    // Behind a pooler, this server's session says nothing about the next one.
     isReadOnly = purpose != .exclusive && naming == .always && Connection.isReadOnly(pg)
     retiresAt = lifetime.map { .now + $0 * Double.random(in: 0.9...1) }
     self.observer = observer

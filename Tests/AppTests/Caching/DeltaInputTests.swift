@@ -87,7 +87,7 @@ import Testing
       }
       let foreign = try await hugo.send("POST", path(ana), Phone.claims(copies))
       #expect(foreign.status == 403 && foreign.problem == "not-yours")
-      // Someone who is blocked leaves the keys, whoever still sends their digest.
+      // A blocked user leaves the keys, even if a client still sends their digest.
       try await people.ben.block(ana)
       let verdict = try #require(try await ana.changes(since: Phone.claims(copies))["friends"])
       #expect(verdict["keys"] == "[]" && verdict["changed"] == "{}")

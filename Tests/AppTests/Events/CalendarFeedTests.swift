@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func `answers decide what takes up time, what rings, and what is absent`() async throws {
+  @Test func `answers decide which events take up time, which ring, and which are absent`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent("Picnic", inviting: [ben])["id"].string ?? ""

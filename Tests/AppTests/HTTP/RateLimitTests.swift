@@ -39,7 +39,7 @@ import Testing
     #expect(RateLimits(isOn: false).take(.writes, of: .address("x")) == nil)
   }
 
-  @Test func `each user has limits of their own, and each response says what is left`() async throws {
+  @Test func `each user has limits of their own, and each response states the remaining requests`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let first = try await ana.send("GET", "users/me")

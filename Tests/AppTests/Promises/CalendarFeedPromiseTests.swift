@@ -33,7 +33,7 @@ import Testing
       _ action: () async throws -> Void
     ) async throws {
       try await action()
-      // Before the feeds are read again: what a calendar is told about its copy.
+      // Before the feeds are read again: whether the service calls a calendar's copy current.
       var fresh: Set<String> = []
       for (name, copy) in copies {
         let answer = try await app.send("GET", copy.path, headers: [("If-None-Match", copy.tag)])

@@ -15,7 +15,7 @@ struct StoreClaim: Sendable {
 
   enum Finding: Equatable {
     case holds
-    /// The list has changed since. Nobody can say any more what it was.
+    /// The list has changed since, and its earlier state is unknown.
     case undecided
     case isFalse(String)
   }

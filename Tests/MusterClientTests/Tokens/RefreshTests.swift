@@ -131,7 +131,7 @@ import Testing
     #expect(ana.client.userID == nil)
   }
 
-  @Test func `a service that is away logs nobody out`() async throws {
+  @Test func `an unavailable service logs no user out`() async throws {
     let shared = try await MusterServer.shared.value
     let proxy = try await HTTPFaultProxy(inFrontOf: shared.port)
     let ana = try await ExpiredUser.register("ana", at: proxy.url)

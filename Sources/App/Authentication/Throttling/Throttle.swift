@@ -137,7 +137,7 @@ struct Throttle: Sendable {
     guard seconds <= 0 else { throw AppError.tooManyAttempts.waiting(seconds) }
 
     // All rows are locked in one order, so that two attempts never deadlock. The next statement judges them, and sees
-    // what was counted while this one waited. A condition that is never true still locks.
+    // the attempts counted while this one waited. A condition that is never true still locks.
     let answers = try await database.batch(
       """
       INSERT INTO throttles (key, failures, blocked_until, expires_at)

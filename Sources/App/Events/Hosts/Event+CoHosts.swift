@@ -55,7 +55,7 @@ extension Event {
   }
 
   /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. No invitation is left. The
-  /// co-host loses all notifications about the event. Removing a user who is no co-host changes nothing.
+  /// co-host loses all notifications about the event. Removing a user who is not a co-host changes nothing.
   static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
     // A block or its removal, which decides who sees the host, waits, or is seen by the touch below.
     _ = try await change.lock(user, actor, for: .share)

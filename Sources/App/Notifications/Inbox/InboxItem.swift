@@ -45,7 +45,7 @@ struct InboxItem: Sendable {
 
   /// Newest first, with the number of all unread items as the list's ``List/count``.
   ///
-  /// - Parameter onlyUnread: leaves out what was read. Phones do not keep this list, so it has no stamp.
+  /// - Parameter onlyUnread: leaves out read items. Phones do not keep this list, so it has no stamp.
   static func list(
     of user: User.ID, onlyUnread: Bool = false, page: PageRequest, in database: some Querying
   ) async throws -> List<InboxItem> {

@@ -99,7 +99,7 @@ extension DemoSeed {
     case .waitlistPromoted: return .waitlistPromoted(id, title, guest: try person(item.to).user)
     case .hostAdded:
       guard event.coHosts?.contains(item.to) == true else {
-        throw AppError.invalidSeed("\(item.to) is no co-host of \(title).")
+        throw AppError.invalidSeed("\(item.to) is not a co-host of \(title).")
       }
       return .hostAdded(id, title, by: creator.person)
     case .answerSet: return .answerSet(id, title, try status(of: item.to, at: event), by: creator.person)
@@ -126,7 +126,7 @@ extension DemoSeed {
 
   private func status(of guest: String, at event: EventSeed) throws -> Invitation.Status {
     guard let status = event.guests[guest].flatMap(Invitation.Status.init(rawValue:)) else {
-      throw AppError.invalidSeed("\(guest) is no guest of \(event.title).")
+      throw AppError.invalidSeed("\(guest) is not a guest of \(event.title).")
     }
     return status
   }

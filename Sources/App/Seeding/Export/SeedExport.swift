@@ -95,7 +95,7 @@ public struct SeedExport: Sendable {
     index.entries.append(ExportIndex.Entry(call: call, eTag: answer.headers[.eTag]))
   }
 
-  /// Replaces the tokens, the ids of what was made during the export, which are random, and the time of a calendar file,
+  /// Replaces the tokens, the random ids of rows created during the export, and the time of a calendar file,
   /// which is the time of this machine's clock.
   private mutating func canonical(_ text: String) -> String {
     for match in text.matches(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) where !match.0.hasPrefix(Self.seeded) {

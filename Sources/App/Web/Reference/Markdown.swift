@@ -133,7 +133,7 @@ struct Markdown {
     return html
   }
 
-  /// What is between a mark at the start of a text and the next one, and what follows.
+  /// The text between a mark at its start and the next mark, and the rest.
   private static func enclosed(in mark: String, _ text: Substring) -> (inner: Substring, rest: Substring)? {
     guard text.hasPrefix(mark) else { return nil }
     let body = text.dropFirst(mark.count)

@@ -1,8 +1,8 @@
 /// What a transaction sees of others that commit while it runs.
 public enum IsolationLevel: Sendable {
-  /// Each statement sees what was committed before it began.
+  /// Each statement sees the changes that were committed before it began.
   case readCommitted
-  /// All statements see what was committed before the first one. An UPDATE of a row that has changed since fails with
+  /// All statements see the changes that were committed before the first one. An UPDATE of a row that has changed since fails with
   /// SQLSTATE 40001: see ``PostgresError/isRetryable``.
   case repeatableRead
   /// As if transactions ran one after the other. One that would break this fails with SQLSTATE 40001, at COMMIT at the

@@ -57,7 +57,7 @@ extension Transaction {
     }
   }
 
-  /// Forgets what is queued since the savepoint, and queues the statements that undo what was sent.
+  /// Forgets the statements queued since the savepoint, and queues those that undo the sent ones.
   private func undo(_ savepoint: Savepoint) {
     state.withLock { state in
       let before = savepoint.before

@@ -74,7 +74,7 @@ import Testing
       for number in 1...10 { #expect(try await app.confirmCode(code.wrongCode(number), of: email).status == 401) }
       #expect(try await uses("wrong", in: app) == 10)
       #expect(try await app.confirmCode(code, of: email).problem == "invalid-code")
-      // A new code does not help, and what is not compared does not count.
+      // A new code does not help, and a code that is not compared does not count.
       let next = try await app.takeCode(of: email)
       #expect(try await app.confirmCode(next.code, of: email).problem == "invalid-code")
       #expect(try await uses("wrong", in: app) == 10)

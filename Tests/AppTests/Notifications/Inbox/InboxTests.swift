@@ -240,7 +240,7 @@ import Testing
     #expect(read.rfc3339(microseconds: true) == moment)
   }
 
-  @Test func `marking by a stamp marks only what was in the list, whatever arrives meanwhile`() async throws {
+  @Test func `marking by a stamp marks only the items that were in the list, whatever arrives meanwhile`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let shown = Shown()

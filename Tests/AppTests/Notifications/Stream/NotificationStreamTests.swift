@@ -195,7 +195,7 @@ import Testing
         try await ana.block(try await app.signUp("other\(number)"))
         stream.note(try await stamps())
       }
-      // What was read before the stream began is no news.
+      // Items read before the stream began are not news.
       stream.note(first)
       guard case .send(let bytes) = await stream.next() else { throw Unexpected("no stamps") }
       let (profile, blocks) = (

@@ -51,7 +51,7 @@ final class CapturedLog: Sendable {
 }
 
 extension Logger {
-  /// Logs only what is critical.
+  /// Logs only critical messages.
   static var quiet: Logger {
     var logger = Logger(label: "test")
     logger.logLevel = .critical

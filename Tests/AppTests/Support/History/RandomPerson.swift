@@ -75,7 +75,7 @@ struct RandomPerson {
       let now = Timestamp.now().rfc3339()
       _ = await call(verb, by: me, "POST", "notifications/read", #"{"before": "\#(now)"}"#)
     case .purge:
-      // Purges what is a second old. Sometimes purges everything, because entries can lie in the future when the clock
+      // Purges rows that are a second old. Sometimes purges everything, because entries can lie in the future when the clock
       // was set back. The rest fits on a page.
       let age = roll(3) == 0 ? -3600 : 1
       let purged = try? await app.database.change { try await Notice.purge(olderThan: age, atMost: 1000, in: $0) }

@@ -2,7 +2,7 @@ import Foundation
 import MusterClient
 import Postgres
 
-/// Loses chosen requests and responses of another transport, and remembers what was sent.
+/// Loses chosen requests and responses of another transport, and remembers the sent ones.
 final class LossyTransport: Transport {
   enum Loss: Sendable, Equatable {
     /// The service does not get the request.
