@@ -7,7 +7,8 @@ extension Router where Context == App.Context {
   /// - Parameter streams: the caller must run them.
   static func build(_ dependencies: Dependencies, streams: NotificationStreams? = nil) -> Router<Context> {
     let streams = streams ?? NotificationStreams(dependencies)
-    // The routes are known only after they are added, but middleware must be added first. So the routes are built twice.
+    // The routes are known only after they are added, but middleware must be added first. So the routes are built
+    // twice.
     let none = RequestMetrics([], in: dependencies.metrics)
     let unnamed = RouteComments([])
     let routes = buildRoutes(

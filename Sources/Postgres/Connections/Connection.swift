@@ -15,7 +15,7 @@ final class Connection: Sendable {
     var batches: Deque<Batch> = []
     var prepared: PreparedStatements
     /// When data last arrived from the server.
-    var lastAnswer = ContinuousClock.now
+    var lastArrival = ContinuousClock.now
     var failure: PostgresError?
     /// A caller's statement changed the session of a shared connection. No other caller's statement may follow it.
     var isTainted = false
@@ -156,7 +156,7 @@ final class Connection: Sendable {
     let limit = now + timeout
     let call = Batch.Call(
       reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit,
-      firstAnswerBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
+      firstResultBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
     if depth.wrappingAdd(1, ordering: .relaxed).oldValue == 0 { busySince.store(Self.clock(), ordering: .relaxed) }
     bytes.wrappingAdd(call.bytes, ordering: .relaxed)
     let isFirst = outbox.withLock { outbox in

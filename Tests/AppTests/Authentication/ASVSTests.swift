@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 /// `docs/asvs.tsv` lists the requirements of OWASP's Application Security Verification Standard 5.0.0 for accounts and
-/// tokens: chapters V6, V7, V9 and V10, levels 1 and 2. Of other chapters, it has those that matter for share links, the
-/// tokens of visitors, and forms. For each, it names the tests that show it, or says why there is none. The list must be
-/// complete, and the tests that it names must exist.
+/// tokens: chapters V6, V7, V9 and V10, levels 1 and 2. Of other chapters, it has those that matter for share links,
+/// the tokens of visitors, and forms. For each, it names the tests that show it, or says why there is none. The list
+/// must be complete, and the tests that it names must exist.
 @Suite struct ASVSTests {
   /// The standard's sections, with the level of each requirement in order.
   private static let sections = """

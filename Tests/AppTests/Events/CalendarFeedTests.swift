@@ -92,9 +92,9 @@ import Testing
       let ana = try await app.signUp("ana")
       let soon = Timestamp.now().adding(seconds: 30 * 86_400).rfc3339()
       func plan(_ zone: String, at start: String) async throws -> String {
-        let answer = try await ana.send(
+        let response = try await ana.send(
           "POST", "events", #"{"title": "A", "startTime": "\#(start)", "timeZone": "\#(zone)"}"#)
-        return try #require(answer.json["id"].string, "\(answer.body)")
+        return try #require(response.json["id"].string, "\(response.body)")
       }
       for zone in ["Europe/Berlin", "Europe/Berlin", "Australia/Lord_Howe", "UTC"] {
         _ = try await plan(zone, at: soon)

@@ -7,7 +7,7 @@ import Testing
   @Test func `an event is created with all its fields and its guests`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
-      let answer = try await ana.send(
+      let response = try await ana.send(
         "POST", "events",
         """
         {"title": " Picnic ", "note": "Bring a blanket", "startTime": "2030-05-01T20:00:00+02:00",
@@ -15,8 +15,8 @@ import Testing
          "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": 13.4039}, "capacity": 5,
          "inviteeIds": ["\(ben.id.uppercased())"]}
         """)
-      #expect(answer.status == 201, "\(answer.body)")
-      let event = answer.json
+      #expect(response.status == 201, "\(response.body)")
+      let event = response.json
       #expect(event["title"].string == "Picnic")
       #expect(event["startTime"].string == "2030-05-01T18:00:00Z")
       #expect(event["endTime"].string == "2030-05-01T20:00:00Z")
@@ -29,8 +29,8 @@ import Testing
       #expect(event["myPlusOnes"].int == 0 && event["answerBy"] == .null && event.keys.contains("answerBy"))
       #expect(event["counts"]["invited"].int == 1)
       #expect(event["participants"].array.map { $0["user"]["username"].string } == ["ben"])
-      #expect(answer.header("ETag") == "\"1\"")
-      #expect(answer.header("Location") == "/api/v1/events/\(event["id"].string ?? "")")
+      #expect(response.header("ETag") == "\"1\"")
+      #expect(response.header("Location") == "/api/v1/events/\(event["id"].string ?? "")")
 
       let received = try await app.takeNotifications()
       #expect(received.map { $0 == ("event-invited", ben) } == [true])
@@ -53,14 +53,14 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
-      let answer = try await ana.send(
+      let response = try await ana.send(
         "POST", "events",
         """
         {"title": "Picnic", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC",
          "inviteeIds": ["\(ben.id)", "\(cleo.id)", "\(User.ID.new())", "\(ana.id)"]}
         """)
-      #expect(answer.status == 422)
-      #expect(answer.badFields == ["inviteeIds[1]", "inviteeIds[2]", "inviteeIds[3]"])
+      #expect(response.status == 422)
+      #expect(response.badFields == ["inviteeIds[1]", "inviteeIds[2]", "inviteeIds[3]"])
       #expect(try await ana.get("events")["items"].array.isEmpty)
       #expect(try await ben.get("events")["items"].array.isEmpty)
     }
@@ -84,10 +84,10 @@ import Testing
         ("GET", "events/\(id)", nil), ("PATCH", "events/\(id)", #"{"title": "Mine"}"#),
         ("PUT", "events/\(id)/invitations/me", #"{"status": "going"}"#),
       ] {
-        let answer = try await ben.send(method, path, body)
-        #expect(answer.status == 404)
-        #expect(answer.json["type"] == unknown.json["type"])
-        #expect(answer.json["detail"] == unknown.json["detail"])
+        let response = try await ben.send(method, path, body)
+        #expect(response.status == 404)
+        #expect(response.json["type"] == unknown.json["type"])
+        #expect(response.json["detail"] == unknown.json["detail"])
       }
     }
   }
@@ -157,15 +157,15 @@ import Testing
   @Test func `all invalid fields of an event are listed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let answer = try await ana.send(
+      let response = try await ana.send(
         "POST", "events",
         """
         {"title": "   ", "note": 5, "startTime": "tomorrow", "timeZone": "Mars/Olympus", "capacity": 0,
          "location": {"name": "", "latitude": 91}, "inviteeIds": ["\(ana.id)", "x"]}
         """)
-      #expect(answer.status == 422)
+      #expect(response.status == 422)
       #expect(
-        answer.badFields == [
+        response.badFields == [
           "title", "note", "startTime", "timeZone", "location.name", "location.latitude", "location.longitude",
           "capacity",
           "inviteeIds[1]",

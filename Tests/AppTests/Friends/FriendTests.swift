@@ -105,10 +105,10 @@ import Testing
       let unknown = try await cleo.send("POST", "friend-requests/\(FriendRequest.ID.new())/accept")
       for phone in [ana, cleo] {
         for verb in ["accept", "decline"] {
-          let answer = try await phone.send("POST", "friend-requests/\(request)/\(verb)")
-          #expect(answer.status == 404)
-          #expect(answer.json["type"] == unknown.json["type"])
-          #expect(answer.json["detail"] == unknown.json["detail"])
+          let response = try await phone.send("POST", "friend-requests/\(request)/\(verb)")
+          #expect(response.status == 404)
+          #expect(response.json["type"] == unknown.json["type"])
+          #expect(response.json["detail"] == unknown.json["detail"])
         }
       }
     }
@@ -222,8 +222,8 @@ import Testing
       try await ben.decline(id)
       for phone in [ana, ben] { #expect(try await phone.get("friend-requests/\(id)")["status"].string == "declined") }
       for unknown in [id, FriendRequest.ID.new().description, "x"] {
-        let answer = try await cleo.send("GET", "friend-requests/\(unknown)")
-        #expect(answer.status == 404 && answer.problem == "friend-request-not-found", "\(unknown)")
+        let response = try await cleo.send("GET", "friend-requests/\(unknown)")
+        #expect(response.status == 404 && response.problem == "friend-request-not-found", "\(unknown)")
       }
       try await ben.block(ana)
       for phone in [ana, ben] {

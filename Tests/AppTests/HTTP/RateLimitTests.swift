@@ -73,10 +73,10 @@ import Testing
     }
   }
 
-  private func until429(_ send: () async throws -> Answer) async throws -> Answer {
+  private func until429(_ send: () async throws -> APIResponse) async throws -> APIResponse {
     for _ in 0..<500 {
-      let answer = try await send()
-      if answer.status == 429 { return answer }
+      let response = try await send()
+      if response.status == 429 { return response }
     }
     return try await send()
   }

@@ -134,9 +134,9 @@ import Testing
       let (ana, ben, _, id) = try await app.hostAndGuests()
       let past = try await ana.createEvent("Past")["id"].string ?? ""
       try await app.database.execute("UPDATE events SET archived_at = now() WHERE id = \(Event.ID(past))")
-      let answer = try await ana.get("events?ids=\(past),\(Event.ID.new()),\(id)")
-      #expect(answer["items"].array.map { $0["id"].string } == [past, id])
-      #expect(answer["items"][0]["participants"] == .null && answer["timestamp"] == .null)
+      let response = try await ana.get("events?ids=\(past),\(Event.ID.new()),\(id)")
+      #expect(response["items"].array.map { $0["id"].string } == [past, id])
+      #expect(response["items"][0]["participants"] == .null && response["timestamp"] == .null)
       #expect(try await ben.get("events?ids=\(past),\(id)")["items"].array.map { $0["id"].string } == [id])
       #expect(try await ana.send("GET", "events?ids=\(id)&when=past").badFields == ["when"])
       try await app.takeNotifications()

@@ -34,12 +34,12 @@ import Testing
     /// Sends a request once.
     ///
     /// - Returns: nil if the outcome is unknown.
-    func attempt(_ phone: Phone, _ method: String, _ path: String, _ body: String? = nil) async throws -> Answer? {
+    func attempt(_ phone: Phone, _ method: String, _ path: String, _ body: String? = nil) async throws -> APIResponse? {
       try Task.checkCancellation()
       let service = state.withLock { $0.service }
       guard let service,
-        let answer = try? await service.app.send(method, path, body: body, token: phone.accessToken),
-        answer.status != 503
+        let response = try? await service.app.send(method, path, body: body, token: phone.accessToken),
+        response.status != 503
       else {
         state.withLock { $0.failures += 1 }
         try await Task.sleep(for: .milliseconds(5))
@@ -53,11 +53,11 @@ import Testing
     @discardableResult
     func insist(
       _ phone: Phone, _ method: String, _ path: String, _ body: String? = nil, _ statuses: Int...
-    ) async throws -> Answer {
+    ) async throws -> APIResponse {
       while true {
-        guard let answer = try await attempt(phone, method, path, body) else { continue }
-        guard statuses.contains(answer.status) else { throw Unexpected("\(method) \(path): \(answer.body)") }
-        return answer
+        guard let response = try await attempt(phone, method, path, body) else { continue }
+        guard statuses.contains(response.status) else { throw Unexpected("\(method) \(path): \(response.body)") }
+        return response
       }
     }
   }
@@ -145,9 +145,9 @@ import Testing
       }
       for number in 1...4 {
         // Each edit is sent once. If its outcome is unknown, the version shows it.
-        let answer = try await site.attempt(host, "PATCH", "events/\(id)", #"{"title": "Picnic \#(number)"}"#)
-        guard let answer else { continue }
-        #expect(answer.status == 200, "\(answer.body)")
+        let response = try await site.attempt(host, "PATCH", "events/\(id)", #"{"title": "Picnic \#(number)"}"#)
+        guard let response else { continue }
+        #expect(response.status == 200, "\(response.body)")
         site.state.withLock { $0.edits[event, default: 0] += 1 }
       }
       for try await _ in group {}

@@ -107,8 +107,8 @@ import Testing
       let unknown = try await ben.send("POST", "reports", #"{"userId": "\#(User.ID.new())", "reason": "spam"}"#)
       #expect(unknown.status == 404 && unknown.problem == "user-not-found")
       func expectHidden(_ other: Phone, from phone: Phone) async throws {
-        let answer = try await phone.report(other, expecting: 404)
-        #expect(answer.withoutRequestID == unknown.withoutRequestID)
+        let response = try await phone.report(other, expecting: 404)
+        #expect(response.withoutRequestID == unknown.withoutRequestID)
       }
       try await ana.block(ben)
       try await ana.report(ben)

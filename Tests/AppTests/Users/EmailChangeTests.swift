@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 @Suite struct EmailChangeTests {
-  private func change(_ phone: Phone, to email: String, expecting status: Int = 200) async throws -> Answer {
+  private func change(_ phone: Phone, to email: String, expecting status: Int = 200) async throws -> APIResponse {
     try await phone.editProfile(
       #"{"email": "\#(email)", "currentPassword": "\#(phone.password)"}"#, expecting: status)
   }
@@ -99,10 +99,10 @@ import Testing
       let ana = try await app.signUp("ana")
       var statuses: [Int] = []
       for _ in 0..<20 {
-        let answer = try await ana.send(
+        let response = try await ana.send(
           "PATCH", "users/me", #"{"email": "new@example.com", "currentPassword": "wrong horse"}"#)
-        statuses.append(answer.status)
-        if answer.status == 429 { #expect(answer.header("Retry-After") != nil) }
+        statuses.append(response.status)
+        if response.status == 429 { #expect(response.header("Retry-After") != nil) }
       }
       #expect(statuses.first == 403)
       #expect(statuses.contains(429))

@@ -149,12 +149,12 @@ import Testing
             let (ana, ben) = (try await app.signUp("ana\(round)"), try await app.signUp("ben\(round)"))
             let request = try await ana.sendFriendRequest(to: ben)
             try await ben.expectNoStaleCopyCalledFresh(of: "friends") {
-              async let renamed: Answer = ana.editProfile(#"{"displayName": "Anita"}"#)
+              async let renamed: APIResponse = ana.editProfile(#"{"displayName": "Anita"}"#)
               try await ben.accept(request)
               _ = try await renamed
             }
             try await ben.expectNoStaleCopyCalledFresh(of: "events") {
-              async let renamed: Answer = ana.editProfile(#"{"displayName": "Anna"}"#)
+              async let renamed: APIResponse = ana.editProfile(#"{"displayName": "Anna"}"#)
               try await ana.createEvent(inviting: [ben])
               _ = try await renamed
             }

@@ -62,26 +62,10 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.deleteAccount()
       for id in [ben.id, User.ID.new().description, "x", "%00", "ben", ana.id + "0"] {
-        let answer = try await app.sendRaw("GET", "/api/v1/users/\(id)", token: ana.accessToken)
-        #expect(answer.status == 404, "\(id)")
-        #expect(answer.problem == "user-not-found", "\(id)")
+        let response = try await app.sendRaw("GET", "/api/v1/users/\(id)", token: ana.accessToken)
+        #expect(response.status == 404, "\(id)")
+        #expect(response.problem == "user-not-found", "\(id)")
       }
     }
-  }
-}
-
-extension TestApp {
-  /// Inserts friends of a user.
-  fileprivate func plantFriends(_ count: Int, of friend: Phone) async throws {
-    try await database.execute(
-      """
-      WITH planted AS (
-        INSERT INTO users (id, username, display_name)
-        SELECT uuid_v7(), 'friend.' || number, 'Clara' FROM generate_series(1, \(count)) AS number
-        RETURNING id
-      )
-      INSERT INTO friendships (user_a, user_b)
-      SELECT least(id, \(friend.userID)), greatest(id, \(friend.userID)) FROM planted
-      """)
   }
 }

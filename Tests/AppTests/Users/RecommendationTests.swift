@@ -66,9 +66,9 @@ import Testing
       for (query, fields) in [
         ("limit=0", ["limit"]), ("limit=x&cursor=x", ["limit", "cursor"]), ("cursor=", ["cursor"]),
       ] {
-        let answer = try await ana.send("GET", "users/recommended?\(query)")
-        #expect(answer.status == 422)
-        #expect(answer.badFields == fields, "\(query)")
+        let response = try await ana.send("GET", "users/recommended?\(query)")
+        #expect(response.status == 422)
+        #expect(response.badFields == fields, "\(query)")
       }
     }
   }
@@ -93,5 +93,21 @@ import Testing
         if path != paths[2] { #expect(count == 50, "\(path)") }
       }
     }
+  }
+}
+
+extension TestApp {
+  /// Inserts friends of a user.
+  fileprivate func plantFriends(_ count: Int, of friend: Phone) async throws {
+    try await database.execute(
+      """
+      WITH planted AS (
+        INSERT INTO users (id, username, display_name)
+        SELECT uuid_v7(), 'friend.' || number, 'Clara' FROM generate_series(1, \(count)) AS number
+        RETURNING id
+      )
+      INSERT INTO friendships (user_a, user_b)
+      SELECT least(id, \(friend.userID)), greatest(id, \(friend.userID)) FROM planted
+      """)
   }
 }

@@ -190,9 +190,9 @@ struct CancellationTests {
             try await Task.sleep(for: delay)
             task.cancel()
             do {
-              let answer = try await task.value
-              #expect(answer == nonce)
-              return isRead ? nil : answer
+              let response = try await task.value
+              #expect(response == nonce)
+              return isRead ? nil : response
             } catch is CancellationError {
               return nil
             }

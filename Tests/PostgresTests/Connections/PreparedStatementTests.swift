@@ -46,8 +46,8 @@ struct PreparedStatementTests {
 
   @Test func `a text can be used several times in the batch of its first use`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
-      let answers = try await database.pipeline("SELECT \(1)", "SELECT \(2)", "SELECT \(3)")
-      #expect(try answers.map { try $0[0][0] as Int } == [1, 2, 3])
+      let responses = try await database.pipeline("SELECT \(1)", "SELECT \(2)", "SELECT \(3)")
+      #expect(try responses.map { try $0[0][0] as Int } == [1, 2, 3])
       #expect(try await prepared("SELECT \(0)", on: database).count == 1)
     }
   }

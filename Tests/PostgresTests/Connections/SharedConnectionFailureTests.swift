@@ -167,8 +167,8 @@ struct SharedConnectionFailureTests {
       let error = try await postgresError { try await database.rows("SELECT 1") }
       #expect(error.kind == .timeout)
       #expect(error.isUnavailable)
-      let answers = try await slow.value
-      #expect(answers.count == batch.count)
+      let responses = try await slow.value
+      #expect(responses.count == batch.count)
       try await eventually("the shared connection responds") { (try? await database.value("SELECT 1")) == 1 }
       let after: Int? = try await database.value("SELECT pg_backend_pid()")
       #expect(after == before)

@@ -95,9 +95,9 @@ struct SharedConnectionTests {
 
   @Test func `a batch returns results in order, and fails as a whole with its first error`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
-      let answers = try await database.pipeline("SELECT 1", "SELECT 2 WHERE false", "SELECT \(3)", "SELECT \(4)")
-      #expect(answers.map(\.count) == [1, 0, 1, 1])
-      #expect(try answers[3][0][0] == 4)
+      let responses = try await database.pipeline("SELECT 1", "SELECT 2 WHERE false", "SELECT \(3)", "SELECT \(4)")
+      #expect(responses.map(\.count) == [1, 0, 1, 1])
+      #expect(try responses[3][0][0] == 4)
       let nothing = try await database.send([])
       #expect(nothing.isEmpty)
       let error = try await postgresError {

@@ -111,7 +111,8 @@ struct SavepointTests {
     }
   }
 
-  @Test func `a savepoint without statements sends nothing, and undoes statements that were only queued`() async throws {
+  @Test func `a savepoint without statements sends nothing, and undoes statements that were only queued`() async throws
+  {
     try await withDatabase(Self.notes) { database, server in
       try await database.transaction { transaction in
         try transaction.write("INSERT INTO notes VALUES (1)")

@@ -31,14 +31,14 @@ struct TransactionTests {
 
   @Test func `others see the changes after the commit and not before`() async throws {
     try await withDatabase(Self.notes) { database, server in
-      let answer = try await database.transaction { transaction in
+      let response = try await database.transaction { transaction in
         let rows = try await transaction.rows("INSERT INTO notes VALUES (1, 'a') RETURNING id")
         try await transaction.rows("INSERT INTO notes VALUES (2, 'b')")
         #expect(try await transaction.value("SELECT count(*) FROM notes") == 2)
         #expect(try await ids(server) == [])
         return try rows[0]["id"] as Int
       }
-      #expect(answer == 1)
+      #expect(response == 1)
       #expect(try await ids(server) == [1, 2])
     }
   }
@@ -276,8 +276,8 @@ struct TransactionTests {
 
   @Test func `a transaction without statements sends nothing`() async throws {
     try await withDatabase(configure: { $0.connections = 1 }) { database, server in
-      let answer = try await database.transaction { _ in 7 }
-      #expect(answer == 7)
+      let response = try await database.transaction { _ in 7 }
+      #expect(response == 7)
       #expect(try await server.backends("query = '' AND query_start IS NULL") == 1)
       try await stopping(database) { _ in }
       #expect(try await server.backends("query = '' AND query_start IS NULL") == 1)

@@ -100,8 +100,8 @@ final class Load: Sendable {
       #expect(try row["nonce"] == nonce)
       #expect(try row["text"] == String(repeating: text, count: 100))
     default:
-      let answers = try await database.pipeline("SELECT \(nonce)", "SELECT \(-nonce) FROM generate_series(1, 3)")
-      #expect(try answers.map { try $0.map { try $0[0] as Int } } == [[nonce], [-nonce, -nonce, -nonce]])
+      let responses = try await database.pipeline("SELECT \(nonce)", "SELECT \(-nonce) FROM generate_series(1, 3)")
+      #expect(try responses.map { try $0.map { try $0[0] as Int } } == [[nonce], [-nonce, -nonce, -nonce]])
     }
   }
 
@@ -117,8 +117,9 @@ final class Load: Sendable {
         #expect(try await transaction.value("SELECT count(*) FROM notes WHERE nonce = \(nonce)") == 1)
       }
     default:
-      let answers = try await database.batch("INSERT INTO notes VALUES (\(nonce)) RETURNING nonce", "SELECT \(-nonce)")
-      #expect(try answers.map { try $0.map { try $0[0] as Int } } == [[nonce], [-nonce]])
+      let responses = try await database.batch(
+        "INSERT INTO notes VALUES (\(nonce)) RETURNING nonce", "SELECT \(-nonce)")
+      #expect(try responses.map { try $0.map { try $0[0] as Int } } == [[nonce], [-nonce]])
     }
   }
 

@@ -233,8 +233,8 @@ struct ValueTests {
         try await database.execute("INSERT INTO answers VALUES (\(answer)::answer)")
       }
       let rows = try await database.rows("SELECT answer, answer::text AS text FROM answers ORDER BY answer")
-      let answers: [Answer] = try rows.map { try $0["answer"] }
-      #expect(answers == Answer.allCases)
+      let responses: [Answer] = try rows.map { try $0["answer"] }
+      #expect(responses == Answer.allCases)
       let labels: [String] = try rows.map { try $0["answer"] }
       #expect(labels == Answer.allCases.map(\.rawValue))
       let answersFromText: [Answer] = try rows.map { try $0["text"] }

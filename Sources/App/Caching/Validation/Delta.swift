@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// What a phone lacks of a collection. The phone has items by key, each with its digest. It gets the keys of the list as
-/// it is now, in order, and the items that it does not have in this form:
+/// What a phone lacks of a collection. The phone has items by key, each with its digest. It gets the keys of the list
+/// as it is now, in order, and the items that it does not have in this form:
 ///
 ///     items = keys.map { changed[$0]?.item ?? held[$0]! }
 ///

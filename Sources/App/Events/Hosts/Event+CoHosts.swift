@@ -4,8 +4,8 @@ import Postgres
 extension Event {
   static let maximumCoHosts = 20
 
-  /// Makes a friend of the creator, or a guest, a co-host of an open event. A guest's invitation ends, and so do those of
-  /// guests whom a block hides from the new host. Places that become free go to the guests who have waited longest.
+  /// Makes a friend of the creator, or a guest, a co-host of an open event. A guest's invitation ends, and so do those
+  /// of guests whom a block hides from the new host. Places that become free go to the guests who have waited longest.
   /// Adding a host again changes nothing.
   ///
   /// - Throws: ``AppError/userNotFound`` if the creator does not see the user.

@@ -69,8 +69,8 @@ struct InboxItem: Sendable {
     case all
   }
 
-  /// Marks unread items that the user sees as read, at most one batch, and queues the new number for the badges of their
-  /// other iPhones. Ignores ids that are not theirs.
+  /// Marks unread items that the user sees as read, at most one batch, and queues the new number for the badges of
+  /// their other iPhones. Ignores ids that are not theirs.
   ///
   /// The statements are sent together with COMMIT, so that the stamp's lock is not held across a round trip: fan-out
   /// would wait for it, and so would all recipients in the same step. The stamp is locked first here. Items are filed,

@@ -99,7 +99,8 @@ extension DemoSeed {
       try await plantGuests(of: event, linkKey: linkKey, now: now, in: change)
       try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
     }
-    // Users who have blocked each other get no places and roles, and lose those that they kept while the event was over.
+    // Users who have blocked each other get no places and roles, and lose those that they kept while the event was
+    // over.
     let eventID = Event.ID(rawValue: event.id)
     try await Event.partHosts(of: [eventID], in: change)
     try await Invitation.leave(

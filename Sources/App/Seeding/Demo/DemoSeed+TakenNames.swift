@@ -41,8 +41,8 @@ extension DemoSeed {
 }
 
 extension DemoSeed.EventSeed {
-  /// The event without some guests and co-hosts. The guests' places go with them, so that those who wait still wait for a
-  /// reason. Without any place left, the event has no limit.
+  /// The event without some guests and co-hosts. The guests' places go with them, so that those who wait still wait for
+  /// a reason. Without any place left, the event has no limit.
   fileprivate func without(_ names: [String]) -> Self {
     var event = self
     let freed = names.filter { guests[$0] == "going" }.reduce(0) { $0 + 1 + (plusOnes?[$1] ?? 0) }

@@ -1,9 +1,9 @@
 import Foundation
 import Postgres
 
-/// The demo of `Seeds/`: users with pictures, friends, events and an inbox, with fixed ids, and dates relative to today.
-/// Planting it again moves the events to their days and times and restores deleted ones. It changes nothing else that
-/// the users did.
+/// The demo of `Seeds/`: users with pictures, friends, events and an inbox, with fixed ids, and dates relative to
+/// today. Planting it again moves the events to their days and times and restores deleted ones. It changes nothing else
+/// that the users did.
 public struct DemoSeed: Sendable {
   /// The password of all demo users.
   public static let password = "plans-with-friends"

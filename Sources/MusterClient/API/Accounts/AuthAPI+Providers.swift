@@ -16,7 +16,8 @@ extension AuthAPI {
     try await signIn("/apple", idToken, nonce, displayName, authorizationCode, device)
   }
 
-  /// Logs in with Google. The first login creates an account. See ``signInWithApple(idToken:nonce:displayName:authorizationCode:device:)``.
+  /// Logs in with Google. The first login creates an account. See
+  /// ``signInWithApple(idToken:nonce:displayName:authorizationCode:device:)``.
   public func signInWithGoogle(
     idToken: String, nonce: String? = nil, displayName: String? = nil, device: String? = nil
   ) async throws -> (user: User, isNew: Bool) {

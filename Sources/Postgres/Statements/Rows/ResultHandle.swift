@@ -3,8 +3,8 @@ import Synchronization
 
 /// Owns a libpq result and frees it once its last reader is gone.
 final class ResultHandle: Sendable {
-  /// Safe to share, which the compiler cannot see: libpq's accessors only read, nothing writes to a received result, and
-  /// nothing frees it before `deinit`.
+  /// Safe to share, which the compiler cannot see: libpq's accessors only read, nothing writes to a received result,
+  /// and nothing frees it before `deinit`.
   nonisolated(unsafe) let pointer: OpaquePointer
   let count: Int
   let columns: Columns

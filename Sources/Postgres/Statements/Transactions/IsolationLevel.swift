@@ -2,8 +2,8 @@
 public enum IsolationLevel: Sendable {
   /// Each statement sees the changes that were committed before it began.
   case readCommitted
-  /// All statements see the changes that were committed before the first one. An UPDATE of a row that has changed since fails with
-  /// SQLSTATE 40001: see ``PostgresError/isRetryable``.
+  /// All statements see the changes that were committed before the first one. An UPDATE of a row that has changed since
+  /// fails with SQLSTATE 40001: see ``PostgresError/isRetryable``.
   case repeatableRead
   /// As if transactions ran one after the other. One that would break this fails with SQLSTATE 40001, at COMMIT at the
   /// latest.

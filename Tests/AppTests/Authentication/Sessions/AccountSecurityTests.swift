@@ -35,8 +35,8 @@ import Testing
     try await TestApp.run { app in
       #expect(try await app.value("SELECT count(*) FROM users") == 0)
       // The demo accounts are created only on request.
-      let answer = try await app.logIn("ana", "plans-with-friends")
-      #expect(answer.status == 401)
+      let response = try await app.logIn("ana", "plans-with-friends")
+      #expect(response.status == 401)
     }
   }
 

@@ -19,17 +19,17 @@ final class Recorder: PushSender {
   private let kept = Mutex<[Received]>([])
   private let beginnings = Mutex(0)
   private let isHolding = Mutex(false)
-  private let answer: @Sendable (Push, Device) async throws -> Void
+  private let result: @Sendable (Push, Device) async throws -> Void
 
-  /// - Parameter answer: throws if the delivery must fail.
-  init(_ answer: @escaping @Sendable (Push, Device) async throws -> Void = { _, _ in }) {
-    self.answer = answer
+  /// - Parameter result: throws if the delivery must fail.
+  init(_ result: @escaping @Sendable (Push, Device) async throws -> Void = { _, _ in }) {
+    self.result = result
   }
 
   func send(_ push: Push, to device: Device) async throws {
     beginnings.withLock { $0 += 1 }
     while isHolding.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
-    try await answer(push, device)
+    try await result(push, device)
     kept.withLock { $0.append(Received(push: push, token: device.token)) }
   }
 

@@ -36,7 +36,7 @@ struct ServiceProcess: Sendable {
     #expect(try await program.exitStatus() == -SIGKILL)
   }
 
-  func refresh(_ token: String) async throws -> Answer {
+  func refresh(_ token: String) async throws -> APIResponse {
     try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(token)"}"#)
   }
 }

@@ -102,12 +102,12 @@ extension TestApp {
   /// - Parameter notified: the guests whom the change notifies.
   func expectStale(
     of host: Phone, and guests: [Phone], notified: [Phone], sourceLocation: SourceLocation = #_sourceLocation,
-    after change: () async throws -> Answer
-  ) async throws -> Answer {
+    after change: () async throws -> APIResponse
+  ) async throws -> APIResponse {
     let hosts = try await host.refreshLists()
     var theirs: [[App.Collection: String]] = []
     for guest in guests { theirs.append(try await guest.refreshLists()) }
-    let answer = try await change()
+    let response = try await change()
     try await fanOut()
     #expect(try await host.stale(hosts) == [.events], sourceLocation: sourceLocation)
     for (guest, stamps) in zip(guests, theirs) {
@@ -116,6 +116,6 @@ extension TestApp {
         isNotified ? [.events, .invitations, .notifications] : [.events, .invitations]
       #expect(try await guest.stale(stamps) == expected, sourceLocation: sourceLocation)
     }
-    return answer
+    return response
   }
 }

@@ -137,7 +137,7 @@ struct TestApp: Sendable {
   /// Sends a request, with or without a token.
   func send(
     _ method: String, _ path: String, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     var request = HTTPClientRequest(url: path.hasPrefix("/") ? url + path : "\(url)/api/v1/\(path)")
     request.method = .RAW(value: method)
     if let body {
@@ -154,28 +154,28 @@ struct TestApp: Sendable {
         first = bytes
         break
       }
-      return Answer(
+      return APIResponse(
         status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: first))
     }
     let bytes = try await response.body.collect(upTo: 16 << 20)
-    let answer = Answer(
+    let response = APIResponse(
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
-    let faults = APIDocument.published?.faults(in: answer, to: method, URL(string: request.url)?.path ?? "") ?? []
-    #expect(faults == [], "\(method) \(path): \(answer.status) \(answer.body.prefix(1000))")
-    return answer
+    let faults = APIDocument.published?.faults(in: response, to: method, URL(string: request.url)?.path ?? "") ?? []
+    #expect(faults == [], "\(method) \(path): \(response.status) \(response.body.prefix(1000))")
+    return response
   }
 
   /// Registers a user, who is then logged in.
   func signUp(_ username: String, displayName: String? = nil) async throws -> Phone {
     let name = displayName ?? username.prefix(1).uppercased() + username.dropFirst()
-    let answer = try await send(
+    let response = try await send(
       "POST", "auth/register",
       body: """
         {"username": "\(username)", "email": "\(username)@example.com", "password": "correct horse \(username)",
          "displayName": "\(name)"}
         """)
-    #expect(answer.status == 201, "\(answer.body)")
-    return try Phone(self, username, answer)
+    #expect(response.status == 201, "\(response.body)")
+    return try Phone(self, username, response)
   }
 
   /// Signs up two users and makes them friends. The queue is empty afterwards.
@@ -200,44 +200,44 @@ struct TestApp: Sendable {
   ///   - forwarded: the client's address in a proxy's header, or nil without a proxy.
   func logIn(
     _ login: String, _ password: String, device: String? = nil, from forwarded: String? = nil
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let named: String = device.map { #", "device": "\#($0)""# } ?? ""
     let headers: [(String, String)] = forwarded.map { [("X-Forwarded-For", $0)] } ?? []
     return try await send(
       "POST", "auth/login", body: #"{"login": "\#(login)", "password": "\#(password)"\#(named)}"#, headers: headers)
   }
 
-  func askForReset(_ email: String) async throws -> Answer {
+  func askForReset(_ email: String) async throws -> APIResponse {
     try await send("POST", "auth/password-reset", body: #"{"email": "\#(email)"}"#)
   }
 
-  func confirmReset(_ token: String, _ password: String) async throws -> Answer {
+  func confirmReset(_ token: String, _ password: String) async throws -> APIResponse {
     try await send(
       "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
   }
 
-  func askForCode(_ email: String) async throws -> Answer {
+  func askForCode(_ email: String) async throws -> APIResponse {
     try await send("POST", "auth/code", body: #"{"email": "\#(email)"}"#)
   }
 
   /// Logs in with a mailed code. The response may have any status.
-  func confirmCode(_ code: String, of email: String) async throws -> Answer {
+  func confirmCode(_ code: String, of email: String) async throws -> APIResponse {
     try await send("POST", "auth/code/confirm", body: #"{"email": "\#(email)", "code": "\#(code)"}"#)
   }
 
   /// Logs in with the token of a mail that has a code.
-  func confirmCode(byToken token: String) async throws -> Answer {
+  func confirmCode(byToken token: String) async throws -> APIResponse {
     try await send("POST", "auth/code/confirm", body: #"{"token": "\#(token)"}"#)
   }
 
   /// Verifies an email address with the token that was mailed to it.
-  func verify(_ token: String) async throws -> Answer {
+  func verify(_ token: String) async throws -> APIResponse {
     try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
   }
 
   /// Sends requests concurrently, and counts the responses by status.
   func race(
-    _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> Answer
+    _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> APIResponse
   ) async throws -> [Int: Int] {
     try await withThrowingTaskGroup(of: Int.self) { group in
       for index in 0..<count { group.addTask { try await request(index).status } }
@@ -383,8 +383,8 @@ struct TestApp: Sendable {
   func takeCode(
     of email: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> (code: String, token: String) {
-    let answer = try await askForCode(email)
-    #expect(answer.status == 202, "\(answer.body)", sourceLocation: sourceLocation)
+    let response = try await askForCode(email)
+    #expect(response.status == 202, "\(response.body)", sourceLocation: sourceLocation)
     let mails = try await takeMails().filter { $0.type == "mail-sign-in-code" }
     #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
     return (

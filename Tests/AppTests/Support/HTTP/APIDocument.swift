@@ -72,19 +72,19 @@ struct APIDocument: Sendable {
   /// What a response has that the document does not allow.
   ///
   /// - Parameter path: with or without a query.
-  func faults(in answer: Answer, to method: String, _ path: String) -> [String] {
+  func faults(in sent: APIResponse, to method: String, _ path: String) -> [String] {
     let method = method == "HEAD" ? "get" : method.lowercased()
-    guard let operation = self.path(path.prefix { $0 != "?" })?.operations[method], answer.status != 405 else {
+    guard let operation = self.path(path.prefix { $0 != "?" })?.operations[method], sent.status != 405 else {
       return []
     }
-    guard let response = operation[String(answer.status)] else {
-      return ["the status \(answer.status) is not documented"]
+    guard let response = operation[String(sent.status)] else {
+      return ["the status \(sent.status) is not documented"]
     }
-    let type = answer.header("Content-Type").map { String($0.prefix { $0 != ";" }) }
-    guard !answer.body.isEmpty, let type else { return [] }
-    guard let schema = response[type] else { return ["the type \(type) is not documented for \(answer.status)"] }
+    let type = sent.header("Content-Type").map { String($0.prefix { $0 != ";" }) }
+    guard !sent.body.isEmpty, let type else { return [] }
+    guard let schema = response[type] else { return ["the type \(type) is not documented for \(sent.status)"] }
     guard type.hasSuffix("json") else { return [] }
-    return APISchema.faults(in: answer.json, schema, at: "", components)
+    return APISchema.faults(in: sent.json, schema, at: "", components)
   }
 
   /// A literal segment wins over a parameter, as in the router.

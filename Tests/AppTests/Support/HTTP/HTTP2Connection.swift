@@ -13,7 +13,7 @@ final class HTTP2Connection: Sendable {
   struct Exchange: Sendable {
     let stream: any Channel
     /// Fails if the server ends the request before its response is complete.
-    let answer: EventLoopFuture<Answer>
+    let response: EventLoopFuture<APIResponse>
 
     /// Sends a part of the body.
     func send(_ text: String, isLast: Bool = false) async throws {
@@ -57,17 +57,17 @@ final class HTTP2Connection: Sendable {
     _ method: String, _ path: String, _ headers: [(String, String)] = [], authority: String? = "localhost",
     isLast: Bool = true, reads: Bool = true
   ) async throws -> Exchange {
-    let answer = channel.eventLoop.makePromise(of: Answer.self)
+    let response = channel.eventLoop.makePromise(of: APIResponse.self)
     let stream: any Channel
     do {
       stream = try await streams.createStreamChannel { stream in
         stream.eventLoop.makeCompletedFuture {
           if !reads { try stream.syncOptions?.setOption(.autoRead, value: false) }
-          try stream.pipeline.syncOperations.addHandler(AnswerHandler(answer))
+          try stream.pipeline.syncOperations.addHandler(ResponseHandler(response))
         }
       }.get()
     } catch {
-      answer.fail(error)
+      response.fail(error)
       throw error
     }
     var head: HPACKHeaders = [":method": method, ":scheme": "https", ":path": path]
@@ -75,26 +75,26 @@ final class HTTP2Connection: Sendable {
     for (name, value) in headers { head.add(name: name, value: value) }
     let payload = HTTP2Frame.FramePayload.Headers(headers: head, endStream: isLast)
     try await stream.writeAndFlush(HTTP2Frame.FramePayload.headers(payload)).get()
-    return Exchange(stream: stream, answer: answer.futureResult)
+    return Exchange(stream: stream, response: response.futureResult)
   }
 
   /// Sends a request without a body.
-  func send(_ method: String, _ path: String, _ headers: [(String, String)] = []) async throws -> Answer {
-    try await begin(method, path, headers).answer.get()
+  func send(_ method: String, _ path: String, _ headers: [(String, String)] = []) async throws -> APIResponse {
+    try await begin(method, path, headers).response.get()
   }
 }
 
-private final class AnswerHandler: ChannelInboundHandler {
+private final class ResponseHandler: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
 
   private struct Incomplete: Error {}
 
-  private let answer: EventLoopPromise<Answer>
+  private let response: EventLoopPromise<APIResponse>
   private var head = HPACKHeaders()
   private var body = ByteBuffer()
 
-  init(_ answer: EventLoopPromise<Answer>) {
-    self.answer = answer
+  init(_ response: EventLoopPromise<APIResponse>) {
+    self.response = response
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -112,15 +112,15 @@ private final class AnswerHandler: ChannelInboundHandler {
   private func finish() {
     let headers = head.map { (name: $0.name, value: $0.value) }
     let status = head.first(name: ":status").flatMap { Int($0) } ?? 0
-    answer.succeed(Answer(status: status, headers: headers, body: String(buffer: body)))
+    response.succeed(APIResponse(status: status, headers: headers, body: String(buffer: body)))
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    answer.fail(error)
+    response.fail(error)
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
-    // Has no effect on a complete answer.
-    answer.fail(Incomplete())
+    // Has no effect on a complete response.
+    response.fail(Incomplete())
   }
 }

@@ -107,11 +107,11 @@ final class RawConnection: Sendable {
   /// The next complete response.
   ///
   /// - Parameter method: the method of the request. Responses to HEAD have no body.
-  func answer(to method: String = "GET", within seconds: Double = 10) async throws -> Answer {
+  func response(to method: String = "GET", within seconds: Double = 10) async throws -> APIResponse {
     try await Self.run(on: receiving) { [self] in
       let deadline = Date().addingTimeInterval(seconds)
       while true {
-        if let answer = received.withLock({ Self.takeAnswer(from: &$0, to: method) }) { return answer }
+        if let response = received.withLock({ Self.takeResponse(from: &$0, to: method) }) { return response }
         guard try receive(upTo: 65_536, before: deadline) else { throw Failure.closed(buffered) }
       }
     }
@@ -153,7 +153,7 @@ final class RawConnection: Sendable {
     return true
   }
 
-  private static func takeAnswer(from bytes: inout [UInt8], to method: String) -> Answer? {
+  private static func takeResponse(from bytes: inout [UInt8], to method: String) -> APIResponse? {
     guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
     let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
     let headers = lines.dropFirst().map { line in
@@ -161,7 +161,7 @@ final class RawConnection: Sendable {
       return (name: parts.first ?? "", value: parts.count > 1 ? parts[1] : "")
     }
     let status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-    let head = Answer(status: status, headers: headers, body: "")
+    let head = APIResponse(status: status, headers: headers, body: "")
     let hasBody = method != "HEAD" && status >= 200 && status != 204 && status != 304
     // The body of a stream does not end, so the head alone is the response.
     if hasBody, head.header("Content-Type") == "text/event-stream" {
@@ -172,13 +172,13 @@ final class RawConnection: Sendable {
       var place = end.upperBound
       guard let body = takeChunks(from: bytes, at: &place) else { return nil }
       bytes.removeFirst(place)
-      return Answer(status: status, headers: headers, body: String(decoding: body, as: UTF8.self))
+      return APIResponse(status: status, headers: headers, body: String(decoding: body, as: UTF8.self))
     }
     let length = hasBody ? head.header("Content-Length").flatMap { Int($0) } ?? 0 : 0
     guard bytes.count >= end.upperBound + length else { return nil }
     let body = String(decoding: bytes[end.upperBound..<end.upperBound + length], as: UTF8.self)
     bytes.removeFirst(end.upperBound + length)
-    return Answer(status: status, headers: headers, body: body)
+    return APIResponse(status: status, headers: headers, body: body)
   }
 
   /// The content of chunks, without extensions and trailers. Nil if the body is not complete.
@@ -203,7 +203,7 @@ extension TestApp {
   /// - Parameter target: the request target, as in the request line.
   func sendRaw(
     _ method: String, _ target: String, body: [UInt8]? = nil, headers: [(String, String)] = [], token: String? = nil
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let connection = try await RawConnection(to: self)
     var head = "\(method) \(target) HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
     if let token { head += "Authorization: Bearer \(token)\r\n" }
@@ -211,6 +211,6 @@ extension TestApp {
     if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n" }
     // The server may respond and close the connection before it has received everything.
     _ = try? await connection.send(Array((head + "\r\n").utf8) + (body ?? []))
-    return try await connection.answer(to: method)
+    return try await connection.response(to: method)
   }
 }

@@ -29,9 +29,9 @@ struct CachingPhone {
   /// - Parameter isAtRest: whether nothing changes any more, so that all copies must be current.
   mutating func round(isAtRest: Bool = false) async throws {
     let includesItems = !datesLate && Int.random(in: 0..<5, using: &random) < 2
-    let answer = try await validate(query: includesItems ? "?include=items" : "")
+    let response = try await validate(query: includesItems ? "?include=items" : "")
     for collection in Phone.everyCollection {
-      let verdict = try HeldVerdict(collection, in: answer)
+      let verdict = try HeldVerdict(collection, in: response)
       let held = copies[collection]
       if verdict.isFresh {
         guard let copy = held, copy.stamp == verdict.stamp else {
@@ -59,8 +59,8 @@ struct CachingPhone {
   /// - Parameter isAtRest: whether nothing changes any more, so that all copies must be current.
   mutating func catchUp(isAtRest: Bool = false) async throws {
     let claims = Phone.claims(deltas)
-    let answer = try await insist { try await $0.send("POST", "cache/validate/\($0.id)?include=changes", claims) }
-    for (name, text) in try RawJSON.members(of: answer.body) {
+    let response = try await insist { try await $0.send("POST", "cache/validate/\($0.id)?include=changes", claims) }
+    for (name, text) in try RawJSON.members(of: response.body) {
       guard let collection = App.Collection(rawValue: name) else { throw Unexpected(text) }
       let verdict = try RawJSON.members(of: text)
       if verdict["invalidate"] == "true" {
@@ -74,8 +74,8 @@ struct CachingPhone {
         continue
       }
       if isAtRest {
-        let answer = try await insist { try await $0.send("GET", Phone.wholePath(of: collection)) }
-        let now = try HeldCopy(collection, answer)
+        let response = try await insist { try await $0.send("GET", Phone.wholePath(of: collection)) }
+        let now = try HeldCopy(collection, response)
         if held != now { history.report("\(self.name(collection)): at rest, \(held) is held, but \(now) is right") }
       }
       history.note(held, of: collection, of: owner)
@@ -84,7 +84,7 @@ struct CachingPhone {
 
   private func name(_ collection: App.Collection) -> String { "\(collection) of \(owner.username)" }
 
-  private func validate(query: String = "") async throws -> Answer {
+  private func validate(query: String = "") async throws -> APIResponse {
     let stamps = copies.mapValues(\.stamp)
     return try await insist { try await $0.validate(echoing: stamps, query: query) }
   }
@@ -94,8 +94,8 @@ struct CachingPhone {
     history.count { $0.fresh += 1 }
     let path = Phone.wholePath(of: collection)
     if Int.random(in: 0..<4, using: &random) == 0 {
-      let answer = try await insist { try await $0.send("GET", path, headers: [held.ifNoneMatch]) }
-      guard answer.status == 304 else { return try HeldCopy(collection, answer) }
+      let response = try await insist { try await $0.send("GET", path, headers: [held.ifNoneMatch]) }
+      guard response.status == 304 else { return try HeldCopy(collection, response) }
       history.count { $0.unchanged += 1 }
     }
     return try HeldCopy(collection, try await insist { try await $0.send("GET", path) })
@@ -121,7 +121,7 @@ struct CachingPhone {
     copies[collection] = copy
   }
 
-  private func insist(_ ask: (Phone) async throws -> Answer) async throws -> Answer {
+  private func insist(_ ask: (Phone) async throws -> APIResponse) async throws -> APIResponse {
     try await place.insist(owner, ask)
   }
 }

@@ -92,9 +92,9 @@ extension Phone {
 
   /// Sends claims, and returns the members of each verdict by the name of its collection.
   func changes(since claims: String) async throws -> [String: [String: String]] {
-    let answer = try await send("POST", "cache/validate/\(id)?include=changes", claims)
-    #expect(answer.status == 200, "\(answer.body)")
-    return try RawJSON.members(of: answer.body).mapValues { try RawJSON.members(of: $0) }
+    let response = try await send("POST", "cache/validate/\(id)?include=changes", claims)
+    #expect(response.status == 200, "\(response.body)")
+    return try RawJSON.members(of: response.body).mapValues { try RawJSON.members(of: $0) }
   }
 
   /// Brings copies up to date, with as many validations as it takes.

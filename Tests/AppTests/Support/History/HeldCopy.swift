@@ -16,11 +16,11 @@ struct HeldCopy: Equatable, Sendable {
   }
 
   /// - Parameter answer: the response to the collection's GET, with all items in one page.
-  init(_ collection: App.Collection, _ answer: Answer) throws {
-    let body = answer.body
+  init(_ collection: App.Collection, _ response: APIResponse) throws {
+    let body = response.body
     guard Phone.lists.contains(collection) else {
       items = "[\(body)]"
-      stamp = try #require(answer.json["timestamp"].string, "\(body)")
+      stamp = try #require(response.json["timestamp"].string, "\(body)")
       return
     }
     let start = #"{"items":"#
@@ -56,7 +56,7 @@ extension Phone {
   func validate(
     _ collections: [App.Collection] = Phone.everyCollection, echoing stamps: [App.Collection: String] = [:],
     query: String = ""
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let claims = collections.map { name in
       "\"\(name.rawValue)\": \(stamps[name].map { "\"\($0)\"" } ?? "null")"
     }

@@ -11,19 +11,19 @@ struct HeldVerdict: Sendable {
   /// The bytes as received.
   let items: String?
 
-  init(_ collection: App.Collection, in answer: Answer) throws {
+  init(_ collection: App.Collection, in answer: APIResponse) throws {
     // Items cannot contain this text, because quotation marks in them are escaped.
     let start = #""\#(collection.rawValue)":{"invalidate":"#
-    let found = try #require(answer.body.range(of: start), "\(answer.body)")
-    let rest = answer.body[found.upperBound...]
+    let found = try #require(response.body.range(of: start), "\(response.body)")
+    let rest = response.body[found.upperBound...]
     isFresh = rest.hasPrefix("false")
     let stamp = rest.dropFirst((isFresh ? #"false,"timestamp":""# : #"true,"timestamp":""#).utf8.count).prefix(27)
     self.stamp = String(stamp)
-    let after = answer.body[stamp.endIndex...]
+    let after = response.body[stamp.endIndex...]
     let itemsStart = #"","updatedItems":"#
     items =
       after.hasPrefix(itemsStart)
-      ? Self.array(at: after.dropFirst(itemsStart.count).startIndex, in: answer.body) : nil
+      ? Self.array(at: after.dropFirst(itemsStart.count).startIndex, in: response.body) : nil
   }
 
   /// The JSON array that begins at `start`.

@@ -20,12 +20,14 @@ final class Place: Sendable {
   }
 
   /// Repeats a request while there is no service, or only server errors.
-  func insist(_ owner: Phone, _ ask: (Phone) async throws -> Answer) async throws -> Answer {
+  func insist(_ owner: Phone, _ ask: (Phone) async throws -> APIResponse) async throws -> APIResponse {
     let deadline = ContinuousClock.now + .seconds(30)
     while true {
-      if let answer = try? await ask(phone(of: owner)), answer.status < 500 {
-        guard answer.status == 200 || answer.status == 304 else { throw Unexpected("\(answer.status): \(answer.body)") }
-        return answer
+      if let response = try? await ask(phone(of: owner)), response.status < 500 {
+        guard response.status == 200 || response.status == 304 else {
+          throw Unexpected("\(response.status): \(response.body)")
+        }
+        return response
       }
       guard ContinuousClock.now < deadline else { throw Unexpected("no service responds to \(owner.username)") }
       try await Task.sleep(for: .milliseconds(5))

@@ -60,8 +60,8 @@ struct RandomPerson {
     switch verb {
     case .rename, .writeBio, .putPicture, .removePicture: await changeLooks(verb, of: me)
     case .send:
-      let answer = await call(verb, by: me, "POST", "friend-requests", #"{"receiverId": "\#(cast[other].id)"}"#)
-      guard let id = answer?.json["id"].string else { break }
+      let response = await call(verb, by: me, "POST", "friend-requests", #"{"receiverId": "\#(cast[other].id)"}"#)
+      guard let id = response?.json["id"].string else { break }
       acts.add(SharedActs.Request(id: id, sender: me, receiver: other))
     case .accept, .decline, .cancelRequest: await close(verb)
     case .unfriend: _ = await call(verb, by: me, "DELETE", "friends/\(cast[other].id)")
@@ -75,8 +75,8 @@ struct RandomPerson {
       let now = Timestamp.now().rfc3339()
       _ = await call(verb, by: me, "POST", "notifications/read", #"{"before": "\#(now)"}"#)
     case .purge:
-      // Purges rows that are a second old. Sometimes purges everything, because entries can lie in the future when the clock
-      // was set back. The rest fits on a page.
+      // Purges rows that are a second old. Sometimes purges everything, because entries can lie in the future when the
+      // clock was set back. The rest fits on a page.
       let age = roll(3) == 0 ? -3600 : 1
       let purged = try? await app.database.change { try await Notice.purge(olderThan: age, atMost: 1000, in: $0) }
       if let purged, purged > 0 { history.count { $0.done[.purge, default: 0] += 1 } }
@@ -114,8 +114,8 @@ struct RandomPerson {
       {"title": "Event \(word)", "startTime": "\(year)-05-01T18:00:00Z", "timeZone": "UTC", "capacity": \(capacity),
        "maxPlusOnes": \(roll(3))}
       """
-    let answer = await call(.create, by: me, "POST", "events", body)
-    guard let id = answer?.json["id"].string else { return }
+    let response = await call(.create, by: me, "POST", "events", body)
+    guard let id = response?.json["id"].string else { return }
     acts.add(SharedActs.Plan(id: id, host: me))
   }
 
@@ -166,9 +166,9 @@ struct RandomPerson {
       ).json, let url = link["url"].string, let id = link["id"].string, let linkID = ShareLink.ID(id),
       let form = app.dependencies.visitorTokens.forms.token(for: linkID)
     else { return }
-    let answer = try? await host.app.submit(
+    let response = try? await host.app.submit(
       "/e/\(url.suffix(43))", ["form": form, "name": "Zoe", "answer": "going", "plusOnes": "\(plusOnes)"])
-    if let answer, answer.status == 303, let token = try? app.visitorToken(in: answer) {
+    if let response, response.status == 303, let token = try? app.visitorToken(in: response) {
       history.count { $0.done[.visit, default: 0] += 1 }
       let visit = Visit(app: host.app, token: token)
       if approval { _ = try? await host.send("POST", "\(path)/invitations/\(visit.id)/approve") }
@@ -193,14 +193,14 @@ struct RandomPerson {
   /// - Returns: nil if there was no response.
   private func call(
     _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil
-  ) async -> Answer? {
-    guard let answer = try? await place.phone(of: cast[person]).send(method, path, body) else { return nil }
-    if answer.status < 300 { history.count { $0.done[verb, default: 0] += 1 } }
+  ) async -> APIResponse? {
+    guard let response = try? await place.phone(of: cast[person]).send(method, path, body) else { return nil }
+    if response.status < 300 { history.count { $0.done[verb, default: 0] += 1 } }
     // No request is malformed, and no user is logged out, but several phones of one user may upload a picture at once.
-    if [400, 401, 405, 413, 415, 429].contains(answer.status), answer.problem != "upload-in-progress" {
-      history.report("\(verb): \(answer.body)")
+    if [400, 401, 405, 413, 415, 429].contains(response.status), response.problem != "upload-in-progress" {
+      history.report("\(verb): \(response.body)")
     }
-    return answer
+    return response
   }
 
   private mutating func roll(_ count: Int) -> Int {

@@ -592,8 +592,8 @@ struct Model {
     }
   }
 
-  /// Delivers all queued notices to the inboxes. Two users with a block between them get none about each other: they may
-  /// be a guest and a co-host who was added later. A guest's answer replaces an earlier answer that is unread.
+  /// Delivers all queued notices to the inboxes. Two users with a block between them get none about each other: they
+  /// may be a guest and a co-host who was added later. A guest's answer replaces an earlier answer that is unread.
   mutating func deliver() {
     for notice in queue where !people[notice.recipient].isGone {
       if let user = notice.user, isHidden(user, from: notice.recipient) { continue }

@@ -182,26 +182,26 @@ struct ModelWorld {
       members.append("\"bio\": \(Self.json(words))")
     }
     let body = "{\(members.joined(separator: ", "))}"
-    let answer = try await call(.editProfile, by: me, "PATCH", "users/me", body)
+    let response = try await call(.editProfile, by: me, "PATCH", "users/me", body)
     model.edit(me, username: username, displayName: displayName, bio: bio)
-    try judge(answer, [200])
+    try judge(response, [200])
   }
 
   /// Deletes an account, and registers a new one in its place.
   private mutating func deleteAccount() async throws {
     let me = liveUser()
-    let answer = try await call(
+    let response = try await call(
       .deleteAccount, by: me, "DELETE", "users/me", #"{"password": "\#(phones[me].password)"}"#)
     model.deleteAccount(of: me)
-    try judge(answer, [204])
+    try judge(response, [204])
     try await signUp()
   }
 
   private mutating func send(from me: Int, to other: Int) async throws {
-    let answer = try await call(
+    let response = try await call(
       .send, by: me, "POST", "friend-requests", #"{"receiverId": "\#(model.people[other].id)"}"#)
-    let right = model.send(answer.json["id"].string ?? "", from: me, to: other)
-    try judge(answer, right)
+    let right = model.send(response.json["id"].string ?? "", from: me, to: other)
+    try judge(response, right)
   }
 
   private mutating func close(_ verb: Verb) async throws {
@@ -215,7 +215,7 @@ struct ModelWorld {
   private mutating func close(_ request: Int, by person: Int, _ verb: Verb) async throws {
     let path = "friend-requests/\(model.requests[request].id)"
     let right: Set<Int>
-    let answer: Answer
+    let answer: APIResponse
     switch verb {
     case .accept:
       answer = try await call(verb, by: person, "POST", "\(path)/accept")
@@ -234,26 +234,26 @@ struct ModelWorld {
     let me = liveUser()
     let other = chance(0.8) ? pick(model.friends(of: me)) : anyUser()
     guard let other, other != me else { return }
-    let answer = try await call(.unfriend, by: me, "DELETE", "friends/\(model.people[other].id)")
+    let response = try await call(.unfriend, by: me, "DELETE", "friends/\(model.people[other].id)")
     let right = model.unfriend(other, by: me)
-    try judge(answer, right)
+    try judge(response, right)
   }
 
   private mutating func block() async throws {
     let (me, other) = (liveUser(), chance(0.9) ? liveUser() : anyUser())
     guard other != me else { return }
-    let answer = try await call(.block, by: me, "PUT", "blocks/\(model.people[other].id)")
-    let right = model.block(other, by: me, wasDone: answer.status < 300)
-    try judge(answer, right)
+    let response = try await call(.block, by: me, "PUT", "blocks/\(model.people[other].id)")
+    let right = model.block(other, by: me, wasDone: response.status < 300)
+    try judge(response, right)
   }
 
   private mutating func unblock() async throws {
     guard let block = pick(model.blocks) else { return }
     let me = rightful(block.by)
     guard me != block.of else { return }
-    let answer = try await call(.unblock, by: me, "DELETE", "blocks/\(model.people[block.of].id)")
+    let response = try await call(.unblock, by: me, "DELETE", "blocks/\(model.people[block.of].id)")
     let right = model.unblock(block.of, by: me)
-    try judge(answer, right)
+    try judge(response, right)
   }
 
   // MARK: Notifications
@@ -267,19 +267,19 @@ struct ModelWorld {
     let body =
       rows.map { rows in "{\"ids\": [\(rows.map { Self.json(ids[$0]) }.joined(separator: ", "))]}" }
       ?? "{\"before\": \(Self.json(list["timestamp"].string))}"
-    let answer = try await call(.markRead, by: me, "POST", "notifications/read", body)
+    let response = try await call(.markRead, by: me, "POST", "notifications/read", body)
     let unread = model.markRead(rows, by: me)
-    try judge(answer, [200])
-    guard answer.json["unread"].int == unread else { throw violation("\(unread) are unread, not \(answer.body)") }
+    try judge(response, [200])
+    guard response.json["unread"].int == unread else { throw violation("\(unread) are unread, not \(response.body)") }
   }
 
   private mutating func choose() async throws {
     let me = liveUser()
     let choices = Model.types.filter { _ in chance(0.3) }.map { (type: $0, isOn: chance(0.5)) }
     let body = choices.map { "\"\($0.type)\": \($0.isOn)" }.joined(separator: ", ")
-    let answer = try await call(.choose, by: me, "PUT", "notification-preferences", "{\(body)}")
+    let response = try await call(.choose, by: me, "PUT", "notification-preferences", "{\(body)}")
     model.choose(choices, by: me)
-    try judge(answer, [200])
+    try judge(response, [200])
   }
 
   // MARK: Plans
@@ -299,9 +299,9 @@ struct ModelWorld {
       "\"inviteeIds\": \(ids(guests))", "\"maxPlusOnes\": \(plan.maxPlusOnes)",
     ]
     let body = "{\((members + [Self.times(plan), Self.place(plan), Self.capacity(plan)]).joined(separator: ", "))}"
-    let answer = try await call(.create, by: me, "POST", "events", body)
-    let right = model.create(answer.json["id"].string ?? "", plan, by: me, inviting: guests)
-    try judge(answer, right)
+    let response = try await call(.create, by: me, "POST", "events", body)
+    let right = model.create(response.json["id"].string ?? "", plan, by: me, inviting: guests)
+    try judge(response, right)
     return right == [201] ? model.events.count - 1 : nil
   }
 
@@ -336,20 +336,20 @@ struct ModelWorld {
     }
     let version: Int? = chance(0.7) ? nil : old.version + (chance(0.3) ? 1 : 0)
     let me = someHost(of: event)
-    let answer = try await call(
+    let response = try await call(
       .edit, by: me, "PATCH", "events/\(old.id)", "{\(members.joined(separator: ", "))}",
       headers: version.map { [("If-Match", "\"\($0)\"")] } ?? [])
     let right = model.edit(event, by: me, to: plan, ifVersion: version)
-    try judge(answer, right)
+    try judge(response, right)
     return event
   }
 
   private mutating func cancelEvent() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let me = chance(0.8) ? rightful(model.events[event].host) : someHost(of: event)
-    let answer = try await call(.cancelEvent, by: me, "DELETE", "events/\(model.events[event].id)")
+    let response = try await call(.cancelEvent, by: me, "DELETE", "events/\(model.events[event].id)")
     let right = model.cancelEvent(event, by: me)
-    try judge(answer, right)
+    try judge(response, right)
     return event
   }
 
@@ -365,10 +365,10 @@ struct ModelWorld {
     // A friend across another host's block is refused, and with them all others: rarely, so that others are invited.
     if chance(0.8) { guests.removeAll { model.isHidden($0, fromHostsOf: event) } }
     guard !guests.isEmpty else { return nil }
-    let answer = try await call(
+    let response = try await call(
       .invite, by: me, "POST", "events/\(model.events[event].id)/invitations", "{\"userIds\": \(ids(guests))}")
     let right = model.invite(guests, to: event, by: me)
-    try judge(answer, right)
+    try judge(response, right)
     return event
   }
 
@@ -379,9 +379,9 @@ struct ModelWorld {
     // The contract does not say whether a host may withdraw the invitation of a hidden guest.
     guard let guest, !model.isHidden(guest, from: me) else { return nil }
     let (id, guestID) = (model.events[event].id, model.id(of: guest))
-    let answer = try await call(.withdraw, by: me, "DELETE", "events/\(id)/invitations/\(guestID)")
+    let response = try await call(.withdraw, by: me, "DELETE", "events/\(id)/invitations/\(guestID)")
     let right = model.withdraw(guest, from: event, by: me)
-    try judge(answer, right)
+    try judge(response, right)
     return event
   }
 
@@ -395,11 +395,11 @@ struct ModelWorld {
     let status = ["going", "going", "going", "maybe", "declined"][roll(0..<5)]
     let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
     let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
-    let answer = try await call(
+    let response = try await call(
       .answer, by: me, "PUT", "events/\(model.events[event].id)/invitations/me",
       #"{"status": "\#(status)"\#(others)}"#)
     let right = model.answer(status, plusOnes: plusOnes, to: event, by: me)
-    try judge(answer, right)
+    try judge(response, right)
     return event
   }
 
@@ -409,14 +409,14 @@ struct ModelWorld {
     guard let event = someEvent() else { return nil }
     let (maxPlusOnes, approval) = (roll(0..<4), chance(0.4))
     let me = someHost(of: event)
-    let answer = try await call(
+    let response = try await call(
       .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
       #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
     // An event has at most 20 links.
-    if answer.problem == "too-many-links" { return event }
-    try judge(answer, model.mayCreateLink(to: event, by: me))
-    if answer.status == 201 {
-      let token = String(answer.json["url"].string?.split(separator: "/").last ?? "")
+    if response.problem == "too-many-links" { return event }
+    try judge(response, model.mayCreateLink(to: event, by: me))
+    if response.status == 201 {
+      let token = String(response.json["url"].string?.split(separator: "/").last ?? "")
       model.add(Model.Link(event: event, by: me, token: token, maxPlusOnes: maxPlusOnes, approval: approval))
     }
     return event
@@ -425,8 +425,8 @@ struct ModelWorld {
   private mutating func join() async throws -> Int? {
     guard let link = someLink() else { return nil }
     let me = liveUser()
-    let answer = try await call(.join, by: me, "POST", "links/\(model.links[link].token)/join")
-    try judge(answer, model.join(link, by: me))
+    let response = try await call(.join, by: me, "POST", "links/\(model.links[link].token)/join")
+    try judge(response, model.join(link, by: me))
     return model.links[link].event
   }
 
@@ -437,14 +437,14 @@ struct ModelWorld {
     let plusOnes = roll(0..<4)
     let form = try await app.send("GET", "/e/\(token)").body.firstMatch(of: /name="form" value="([^"]+)"/)
     let fields = ["form": String(form?.output.1 ?? ""), "name": name, "answer": status, "plusOnes": "\(plusOnes)"]
-    let answer = try await app.submit("/e/\(token)", fields)
-    note("\(name): POST /e/\(token) \(status) \(plusOnes) -> \(answer.status)")
+    let response = try await app.submit("/e/\(token)", fields)
+    note("\(name): POST /e/\(token) \(status) \(plusOnes) -> \(response.status)")
     let right = try model.visit(link, status, plusOnes: plusOnes) {
-      let visit = Visit(app: app, token: try app.visitorToken(in: answer))
+      let visit = Visit(app: app, token: try app.visitorToken(in: response))
       return Model.Visitor(id: visit.id.description, name: name, link: link, token: visit.token)
     }
-    try judge(answer, right)
-    if answer.status == 303 { done[.visit, default: 0] += 1 }
+    try judge(response, right)
+    if response.status == 303 { done[.visit, default: 0] += 1 }
     return event
   }
 
@@ -468,10 +468,10 @@ struct ModelWorld {
     _ verb: Verb, _ visitor: Int, _ fields: [String: String], right: (inout Model) -> Set<Int>
   ) async throws {
     let shown = model.visitors[visitor]
-    let answer = try await app.submit("/g/\(shown.token)", fields)
-    note("\(shown.name): POST /g/ \(fields) -> \(answer.status)")
-    try judge(answer, right(&model))
-    if answer.status < 400 { done[verb, default: 0] += 1 }
+    let response = try await app.submit("/g/\(shown.token)", fields)
+    note("\(shown.name): POST /g/ \(fields) -> \(response.status)")
+    try judge(response, right(&model))
+    if response.status < 400 { done[verb, default: 0] += 1 }
   }
 
   private mutating func approve() async throws -> Int? {
@@ -481,8 +481,8 @@ struct ModelWorld {
     let me = someHost(of: event)
     guard !model.isHidden(invitation.guest, from: me) else { return nil }
     let path = "events/\(model.events[event].id)/invitations/\(model.id(of: invitation.guest))/approve"
-    let answer = try await call(.approve, by: me, "POST", path)
-    try judge(answer, model.approve(invitation.guest, at: event, by: me))
+    let response = try await call(.approve, by: me, "POST", path)
+    try judge(response, model.approve(invitation.guest, at: event, by: me))
     return event
   }
 
@@ -495,8 +495,8 @@ struct ModelWorld {
     guard let user else { return nil }
     let me = rightful(creator)
     let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
-    let answer = try await call(.addHost, by: me, "PUT", path)
-    try judge(answer, model.addHost(user, to: event, by: me))
+    let response = try await call(.addHost, by: me, "PUT", path)
+    try judge(response, model.addHost(user, to: event, by: me))
     return event
   }
 
@@ -508,8 +508,8 @@ struct ModelWorld {
     guard let user else { return nil }
     let me = chance(0.4) ? rightful(user) : rightful(model.events[event].host)
     let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
-    let answer = try await call(.removeHost, by: me, "DELETE", path)
-    try judge(answer, model.removeHost(user, from: event, by: me))
+    let response = try await call(.removeHost, by: me, "DELETE", path)
+    try judge(response, model.removeHost(user, from: event, by: me))
     return event
   }
 
@@ -533,10 +533,10 @@ struct ModelWorld {
   private mutating func check(_ events: [Int]) async throws {
     try await checkQueue()
     let everybodys = model.present.map { readings(of: $0, events) }
-    let answers = try await read(everybodys)
-    for (reading, answer) in answers { try compare(reading, answer) }
+    let responses = try await read(everybodys)
+    for (reading, answer) in responses { try compare(reading, answer) }
     try await catchUp()
-    for (reading, answer) in answers { try compareDelta(reading, answer) }
+    for (reading, answer) in responses { try compareDelta(reading, answer) }
   }
 
   private func readings(of person: Int, _ events: [Int]) -> [Reading] {
@@ -569,36 +569,36 @@ struct ModelWorld {
   }
 
   /// Reads for all users at the same time.
-  private func read(_ readings: [[Reading]]) async throws -> [(Reading, Answer)] {
+  private func read(_ readings: [[Reading]]) async throws -> [(Reading, APIResponse)] {
     let phones = phones
-    return try await withThrowingTaskGroup(of: [(Reading, Answer)].self) { group in
+    return try await withThrowingTaskGroup(of: [(Reading, APIResponse)].self) { group in
       for ones in readings {
         group.addTask {
-          var answers: [(Reading, Answer)] = []
+          var responses: [(Reading, APIResponse)] = []
           for reading in ones {
-            let answer = try await phones[reading.person].send("GET", reading.path)
-            answers.append((reading, answer))
+            let response = try await phones[reading.person].send("GET", reading.path)
+            responses.append((reading, response))
           }
-          return answers
+          return responses
         }
       }
-      var all: [(Reading, Answer)] = []
+      var all: [(Reading, APIResponse)] = []
       for try await answers in group { all += answers }
       return all
     }
   }
 
-  private mutating func compare(_ reading: Reading, _ answer: Answer) throws {
+  private mutating func compare(_ reading: Reading, _ response: APIResponse) throws {
     let what = "\(reading.path) for \(model.people[reading.person].username)"
     let status = reading.expected == nil ? 404 : 200
-    guard answer.status == status else {
-      throw violation("\(what) is \(answer.status), not \(status): \(answer.body)")
+    guard response.status == status else {
+      throw violation("\(what) is \(response.status), not \(status): \(response.body)")
     }
     guard let expected = reading.expected else { return }
     let key = "\(reading.person) \(reading.path)"
     let copy = copies[key]
-    if let copy, copy.body == answer.body, copy.lines == expected { return }
-    let json = answer.json
+    if let copy, copy.body == response.body, copy.lines == expected { return }
+    let json = response.json
     let lines = reading.listing.lines(of: json)
     guard lines == expected else {
       throw violation(
@@ -613,12 +613,12 @@ struct ModelWorld {
     if reading.isCollection {
       guard !stamp.isEmpty else { throw violation("\(what) has no stamp") }
       // The body contains the stamp, so a different body with the same stamp means that an item differs.
-      if let copy, copy.body != answer.body, copy.stamp >= stamp {
+      if let copy, copy.body != response.body, copy.stamp >= stamp {
         throw violation(
-          "\(what) has changed, but its stamp has not moved. It was\n\(copy.body)\nand is\n\(answer.body)")
+          "\(what) has changed, but its stamp has not moved. It was\n\(copy.body)\nand is\n\(response.body)")
       }
     }
-    copies[key] = Copy(body: answer.body, lines: lines, stamp: stamp)
+    copies[key] = Copy(body: response.body, lines: lines, stamp: stamp)
   }
 
   /// Brings all users' copies up to date by what has changed, at the same time.
@@ -636,7 +636,7 @@ struct ModelWorld {
     }
   }
 
-  private func compareDelta(_ reading: Reading, _ answer: Answer) throws {
+  private func compareDelta(_ reading: Reading, _ answer: APIResponse) throws {
     let collection = Phone.everyCollection.first { Phone.wholePath(of: $0) == reading.path }
     guard let collection else { return }
     let (held, now) = (deltas[reading.person]?[collection]?.held, try HeldCopy(collection, answer))
@@ -676,15 +676,15 @@ struct ModelWorld {
   private mutating func call(
     _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil,
     headers: [(String, String)] = []
-  ) async throws -> Answer {
-    let answer = try await phones[person].send(method, path, body, headers: headers)
+  ) async throws -> APIResponse {
+    let response = try await phones[person].send(method, path, body, headers: headers)
     let given = headers.map { " (\($0): \($1))" }.joined()
-    note("\(model.people[person].username): \(method) \(path)\(given) \(body ?? "") -> \(answer.status)")
-    if answer.status < 300 { done[verb, default: 0] += 1 }
-    return answer
+    note("\(model.people[person].username): \(method) \(path)\(given) \(body ?? "") -> \(response.status)")
+    if response.status < 300 { done[verb, default: 0] += 1 }
+    return response
   }
 
-  private func judge(_ answer: Answer, _ right: Set<Int>) throws {
+  private func judge(_ answer: APIResponse, _ right: Set<Int>) throws {
     let isServed = answer.problem != "route-not-found" && answer.problem != "method-not-allowed"
     guard right.contains(answer.status), isServed else {
       throw violation("the status of the last response must be one of \(right.sorted()): \(answer.body)")

@@ -32,8 +32,8 @@ extension Phone {
   ///
   /// - Returns: the path of the feed.
   func makeCalendarLink(sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
-    let answer = try await perform("POST", "users/me/calendar", expecting: 201, sourceLocation: sourceLocation)
-    let url = try #require(answer.json["url"].string.flatMap { URL(string: $0) }, sourceLocation: sourceLocation)
+    let response = try await perform("POST", "users/me/calendar", expecting: 201, sourceLocation: sourceLocation)
+    let url = try #require(response.json["url"].string.flatMap { URL(string: $0) }, sourceLocation: sourceLocation)
     return url.path
   }
 }
@@ -43,9 +43,9 @@ extension TestApp {
   func calendarFeed(
     _ path: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> CalendarCopy {
-    let answer = try await send("GET", path)
-    #expect(answer.status == 200, "\(answer.body)", sourceLocation: sourceLocation)
+    let response = try await send("GET", path)
+    #expect(response.status == 200, "\(response.body)", sourceLocation: sourceLocation)
     return CalendarCopy(
-      path: path, text: answer.body, tag: try #require(answer.header("ETag"), sourceLocation: sourceLocation))
+      path: path, text: response.body, tag: try #require(response.header("ETag"), sourceLocation: sourceLocation))
   }
 }

@@ -20,7 +20,7 @@ final class EventStream: Sendable {
   }
 
   private struct State: Sendable {
-    var answer: Answer?
+    var response: APIResponse?
     var hasEnded = false
     var events: [Event] = []
     var changes: [JSON] = []
@@ -37,7 +37,7 @@ final class EventStream: Sendable {
   private let state = Mutex(State())
 
   /// The response without its body, or with it if the request was refused.
-  var answer: Answer? { state.withLock { $0.answer } }
+  var response: APIResponse? { state.withLock { $0.response } }
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
   /// Without the events `changed`.
   var events: [Event] { state.withLock { $0.events } }
@@ -90,12 +90,12 @@ final class EventStream: Sendable {
       guard status == 200 else {
         let bytes = try await response.body.collect(upTo: 1 << 20)
         state.withLock {
-          $0.answer = Answer(status: status, headers: headers, body: String(buffer: bytes))
+          $0.response = APIResponse(status: status, headers: headers, body: String(buffer: bytes))
           $0.hasEnded = true
         }
         return
       }
-      state.withLock { $0.answer = Answer(status: status, headers: headers, body: "") }
+      state.withLock { $0.response = APIResponse(status: status, headers: headers, body: "") }
       for try await bytes in response.body {
         state.withLock { state in for byte in bytes.readableBytesView { Self.take(byte, &state) } }
       }

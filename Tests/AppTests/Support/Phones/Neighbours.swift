@@ -60,14 +60,14 @@ extension Phone {
   @discardableResult
   func editProfile(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("PATCH", "users/me", body, expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func deleteAccount(
     expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform(
       "DELETE", "users/me", #"{"password": "\#(password)"}"#, expecting: status, sourceLocation: sourceLocation)
   }

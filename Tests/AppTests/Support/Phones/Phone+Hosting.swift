@@ -7,7 +7,7 @@ extension Phone {
   func cancelEvent(
     _ event: String, headers: [(String, String)] = [], expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("DELETE", "events/\(event)", headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
@@ -15,7 +15,7 @@ extension Phone {
   func invite(
     _ guests: [Phone], to event: String, expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
     return try await perform(
       "POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#, expecting: status,
@@ -26,7 +26,7 @@ extension Phone {
   func withdraw(
     _ guest: Phone, from event: String, expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform(
       "DELETE", "events/\(event)/invitations/\(guest.id)", expecting: status, sourceLocation: sourceLocation)
   }
@@ -34,14 +34,14 @@ extension Phone {
   @discardableResult
   func addHost(
     _ host: Phone, to event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("PUT", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func removeHost(
     _ host: Phone, from event: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("DELETE", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
@@ -49,7 +49,7 @@ extension Phone {
   func setAnswer(
     _ status: String, of guest: Phone, to event: String, expecting code: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform(
       "PUT", "events/\(event)/invitations/\(guest.id)", #"{"status": "\#(status)"}"#, expecting: code,
       sourceLocation: sourceLocation)
@@ -58,14 +58,14 @@ extension Phone {
   @discardableResult
   func remind(
     of event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("POST", "events/\(event)/reminders", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func duplicate(
     _ event: String, _ body: String, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("POST", "events/\(event)/duplicate", body, expecting: status, sourceLocation: sourceLocation)
   }
 

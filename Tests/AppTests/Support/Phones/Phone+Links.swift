@@ -9,20 +9,20 @@ extension Phone {
   func createLink(
     to event: String, _ settings: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> (id: String, token: String) {
-    let answer = try await send("POST", "events/\(event)/links", settings)
-    #expect(answer.status == 201, "\(answer.body)", sourceLocation: sourceLocation)
-    let url = try #require(answer.json["url"].string, sourceLocation: sourceLocation)
+    let response = try await send("POST", "events/\(event)/links", settings)
+    #expect(response.status == 201, "\(response.body)", sourceLocation: sourceLocation)
+    let url = try #require(response.json["url"].string, sourceLocation: sourceLocation)
     return (
-      try #require(answer.json["id"].string, sourceLocation: sourceLocation),
+      try #require(response.json["id"].string, sourceLocation: sourceLocation),
       String(try #require(url.split(separator: "/").last, sourceLocation: sourceLocation))
     )
   }
 
   func join(
     _ token: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
-    let answer = try await send("POST", "links/\(token)/join")
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+  ) async throws -> APIResponse {
+    let response = try await send("POST", "links/\(token)/join")
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response
   }
 }

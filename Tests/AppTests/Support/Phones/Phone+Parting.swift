@@ -7,28 +7,28 @@ extension Phone {
   @discardableResult
   func cancel(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("DELETE", "friend-requests/\(request)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func unfriend(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("DELETE", "friends/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func block(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("PUT", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func unblock(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("DELETE", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
   }
 

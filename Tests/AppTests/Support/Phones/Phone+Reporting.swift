@@ -7,7 +7,7 @@ extension Phone {
   func report(
     _ other: Phone, reason: String = "spam", text: String? = nil, expecting status: Int = 201,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let words = text.map { "\"\($0)\"" } ?? "null"
     return try await perform(
       "POST", "reports", #"{"userId": "\#(other.id)", "reason": "\#(reason)", "text": \#(words)}"#, expecting: status,
@@ -17,7 +17,7 @@ extension Phone {
   @discardableResult
   func report(
     event: String, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform(
       "POST", "reports", #"{"eventId": "\#(event)", "reason": "other"}"#, expecting: status,
       sourceLocation: sourceLocation)

@@ -11,12 +11,12 @@ final class Phone: Sendable {
   let id: String
   private let tokens: Mutex<(access: String, refresh: String)>
 
-  init(_ app: TestApp, _ username: String, _ answer: Answer) throws {
+  init(_ app: TestApp, _ username: String, _ response: APIResponse) throws {
     self.app = app
     self.username = username
-    id = try #require(answer.json["user"]["id"].string)
+    id = try #require(response.json["user"]["id"].string)
     tokens = Mutex(
-      (try #require(answer.json["accessToken"].string), try #require(answer.json["refreshToken"].string)))
+      (try #require(response.json["accessToken"].string), try #require(response.json["refreshToken"].string)))
   }
 
   /// The phone of a user whom SQL has created. It has no refresh token.
@@ -33,7 +33,7 @@ final class Phone: Sendable {
 
   func send(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await app.send(method, path, body: body, headers: headers, token: accessToken)
   }
 
@@ -42,17 +42,17 @@ final class Phone: Sendable {
   func perform(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = [], expecting status: Int,
     sourceLocation: SourceLocation
-  ) async throws -> Answer {
-    let answer = try await send(method, path, body, headers: headers)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+  ) async throws -> APIResponse {
+    let response = try await send(method, path, body, headers: headers)
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response
   }
 
   /// GETs something that must exist.
   func get(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> JSON {
-    let answer = try await send("GET", path)
-    #expect(answer.status == 200, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer.json
+    let response = try await send("GET", path)
+    #expect(response.status == 200, "\(response.body)", sourceLocation: sourceLocation)
+    return response.json
   }
 
   // MARK: Sessions
@@ -71,13 +71,13 @@ final class Phone: Sendable {
 
   /// Sends a refresh token and keeps the new tokens, as a phone does.
   @discardableResult
-  func refresh(_ token: String? = nil) async throws -> Answer {
-    let answer = try await app.send(
+  func refresh(_ token: String? = nil) async throws -> APIResponse {
+    let response = try await app.send(
       "POST", "auth/refresh", body: #"{"refreshToken": "\#(token ?? refreshToken)"}"#)
-    if let access = answer.json["accessToken"].string, let refresh = answer.json["refreshToken"].string {
+    if let access = response.json["accessToken"].string, let refresh = response.json["refreshToken"].string {
       tokens.withLock { $0 = (access, refresh) }
     }
-    return answer
+    return response
   }
 
   // MARK: Friends
@@ -87,22 +87,22 @@ final class Phone: Sendable {
   func sendFriendRequest(
     to other: Phone, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> String {
-    let answer = try await send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer.json["id"].string ?? ""
+    let response = try await send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response.json["id"].string ?? ""
   }
 
   @discardableResult
   func accept(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("POST", "friend-requests/\(request)/accept", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func decline(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("POST", "friend-requests/\(request)/decline", expecting: status, sourceLocation: sourceLocation)
   }
 
@@ -116,21 +116,21 @@ final class Phone: Sendable {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> JSON {
     let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
-    let answer = try await send(
+    let response = try await send(
       "POST", "events",
       """
       {"title": "\(title)", "startTime": "\(startTime)", "endTime": \(endTime.map { "\"\($0)\"" } ?? "null"),
        "timeZone": "Europe/Berlin", "capacity": \(capacity.map(String.init) ?? "null"), "inviteeIds": [\(ids)]}
       """)
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer.json
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response.json
   }
 
   @discardableResult
   func answer(
     _ status: String, plusOnes: Int? = nil, to event: String, expecting code: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
     return try await perform(
       "PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"\#(others)}"#, expecting: code,
@@ -141,7 +141,7 @@ final class Phone: Sendable {
   func edit(
     _ event: String, _ body: String, headers: [(String, String)] = [], expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform(
       "PATCH", "events/\(event)", body, headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
@@ -171,10 +171,10 @@ final class Phone: Sendable {
   /// - Returns: the stale collections.
   func stale(_ stamps: [Collection: String]) async throws -> Set<Collection> {
     let body = stamps.map { "\"\($0.rawValue)\": \"\($1)\"" }.joined(separator: ",")
-    let answer = try await send("POST", "cache/validate/\(id)", "{\(body)}")
-    #expect(answer.status == 200, "\(answer.body)")
-    #expect(answer.json.keys == Set(stamps.keys.map(\.rawValue)))
-    return Set(stamps.keys.filter { answer.json[$0.rawValue]["invalidate"].bool != false })
+    let response = try await send("POST", "cache/validate/\(id)", "{\(body)}")
+    #expect(response.status == 200, "\(response.body)")
+    #expect(response.json.keys == Set(stamps.keys.map(\.rawValue)))
+    return Set(stamps.keys.filter { response.json[$0.rawValue]["invalidate"].bool != false })
   }
 
   /// The collections that `action` makes stale for this phone, after a worker has fanned out its notices.

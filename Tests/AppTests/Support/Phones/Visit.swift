@@ -15,23 +15,23 @@ struct Visit: Sendable {
   var id: Visitor.ID { app.dependencies.visitorTokens.read(token)?.id ?? .new() }
   var path: String { "/g/\(token)" }
 
-  func page() async throws -> Answer { try await app.send("GET", path) }
+  func page() async throws -> APIResponse { try await app.send("GET", path) }
 
   /// Sends a form of the page.
   @discardableResult
   func act(
     _ act: String, _ fields: [String: String] = [:], expecting status: Int = 303,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
-    let answer = try await app.submit(path, fields.merging(["do": act]) { $1 })
-    #expect(answer.status == status, "\(act): \(answer.body)", sourceLocation: sourceLocation)
-    return answer
+  ) async throws -> APIResponse {
+    let response = try await app.submit(path, fields.merging(["do": act]) { $1 })
+    #expect(response.status == status, "\(act): \(response.body)", sourceLocation: sourceLocation)
+    return response
   }
 
   @discardableResult
   func answer(
     _ status: String, plusOnes: Int? = nil, expecting code: Int = 303, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     var fields = ["answer": status]
     if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
     return try await act("answer", fields, expecting: code, sourceLocation: sourceLocation)
@@ -66,7 +66,7 @@ extension TestApp {
   }()
 
   /// Sends a form, as a browser does.
-  func submit(_ path: String, _ fields: [String: String]) async throws -> Answer {
+  func submit(_ path: String, _ fields: [String: String]) async throws -> APIResponse {
     let plain = CharacterSet.alphanumerics
     let body = fields.map { name, value in
       "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: plain) ?? "")"
@@ -95,14 +95,14 @@ extension TestApp {
     var fields = ["form": try await formToken(of: link), "name": name, "answer": answer]
     if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
     if let email { fields["email"] = email }
-    let answer = try await submit("/e/\(link)", fields)
-    #expect(answer.status == 303, "\(answer.body)", sourceLocation: sourceLocation)
-    return Visit(app: self, token: try visitorToken(in: answer))
+    let response = try await submit("/e/\(link)", fields)
+    #expect(response.status == 303, "\(response.body)", sourceLocation: sourceLocation)
+    return Visit(app: self, token: try visitorToken(in: response))
   }
 
   /// The token that a redirect leads to.
-  func visitorToken(in answer: Answer) throws -> String {
-    let location = try #require(answer.header("Location"), "\(answer.status) \(answer.body)")
+  func visitorToken(in answer: APIResponse) throws -> String {
+    let location = try #require(response.header("Location"), "\(response.status) \(response.body)")
     #expect(location.hasPrefix("../g/"))
     return String(location.dropFirst(5))
   }

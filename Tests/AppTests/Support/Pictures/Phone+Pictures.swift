@@ -12,13 +12,13 @@ extension TestApp {
   }
 
   /// GETs a URL as an image view does: unchanged, and without a token.
-  func fetch(_ url: String, method: String = "GET", headers: [(String, String)] = []) async throws -> BinaryAnswer {
+  func fetch(_ url: String, method: String = "GET", headers: [(String, String)] = []) async throws -> BinaryResponse {
     var request = HTTPClientRequest(url: url)
     request.method = .RAW(value: method)
     for (name, value) in headers { request.headers.add(name: name, value: value) }
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
     let body = try await response.body.collect(upTo: 16 << 20)
-    return BinaryAnswer(
+    return BinaryResponse(
       status: Int(response.status.code), headers: response.headers, bytes: Array(body.readableBytesView))
   }
 }
@@ -29,7 +29,7 @@ extension Phone {
   func putPicture(
     _ bytes: [UInt8], type: String = "application/octet-stream", expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     var request = HTTPClientRequest(url: "\(app.url)/api/v1/users/me/picture")
     request.method = .PUT
     request.headers.add(name: "Authorization", value: "Bearer \(accessToken)")
@@ -37,22 +37,22 @@ extension Phone {
     request.body = .bytes(ByteBuffer(bytes: bytes))
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
     let body = try await response.body.collect(upTo: 16 << 20)
-    let answer = Answer(
+    let response = APIResponse(
       status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: body))
-    #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
-    return answer
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response
   }
 
   /// Uploads a picture.
   ///
   /// - Returns: its URL.
   func show(_ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
-    let answer = try await putPicture(bytes, sourceLocation: sourceLocation)
-    return try #require(answer.json["pictureUrl"].string, sourceLocation: sourceLocation)
+    let response = try await putPicture(bytes, sourceLocation: sourceLocation)
+    return try #require(response.json["pictureUrl"].string, sourceLocation: sourceLocation)
   }
 
   func removePicture(sourceLocation: SourceLocation = #_sourceLocation) async throws {
-    let answer = try await send("DELETE", "users/me/picture")
-    #expect(answer.status == 204, "\(answer.body)", sourceLocation: sourceLocation)
+    let response = try await send("DELETE", "users/me/picture")
+    #expect(response.status == 204, "\(response.body)", sourceLocation: sourceLocation)
   }
 }

@@ -191,23 +191,23 @@ final class IdentityServer: Sendable {
         #"{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "\#(id)", "n": "\#(modulus)", "e": "\#(exponent)"}"#)
     }
     let status = isElsewhere ? 200 : behaviour.status
-    return Self.answer(
+    return Self.response(
       status, behaviour.body ?? #"{"keys": [\#(keys.joined(separator: ","))]}"#, headers: behaviour.headers)
   }
 
   private func token(for request: Request) async throws -> Response {
     let form = try await keep(request)
     let (status, codeOf) = state.withLock { ($0.behaviour.grantStatus, $0.behaviour.codeOf) }
-    guard status == 200 else { return Self.answer(status, #"{"error": "invalid_grant"}"#) }
+    guard status == 200 else { return Self.response(status, #"{"error": "invalid_grant"}"#) }
     let code = form["code"] ?? ""
     let idToken = try token(.apple, codeOf ?? String(code.dropFirst("code-of-".count)))
-    return Self.answer(200, #"{"access_token": "x", "refresh_token": "refresh-\#(code)", "id_token": "\#(idToken)"}"#)
+    return Self.response(200, #"{"access_token": "x", "refresh_token": "refresh-\#(code)", "id_token": "\#(idToken)"}"#)
   }
 
   private func revoke(_ request: Request) async throws -> Response {
     _ = try await keep(request)
     let status = state.withLock { $0.behaviour.grantStatus }
-    return Self.answer(status, status == 200 ? "" : #"{"error": "invalid_client"}"#)
+    return Self.response(status, status == 200 ? "" : #"{"error": "invalid_client"}"#)
   }
 
   private func keep(_ request: Request) async throws -> [String: String] {
@@ -217,7 +217,7 @@ final class IdentityServer: Sendable {
     return form
   }
 
-  private static func answer(_ status: Int, _ body: String, headers: HTTPFields = [:]) -> Response {
+  private static func response(_ status: Int, _ body: String, headers: HTTPFields = [:]) -> Response {
     var headers = headers
     // Otherwise stopping the server would have to wait for idle connections.
     headers[.connection] = "close"
@@ -231,7 +231,7 @@ extension TestApp {
   /// - Parameter more: further members of the body.
   func signIn(
     _ provider: IdentityProvider.Name = .google, _ token: String, _ more: [String: String] = [:]
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await send("POST", "auth/\(provider.rawValue)", body: Self.body(token, more))
   }
 
@@ -253,7 +253,7 @@ extension TestApp {
 extension Phone {
   func link(
     _ provider: IdentityProvider.Name = .google, _ token: String, _ more: [String: String] = [:]
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let more = more.merging(["currentPassword": password]) { given, _ in given }
     return try await send("POST", "auth/\(provider.rawValue)/link", TestApp.body(token, more))
   }

@@ -28,10 +28,10 @@ final class PushServer: Sendable {
   }
 
   enum Reply: Sendable {
-    case answer(Int, String = "", HTTPHeaders = [:])
+    case response(Int, String = "", HTTPHeaders = [:])
     case silence
-    /// Sends GOAWAY. Without `afterAnswering`, this request gets no response.
-    case goAway(afterAnswering: Bool)
+    /// Sends GOAWAY. Without `afterResponse`, this request gets no response.
+    case goAway(afterResponse: Bool)
   }
 
   private struct State: Sendable {
@@ -54,7 +54,7 @@ final class PushServer: Sendable {
   ///
   /// - Parameter reply: the reply to a request. `number` counts the requests to the same path, from 1.
   static func run(
-    answering reply: @escaping @Sendable (_ request: Received, _ number: Int) -> Reply = { _, _ in .answer(200) },
+    responding reply: @escaping @Sendable (_ request: Received, _ number: Int) -> Reply = { _, _ in .response(200) },
     _ body: (PushServer, Outgoing) async throws -> Void
   ) async throws {
     let material = try await IdentityServer.prepared.value
@@ -171,19 +171,19 @@ private final class Exchange: ChannelInboundHandler {
         path: head.uri, headers: head.headers, body: String(buffer: body), connection: connection)
       switch server.take(request) {
       case .silence: break
-      case .answer(let status, let text, let headers): answer(status, text, headers, context)
+      case .response(let status, let text, let headers): respond(status, text, headers, context)
       case .goAway(let isAfterwards):
         let parent = context.channel.parent
         let last: HTTP2StreamID = isAfterwards ? .maxID : .rootStream
         let frame = HTTP2Frame(
           streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil))
         parent?.writeAndFlush(frame, promise: nil)
-        if isAfterwards { answer(200, "", [:], context) } else { parent?.close(promise: nil) }
+        if isAfterwards { respond(200, "", [:], context) } else { parent?.close(promise: nil) }
       }
     }
   }
 
-  private func answer(_ status: Int, _ text: String, _ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
+  private func respond(_ status: Int, _ text: String, _ headers: HTTPHeaders, _ context: ChannelHandlerContext) {
     let head = HTTPResponseHead(version: .http2, status: HTTPResponseStatus(statusCode: status), headers: headers)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     if !text.isEmpty { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: text)))), promise: nil) }

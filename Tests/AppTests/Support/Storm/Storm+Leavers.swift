@@ -24,10 +24,10 @@ extension Storm {
 
   static func registerLeaver(_ number: Int, _ app: TestApp, _ sink: StormySink) async throws -> Leaver {
     let (phone, device) = (try await app.signUp("leaver\(number)"), "/leaver/\(number)")
-    let answer = try await phone.send(
+    let response = try await phone.send(
       "PUT", "devices", #"{"platform": "webhook", "token": "\#(sink.url(of: device))"}"#)
     return Leaver(
-      phone: phone, device: device, deviceID: try #require(Device.ID(answer.json["id"].string ?? "")),
+      phone: phone, device: device, deviceID: try #require(Device.ID(response.json["id"].string ?? "")),
       parting: Parting.allCases[number % Parting.allCases.count])
   }
 

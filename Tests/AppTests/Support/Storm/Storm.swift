@@ -92,10 +92,10 @@ final class Storm: Sendable {
     var secrets: [(device: String, secret: String)] = []
     for place in 1...(number % 3 == 0 ? 2 : 1) {
       let device = "/\(number)/\(place)"
-      let answer = try await phone.send(
+      let response = try await phone.send(
         "PUT", "devices", #"{"platform": "webhook", "token": "\#(sink.url(of: device))"}"#)
-      #expect(answer.status == 201, "\(answer.body)")
-      secrets.append((device, try #require(answer.json["secret"].string)))
+      #expect(response.status == 201, "\(response.body)")
+      secrets.append((device, try #require(response.json["secret"].string)))
     }
     return Reader(phone: phone, secrets: secrets)
   }
@@ -181,8 +181,8 @@ final class Storm: Sendable {
 
   private static let audience = 5
 
-  /// Makes changes with five recipients each, and a leaver. Each writer has its own events, so that each subject has one
-  /// order.
+  /// Makes changes with five recipients each, and a leaver. Each writer has its own events, so that each subject has
+  /// one order.
   func write(_ count: Int, as writer: Int, pausing pause: ClosedRange<Int>) async throws {
     var random = SeededRandom(seed: seed &+ UInt64(writer) &* 7919)
     let lines = (0..<10).map { line in

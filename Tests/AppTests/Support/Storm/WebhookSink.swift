@@ -24,10 +24,10 @@ final class WebhookSink: Sendable {
   let secret = "whsec_" + SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
   private let kept = Mutex<[Delivery]>([])
   private let port = Mutex(0)
-  private let answer: @Sendable (_ number: Int) async -> Response
+  private let respond: @Sendable (_ number: Int) async -> Response
 
-  private init(answer: @escaping @Sendable (_ number: Int) async -> Response) {
-    self.answer = answer
+  private init(_ respond: @escaping @Sendable (_ number: Int) async -> Response) {
+    self.respond = respond
   }
 
   /// The host and port on which it listens.
@@ -59,20 +59,20 @@ final class WebhookSink: Sendable {
 
   /// Runs the sink while `body` runs.
   ///
-  /// - Parameter answer: the status for a delivery. `number` counts the deliveries, from 1.
+  /// - Parameter status: the status for a delivery. `number` counts the deliveries, from 1.
   static func run(
-    answering answer: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status = { _ in .noContent },
+    status: @escaping @Sendable (_ number: Int) async -> HTTPResponse.Status = { _ in .noContent },
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
   ) async throws {
-    try await run(responding: { number in Response(status: await answer(number)) }, body)
+    try await run(responding: { number in Response(status: await status(number)) }, body)
   }
 
   /// Runs the sink with complete responses instead of statuses.
   static func run(
-    responding answer: @escaping @Sendable (_ number: Int) async -> Response,
+    responding respond: @escaping @Sendable (_ number: Int) async -> Response,
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
   ) async throws {
-    let sink = WebhookSink(answer: answer)
+    let sink = WebhookSink(respond)
     try await serving(
       logger: .quiet,
       service: { onListening -> any Service in
@@ -96,6 +96,6 @@ final class WebhookSink: Sendable {
       kept.append(delivery)
       return kept.count
     }
-    return await answer(number)
+    return await respond(number)
   }
 }

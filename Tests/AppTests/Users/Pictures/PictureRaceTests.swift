@@ -23,8 +23,8 @@ import Testing
         let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
         var alive: Set<String> = []
         for candidate in Set(urls) {
-          let answer = try await app.fetch(candidate)
-          if answer.status == 200 { alive.insert(candidate) }
+          let response = try await app.fetch(candidate)
+          if response.status == 200 { alive.insert(candidate) }
         }
         #expect(alive == [url])
       }
@@ -68,8 +68,8 @@ import Testing
             let stored: Int? = try await app.value("SELECT count(*) FROM pictures WHERE user_id = \(ana.userID)")
             #expect(stored == (url == nil ? 0 : 1))
             if let url {
-              let answer = try await app.fetch(url)
-              #expect(answer.status == 200)
+              let response = try await app.fetch(url)
+              #expect(response.status == 200)
             }
           }
         }
@@ -86,7 +86,7 @@ import Testing
         for round in 0..<16 {
           group.addTask {
             let ana = try await app.signUp("ana\(round)")
-            async let deleted: Answer = ana.deleteAccount()
+            async let deleted: APIResponse = ana.deleteAccount()
             do {
               _ = try await ana.putPastTheQueue(picture)
             } catch let error as AppError {

@@ -22,24 +22,24 @@ import Testing
       let me = try await ana.get("users/me")
       #expect(me == profile.json)
 
-      let answer = try await app.fetch(url)
-      #expect(answer.status == 200)
-      #expect(answer.bytes == file)
-      #expect(answer.header("Content-Type") == type)
-      #expect(answer.header("Cache-Control") == "public, max-age=31536000, immutable")
-      #expect(answer.header("X-Content-Type-Options") == "nosniff")
-      #expect(answer.header("Content-Security-Policy") == "default-src 'none'; sandbox")
+      let response = try await app.fetch(url)
+      #expect(response.status == 200)
+      #expect(response.bytes == file)
+      #expect(response.header("Content-Type") == type)
+      #expect(response.header("Cache-Control") == "public, max-age=31536000, immutable")
+      #expect(response.header("X-Content-Type-Options") == "nosniff")
+      #expect(response.header("Content-Security-Policy") == "default-src 'none'; sandbox")
       let head = try await app.fetch(url, method: "HEAD")
       #expect(head.status == 200)
       #expect(head.bytes.isEmpty)
       for name in ["Content-Type", "Content-Length", "Cache-Control", "ETag", "X-Content-Type-Options"] {
-        #expect(head.header(name) == answer.header(name), "\(name)")
+        #expect(head.header(name) == response.header(name), "\(name)")
       }
-      let tag = try #require(answer.header("ETag"))
+      let tag = try #require(response.header("ETag"))
       let again = try await app.fetch(url, headers: [("If-None-Match", tag)])
       #expect(again.status == 304)
       #expect(again.header("ETag") == tag)
-      #expect(again.header("Cache-Control") == answer.header("Cache-Control"))
+      #expect(again.header("Cache-Control") == response.header("Cache-Control"))
     }
   }
 
@@ -55,8 +55,8 @@ import Testing
       ]
       for (method, headers, status) in calls {
         let statements = try await log.statements {
-          let answer = try await app.fetch(url, method: method, headers: headers)
-          #expect(answer.status == status && answer.header("ETag") == tag)
+          let response = try await app.fetch(url, method: method, headers: headers)
+          #expect(response.status == status && response.header("ETag") == tag)
         }
         #expect(statements.count == 1 && !statements[0].contains("substring"), "\(statements)")
       }
@@ -71,9 +71,9 @@ import Testing
       let largest = Sample.png(length: 2 << 20)
       #expect(largest.count == 2 << 20)
       let url = try await ana.show(largest)
-      let answer = try await app.fetch(url)
-      #expect(answer.bytes == largest)
-      #expect(answer.header("Content-Length") == "2097152")
+      let response = try await app.fetch(url)
+      #expect(response.bytes == largest)
+      #expect(response.header("Content-Length") == "2097152")
       let refused = try await ana.putPicture(largest + [0], expecting: 413)
       #expect(refused.problem == "body-too-large")
       let me = try await ana.get("users/me")
@@ -89,12 +89,12 @@ import Testing
         """
       let announced = try await RawConnection(to: app)
       try await announced.send(head + "Content-Length: 2097153\r\n\r\n")
-      let first = try await announced.answer()
+      let first = try await announced.response()
       #expect(first.status == 413 && first.problem == "body-too-large")
       let chunked = try await RawConnection(to: app)
       try await chunked.send(head + "Transfer-Encoding: chunked\r\n\r\n")
       async let sent = chunked.send("10000\r\n" + String(repeating: "x", count: 65_536) + "\r\n", times: 40)
-      let second = try await chunked.answer()
+      let second = try await chunked.response()
       #expect(second.status == 413 && second.problem == "body-too-large")
       _ = try? await sent
       let stored: Int? = try await app.value("SELECT count(*) FROM pictures")
@@ -173,8 +173,8 @@ import Testing
       let ana = try await app.signUp("ana")
       for (what, bytes) in Self.notPictures {
         for type in ["image/png", "image/jpeg", "image/heic"] {
-          let answer = try await ana.putPicture(bytes, type: type, expecting: 415)
-          #expect(answer.problem == "unsupported-media-type", "\(what)")
+          let response = try await ana.putPicture(bytes, type: type, expecting: 415)
+          #expect(response.problem == "unsupported-media-type", "\(what)")
         }
       }
       let me = try await ana.get("users/me")
@@ -211,10 +211,10 @@ import Testing
         (Sample.join(Sample.png(), Sample.ascii(script)), "image/png"),
       ] {
         let url = try await ana.show(file)
-        let answer = try await app.fetch(url, headers: [("Accept", "text/html")])
-        #expect(answer.header("Content-Type") == type)
-        #expect(answer.header("X-Content-Type-Options") == "nosniff")
-        #expect(answer.bytes == (type == "image/png" ? Sample.png() : Sample.jpeg()))
+        let response = try await app.fetch(url, headers: [("Accept", "text/html")])
+        #expect(response.header("Content-Type") == type)
+        #expect(response.header("X-Content-Type-Options") == "nosniff")
+        #expect(response.bytes == (type == "image/png" ? Sample.png() : Sample.jpeg()))
       }
     }
   }
@@ -227,9 +227,9 @@ import Testing
         let url = try await ana.show(Sample.png(number))
         for old in urls {
           for query in ["", "?size=192", "?size=768"] {
-            let answer = try await app.fetch(old + query)
-            #expect(answer.status == 404)
-            #expect(answer.header("Cache-Control") == nil)
+            let response = try await app.fetch(old + query)
+            #expect(response.status == 404)
+            #expect(response.header("Cache-Control") == nil)
           }
         }
         urls.append(url)
@@ -249,8 +249,8 @@ import Testing
       #expect(export["pictures"][0]["type"].string == "image/png")
       try await ana.deleteAccount()
       for url in urls {
-        let answer = try await app.fetch(url)
-        #expect(answer.status == 404)
+        let response = try await app.fetch(url)
+        #expect(response.status == 404)
       }
       let left: Int? = try await app.value("SELECT count(*) FROM pictures")
       #expect(left == 0)
@@ -266,9 +266,9 @@ import Testing
         "x", ana.id, "ana.png", "%00", "%2e%2e", "%ff", key + "x", String(key.dropLast()), String(key.reversed()),
         String(repeating: "A", count: 24), String(repeating: "%00", count: 24), String(repeating: "a", count: 4000),
       ] {
-        let answer = try await app.sendRaw("GET", "/pictures/\(made)")
-        #expect(answer.status == 404, "\(made.prefix(40))")
-        #expect(answer.problem == "picture-not-found", "\(made.prefix(40))")
+        let response = try await app.sendRaw("GET", "/pictures/\(made)")
+        #expect(response.status == 404, "\(made.prefix(40))")
+        #expect(response.problem == "picture-not-found", "\(made.prefix(40))")
       }
     }
   }

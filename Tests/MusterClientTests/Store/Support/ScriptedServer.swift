@@ -2,8 +2,8 @@ import Foundation
 
 @testable import MusterClient
 
-/// A small model of the service in memory, with one user, `ana`. Its lists, stamps and deltas are as in the contract; its
-/// writes are as simple as the tests of the store need them. The tests script what goes wrong.
+/// A small model of the service in memory, with one user, `ana`. Its lists, stamps and deltas are as in the contract;
+/// its writes are as simple as the tests of the store need them. The tests script what goes wrong.
 final class ScriptedServer: Transport {
   enum Fault: Sendable {
     case none

@@ -3,8 +3,8 @@ import TestSupport
 
 @testable import MusterClient
 
-/// A folder, a scripted server, and the stores of ana that tests open one after the other, as an app is launched again and
-/// again.
+/// A folder, a scripted server, and the stores of ana that tests open one after the other, as an app is launched again
+/// and again.
 @MainActor final class TestStore {
   let server: ScriptedServer
   let folder: URL

@@ -23,7 +23,8 @@ struct QueryFields {
       if let limit = Int(text), PageRequest.limits.contains(limit) {
         page.limit = limit
       } else {
-        note("limit", .outOfRange, "must be a whole number from 1 to 100")
+        let (least, most) = (PageRequest.limits.lowerBound, PageRequest.limits.upperBound)
+        note("limit", .outOfRange, "must be a whole number from \(least) to \(most)")
       }
     }
     if let text = value("cursor") {

@@ -39,20 +39,20 @@ extension IPAddress {
     _ host: String, within limit: Duration = .seconds(5), lookups: HostLookups = .shared,
     look: @escaping @Sendable (String) throws -> [IPAddress] = addresses(of:)
   ) async throws -> [IPAddress] {
-    let (answers, answer) = AsyncStream.makeStream(of: Result<[IPAddress], any Error>.self)
+    let (results, continuation) = AsyncStream.makeStream(of: Result<[IPAddress], any Error>.self)
     guard lookups.begin() else { throw DeliveryFailure.local("too many hosts are being looked up") }
     // On a thread of its own, so that slow name servers delay no other lookup. This task stops waiting at the limit.
     BlockingWork.run {
       let found = Result { try look(host) }
       lookups.end()
-      answer.yield(found)
+      continuation.yield(found)
     }
     let alarm = Task {
       try await Task.sleep(for: limit)
-      answer.finish()
+      continuation.finish()
     }
     defer { alarm.cancel() }
-    for await found in answers { return try found.get() }
+    for await found in results { return try found.get() }
     throw DeliveryFailure(description: "the webhook's host cannot be found in time", isTimeout: true)
   }
 

@@ -31,7 +31,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var parserError: HTTPParserError?
 
   /// Requests whose response is not complete, and whether the connection closes after them.
-  private var unanswered = 0
+  private var pendingResponses = 0
   private var isLast = false
   private var isUpgrade = false
   private var idleSince = NIODeadline.now()
@@ -76,7 +76,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       bodyDeadline = .now() + .init(seconds: limits.uploadSeconds)
       request = head
       received = 0
-      unanswered += 1
+      pendingResponses += 1
       // The server never upgrades, but the decoder stops at an upgrade request, so nothing can follow it.
       isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
       if isUpgrade || !head.isKeepAlive { isLast = true }
@@ -86,7 +86,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     case .end:
       sending = .nothing
       upload.reset()
-      if unanswered == 0 { idleSince = .now() }
+      if pendingResponses == 0 { idleSince = .now() }
     }
     context.fireChannelRead(data)
   }
@@ -109,7 +109,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
   /// Responds to `Expect: 100-continue`, which Hummingbird does not do, unless the body is too large for every route.
   private func greet(_ context: ChannelHandlerContext) {
-    guard received == 0, unanswered == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
+    guard received == 0, pendingResponses == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
       missingBytes.map({ $0 <= limits.largestBody }) ?? true
     else { return }
     request?.headers.remove(name: "expect")
@@ -150,7 +150,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
         let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
         context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
         data = wrapOutboundOut(.body(.byteBuffer(refusal.body)))
-      } else if unanswered == 1 {
+      } else if pendingResponses == 1 {
         // If the response comes before the whole body, the connection stays open only if little of the body is missing.
         if sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
         guard isLast else { break }
@@ -161,14 +161,14 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       backlog.sent += bytes.readableBytes
     case .end:
       context.write(data, promise: promise)
-      unanswered = max(0, unanswered - 1)
-      if unanswered == 0 { answered(context) }
+      pendingResponses = max(0, pendingResponses - 1)
+      if pendingResponses == 0 { responded(context) }
       return
     }
     context.write(data, promise: promise)
   }
 
-  private func answered(_ context: ChannelHandlerContext) {
+  private func responded(_ context: ChannelHandlerContext) {
     if isLast {
       context.flush()
       context.close(mode: .output, promise: nil)
@@ -212,7 +212,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
     let due = nextDeadline(after: now)
     guard due <= now else { return arm(context, at: min(due, now + tick)) }
-    if sending == .head, hasSpoken, unanswered == 0, upload.seconds >= limits.headSeconds {
+    if sending == .head, hasSpoken, pendingResponses == 0, upload.seconds >= limits.headSeconds {
       let refusal = Refusal.headTimeout
       context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
       context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(refusal.body))), promise: nil)
@@ -229,7 +229,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     if backlog.left > 0 {
       // A reader's progress is visible only in steps of a TCP window, so it gets as much time as an idle connection.
       due = min(due, now + .init(seconds: limits.idleSeconds - backlog.seconds))
-    } else if unanswered == 0, sending == .nothing || sending == .closed {
+    } else if pendingResponses == 0, sending == .nothing || sending == .closed {
       due = min(due, idleSince + .init(seconds: limits.idleSeconds))
     }
     return due

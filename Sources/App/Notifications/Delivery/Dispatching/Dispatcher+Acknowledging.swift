@@ -2,7 +2,6 @@ import Foundation
 import Logging
 import Postgres
 
-/// Writes acknowledgements.
 extension Dispatcher {
   struct Written: Sendable {
     let acknowledgements: [Acknowledgements]

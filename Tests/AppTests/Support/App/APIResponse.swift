@@ -1,7 +1,7 @@
 @testable import App
 
 /// A response of the service.
-struct Answer: Sendable {
+struct APIResponse: Sendable {
   let status: Int
   let headers: [(name: String, value: String)]
   let body: String

@@ -1,7 +1,7 @@
 import NIOHTTP1
 
 /// A response of the service, in bytes.
-struct BinaryAnswer: Sendable {
+struct BinaryResponse: Sendable {
   let status: Int
   let headers: HTTPHeaders
   let bytes: [UInt8]
