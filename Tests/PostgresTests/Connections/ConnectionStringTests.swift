@@ -45,8 +45,8 @@ struct ConnectionStringTests {
     }
   }
 
-  @Test("With load_balance_hosts=random, connections are spread over the hosts", arguments: [true, false])
-  func balancing(isRandom: Bool) async throws {
+  @Test(arguments: [true, false])
+  func `with load_balance_hosts=random, connections are spread over the hosts`(isRandom: Bool) async throws {
     try await TestCluster.withDatabase { url in
       let proxies = [try FaultProxy(inFrontOf: url), try FaultProxy(inFrontOf: url)]
       defer { for proxy in proxies { proxy.close() } }
