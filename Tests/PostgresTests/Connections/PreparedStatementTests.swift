@@ -19,8 +19,8 @@ struct PreparedStatementTests {
   @Test func `a text is prepared once for all values`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       for number in 0..<7 {
-        let answer: Int? = try await database.value("SELECT \(number) + 0")
-        #expect(answer == number)
+        let result: Int? = try await database.value("SELECT \(number) + 0")
+        #expect(result == number)
       }
       #expect(try await prepared("SELECT \(0) + 0", on: database) == (1, 7))
     }
@@ -32,8 +32,8 @@ struct PreparedStatementTests {
       try await withThrowingTaskGroup(of: Void.self) { tasks in
         for number in 0..<500 {
           tasks.addTask {
-            let answer: Int? = try await database.value("SELECT \(number) + \(unescaped: String(number % 10))")
-            #expect(answer == number + number % 10)
+            let result: Int? = try await database.value("SELECT \(number) + \(unescaped: String(number % 10))")
+            #expect(result == number + number % 10)
           }
         }
         try await tasks.waitForAll()
@@ -69,8 +69,8 @@ struct PreparedStatementTests {
   @Test func `the number of prepared statements is limited, but the number of texts is not`() async throws {
     try await withDatabase(configure: { $0.sharedConnections = 1 }) { database, _ in
       for number in 0..<700 {
-        let answer: Int? = try await database.value("SELECT \(unescaped: String(number))::int8")
-        #expect(answer == number)
+        let result: Int? = try await database.value("SELECT \(unescaped: String(number))::int8")
+        #expect(result == number)
         let often: Int? = try await database.value("SELECT -1::int8")
         #expect(often == -1)
       }

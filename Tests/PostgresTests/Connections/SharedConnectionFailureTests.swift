@@ -17,8 +17,8 @@ struct SharedConnectionFailureTests {
         let number = finished.withLock { $0[task] }
         let nonce = task * 1_000_000 + number
         do {
-          let answer: Int? = try await database.value("SELECT \(nonce)")
-          #expect(answer == nonce)
+          let result: Int? = try await database.value("SELECT \(nonce)")
+          #expect(result == nonce)
         } catch {
           errors.append(error)
         }
@@ -206,8 +206,8 @@ struct SharedConnectionFailureTests {
         return try await database.value("SELECT 1", as: Int.self)
       }
       await #expect(throws: CancellationError.self) { _ = try await task.value }
-      let answer: Int? = try await database.value("SELECT 1")
-      #expect(answer == 1)
+      let result: Int? = try await database.value("SELECT 1")
+      #expect(result == 1)
     }
   }
 

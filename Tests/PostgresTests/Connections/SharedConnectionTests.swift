@@ -77,8 +77,8 @@ struct SharedConnectionTests {
               case 2: try await database.rows("SELECT missing FROM nowhere")
               case 3: try await database.rows("SELECT 1 / (3 - i) FROM generate_series(1, 5) AS i")
               default:
-                let answer: Int? = try await database.value("SELECT \(number)")
-                outcomes.append(answer == number ? "right" : "wrong")
+                let result: Int? = try await database.value("SELECT \(number)")
+                outcomes.append(result == number ? "right" : "wrong")
               }
             } catch {
               outcomes.append((error as? PostgresError)?.sqlState ?? "\(error)")
@@ -152,8 +152,8 @@ struct SharedConnectionTests {
           }
           tasks.addTask {
             for small in 0..<50 {
-              let answer: Int? = try await database.value("SELECT \(small)")
-              #expect(answer == small)
+              let result: Int? = try await database.value("SELECT \(small)")
+              #expect(result == small)
             }
           }
         }

@@ -14,8 +14,8 @@ struct SQLTests {
     let sql: SQL = "SELECT \("now()")"
     #expect(sql.text == "SELECT $1")
     try await withDatabase { database, _ in
-      let answer: String? = try await database.value(sql)
-      #expect(answer == "now()")
+      let result: String? = try await database.value(sql)
+      #expect(result == "now()")
     }
   }
 
@@ -26,8 +26,8 @@ struct SQLTests {
     let sql: SQL = "SELECT concat_ws('-', \(1), \(2), \(inner), \(7), \(inner))"
     #expect(sql.text == "SELECT concat_ws('-', $1, $2, $3, $4, $5::text, $6, $7, $8, $9, $10::text, $11)")
     try await withDatabase { database, _ in
-      let answer: String? = try await database.value(sql)
-      #expect(answer == "1-2-3-4-five-6-7-3-4-five-6")
+      let result: String? = try await database.value(sql)
+      #expect(result == "1-2-3-4-five-6-7-3-4-five-6")
     }
   }
 
@@ -45,8 +45,8 @@ struct SQLTests {
       #expect(try row[0] == 1)
       #expect(try row[1] == "two")
       #expect(try row[2] == nil as Int?)
-      let answer: String? = try await database.value(sum)
-      #expect(answer == "11")
+      let result: String? = try await database.value(sum)
+      #expect(result == "11")
     }
   }
 
@@ -122,8 +122,8 @@ struct SQLTests {
     for number in 1..<1_000 { list += ", \(number)" }
     let sql: SQL = "SELECT ARRAY[\(list)]"
     try await withDatabase { database, _ in
-      let answer: [Int]? = try await database.value(sql)
-      #expect(answer == Array(0..<1_000))
+      let result: [Int]? = try await database.value(sql)
+      #expect(result == Array(0..<1_000))
     }
   }
 
