@@ -176,4 +176,13 @@ final class Phone: Sendable {
     #expect(response.json.keys == Set(stamps.keys.map(\.rawValue)))
     return Set(stamps.keys.filter { response.json[$0.rawValue]["invalidate"].bool != false })
   }
+
+  /// The collections that `action` makes stale for this phone, after a worker has fanned out its notices.
+  func stale(after action: () async throws -> Void) async throws -> Set<Collection> {
+    try await app.fanOut()
+    let stamps = try await refreshLists()
+    try await action()
+    try await app.fanOut()
+    return try await stale(stamps)
+  }
 }

@@ -1,3 +1,5 @@
+@testable import App
+
 /// The result of presenting a refresh token, as the client sees it.
 enum RefreshOutcome: Equatable, Sendable {
   case given(RefreshToken), theft, ended
