@@ -146,20 +146,20 @@ struct TestApp: Sendable {
     }
     if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
-    let response = try await Self.client.execute(request, timeout: .seconds(180))
+    let received = try await Self.client.execute(request, timeout: .seconds(180))
     // An event stream does not end. Leaving the loop after the first bytes closes the connection.
-    if response.headers.first(name: "Content-Type") == "text/event-stream" {
+    if received.headers.first(name: "Content-Type") == "text/event-stream" {
       var first = ByteBuffer()
-      for try await bytes in response.body {
+      for try await bytes in received.body {
         first = bytes
         break
       }
       return APIResponse(
-        status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: first))
+        status: Int(received.status.code), headers: received.headers.map { ($0, $1) }, body: String(buffer: first))
     }
-    let bytes = try await response.body.collect(upTo: 16 << 20)
+    let bytes = try await received.body.collect(upTo: 16 << 20)
     let response = APIResponse(
-      status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: bytes))
+      status: Int(received.status.code), headers: received.headers.map { ($0, $1) }, body: String(buffer: bytes))
     let faults = APIDocument.published?.faults(in: response, to: method, URL(string: request.url)?.path ?? "") ?? []
     #expect(faults == [], "\(method) \(path): \(response.status) \(response.body.prefix(1000))")
     return response

@@ -36,10 +36,10 @@ extension Phone {
     request.headers.add(name: "Authorization", value: "Bearer \(accessToken)")
     request.headers.add(name: "Content-Type", value: type)
     request.body = .bytes(ByteBuffer(bytes: bytes))
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
-    let body = try await response.body.collect(upTo: 16 << 20)
+    let received = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let body = try await received.body.collect(upTo: 16 << 20)
     let response = APIResponse(
-      status: Int(response.status.code), headers: response.headers.map { ($0, $1) }, body: String(buffer: body))
+      status: Int(received.status.code), headers: received.headers.map { ($0, $1) }, body: String(buffer: body))
     #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
     return response
   }
