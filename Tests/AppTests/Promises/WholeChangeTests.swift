@@ -19,7 +19,7 @@ import Testing
       var terminated = 0
       var kills = 0
       var failures = 0
-      var answers = 0
+      var responses = 0
       /// The number of confirmed edits of each confirmed event.
       var edits: [Event.ID: Int] = [:]
     }
@@ -27,7 +27,7 @@ import Testing
     let state = Mutex(State())
 
     var isOver: Bool { state.withLock { $0.isOver } }
-    var answers: Int { state.withLock { $0.answers } }
+    var responses: Int { state.withLock { $0.responses } }
     /// Whether enough has died. On a busy machine, all changes may be done before that.
     var hadItsTroubles: Bool { state.withLock { $0.terminated >= 20 && $0.kills >= 2 && $0.failures > 0 } }
 
@@ -45,8 +45,8 @@ import Testing
         try await Task.sleep(for: .milliseconds(5))
         return nil
       }
-      state.withLock { $0.answers += 1 }
-      return answer
+      state.withLock { $0.responses += 1 }
+      return response
     }
 
     /// Repeats a request until the response has one of these statuses.
@@ -165,11 +165,11 @@ import Testing
       defer { service.program.signal(SIGKILL) }
       site.state.withLock { $0.service = service }
       // Counted in responses and not in time, because a slow machine needs more time per response.
-      let end = site.answers + Int.random(in: 15...40, using: &random)
-      while !site.isOver, site.answers < end {
-        let answers = site.answers
+      let end = site.responses + Int.random(in: 15...40, using: &random)
+      while !site.isOver, site.responses < end {
+        let responses = site.responses
         try await Task.sleep(for: .milliseconds(Int.random(in: 3...30, using: &random)))
-        guard site.answers > answers else { continue }
+        guard site.responses > responses else { continue }
         let terminated: Int? = try await reaper.execute(
           """
           SELECT count(*) FILTER (WHERE pg_terminate_backend(pid))
