@@ -149,7 +149,6 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
-      exclude: ["Authentication/asvs.tsv"],
       swiftSettings: strict),
     .testTarget(
       name: "MusterCTLTests",

@@ -7,7 +7,8 @@ extension AsyncParsableCommand {
   ///
   /// - Parameter name: the name in `pg_stat_activity`.
   func withDatabase(_ name: String, _ body: (Database) async throws -> Void) async throws {
-    let database = try Database(try await configure(for: .tool).database(name, logger: makeLogger()))
+    let database = try Database(
+      try await MusterConfiguration.loadWithWarnings(for: .tool).database(name, logger: makeLogger()))
     defer { database.close() }
     try await body(database)
   }

@@ -23,12 +23,12 @@ struct ClusterFolder: Sendable {
   /// Settings that are being written.
   var newSettings: String { settings + ".new" }
   /// The major version of PostgreSQL that created the cluster; nil if there is no cluster yet.
-  var major: String? { readFile(data + "/PG_VERSION").map { String($0.prefix { !$0.isWhitespace }) } }
+  var major: String? { Files.read(data + "/PG_VERSION").map { String($0.prefix { !$0.isWhitespace }) } }
 
   /// Makes this process the owner of the cluster folder `requested`. If root starts the cluster and the account that
   /// runs the server cannot use `requested`, uses a stand-in under `/var/lib/muster`.
   static func claim(_ requested: String, notice: (String) -> Void) async throws -> ClusterFolder {
-    let path = resolved(requested)
+    let path = Files.resolved(requested)
     guard geteuid() == 0 else { return try ClusterFolder(making: path) }
     let standIn = standIn(for: path)
     if FolderLock.marks(path) || !FolderLock.marks(standIn), let home = try await ClusterFolder(reaching: path) {
@@ -47,7 +47,7 @@ struct ClusterFolder: Sendable {
     self = try ClusterFolder(making: path)
     do {
       if try await isReachable() { return }
-      guard !exists(data) else {
+      guard !Files.exists(data) else {
         throw EmbeddedPostgresError(
           "The account '\(account.name)' cannot reach its cluster in \(path): open the parent folders (chmod o+x)."
         )
@@ -63,19 +63,19 @@ struct ClusterFolder: Sendable {
 
   /// Claims the clusters created for `requested`, for deletion.
   static func existing(for requested: String) throws -> [ClusterFolder] {
-    let path = resolved(requested)
+    let path = Files.resolved(requested)
     try refuseForeign(path)
     let folders = geteuid() == 0 ? [path, standIn(for: path)] : [path]
     return try folders.filter(FolderLock.marks).map { try ClusterFolder(making: $0) }
   }
 
   private static func standIn(for path: String) -> String {
-    "/var/lib/muster/" + hash(of: path)
+    "/var/lib/muster/" + Files.hash(of: path)
   }
 
   private init(making path: String) throws {
     try Self.refuseForeign(path)
-    try makeFolders(path)
+    try Files.makeFolders(path)
     // The account has no access to a folder that mktemp created.
     if geteuid() == 0 { chmod(path, 0o755) }
     self.path = path
@@ -98,7 +98,7 @@ struct ClusterFolder: Sendable {
   /// Whether the account can use the data folder. It tries, because access lists and mounts also matter.
   private func isReachable() async throws -> Bool {
     var probe = data
-    if !exists(data) {
+    if !Files.exists(data) {
       probe = unfinished
       guard try makeUnfinished() else { return false }
     }
@@ -107,7 +107,7 @@ struct ClusterFolder: Sendable {
 
   /// Creates an empty folder for initdb. Returns false if the account cannot own it here.
   func makeUnfinished() throws -> Bool {
-    for leftover in allUnfinished { try? removeAll([leftover]) }
+    for leftover in allUnfinished { try? Files.removeAll([leftover]) }
     guard mkdir(unfinished, 0o700) == 0 else { throw EmbeddedPostgresError("create", unfinished, errno: errno) }
     return account.own(unfinished)
   }
@@ -123,7 +123,7 @@ struct ClusterFolder: Sendable {
   /// In `/tmp`, another user may have created a folder with that name. A folder that is not private to us is skipped.
   func makeSocketFolder() throws -> String {
     let runtime = geteuid() == 0 ? "/run" : ProcessInfo.processInfo.environment["XDG_RUNTIME_DIR"] ?? "/tmp"
-    let name = "muster-" + hash(of: data)
+    let name = "muster-" + Files.hash(of: data)
     for base in [runtime, "/tmp"] where base.utf8.count < 50 {
       for suffix in ["", "-1", "-2", "-3"] {
         let folder = "\(base)/\(name)\(suffix)"
@@ -138,9 +138,11 @@ struct ClusterFolder: Sendable {
   /// Deletes everything that this type created. The marker goes last, so that an interrupted deletion can be repeated.
   /// The server must not be running.
   func erase() throws {
-    if let folder = try? makeSocketFolder() { try removeAll(["", ".lock"].map { "\(folder)/.s.PGSQL.5432\($0)" }) }
-    try removeAll(allUnfinished + [data, configurationFile, log, log + ".old", settings, newSettings])
-    try removeAll(["\(path)/\(FolderLock.marker)"])
+    if let folder = try? makeSocketFolder() {
+      try Files.removeAll(["", ".lock"].map { "\(folder)/.s.PGSQL.5432\($0)" })
+    }
+    try Files.removeAll(allUnfinished + [data, configurationFile, log, log + ".old", settings, newSettings])
+    try Files.removeAll(["\(path)/\(FolderLock.marker)"])
     rmdir(path)
   }
 

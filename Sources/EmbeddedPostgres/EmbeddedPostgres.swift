@@ -73,11 +73,11 @@ public final class EmbeddedPostgres: Sendable {
   }
 
   /// The owner's settings. Nil if none were kept. ``erase(_:)`` deletes them.
-  public var settings: String? { readFile(home.settings) }
+  public var settings: String? { Files.read(home.settings) }
 
   /// Keeps settings with the cluster, in a file that only the owner's account can read.
   public func keep(settings: String) throws {
-    try writeFile(home.newSettings, settings, mode: 0o600)
+    try Files.write(home.newSettings, settings, mode: 0o600)
     guard rename(home.newSettings, home.settings) == 0 else {
       throw EmbeddedPostgresError("write", home.settings, errno: errno)
     }

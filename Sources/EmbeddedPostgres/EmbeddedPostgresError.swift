@@ -22,7 +22,7 @@ public struct EmbeddedPostgresError: Error, CustomStringConvertible {
   /// A PostgreSQL program failed with `output`. The description quotes the relevant line.
   init(_ what: String, output: String, log: String, folder: String) {
     let fullDisk = ["No space left on device", "Check free disk space", "Disk quota exceeded"]
-    if isFull(diskOf: folder) || fullDisk.contains(where: output.contains) {
+    if Files.isFull(diskOf: folder) || fullDisk.contains(where: output.contains) {
       self.init("No space left on the disk of \(folder) for the PostgreSQL cluster: free some space and start again.")
       return
     }

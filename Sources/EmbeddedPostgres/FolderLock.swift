@@ -8,7 +8,7 @@ final class FolderLock: Sendable {
   private let descriptor: Mutex<Int32?>
 
   static func marks(_ folder: String) -> Bool {
-    exists("\(folder)/\(marker)")
+    Files.exists("\(folder)/\(marker)")
   }
 
   init(_ folder: String) throws {
@@ -19,7 +19,7 @@ final class FolderLock: Sendable {
       guard file >= 0 else { throw EmbeddedPostgresError("open", path, errno: errno) }
       guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
         close(file)
-        let owner = readFile(path).map { $0.prefix { $0.isNumber } } ?? ""
+        let owner = Files.read(path).map { $0.prefix { $0.isNumber } } ?? ""
         throw EmbeddedPostgresError(
           "The cluster in \(folder) is in use by process \(owner.isEmpty ? "(unknown)" : owner): "
             + "stop that process first, or choose another folder.")

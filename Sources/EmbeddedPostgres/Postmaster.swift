@@ -9,7 +9,7 @@ struct Postmaster: Sendable {
   var isReady: Bool { status.hasPrefix("ready") }
 
   static func running(in home: ClusterFolder) async -> Postmaster? {
-    let text = readFile(home.data + "/postmaster.pid")
+    let text = Files.read(home.data + "/postmaster.pid")
     guard let lines = text?.split(separator: "\n", omittingEmptySubsequences: false),
       let pid = lines.first.flatMap({ pid_t($0) }), pid > 0, await isServer(pid, of: home)
     else { return nil }
@@ -51,7 +51,7 @@ struct Postmaster: Sendable {
     #if os(Linux)
       var process = stat()
       guard stat("/proc/\(pid)", &process) == 0, process.st_uid == home.account.userID else { return false }
-      let arguments = readFile("/proc/\(pid)/cmdline")?.split(separator: "\0").map(String.init) ?? []
+      let arguments = Files.read("/proc/\(pid)/cmdline")?.split(separator: "\0").map(String.init) ?? []
       return arguments.contains("-D") && arguments.contains(home.data)
     #else
       let command = try? await Account.current.run("ps", ["-ww", "-o", "command=", "-p", "\(pid)"])

@@ -88,11 +88,11 @@ struct Server: Sendable {
         guard output.contains("invalid locale") || output.contains("unrecognized") else { break }
       }
     } catch {
-      try? removeAll([home.unfinished])
+      try? Files.removeAll([home.unfinished])
       throw error
     }
-    try removeAll([home.unfinished])
-    try? writeFile(home.log, output, mode: 0o600)
+    try Files.removeAll([home.unfinished])
+    try? Files.write(home.log, output, mode: 0o600)
     throw EmbeddedPostgresError("Cannot create a cluster", output: output, log: home.log, folder: home.path)
   }
 
@@ -100,7 +100,7 @@ struct Server: Sendable {
   /// starts a new one.
   func postmaster(of home: ClusterFolder, socketFolder: String, configuration: String) async throws -> Postmaster {
     if let left = await Postmaster.running(in: home) {
-      if readFile(home.configurationFile) == configuration, exists(socketFolder + "/.s.PGSQL.5432"),
+      if Files.read(home.configurationFile) == configuration, Files.exists(socketFolder + "/.s.PGSQL.5432"),
         let ready = try await left.whenReady(in: home)
       {
         return ready
@@ -110,8 +110,8 @@ struct Server: Sendable {
     // Files left by a crash would be mistaken for the new server's, or would block it if another process now has the
     // old id. Deleting them cannot lead to two servers on the same data: the shared memory is identified by the data
     // folder.
-    try removeAll([home.data + "/postmaster.pid"] + ["", ".lock"].map { "\(socketFolder)/.s.PGSQL.5432\($0)" })
-    try writeFile(home.configurationFile, configuration)
+    try Files.removeAll([home.data + "/postmaster.pid"] + ["", ".lock"].map { "\(socketFolder)/.s.PGSQL.5432\($0)" })
+    try Files.write(home.configurationFile, configuration)
     var failure: any Error
     var attempts = 0
     repeat {
@@ -129,7 +129,7 @@ struct Server: Sendable {
 
   private func launch(_ home: ClusterFolder) async throws -> Postmaster {
     rename(home.log, home.log + ".old")
-    try writeFile(home.log, "", mode: 0o600)
+    try Files.write(home.log, "", mode: 0o600)
     guard home.account.own(home.log) else { throw EmbeddedPostgresError("own", home.log, errno: errno) }
     // The shell redirects output to the log and then becomes the server.
     let script = "log=$1; shift; exec \"$@\" </dev/null >>\"$log\" 2>&1"
@@ -142,7 +142,7 @@ struct Server: Sendable {
     let deadline = ContinuousClock.now + .seconds(60)
     while ContinuousClock.now < deadline, !Task.isCancelled {
       if let output = end.withLock({ $0 }) {
-        let log = readFile(home.log) ?? ""
+        let log = Files.read(home.log) ?? ""
         throw EmbeddedPostgresError(
           "PostgreSQL does not start", output: log.isEmpty ? output : log, log: home.log, folder: home.path)
       }

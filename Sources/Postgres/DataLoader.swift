@@ -55,8 +55,8 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
   /// - Parameters:
   ///   - database: where the values are read.
-  ///   - read: reads the values of the keys, which may contain duplicates, in one statement. All callers of a batch share
-  ///     its failure, so no key may make the statement fail or slow it down. It omits keys that have no value.
+  ///   - read: reads the values of the keys, which may contain duplicates, in one statement. All callers of a batch
+  ///     share its failure, so no key may make the statement fail or slow it down. It omits keys that have no value.
   public init(
     in database: Database,
     _ read: @escaping @Sendable (_ keys: [Key], _ database: Database) async throws -> [Key: Value]
@@ -79,7 +79,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
       case .waits(let reply):
         return try await reply.value()
       case .leaves(let reply, let asked):
-        answer(asked)
+        send(asked)
         return try await reply.value()
       }
     }
@@ -104,7 +104,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
   }
 
-  private func answer(_ asked: [Asked]) {
+  private func send(_ asked: [Asked]) {
     Task.detached { [self] in
       do {
         let values = try await Database.$isFinishing.withValue(true) { try await read(asked.map(\.key), database) }
@@ -117,11 +117,11 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
   }
 
-  private func sendNext(after answered: Int) {
+  private func sendNext(after finished: Int) {
     let asked = state.withLock { state -> [Asked] in
-      state.underWay -= answered
+      state.underWay -= finished
       return state.asked.isEmpty || state.underWay >= state.limit ? [] : state.sendAsked(at: .now)
     }
-    if !asked.isEmpty { answer(asked) }
+    if !asked.isEmpty { send(asked) }
   }
 }

@@ -12,8 +12,8 @@ extension Database {
     public var sharedConnections = 2
     /// The maximum number of connections for transactions. Commits that wait together share one flush of the log.
     public var connections = 16
-    /// The time limit for each host of the URL, unless the URL has a `connect_timeout` of at least one second. Hosts are
-    /// tried one by one, starting with the last one that responded, or in random order if the URL has
+    /// The time limit for each host of the URL, unless the URL has a `connect_timeout` of at least one second. Hosts
+    /// are tried one by one, starting with the last one that responded, or in random order if the URL has
     /// `load_balance_hosts=random`.
     public var connectTimeout = Duration.seconds(2)
     /// The time limit for acquiring a connection.

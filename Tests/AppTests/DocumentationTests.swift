@@ -7,7 +7,8 @@ import Testing
   /// Files that the recipes of CONTRIBUTING.md tell the reader to create.
   private static let examples: Set = [
     "Sources/App/Places/Place.swift", "Sources/App/Places/PlaceRoutes.swift",
-    "Sources/App/Notifications/Channels/MatrixSender.swift", "Sources/CLI/Users.swift", "Sources/App/Users/...",
+    "Sources/App/Notifications/Channels/MatrixSender.swift", "Sources/CLI/Commands/Users.swift",
+    "Sources/App/Users/...",
   ]
 
   static let guides: [String] = {

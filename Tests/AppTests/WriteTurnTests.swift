@@ -28,8 +28,9 @@ import Testing
           let tasks = guests.map { guest in Task { try await guest.answer("going", to: id) } }
           try await eventually { queue.waiting(at: key) == guests.count - 1 }
           for (method, path, body) in calls {
-            let answer = try await cleo.send(method, path, body)
-            #expect(answer.status == 404 && answer.problem == "event-not-found", "\(method) \(path): \(answer.body)")
+            let response = try await cleo.send(method, path, body)
+            #expect(
+              response.status == 404 && response.problem == "event-not-found", "\(method) \(path): \(response.body)")
           }
           // Its host waits with the guests.
           let editing = Task { try await ana.edit(id, #"{"title": "Dinner"}"#) }
@@ -41,8 +42,8 @@ import Testing
       #expect(queue.isIdle)
       // The same without a line.
       for (method, path, body) in calls {
-        let answer = try await cleo.send(method, path, body)
-        #expect(answer.status == 404 && answer.problem == "event-not-found", "\(method) \(path): \(answer.body)")
+        let response = try await cleo.send(method, path, body)
+        #expect(response.status == 404 && response.problem == "event-not-found", "\(method) \(path): \(response.body)")
       }
       let seen = try await ana.get("events/\(id)")
       #expect(seen["counts"]["going"].int == guests.count && seen["title"].string == "Dinner")

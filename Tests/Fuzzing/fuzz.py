@@ -68,7 +68,7 @@ class Tally:
 
 
 def reason(response):
-    """The status, and what is wrong with which fields. Findings with another reason have another cause."""
+    """The status, and the errors of the fields. Findings with another reason have another cause."""
     try:
         problem = response.json()
         fields = tuple((error["field"], error["code"]) for error in problem.get("errors", []))

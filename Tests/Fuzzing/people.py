@@ -11,7 +11,7 @@ DEMO = ["ana", "ben", "cleo", "dev", "emre", "fatima", "goran", "hana", "ines", 
 DEMO_PASSWORD = "plans-with-friends"
 # The share of valid requests that name what exists. The others name what the generator made up.
 LIKELY = 0.95
-# A mail must be in the log after so many seconds. Mails are at the end of the log.
+# The seconds until a mail must be in the log. Mails are at the end of the log.
 MAIL_SECONDS = 2
 MAIL_BYTES = 65_536
 

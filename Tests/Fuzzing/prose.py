@@ -33,7 +33,7 @@ REFUSED = [
 
 def explains_refusal(response):
     """Whether such rules are the only reason why a valid request was refused."""
-    # A page says what is wrong: the link's maximum, a required address, a form that has expired.
+    # A page names the mistakes: the link's maximum, a required address, a form that has expired.
     if response.headers.get("content-type", [""])[0].startswith("text/html"):
         return response.status_code == 422
     problem = response.json()

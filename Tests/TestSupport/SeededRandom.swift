@@ -1,3 +1,5 @@
+import Foundation
+
 /// A SplitMix64 generator. The same seed gives the same numbers, so that failures are reproducible.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
@@ -13,3 +15,6 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 }
+
+/// Whether the random tests run for longer: `MUSTER_LONG_TESTS=1`.
+public let testsAreLong = ProcessInfo.processInfo.environment["MUSTER_LONG_TESTS"] == "1"

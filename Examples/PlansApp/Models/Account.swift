@@ -18,8 +18,8 @@ final class Account {
     opened = try? MusterStore(client: client, folder: folder)
   }
 
-  /// Nil while no user is logged in: show the login. When a session ends, the copies stay on the phone, in case the same
-  /// user logs in again.
+  /// Nil while no user is logged in: show the login. When a session ends, the copies stay on the phone, in case the
+  /// same user logs in again.
   var store: MusterStore? { opened?.isLoggedOut == false ? opened : nil }
 
   /// - Throws: `MusterError`, or `StoreError` if the phone has no space left
@@ -29,8 +29,8 @@ final class Account {
     await push.registerAgain()
   }
 
-  /// Ends the session and deletes the copies. Without a network, the service does not learn of it: the session ends there
-  /// after 60 days.
+  /// Ends the session and deletes the copies. Without a network, the service does not learn of it: the session ends
+  /// there after 60 days.
   func logOut() async {
     // The copies go first, in case the app ends meanwhile.
     try? await opened?.forgetEverything()

@@ -1,7 +1,7 @@
 import Foundation
 import MusterClient
 
-/// The user's changes that did not happen, or of which this is not known. They stay until the user decides.
+/// The user's changes that did not happen, or may not have happened. They stay until the user decides.
 @MainActor struct Refusals {
   let store: MusterStore
   /// The event of a page; nil for all changes.

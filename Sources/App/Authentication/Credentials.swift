@@ -133,7 +133,7 @@ extension User {
     try await Visitor.claim(for: token.user, in: change)
     change.touch(.profile, of: token.user)
     guard let old, old.lowercased() != token.email.lowercased() else { return }
-    // What was mailed to the old address no longer proves anything about the account.
+    // Mails to the old address no longer prove anything about the account.
     try await MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
     change.mail(.emailChanged(token.user, from: old))
   }

@@ -120,5 +120,6 @@ extension AppError {
     "This code is wrong, used or expired, or too many wrong codes were tried. Request another one.")
   static let emailUnverified = AppError(
     .conflict, "email-unverified",
-    "The account has no verified e-mail address, so a code does not count. Verify one, or log in with the code.")
+    "The account has no verified e-mail address, so codes are not accepted. Verify one first, or log in with the code."
+  )
 }

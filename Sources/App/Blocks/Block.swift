@@ -38,7 +38,7 @@ extension User {
     // share.
     try await change.lockBoth(blocker, other, for: .update)
     let pair = [blocker, other]
-    let answers = try await change.pipeline(
+    let results = try await change.pipeline(
       "SELECT 1 FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)",
       // Later than a block in the opposite direction, even if the clock was set back.
       """
@@ -53,8 +53,8 @@ extension User {
       """,
       // Waits for edits of these events and answers to them. The notices that they queue are then visible below.
       Event.locking(events(between: pair), where: "archived_at IS NULL"))
-    guard answers[0].isEmpty, answers[1].affected == 1 else { return }
-    let live: [Event.ID] = try answers[2].map { try $0["id"] }
+    guard results[0].isEmpty, results[1].affected == 1 else { return }
+    let live: [Event.ID] = try results[2].map { try $0["id"] }
     let ended = try await change.pipeline(
       """
       DELETE FROM friendships
@@ -92,14 +92,14 @@ extension User {
   /// - Throws: ``AppError/userNotFound`` if there is no such user.
   static func unblock(_ other: ID, by blocker: ID, in change: Change) async throws {
     try await change.lockBoth(blocker, other, for: .update)
-    let answers = try await change.pipeline(
+    let results = try await change.pipeline(
       "SELECT blocker_id FROM shown_blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)",
       "DELETE FROM blocks WHERE blocker_id = \(blocker) AND blocked_id = \(other)",
       "SELECT 1 FROM blocks WHERE blocker_id = \(other) AND blocked_id = \(blocker)")
     // Removing a block that the list did not show changes nothing that the blocker sees.
-    guard !answers[0].isEmpty else { return }
+    guard !results[0].isEmpty else { return }
     change.touch(.blocks, of: blocker)
-    if answers[2].isEmpty {
+    if results[2].isEmpty {
       change.touchInboxes(naming: [blocker, other])
       change.touchSharedEvents(of: [blocker, other])
     } else {
@@ -108,8 +108,8 @@ extension User {
     }
   }
 
-  /// A query of the events that one of two users hosts, and the other hosts or is invited to. Two co-hosts remain, but one
-  /// may become the creator meanwhile.
+  /// A query of the events that one of two users hosts, and the other hosts or is invited to. Two co-hosts remain, but
+  /// one may become the creator meanwhile.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id

@@ -1,8 +1,8 @@
 import Postgres
 
 extension Event {
-  /// Takes the event whose reminder has been due for the longest time. If it is still to come, reminds its hosts and the
-  /// guests who are going. Skips events that another transaction has locked.
+  /// Takes the event whose reminder has been due for the longest time. If it is still to come, reminds its hosts and
+  /// the guests who are going. Skips events that another transaction has locked.
   ///
   /// - Returns: false if there is no event to take.
   static func remindOfNext(in change: Change) async throws -> Bool {

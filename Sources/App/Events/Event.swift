@@ -67,8 +67,8 @@ public struct Event: Sendable {
     creator = try creatorID.map { _ in try Person(row: row, prefix: "creator_") }
   }
 
-  /// The columns of `events AS e`, of its creator as `users AS c`, `my_status` and `my_plus_ones` of a relation `m`, and
-  /// ``coHosts(seenBy:)``.
+  /// The columns of `events AS e`, of its creator as `users AS c`, `my_status` and `my_plus_ones` of a relation `m`,
+  /// and ``coHosts(seenBy:)``.
   static let columns: SQL = """
     e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
     e.answer_by, e.max_plus_ones, e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count,

@@ -1,6 +1,5 @@
 import Postgres
 
-/// A friend of a user.
 struct Friend: Sendable {
   let person: Person
   let since: Timestamp
@@ -28,12 +27,12 @@ struct Friend: Sendable {
   static func end(with other: User.ID, by user: User.ID, in change: Change) async throws {
     // The locks keep out a concurrent block, and a rename, which reads the user's friends.
     try await change.lockBoth(user, other, for: .share)
-    let answers = try await change.pipeline(
+    let results = try await change.pipeline(
       "SELECT 1 WHERE \(User.visible("\(other)", to: user))",
       """
       DELETE FROM friendships WHERE user_a = least(\(user), \(other)) AND user_b = greatest(\(user), \(other))
       """)
-    guard !answers[0].isEmpty else { throw AppError.userNotFound }
-    if answers[1].affected > 0 { change.touch(.friends, of: user, other) }
+    guard !results[0].isEmpty else { throw AppError.userNotFound }
+    if results[1].affected > 0 { change.touch(.friends, of: user, other) }
   }
 }

@@ -39,7 +39,7 @@ extension FriendRequest {
     // pending request per pair. Only then is it certain whether the two are friends.
     while true {
       let id = ID.new()
-      let answers = try await change.pipeline(
+      let results = try await change.pipeline(
         """
         INSERT INTO friend_requests (id, sender_id, receiver_id) VALUES (\(id), \(sender), \(receiver))
         ON CONFLICT DO NOTHING
@@ -50,9 +50,9 @@ extension FriendRequest {
         """,
         "SELECT 1 WHERE \(User.visible("\(receiver)", to: sender))")
       // The error also rolls the request back.
-      guard !answers[2].isEmpty else { throw AppError.userNotFound }
-      guard answers[1].isEmpty else { throw AppError.alreadyFriends }
-      if answers[0].affected == 1 {
+      guard !results[2].isEmpty else { throw AppError.userNotFound }
+      guard results[1].isEmpty else { throw AppError.alreadyFriends }
+      if results[0].affected == 1 {
         if isLimited { try await checkLimits(of: sender, to: receiver, in: change) }
         let request = try await find(id, in: change)
         change.touch(.sentFriendRequests, of: sender)

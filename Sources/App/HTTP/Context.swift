@@ -6,7 +6,6 @@ import Logging
 import NIOCore
 import Postgres
 
-/// The context of a request.
 public struct Context: RequestContext {
   public var coreContext: CoreRequestContextStorage
   /// Sent back as `X-Request-Id`, and part of every problem and log line.

@@ -5,8 +5,8 @@ extension Guest {
   /// Approves a guest who waits for it. A member becomes `invited`, and is notified. A visitor's wanted answer applies,
   /// by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.
   ///
-  /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if the
-  ///   group has become larger than the event.
+  /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if
+  ///   the group has become larger than the event.
   static func approve(_ guest: ID, at event: Event.ID, by host: User.ID, in change: Change) async throws {
     let row = try await Event.lock(event, by: host, in: change)
     let rows = try await change.pipeline(

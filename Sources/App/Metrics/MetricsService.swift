@@ -37,7 +37,7 @@ private struct MetricsService: Service {
 
   func run() async throws {
     let router = Router(context: BasicRequestContext.self)
-    router.get("metrics", use: answer)
+    router.get("metrics", use: respond)
     // A gate of its own: clients of the API cannot keep Prometheus out.
     let gate = ConnectionGate(limit: 64, limitPerAddress: 0, metrics: MetricsRegistry())
     let server = makeServer(responder: router.buildResponder(), host: host, port: port, gate: gate, logger: logger) {
@@ -56,7 +56,7 @@ private struct MetricsService: Service {
     }
   }
 
-  @Sendable private func answer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  @Sendable private func respond(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var text = MetricsText()
     metrics.write(to: &text)
     writeProcess(to: &text)

@@ -6,12 +6,12 @@ struct RequestMetrics: Sendable {
   private struct Cells: Sendable {
     let duration: HistogramCell
     /// By the first digit of the status.
-    let answers: [CounterCell]
+    let responses: [CounterCell]
 
     init(_ method: String, _ route: String, in metrics: MetricsRegistry) {
       let labels = [("method", method), ("route", route)]
       duration = metrics.cell("http_request_duration_seconds", labels, of: HistogramCell.self)
-      answers = (1...5).map {
+      responses = (1...5).map {
         metrics.cell("http_requests_total", labels + [("status", "\($0)xx")], of: CounterCell.self)
       }
     }
@@ -41,6 +41,6 @@ struct RequestMetrics: Sendable {
   func count(_ method: HTTPRequest.Method, _ route: String?, _ status: Int, after duration: Duration) {
     let cells = route.flatMap { routes[$0] }?.first { $0.method == method }?.cells ?? elsewhere
     cells.duration.record(duration)
-    cells.answers[min(max(status / 100, 1), 5) - 1].increment(by: 1)
+    cells.responses[min(max(status / 100, 1), 5) - 1].increment(by: 1)
   }
 }

@@ -114,8 +114,8 @@ enum FanOut {
   private static func fanOut(
     atMost subjects: Int, where condition: SQL, waiting timeout: String, in database: Database
   ) async throws -> Progress {
-    // The table fills and empties within seconds and has no useful statistics, so keep the planner to the indexes. Not to
-    // one plan, although planning takes a tenth of a step: a plan made at a bad moment took six times as long.
+    // The table fills and empties within seconds and has no useful statistics, so keep the planner to the indexes. Not
+    // to one plan, although planning takes a tenth of a step: a plan made at a bad moment took six times as long.
     let results = try await database.batch(
       """
       SELECT set_config('lock_timeout', \(timeout), true), set_config('enable_seqscan', 'off', true),

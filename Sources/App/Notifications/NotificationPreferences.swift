@@ -31,14 +31,14 @@ struct NotificationPreferences: Stamped {
     // The lock makes two phones of one user choose one after the other, without a deadlock.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     let (on, off) = (choices.filter(\.value).map(\.key), choices.filter { !$0.value }.map(\.key))
-    let answers = try await change.pipeline(
+    let results = try await change.pipeline(
       "DELETE FROM muted_notifications WHERE user_id = \(user) AND type = ANY(\(on))",
       """
       INSERT INTO muted_notifications (user_id, type)
       SELECT \(user), chosen.type FROM unnest(\(off)) AS chosen (type)
       ON CONFLICT DO NOTHING
       """)
-    if answers.contains(where: { $0.affected > 0 }) { change.touch(.notificationPreferences, of: user) }
+    if results.contains(where: { $0.affected > 0 }) { change.touch(.notificationPreferences, of: user) }
     var preferences = try await find(of: user, in: change)
     preferences.stamp = nil
     return preferences

@@ -42,7 +42,7 @@ public struct NotificationWorker: Service {
     async let fannedOut: Void = self.fanOut(wokenBy: fanOut, waking: dispatcher)
     async let reminded: Void = remind(waking: fanOut)
     async let merged: Void = merge(waking: fanOut)
-    async let house: Void = work(pausing: Self.housekeepingInterval, WakeUp()) {
+    async let house: Void = work("housekeeping cannot run", pausing: Self.housekeepingInterval) {
       await Housekeeping.run(in: database, logger: logger)
       return false
     }
@@ -102,7 +102,7 @@ public struct NotificationWorker: Service {
   }
 
   private func remind(waking fanOut: WakeUp) async {
-    await work(pausing: Self.reminderInterval, WakeUp()) {
+    await work("reminders cannot be queued", pausing: Self.reminderInterval) {
       let found = try await remindOfNext()
       if found { fanOut.wake() }
       return found
@@ -110,7 +110,7 @@ public struct NotificationWorker: Service {
   }
 
   private func merge(waking fanOut: WakeUp) async {
-    await work(pausing: Self.mergeInterval, WakeUp()) {
+    await work("visitors cannot be merged", pausing: Self.mergeInterval) {
       let found = try await Visitor.mergeMarked(in: database, logger: logger) > 0
       if found { fanOut.wake() }
       return found
@@ -126,8 +126,11 @@ public struct NotificationWorker: Service {
 
   /// Repeats `body` until the process is asked to stop. Pauses only when there was nothing to do.
   ///
-  /// - Parameter body: returns whether there was something to do.
-  private func work(pausing idle: Duration, _ wakeUp: WakeUp, _ body: () async throws -> Bool) async {
+  /// - Parameters:
+  ///   - failure: the message that is logged if `body` throws.
+  ///   - body: returns whether there was something to do.
+  private func work(_ failure: Logger.Message, pausing idle: Duration, _ body: () async throws -> Bool) async {
+    let pausing = WakeUp()
     var failures = 0
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       var didWork = false
@@ -137,11 +140,11 @@ public struct NotificationWorker: Service {
       } catch {
         if Task.isCancelled { return }
         failures += 1
-        logger.warning("events cannot be processed", metadata: ["error": "\(error)", "failures": "\(failures)"])
+        logger.warning(failure, metadata: ["error": "\(error)", "failures": "\(failures)"])
       }
       if didWork { continue }
       let pause = failures == 0 ? idle : min(.seconds(5), .milliseconds(100) * (1 << min(failures, 6)))
-      _ = await wakeUp.wait(until: .now + pause)
+      _ = await pausing.wait(until: .now + pause)
     }
   }
 

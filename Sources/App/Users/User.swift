@@ -38,7 +38,7 @@ public struct User: Stamped {
   static func register(_ new: Registration, id: ID = .new(), in change: Change) async throws -> ID {
     do {
       let retired = retired("\(new.username)")
-      let answers = try await change.pipeline(
+      let results = try await change.pipeline(
         // A retired name is not tried: the result would reveal, without a trace, whether the address is taken.
         """
         INSERT INTO users (id, username, email, display_name, password_hash)
@@ -47,7 +47,7 @@ public struct User: Stamped {
         """,
         firstStamps(of: id),
         retired)
-      guard answers[2].isEmpty else { throw AppError.usernameTaken }
+      guard results[2].isEmpty else { throw AppError.usernameTaken }
       return id
     } catch let error as PostgresError where error.constraint == "username_taken" {
       throw AppError.usernameTaken

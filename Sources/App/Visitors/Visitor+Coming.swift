@@ -12,7 +12,8 @@ extension Visitor {
   }
 
   /// Makes a visitor by a share link. The answer counts at once, unless the link asks for approval. With an address it
-  /// ends a day after the mail to the address, unless its reader confirms it. A form that is sent again changes nothing.
+  /// ends a day after the mail to the address, unless its reader confirms it. A form that is sent again changes
+  /// nothing.
   ///
   /// - Parameters:
   ///   - id: from the form's token.
@@ -97,7 +98,8 @@ extension Visitor {
     if draft.email != nil, unconfirmed >= maximumUnconfirmed { throw AppError.tooManyUnconfirmed }
   }
 
-  /// Notifies the hosts of an answer, or of a request for approval. Nothing needs approval if the visitor does not come.
+  /// Notifies the hosts of an answer, or of a request for approval. Nothing needs approval if the visitor does not
+  /// come.
   ///
   /// - Parameter host: the host who set the answer.
   static func notify(

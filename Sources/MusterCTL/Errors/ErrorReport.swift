@@ -25,7 +25,7 @@ struct ErrorReport {
     }
   }
 
-  /// - Parameter usage: what is wrong with the command line.
+  /// - Parameter usage: the mistake in the command line.
   init(usage: String) { self.init(.usage, usage) }
 
   /// For people; or a JSON document as the service sends it for a problem.

@@ -83,7 +83,7 @@ enum ProblemLine {
     .identityTaken: "This identity is linked to another account.",
     .lastWayIn: "This is your only way to log in. Set a password or verify an e-mail address first.",
     .linkExpired: "This link has expired. Ask a host for another one.",
-    .linkFull: "No more guests may come by this link. Ask a host for an invitation.",
+    .linkFull: "No more guests can join by this link. Ask a host for an invitation.",
     .noPassword: "The account has no password. Use `musterctl login --code`.",
     .noRoom: "The event has no room for this many people.",
     .ownEvent: "This is your own event: it needs no answer.",

@@ -20,7 +20,7 @@ extension Table {
 }
 
 extension ShareLink {
-  /// Such as `answer, shows names, up to 2 plus-ones, e-mail required, approval`. What is the default is left out.
+  /// Such as `answer, shows names, up to 2 plus-ones, e-mail required, approval`. Defaults are left out.
   var rulesText: String {
     var rules = [kind.rawValue]
     if shows != .counts { rules.append("shows \(shows)") }

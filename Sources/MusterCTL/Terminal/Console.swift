@@ -27,7 +27,7 @@ struct Console: Sendable {
 
   func say(_ table: Table) { say(table.lines(within: columns, isColored: isColored)) }
 
-  /// Prints what is no result, such as progress, to stderr.
+  /// Prints text that is not a result, such as progress, to stderr.
   func note(_ line: String) {
     FileHandle.standardError.write(Data((line + "\n").utf8))
   }

@@ -1,6 +1,6 @@
 /// What the user types at a question, or a script sends to stdin.
 enum UserInput {
-  /// - Parameter name: what is missing, if there is neither a terminal nor a line on stdin.
+  /// - Parameter name: the missing value, if there is neither a terminal nor a line on stdin.
   static func line(_ question: String, missing name: String) throws -> String {
     if Prompt.isPossible { return try Prompt.line(question) }
     guard let line = readLine(), !line.isEmpty else { throw Failure.usage("\(name) is missing") }

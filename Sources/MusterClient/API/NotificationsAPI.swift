@@ -6,7 +6,7 @@ public struct NotificationsAPI: Sendable {
 
   /// The inbox, newest first: the collection `notifications`, unless `unread` is true.
   ///
-  /// - Parameter unread: leaves out what was read.
+  /// - Parameter unread: leaves out read notifications.
   public func list(
     unread: Bool = false, limit: Int? = nil, cursor: String? = nil
   ) async throws -> Page<InboxItem> {
@@ -55,8 +55,8 @@ public struct NotificationsAPI: Sendable {
 
   /// Notifications as they enter the inbox, and which collections change. Connects when it is iterated.
   ///
-  /// - Parameter id: the last `id` that was read from an earlier stream, ``NotificationStream/Iterator/lastEventID``; `0` for
-  ///   the whole inbox; nil for what comes next.
+  /// - Parameter id: the last `id` that was read from an earlier stream, ``NotificationStream/Iterator/lastEventID``;
+  ///   `0` for the whole inbox; nil for what comes next.
   public func stream(after id: String? = nil) -> NotificationStream {
     NotificationStream(caller: caller, lastEventID: id)
   }

@@ -21,7 +21,7 @@ enum Outcome: Sendable {
       let target = response.headers["location"].map { "It redirects to \($0)." }
       let text = String(decoding: response.body.prefix(Self.shownBytes), as: UTF8.self)
       self = .foreign(
-        status: response.status, detail: target ?? "This is no response of Muster: \(text)",
+        status: response.status, detail: target ?? "This is not a response of Muster: \(text)",
         retryAfter: Problem.retryAfter(of: response))
     }
   }

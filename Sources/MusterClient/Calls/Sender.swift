@@ -5,7 +5,8 @@ struct Sender: Sendable {
   /// While this is set, calls go out for this user only: if another user is logged in, they throw
   /// ``MusterError/loggedOut``.
   @TaskLocal static var actingUser: UUID?
-  /// While this is set, a call sends one request, and throws an ``Interruption`` where it would refresh, wait or repeat.
+  /// While this is set, a call sends one request, and throws an ``Interruption`` where it would refresh, wait or
+  /// repeat.
   @TaskLocal private static var isStepwise = false
 
   private static let maximumProblemBytes = 64 << 10
@@ -56,8 +57,8 @@ struct Sender: Sendable {
     }
   }
 
-  /// Makes a call, request by request. Each run of the body sends one request at most. Refreshes and waits happen between
-  /// the runs, so that the body may hold a lock that must not be held for longer than a request.
+  /// Makes a call, request by request. Each run of the body sends one request at most. Refreshes and waits happen
+  /// between the runs, so that the body may hold a lock that must not be held for longer than a request.
   func stepwise<R: Sendable>(_ body: @Sendable () async throws -> R) async throws -> R {
     let start = retries.now()
     // From its first request to its last, a call is made for one user.
@@ -101,8 +102,8 @@ struct Sender: Sendable {
 
   /// The tokens of a request.
   ///
-  /// - Throws: ``MusterError/loggedOut`` if there are none, or if they are another user's by now; an ``Interruption`` if
-  ///   they have expired
+  /// - Throws: ``MusterError/loggedOut`` if there are none, or if they are another user's by now; an ``Interruption``
+  ///   if they have expired
   private func tokens(of credentials: Credentials?) throws -> StoredTokens? {
     guard let credentials else { return nil }
     guard let tokens = try credentials.stored() else { throw MusterError.loggedOut }

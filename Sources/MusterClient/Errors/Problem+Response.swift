@@ -4,8 +4,8 @@ extension Problem {
   /// Seconds: 30 days. The service never asks for more.
   private static let longestWait = 30 * 86_400
 
-  /// The problem that a response of Muster has: `application/problem+json` with a slug. Nil for the error page of a proxy,
-  /// whatever its status.
+  /// The problem that a response of Muster has: `application/problem+json` with a slug. Nil for the error page of a
+  /// proxy, whatever its status.
   init?(_ response: TransportResponse) {
     guard response.status >= 400, response.mediaType == "application/problem+json",
       let problem = try? JSONDecoder.muster().decode(Problem.self, from: response.body), problem.type.isWellFormed

@@ -1,4 +1,4 @@
-/// A word of the API of which later releases may add more, such as a status. Values that this release does not know
+/// A word of the API, such as a status. Later releases may add more. Values that this release does not know
 /// decode, too: show them without actions.
 public protocol WireValue: RawRepresentable, Hashable, Codable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible

@@ -36,8 +36,8 @@ extension MusterStore {
     publish()
   }
 
-  /// Sends one write: one process at a time, and each request under the lock of its own, so that an app that is suspended
-  /// while it waits holds none.
+  /// Sends one write: one process at a time, and each request under the lock of its own, so that an app that is
+  /// suspended while it waits holds none.
   private func send(_ record: OutboxRecord) async throws {
     let lock = FileLock(
       file: folder.file("sending.lock"), createsFolder: false, reason: "Sending changes", patience: Self.lockPatience)
@@ -82,8 +82,8 @@ extension MusterStore {
     }
   }
 
-  /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves; others,
-  /// such as that on friend requests, may last for days and would hold up the line.
+  /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves;
+  /// others, such as that on friend requests, may last for days and would hold up the line.
   private func reason(to problem: Problem, of record: OutboxRecord) -> RefusedWrite.Reason? {
     switch (problem.status, problem.type) {
     case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A write on its way, as its file has it. Each step replaces the file, so that a crash leaves the step done or not done.
+/// A write on its way, as its file has it. Each step replaces the file, so that a crash leaves the step done or not
+/// done.
 struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   enum State: Codable, Sendable, Hashable {
     /// Not sent, or sent without a response.

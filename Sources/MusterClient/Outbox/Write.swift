@@ -2,8 +2,8 @@ import Foundation
 
 /// A change that the user makes. The store shows it at once, keeps it on the disk, and sends it when it can.
 ///
-/// Events and friend requests that are not sent yet have temporary ids. Writes may name them: they wait, and get the real
-/// ids when these are known.
+/// Events and friend requests that are not sent yet have temporary ids. Writes may name them: they wait, and get the
+/// real ids when these are known.
 public enum Write: Codable, Sendable, Hashable {
   /// Answers the invitation to an event.
   case answer(event: UUID, AnswerStatus, plusOnes: Int? = nil)

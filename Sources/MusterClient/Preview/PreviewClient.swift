@@ -46,7 +46,7 @@ public enum PreviewClient {
   }
 }
 
-/// Stands in for an export that is not there, so that the console says what is missing.
+/// Stands in for an export that is not there, so that the console names the missing folder.
 private struct MissingPreview: Transport {
   let reason: String
 

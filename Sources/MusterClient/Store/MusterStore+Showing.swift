@@ -1,7 +1,7 @@
 import Foundation
 
 extension MusterStore {
-  /// Takes what was read from files or from the service.
+  /// Takes copies that were read from files or from the service.
   func take(_ result: StoredCopies.Result) {
     guard !isForgotten else { return }
     for collection in result.changed { base.set(collection, from: result.lists) }

@@ -32,8 +32,8 @@ public final class MusterStore {
   public let outbox: Outbox
   /// Whether the last request got no response.
   public internal(set) var isOffline = false
-  /// Whether the session has ended, or another user has logged in. The copies and the outbox stay, in case the same user
-  /// logs in again.
+  /// Whether the session has ended, or another user has logged in. The copies and the outbox stay, in case the same
+  /// user logs in again.
   public internal(set) var isLoggedOut = false
   /// Why the store could not send what waits, or not validate its lists, when it last tried: a ``MusterError`` or a
   /// ``StoreError``. Nil after a success.
@@ -66,8 +66,8 @@ public final class MusterStore {
   ///   - client: of a user who is logged in.
   ///   - folder: where the store keeps its folder `MusterStore`, for example Application Support or the container of an
   ///     app group. If another user's data is there, it is deleted.
-  /// - Throws: ``MusterError/loggedOut``, ``MusterError/tokensUnavailable(_:)``, ``StoreError/disk(_:)``, or an error of
-  ///   Foundation.
+  /// - Throws: ``MusterError/loggedOut``, ``MusterError/tokensUnavailable(_:)``, ``StoreError/disk(_:)``, or an error
+  ///   of Foundation.
   public convenience init(client: MusterClient, folder: URL) throws {
     try self.init(client: client, folder: folder, timing: StoreTiming())
   }
@@ -92,8 +92,8 @@ public final class MusterStore {
   /// Resolves when the lists show the copies on the disk. The store begins to read them when it is made.
   public func load() async { await loading?.value }
 
-  /// Takes a write: the lists show it at once, it is in a file when this returns, and it is sent as soon as possible. If
-  /// the service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
+  /// Takes a write: the lists show it at once, it is in a file when this returns, and it is sent as soon as possible.
+  /// If the service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
   ///
   /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in. The write is then gone.
   @discardableResult

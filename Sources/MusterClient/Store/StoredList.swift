@@ -4,14 +4,14 @@ import Observation
 /// A list of the store: the user's copy of a collection, with the writes that are pending.
 ///
 /// `isUpToDate` is true only while it is proved: a validation that began after the last sign of a change has found that
-/// the list is what the service has, and no write that may change the list is pending. Signs of a change are the launch,
-/// a change that the stream announces, the loss of the stream, a write, and a request that fails. Without a live stream
-/// (see ``MusterStore/start()``) there may be no sign: then the list was right at ``upToDateAsOf``.
+/// the list is what the service has, and no write that may change the list is pending. Signs of a change are the
+/// launch, a change that the stream announces, the loss of the stream, a write, and a request that fails. Without a
+/// live stream (see ``MusterStore/start()``) there may be no sign: then the list was right at ``upToDateAsOf``.
 @MainActor
 @Observable
 public final class StoredList<Item: Sendable & Hashable> {
-  /// In the order of the service, with pending writes shown as if they had happened. An item that this version of the app
-  /// cannot decode is left out.
+  /// In the order of the service, with pending writes shown as if they had happened. An item that this version of the
+  /// app cannot decode is left out.
   public private(set) var items: [Item] = []
   /// Whether there is a copy. If not, `items` is empty because nothing was received yet.
   public private(set) var isLoaded = false

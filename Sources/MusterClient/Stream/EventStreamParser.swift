@@ -5,8 +5,8 @@ struct EventStreamParser: Sendable {
   /// Bytes of one event. A longer event is left out, but its `id` counts.
   static let maximumBytes = 1 << 20
 
-  /// The last `id` of the complete blocks so far. To be sent as `Last-Event-ID` when connecting again. A block without an
-  /// `id`, and one with an empty `id`, leave it as it is.
+  /// The last `id` of the complete blocks so far. To be sent as `Last-Event-ID` when connecting again. A block without
+  /// an `id`, and one with an empty `id`, leave it as it is.
   private(set) var lastEventID: String?
   /// Whether a blank line has ended a block, be it a comment only. A connection that is cut before it has said nothing.
   private(set) var hasBlock = false

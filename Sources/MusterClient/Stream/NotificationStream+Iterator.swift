@@ -71,7 +71,7 @@ extension NotificationStream {
       } catch let error as MusterError {
         if error == .loggedOut { throw error }
         pause.fail(retryAfter: error.problem?.retryAfter)
-        // The service does not take this id: go on without what was missed.
+        // The service does not accept this id: continue without the missed items.
         if error.problem?.type == .invalidFields { resumeID = nil }
       }
     }

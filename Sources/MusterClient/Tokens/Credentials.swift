@@ -47,8 +47,8 @@ final class Credentials: Sendable {
     }
   }
 
-  /// The tokens. They are refreshed first if they have expired by the device's clock. That saves a request; a clock that
-  /// is wrong costs one.
+  /// The tokens. They are refreshed first if they have expired by the device's clock. That saves a request; a clock
+  /// that is wrong costs one.
   ///
   /// - Throws: ``MusterError/loggedOut`` if there are none; what a refresh throws
   func current() async throws -> StoredTokens {

@@ -10,8 +10,8 @@ import Foundation
 
 /// A lock that processes share: a file that one of them has locked. It ends with the process that holds it.
 ///
-/// Hold it for one request at a time. While an app holds it, the system does not suspend the app; if the time is up, the
-/// work is cancelled and the lock released.
+/// Hold it for one request at a time. While an app holds it, the system does not suspend the app; if the time is up,
+/// the work is cancelled and the lock released.
 struct FileLock: Sendable {
   enum Failure: Error, Hashable {
     /// The file cannot be opened or locked.

@@ -2,8 +2,8 @@
 ///
 /// An error means that the store is not available now. It never means that the user is logged out.
 public protocol TokenStore: Sendable {
-  /// The tokens that were saved last; nil if there are none. It is called while the client holds a lock: it must not wait
-  /// for ``withRefreshLock(_:)``, and must not call the client.
+  /// The tokens that were saved last; nil if there are none. It is called while the client holds a lock: it must not
+  /// wait for ``withRefreshLock(_:)``, and must not call the client.
   func load() throws -> StoredTokens?
 
   /// Replaces the tokens. When this returns, they outlive the process. If it throws, the earlier ones are still there.

@@ -16,7 +16,7 @@ struct Batch {
     /// When a live server has responded. Later than the deadline if the caller spent time on another connection before.
     let limit: ContinuousClock.Instant
     /// When a live server has sent the first of several results.
-    let firstAnswerBy: ContinuousClock.Instant
+    let firstResultBy: ContinuousClock.Instant
     /// The size of the parameters.
     let bytes: Int
   }

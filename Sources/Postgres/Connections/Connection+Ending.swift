@@ -61,14 +61,14 @@ extension Connection {
       state.withLock { state -> Finished in
         guard let oldest = state.batches.first else { return [] }
         // Results of slow statements ahead of it count as signs of life.
-        if max(oldest.call.limit, state.lastAnswer) + Self.grace < now {
+        if max(oldest.call.limit, state.lastArrival) + Self.grace < now {
           return close(&state, PostgresError(.connectionLost, "the server does not respond", mayHaveRun: true))
         }
         var finished: Finished = []
         var isSilent = false
         for index in state.batches.indices {
           let call = state.batches[index].call
-          if call.firstAnswerBy < now, state.lastAnswer < call.sent { isSilent = true }
+          if call.firstResultBy < now, state.lastArrival < call.sent { isSilent = true }
           guard call.deadline < now, !state.batches[index].isExpired else { continue }
           state.batches[index].isExpired = true
           let error = PostgresError(.timeout, "no response within the statement's deadline", mayHaveRun: true)

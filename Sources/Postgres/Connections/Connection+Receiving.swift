@@ -21,7 +21,7 @@ extension Connection {
         var isAlive = true
         repeat { isAlive = PQconsumeInput(pg) == 1 } while isAlive && encryption.hasMore(of: pg)
         if isAlive, encryption == .opaque { isAlive = PQconsumeInput(pg) == 1 }
-        if isSign { state.lastAnswer = .now }
+        if isSign { state.lastArrival = .now }
         var finished = readBuffered(&state, isBroken: !isAlive)
         if let hear, state.pg != nil { Self.takeNotifications(pg, hear) }
         if state.pg != nil {
@@ -72,7 +72,7 @@ extension Connection {
             ?? PostgresError(.unknownOutcome, "the standby did not confirm the commit", mayHaveRun: true)
         }
         let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
-        observer.finished(texts, after: state.lastAnswer - batch.call.sent)
+        observer.finished(texts, after: state.lastArrival - batch.call.sent)
         finished.append((settle(batch.call), batch.error.map { .failure($0) } ?? .success(batch.rows)))
       } else if !take(result, &state) {
         return (finished, true)

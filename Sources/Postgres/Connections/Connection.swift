@@ -15,7 +15,7 @@ final class Connection: Sendable {
     var batches: Deque<Batch> = []
     var prepared: PreparedStatements
     /// When data last arrived from the server.
-    var lastAnswer = ContinuousClock.now
+    var lastArrival = ContinuousClock.now
     var failure: PostgresError?
     /// A caller's statement changed the session of a shared connection. No other caller's statement may follow it.
     var isTainted = false
@@ -62,7 +62,7 @@ final class Connection: Sendable {
     reactor: Reactor, lifetime: Duration? = nil, hear: (@Sendable (ListenerEvent?) -> Void)? = nil
   ) throws {
     self.purpose = purpose
-    // Behind a pooler, what is true of this server's session says nothing about the next one.
+    // Behind a pooler, this server's session says nothing about the next one.
     isReadOnly = purpose != .exclusive && naming == .always && Connection.isReadOnly(pg)
     retiresAt = lifetime.map { .now + $0 * Double.random(in: 0.9...1) }
     self.observer = observer
@@ -158,7 +158,7 @@ final class Connection: Sendable {
     let limit = now + timeout
     let call = Batch.Call(
       reply: reply, sent: now, deadline: min(deadline ?? limit, limit), limit: limit,
-      firstAnswerBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
+      firstResultBy: statements.count > 1 ? now + timeout / statements.count : limit, bytes: statements.parameterBytes)
     var maySend = false
     if depth.wrappingAdd(1, ordering: .relaxed).oldValue == 0 {
       let clock = Self.clock()

@@ -72,3 +72,8 @@ extension Inet: SQLValue {
     self = value
   }
 }
+
+extension Inet: Codable {
+  public init(from decoder: any Decoder) throws { self = try decoder.text(Inet.init) }
+  public func encode(to encoder: any Encoder) throws { try encoder.encode(description) }
+}

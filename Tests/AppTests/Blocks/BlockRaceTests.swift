@@ -121,8 +121,8 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for round in 0..<12 {
         try await ana.expectNoStaleCopyCalledFresh(of: "blocks") {
-          async let block: Answer = ana.block(ben)
-          async let name: Answer = ben.editProfile(#"{"displayName": "Ben \#(round)"}"#)
+          async let block: APIResponse = ana.block(ben)
+          async let name: APIResponse = ben.editProfile(#"{"displayName": "Ben \#(round)"}"#)
           _ = try await (block, name)
         }
         #expect(try await ana.get("blocks")["items"][0]["user"]["displayName"].string == "Ben \(round)")

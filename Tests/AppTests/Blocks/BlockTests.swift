@@ -45,10 +45,10 @@ import Testing
       for (me, other) in [(ana, ben), (ben, ana)] {
         func expectAlike(_ method: String, _ path: (String) -> String, _ body: (String) -> String?) async throws {
           let called = "\(method) \(path("ID")) by \(me.username)"
-          let answer = try await me.send(method, path(other.id), body(other.id))
+          let response = try await me.send(method, path(other.id), body(other.id))
           let nobody = try await me.send(method, path(unknown), body(unknown))
-          #expect(answer.status == nobody.status && answer.says == nobody.says, "\(called): \(answer.body)")
-          #expect([404, 422].contains(answer.status))
+          #expect(response.status == nobody.status && response.says == nobody.says, "\(called): \(response.body)")
+          #expect([404, 422].contains(response.status))
         }
         try await expectAlike("DELETE", { "friends/\($0)" }, { _ in nil })
         try await expectAlike("POST", { _ in "friend-requests" }, { #"{"receiverId": "\#($0)"}"# })
@@ -56,17 +56,17 @@ import Testing
           #"{"title": "A", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\#($0)"]}"#
         }
         for (method, verb) in [("DELETE", ""), ("POST", "/accept"), ("POST", "/decline")] {
-          let answer = try await me.send(method, "friend-requests/\(request)\(verb)")
+          let response = try await me.send(method, "friend-requests/\(request)\(verb)")
           let none = try await me.send(method, "friend-requests/\(unknownRequest)\(verb)")
-          #expect(answer.status == 404 && answer.says == none.says, "\(verb): \(answer.body)")
+          #expect(response.status == 404 && response.says == none.says, "\(verb): \(response.body)")
         }
       }
       for (method, path, body) in [
         ("GET", "", nil), ("PATCH", "", #"{"title": "Mine"}"#), ("PUT", "/invitations/me", #"{"status": "going"}"#),
       ] {
-        let answer = try await ben.send(method, "events/\(event)\(path)", body)
+        let response = try await ben.send(method, "events/\(event)\(path)", body)
         let none = try await ben.send(method, "events/\(unknownEvent)\(path)", body)
-        #expect(answer.status == 404 && answer.says == none.says, "\(method) \(path): \(answer.body)")
+        #expect(response.status == 404 && response.says == none.says, "\(method) \(path): \(response.body)")
       }
       // Other users still see both.
       try await cleo.sendFriendRequest(to: ana)
@@ -216,10 +216,10 @@ import Testing
       let cleo = try await app.signUp("cleo")
       try await ana.block(ben)
       for verb in ["PUT", "DELETE", "PUT"] {
-        let answer = try await ben.send(verb, "blocks/\(ana.id)")
+        let response = try await ben.send(verb, "blocks/\(ana.id)")
         let stranger = try await ben.send(verb, "blocks/\(cleo.id)")
-        #expect(answer.status == 204 && stranger.status == 204)
-        #expect(answer.body == stranger.body)
+        #expect(response.status == 204 && stranger.status == 204)
+        #expect(response.body == stranger.body)
       }
       // As if Ana did not exist.
       #expect(try await ben.blocked() == ["cleo"])
@@ -316,7 +316,7 @@ import Testing
   }
 }
 
-extension Answer {
+extension APIResponse {
   /// The body without its request id, the only part that may differ between two equal responses.
   fileprivate var says: String { body.replacing(json["requestId"].string ?? "", with: "") }
 }

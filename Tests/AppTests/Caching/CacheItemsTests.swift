@@ -10,9 +10,9 @@ import Testing
       try await people.ana.block(people.hugo)
       try await people.ana.editProfile(##"{"bio": "\"[{\\ \u00e9 }]\" \n"}"##)
       for phone in [people.ana] + people.others {
-        let answer = try await phone.validate(query: "?include=items")
+        let response = try await phone.validate(query: "?include=items")
         for collection in Phone.everyCollection {
-          let verdict = try HeldVerdict(collection, in: answer)
+          let verdict = try HeldVerdict(collection, in: response)
           let copy = try await phone.copy(of: collection)
           #expect(!verdict.isFresh)
           #expect(verdict.items == copy.items, "\(collection) of \(phone.username)")
@@ -63,10 +63,10 @@ import Testing
         #expect(refused.badFields == ["include"], "\(value)")
       }
       let path = "cache/validate/\(ana.id)?include=items"
-      let answer = try await ana.send("POST", path, #"{"selfies": null, "profile": null}"#)
-      #expect(answer.json["selfies"].keys == ["invalidate", "timestamp"])
-      #expect(answer.json["profile"]["updatedItems"][0]["id"].string == ana.id)
-      #expect(answer.json["profile"]["updatedItems"][0]["timestamp"] == answer.json["profile"]["timestamp"])
+      let response = try await ana.send("POST", path, #"{"selfies": null, "profile": null}"#)
+      #expect(response.json["selfies"].keys == ["invalidate", "timestamp"])
+      #expect(response.json["profile"]["updatedItems"][0]["id"].string == ana.id)
+      #expect(response.json["profile"]["updatedItems"][0]["timestamp"] == response.json["profile"]["timestamp"])
       // An empty request asks for all collections, with items too.
       let all = try await ana.send("POST", path)
       #expect(all.json.keys == Set(App.Collection.allCases.map(\.rawValue)))
@@ -80,8 +80,8 @@ import Testing
 
   /// The number of bytes that a validation includes of a list of friends; nil if it includes none.
   private func sent(to phone: Phone) async throws -> Int? {
-    let answer = try await phone.validate([.friends], query: "?include=items")
-    let verdict = try HeldVerdict(.friends, in: answer)
+    let response = try await phone.validate([.friends], query: "?include=items")
+    let verdict = try HeldVerdict(.friends, in: response)
     #expect(!verdict.isFresh)
     return verdict.items?.utf8.count
   }
@@ -92,9 +92,9 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(425, around: ana)
-      let answer = try await ana.validate([.friends], query: "?include=items")
+      let response = try await ana.validate([.friends], query: "?include=items")
       let listed = try await ana.pages(of: "friends", limit: 100)
-      #expect(answer.json["friends"]["updatedItems"].array == listed)
+      #expect(response.json["friends"]["updatedItems"].array == listed)
       #expect(listed.count == 425)
       let length: Int = try #require(try await sent(to: ana))
       var missing = 65_536 - length

@@ -30,20 +30,20 @@ import Testing
       let path = "cache/validate/\(ana.id)"
       let held = try await ana.refreshLists()
       let blocks = try #require(held[.blocks])
-      let answer = try await ana.send(
+      let response = try await ana.send(
         "POST", path + "?include=items",
         """
         {"friends": "yesterday", "events": 5, "profile": "2025-02-30T00:00:00Z", "invitations": {}, "blocks": "\(blocks)"}
         """)
-      #expect(answer.status == 200, "\(answer.body)")
+      #expect(response.status == 200, "\(response.body)")
       for name in ["friends", "events", "profile", "invitations"] {
-        let verdict = answer.json[name]
+        let verdict = response.json[name]
         #expect(verdict["invalidate"].bool == true && verdict["warning"].string == "malformed-timestamp", "\(name)")
         // The copy is repaired in the same request.
         #expect(verdict["updatedItems"] != .null, "\(name)")
       }
-      #expect(answer.json["blocks"]["invalidate"].bool == false)
-      #expect(answer.json["blocks"].keys == ["invalidate", "timestamp"])
+      #expect(response.json["blocks"]["invalidate"].bool == false)
+      #expect(response.json["blocks"].keys == ["invalidate", "timestamp"])
       for inner in ["null", #""2025-04-01T10:00:00Z""#, "[]", "5"] {
         let refused = try await ana.send("POST", path, #"{"timestamps": \#(inner)}"#)
         #expect(refused.status == 422 && refused.badFields == ["timestamps"], "\(inner)")

@@ -15,10 +15,10 @@ import Testing
       try await ana.catchUp(&copies, of: [.friends])
       let digest = try #require(copies[.friends]?.digests.first)
       func changed(_ items: String) async throws -> Bool? {
-        let answer = try await ana.send("POST", path(ana), #"{"friends": {"timestamp": null, "items": \#(items)}}"#)
-        #expect(answer.status == 200 && answer.json["friends"]["warning"] == .null, "\(answer.body)")
-        #expect(answer.json["friends"]["keys"] == .array([.string(ben.id)]))
-        return answer.json["friends"]["changed"].keys == [ben.id]
+        let response = try await ana.send("POST", path(ana), #"{"friends": {"timestamp": null, "items": \#(items)}}"#)
+        #expect(response.status == 200 && response.json["friends"]["warning"] == .null, "\(response.body)")
+        #expect(response.json["friends"]["keys"] == .array([.string(ben.id)]))
+        return response.json["friends"]["changed"].keys == [ben.id]
       }
       for items in [
         "null", "[]", "5", "\"\(ben.id)\"", "{}", #"{"\#(ben.id)": null}"#, #"{"\#(ben.id)": 5}"#,
@@ -44,11 +44,11 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       for value in ["5", "true", "[]", #""yesterday""#, #"{"timestamp": 5}"#, #"{"timestamp": {}, "items": {}}"#] {
-        let answer = try await ana.send("POST", path(ana), #"{"friends": \#(value), "blocks": null}"#)
-        let verdict = answer.json["friends"]
+        let response = try await ana.send("POST", path(ana), #"{"friends": \#(value), "blocks": null}"#)
+        let verdict = response.json["friends"]
         #expect(verdict["invalidate"].bool == true && verdict["warning"].string == "malformed-timestamp", "\(value)")
         #expect(verdict["changed"].keys == [ben.id], "\(value)")
-        #expect(answer.json["blocks"]["warning"] == .null)
+        #expect(response.json["blocks"]["warning"] == .null)
       }
       for inner in ["null", "[]", "5"] {
         let refused = try await ana.send("POST", path(ana), #"{"timestamps": \#(inner)}"#)
@@ -82,12 +82,12 @@ import Testing
           let digests = items.map { "\"\($0)\": \"\($1)\"" }.joined(separator: ",")
           return "\"\(collection.rawValue)\": {\"timestamp\": \(stamp), \"items\": {\(digests)}}"
         }
-        let answer = try await hugo.send("POST", path(hugo), "{\(claims.joined(separator: ","))}")
-        #expect(answer.json == honest.json)
+        let response = try await hugo.send("POST", path(hugo), "{\(claims.joined(separator: ","))}")
+        #expect(response.json == honest.json)
       }
       let foreign = try await hugo.send("POST", path(ana), Phone.claims(copies))
       #expect(foreign.status == 403 && foreign.problem == "not-yours")
-      // Someone who is blocked leaves the keys, whoever still sends their digest.
+      // A blocked user leaves the keys, even if a client still sends their digest.
       try await people.ben.block(ana)
       let verdict = try #require(try await ana.changes(since: Phone.claims(copies))["friends"])
       #expect(verdict["keys"] == "[]" && verdict["changed"] == "{}")
@@ -102,9 +102,9 @@ import Testing
       func padded(_ length: Int) -> String { body + String(repeating: " ", count: length - body.utf8.count) }
       #expect(try await ana.send("POST", path(ana), padded(262_144)).status == 200)
       func expectRefused(_ length: Int, _ path: String) async throws {
-        let answer = try await app.sendRaw(
+        let response = try await app.sendRaw(
           "POST", "/api/v1/\(path)", body: Array(padded(length).utf8), token: ana.accessToken)
-        #expect(answer.status == 413 && answer.problem == "body-too-large", "\(length) \(path): \(answer.body)")
+        #expect(response.status == 413 && response.problem == "body-too-large", "\(length) \(path): \(response.body)")
       }
       for length in [262_145, 400_000] { try await expectRefused(length, path(ana)) }
       for query in ["", "?include=items", "?include=items,digests"] {
@@ -124,7 +124,7 @@ import Testing
           _ = try await sent
           try await connection.send("0\r\n\r\n")
         }
-        #expect(try await connection.answer().status == status)
+        #expect(try await connection.response().status == status)
         _ = try? await sent
       }
     }
@@ -134,8 +134,8 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let keys = (0..<10_000).map { "\"\($0)\": \"x\"" }.joined(separator: ",")
-      let answer = try await ana.send("POST", path(ana), #"{"friends": {"timestamp": null, "items": {\#(keys)}}}"#)
-      #expect(answer.json["friends"]["keys"].array.isEmpty && answer.status == 200)
+      let response = try await ana.send("POST", path(ana), #"{"friends": {"timestamp": null, "items": {\#(keys)}}}"#)
+      #expect(response.json["friends"]["keys"].array.isEmpty && response.status == 200)
       let names = (0..<10_000).map { "\"\($0)\": {}" }.joined(separator: ",")
       let unknown = try await ana.send("POST", path(ana), "{\(names)}")
       #expect(unknown.status == 200 && unknown.json.keys.count == 10_000)
@@ -161,8 +161,8 @@ import Testing
         #expect(refused.status == 422 && refused.badFields == ["include"], "\(words): \(refused.body)")
       }
       for words in ["items", "items,digests", "digests,items", "items%2Cdigests", "changes"] {
-        let answer = try await ana.send("POST", "cache/validate/\(ana.id)?include=\(words)")
-        #expect(answer.status == 200, "\(words): \(answer.body)")
+        let response = try await ana.send("POST", "cache/validate/\(ana.id)?include=\(words)")
+        #expect(response.status == 200, "\(words): \(response.body)")
       }
     }
   }

@@ -137,10 +137,10 @@ import Testing
       let path = "cache/validate/\(ana.id)?include=changes"
       let all = try await ana.send("POST", path)
       #expect(all.header("RateLimit") == #""reads";r=91;t=1"#)
-      var refused: Answer?
+      var refused: APIResponse?
       for _ in 0..<50 where refused == nil {
-        let answer = try await ana.send("POST", path)
-        if answer.status == 429 { refused = answer }
+        let response = try await ana.send("POST", path)
+        if response.status == 429 { refused = response }
       }
       #expect(refused?.problem == "rate-limited" && refused?.header("Retry-After") == "1")
       // Fresh collections cost no more than any read.

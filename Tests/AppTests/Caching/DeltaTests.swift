@@ -35,8 +35,8 @@ import Testing
   /// The digests of a list's GET. Single objects have none there.
   private func digests(of collection: App.Collection, for phone: Phone) async throws -> [String] {
     guard Phone.lists.contains(collection) else {
-      let answer = try await phone.validate([collection], query: "?include=items,digests")
-      return answer.json[collection.rawValue]["digests"].array.compactMap(\.string)
+      let response = try await phone.validate([collection], query: "?include=items,digests")
+      return response.json[collection.rawValue]["digests"].array.compactMap(\.string)
     }
     let list = try await phone.get(Phone.wholePath(of: collection) + "&include=digests")
     return list["digests"].array.compactMap(\.string)

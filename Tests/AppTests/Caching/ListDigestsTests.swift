@@ -35,10 +35,10 @@ import Testing
         let path = Phone.wholePath(of: collection)
         let tag = try #require(try await ana.send("GET", path).header("ETag"))
         for headers in [[], [("If-None-Match", tag)], [("If-None-Match", "*")]] {
-          let answer = try await ana.send("GET", path + "&include=digests", headers: headers)
-          #expect(answer.status == 200 && answer.header("ETag") == nil, "\(collection)")
-          #expect(answer.json["digests"].array.count == answer.json["items"].array.count)
-          #expect(answer.json["timestamp"].string != nil, "\(collection)")
+          let response = try await ana.send("GET", path + "&include=digests", headers: headers)
+          #expect(response.status == 200 && response.header("ETag") == nil, "\(collection)")
+          #expect(response.json["digests"].array.count == response.json["items"].array.count)
+          #expect(response.json["timestamp"].string != nil, "\(collection)")
         }
         #expect(try await ana.send("GET", path, headers: [("If-None-Match", tag)]).status == 304, "\(collection)")
       }

@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func `answers decide what takes up time, what rings, and what is absent`() async throws {
+  @Test func `answers decide which events take up time, which ring, and which are absent`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent("Picnic", inviting: [ben])["id"].string ?? ""
@@ -92,9 +92,9 @@ import Testing
       let ana = try await app.signUp("ana")
       let soon = Timestamp.now().adding(seconds: 30 * 86_400).rfc3339()
       func plan(_ zone: String, at start: String) async throws -> String {
-        let answer = try await ana.send(
+        let response = try await ana.send(
           "POST", "events", #"{"title": "A", "startTime": "\#(start)", "timeZone": "\#(zone)"}"#)
-        return try #require(answer.json["id"].string, "\(answer.body)")
+        return try #require(response.json["id"].string, "\(response.body)")
       }
       for zone in ["Europe/Berlin", "Europe/Berlin", "Australia/Lord_Howe", "UTC"] {
         _ = try await plan(zone, at: soon)

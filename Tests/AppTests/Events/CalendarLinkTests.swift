@@ -62,8 +62,8 @@ import Testing
       ]
       for path in wrong {
         let statements = try await log.statements {
-          let answer = try await app.send("GET", path)
-          #expect(answer.problem == "calendar-not-found", "\(path)")
+          let response = try await app.send("GET", path)
+          #expect(response.problem == "calendar-not-found", "\(path)")
         }
         // A guess costs no statement.
         #expect(statements == [])
@@ -86,8 +86,8 @@ import Testing
       }
       try await expectRevoked("another password", ana) {
         let body = #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
-        let answer = try await ana.send("POST", "auth/password", body)
-        #expect(answer.status == 204)
+        let response = try await ana.send("POST", "auth/password", body)
+        #expect(response.status == 204)
         password += " 2"
       }
       try await expectRevoked("a password reset", ana) {
@@ -112,8 +112,8 @@ import Testing
       }
       let last = try Phone(app, "ana", try await app.logIn("ana", password))
       try await expectRevoked("deleting the account", last) {
-        let answer = try await last.send("DELETE", "users/me", #"{"password": "\#(password)"}"#)
-        #expect(answer.status == 204)
+        let response = try await last.send("DELETE", "users/me", #"{"password": "\#(password)"}"#)
+        #expect(response.status == 204)
       }
       #expect(try await app.value("SELECT count(*) FROM calendar_links") == 0)
     }

@@ -15,11 +15,11 @@ import Testing
          "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": -0.0000004}}
         """)
       try await app.takeNotifications()
-      let answer = try await ana.send("GET", "events/\(id)/calendar.ics")
-      #expect(answer.status == 200)
-      #expect(answer.header("Content-Type") == "text/calendar; charset=utf-8")
-      #expect(answer.header("Content-Disposition") == "attachment; filename=\"event-\(id).ics\"")
-      let file = try CalendarFile(answer)
+      let response = try await ana.send("GET", "events/\(id)/calendar.ics")
+      #expect(response.status == 200)
+      #expect(response.header("Content-Type") == "text/calendar; charset=utf-8")
+      #expect(response.header("Content-Disposition") == "attachment; filename=\"event-\(id).ics\"")
+      let file = try CalendarFile(response)
       let event = try await ana.get("events/\(id)")
       let stamps = ["DTSTAMP", "CREATED", "LAST-MODIFIED"]
       #expect(
@@ -48,10 +48,10 @@ import Testing
         try await cleo.send("GET", "events/\(id)/calendar.ics"),
         try await cleo.send("GET", "events/\(Event.ID.new())/calendar.ics")
       )
-      for answer in [hidden, unknown] {
-        #expect(answer.status == 404)
-        #expect(answer.problem == "event-not-found")
-        #expect(answer.json["detail"] == unknown.json["detail"])
+      for response in [hidden, unknown] {
+        #expect(response.status == 404)
+        #expect(response.problem == "event-not-found")
+        #expect(response.json["detail"] == unknown.json["detail"])
       }
       // For a guest the event is the same after any answer, but it takes up time only if the guest is going.
       for (status, transparency) in [
@@ -252,8 +252,8 @@ private struct CalendarFile {
     let text: String
   }
 
-  init(_ answer: Answer) throws {
-    text = answer.body
+  init(_ response: APIResponse) throws {
+    text = response.body
     let bytes = Array(text.utf8)
     var folded: [[UInt8]] = [[]]
     for (index, byte) in bytes.enumerated() {
@@ -345,9 +345,9 @@ extension Phone {
   fileprivate func calendar(
     of event: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> CalendarFile {
-    let answer = try await send("GET", "events/\(event)/calendar.ics")
-    #expect(answer.status == 200, "\(answer.body)", sourceLocation: sourceLocation)
-    return try CalendarFile(answer)
+    let response = try await send("GET", "events/\(event)/calendar.ics")
+    #expect(response.status == 200, "\(response.body)", sourceLocation: sourceLocation)
+    return try CalendarFile(response)
   }
 
   /// Creates an event and reads its calendar file.
@@ -358,8 +358,8 @@ extension Phone {
 
   /// - Returns: the event's id.
   fileprivate func makeEvent(_ body: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
-    let answer = try await send("POST", "events", body)
-    #expect(answer.status == 201, "\(answer.body)", sourceLocation: sourceLocation)
-    return try #require(answer.json["id"].string, sourceLocation: sourceLocation)
+    let response = try await send("POST", "events", body)
+    #expect(response.status == 201, "\(response.body)", sourceLocation: sourceLocation)
+    return try #require(response.json["id"].string, sourceLocation: sourceLocation)
   }
 }

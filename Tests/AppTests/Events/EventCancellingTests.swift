@@ -63,14 +63,14 @@ import Testing
       try await ana.cancelEvent(id)
       try await app.takeNotifications()
       let before = try await ana.get("events/\(id)")
-      let answers = [
+      let responses = [
         try await ana.edit(id, #"{"title": "On again", "capacity": 5}"#, expecting: 409),
         try await guests[0].answer("declined", to: id, expecting: 409),
         try await guests[2].answer("going", to: id, expecting: 409),
         try await ana.invite([guests[3]], to: id, expecting: 409),
         try await ana.withdraw(guests[0], from: id, expecting: 409),
       ]
-      #expect(answers.allSatisfy { $0.problem == "event-cancelled" })
+      #expect(responses.allSatisfy { $0.problem == "event-cancelled" })
       // Withdrawing a user who is not invited changes nothing.
       try await ana.withdraw(guests[3], from: id)
       #expect(try await ana.get("events/\(id)") == before)

@@ -132,7 +132,7 @@ import Testing
       try await app.database.execute("ANALYZE")
       let list = try await ben.get("events?include=participants")["items"][0]
       #expect(list["participants"].array.count == 5)
-      // Other lists leave them out with so many guests.
+      // With this many guests, other lists leave them out.
       #expect(list["counts"]["invited"].int == 10_000)
       #expect(try await ben.get("events")["items"][0]["counts"] == .null)
       let statement = Event.withParticipants(

@@ -7,7 +7,7 @@ import Testing
 @Suite struct EventTimeTests {
   private func create(
     _ phone: Phone, from start: String, to end: String? = nil, in zone: String = "Europe/Berlin"
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await phone.send(
       "POST", "events",
       """
@@ -40,11 +40,11 @@ import Testing
           "2030-04-06T15:15:00Z"
         ),
       ] {
-        let answer = try await create(ana, from: start, to: end, in: zone)
-        #expect(answer.status == 201, "\(answer.body)")
-        #expect(answer.json["startTime"].string == startUTC)
-        #expect(answer.json["endTime"].string == endUTC)
-        #expect(answer.json["timeZone"].string == zone)
+        let response = try await create(ana, from: start, to: end, in: zone)
+        #expect(response.status == 201, "\(response.body)")
+        #expect(response.json["startTime"].string == startUTC)
+        #expect(response.json["endTime"].string == endUTC)
+        #expect(response.json["timeZone"].string == zone)
       }
       // The end is later in local time, but earlier in fact.
       let order = try await create(ana, from: "2030-10-27T02:15:00+01:00", to: "2030-10-27T02:30:00+02:00")
@@ -58,12 +58,12 @@ import Testing
       for zone in [
         "UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Pacific/Kiritimati", "Africa/Casablanca",
       ] {
-        let answer = try await create(ana, from: "2030-05-01T18:00:00Z", in: zone)
-        #expect(answer.json["timeZone"].string == zone, "\(answer.body)")
+        let response = try await create(ana, from: "2030-05-01T18:00:00Z", in: zone)
+        #expect(response.json["timeZone"].string == zone, "\(response.body)")
       }
       for zone in ["", "GMT+2", "CEST", "+02:00", "Mars/Olympus", "../etc/passwd", "Europe/Berlin/Mitte"] {
-        let answer = try await create(ana, from: "2030-05-01T18:00:00Z", in: zone)
-        #expect(answer.badFields == ["timeZone"], "\(zone): \(answer.body)")
+        let response = try await create(ana, from: "2030-05-01T18:00:00Z", in: zone)
+        #expect(response.badFields == ["timeZone"], "\(zone): \(response.body)")
       }
     }
   }

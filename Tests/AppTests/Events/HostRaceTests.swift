@@ -61,7 +61,7 @@ import Testing
           }
           #expect(statuses[204] == 1)
           let view = try await kept.send("GET", "events/\(event)")
-          // If the deletion came first, ben was never a host, and nobody is left who sees the event.
+          // If the deletion came first, ben was never a host, and no user is left who sees the event.
           let wasAdded = statuses[200] == 1
           #expect(view.status == (deletesCreator && !wasAdded ? 404 : 200))
           if view.status == 200 {

@@ -173,9 +173,9 @@ private struct Outcome: Hashable, CustomStringConvertible {
     func go(_ standing: Standing, _ statuses: [Int], _ left: Set<Int>) {
       if left.isEmpty { outcomes.insert(Outcome(statuses: statuses, end: standing.settled)) }
       for index in left {
-        var (next, answers) = (standing, statuses)
-        answers[index] = next.apply(acts[index])
-        go(next, answers, left.subtracting([index]))
+        var (next, codes) = (standing, statuses)
+        codes[index] = next.apply(acts[index])
+        go(next, codes, left.subtracting([index]))
       }
     }
     go(start, Array(repeating: 0, count: acts.count), Set(acts.indices))
@@ -240,7 +240,7 @@ private struct Stage: Sendable {
 
   private func perform(_ act: Act, naming request: String) async throws -> Int {
     let (me, other) = act.side == .ana ? (ana, ben) : (ben, ana)
-    let answer =
+    let response =
       switch act.verb {
       case .send: try await me.send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
       case .accept: try await me.send("POST", "friend-requests/\(request)/accept")
@@ -250,7 +250,7 @@ private struct Stage: Sendable {
       case .block: try await me.send("PUT", "blocks/\(other.id)")
       case .unblock: try await me.send("DELETE", "blocks/\(other.id)")
       }
-    return answer.status
+    return response.status
   }
 
   private func side(_ user: User.ID) -> Side { user == ana.userID ? .ana : .ben }

@@ -5,16 +5,16 @@ import Testing
 
 /// Limits on the number of friend requests.
 @Suite struct FriendRequestLimitTests {
-  private func ask(_ sender: Phone, _ receiver: Phone) async throws -> Answer {
+  private func ask(_ sender: Phone, _ receiver: Phone) async throws -> APIResponse {
     try await sender.send("POST", "friend-requests", #"{"receiverId": "\#(receiver.id)"}"#)
   }
 
   private func expectRefusal(
-    _ answer: Answer, for seconds: ClosedRange<Int>, sourceLocation: SourceLocation = #_sourceLocation
+    _ response: APIResponse, for seconds: ClosedRange<Int>, sourceLocation: SourceLocation = #_sourceLocation
   ) {
-    #expect(answer.status == 429, "\(answer.body)", sourceLocation: sourceLocation)
-    #expect(answer.problem == "too-many-friend-requests", sourceLocation: sourceLocation)
-    let wait = answer.header("Retry-After").flatMap { Int($0) } ?? 0
+    #expect(response.status == 429, "\(response.body)", sourceLocation: sourceLocation)
+    #expect(response.problem == "too-many-friend-requests", sourceLocation: sourceLocation)
+    let wait = response.header("Retry-After").flatMap { Int($0) } ?? 0
     #expect(seconds.contains(wait), "\(wait)", sourceLocation: sourceLocation)
   }
 
@@ -97,9 +97,9 @@ import Testing
             group.addTask {
               // By the second attempt, an earlier request has certainly been cancelled.
               for _ in 0..<2 {
-                let answer = try await ask(ana, ben)
-                #expect([200, 201, 429].contains(answer.status), "\(answer.body)")
-                guard let id = answer.json["id"].string else { continue }
+                let response = try await ask(ana, ben)
+                #expect([200, 201, 429].contains(response.status), "\(response.body)")
+                guard let id = response.json["id"].string else { continue }
                 #expect(try await ana.send("DELETE", "friend-requests/\(id)").status == 200)
               }
             }

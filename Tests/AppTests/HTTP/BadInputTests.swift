@@ -14,8 +14,8 @@ import Testing
         scene.app.routes.symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" })
           == Set(Scene.forms.map { "POST \($0)" }))
       for call in scene.calls {
-        let answer = try await scene.send(call)
-        #expect((200..<300).contains(answer.status), "\(call): \(answer.status) \(answer.body)")
+        let response = try await scene.send(call)
+        #expect((200..<300).contains(response.status), "\(call): \(response.status) \(response.body)")
       }
     }
   }
@@ -51,9 +51,9 @@ import Testing
       for call in scene.calls {
         #expect(!call.takesJSON || !call.wrong.isEmpty, "\(call)")
         for (body, fields) in call.wrong {
-          let answer = try await scene.send(call, body: body)
-          answer.expectProblem(422, "invalid-fields", "\(call) with \(body)")
-          #expect(Set(answer.badFields) == fields, "\(call) with \(body)")
+          let response = try await scene.send(call, body: body)
+          response.expectProblem(422, "invalid-fields", "\(call) with \(body)")
+          #expect(Set(response.badFields) == fields, "\(call) with \(body)")
         }
       }
     }
@@ -92,7 +92,7 @@ import Testing
             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n
             """)
           async let sent = connection.send("1000\r\n" + " ".repeated(4096) + "\r\n", times: length / 4096 + 1)
-          try await connection.answer().expectProblem(413, "body-too-large", "\(call) with \(length) bytes in chunks")
+          try await connection.response().expectProblem(413, "body-too-large", "\(call) with \(length) bytes in chunks")
           _ = try? await sent
         }
         // The server does not wait for a body that it refuses.
@@ -102,7 +102,7 @@ import Testing
           \(call.method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r
           Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n
           """)
-        try await connection.answer().expectProblem(413, "body-too-large", "\(call) with a gigabyte announced")
+        try await connection.response().expectProblem(413, "body-too-large", "\(call) with a gigabyte announced")
       }
     }
   }
@@ -111,8 +111,8 @@ import Testing
     try await Scene.play { scene in
       let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
       let body = try #require(login.body)
-      let answer = try await scene.send(login, body: body + " ".repeated(65_536 - body.utf8.count))
-      #expect(answer.status == 200, "\(answer.body)")
+      let response = try await scene.send(login, body: body + " ".repeated(65_536 - body.utf8.count))
+      #expect(response.status == 200, "\(response.body)")
     }
   }
 
@@ -150,11 +150,11 @@ import Testing
           "a".repeated(2000),
         ]
         for id in [UUID().uuidString.lowercased(), User.ID.new().description] + noID {
-          let answer = try await scene.app.sendRaw(
+          let response = try await scene.app.sendRaw(
             call.method, call.path(id: id), body: call.body.map { Array($0.utf8) }, token: call.token)
           #expect(
-            answer.status == 404 && answer.withoutRequestID == unknown.withoutRequestID,
-            "\(call) with \(id.prefix(80)): \(answer.body)")
+            response.status == 404 && response.withoutRequestID == unknown.withoutRequestID,
+            "\(call) with \(id.prefix(80)): \(response.body)")
         }
         if call.isForAll { continue }
         let foreign = try await scene.send(call, token: eve.accessToken)
@@ -169,18 +169,18 @@ import Testing
       }
       for (method, path) in [("DELETE", "friends"), ("PUT", "blocks"), ("DELETE", "blocks")] {
         for id in ["x", "null", "me", "%00"] {
-          let answer = try await scene.ana.send(method, "\(path)/\(id)")
-          answer.expectProblem(404, "user-not-found", "\(method) of \(path)/\(id)")
+          let response = try await scene.ana.send(method, "\(path)/\(id)")
+          response.expectProblem(404, "user-not-found", "\(method) of \(path)/\(id)")
         }
         for id in [UUID().uuidString, scene.event, scene.request] {
-          let answer = try await scene.ana.send(method, "\(path)/\(id)")
+          let response = try await scene.ana.send(method, "\(path)/\(id)")
           // Otherwise callers could tell a hidden user from one who does not exist.
-          #expect(answer.status == (path == "blocks" ? 204 : 404), "\(method) of \(path)/\(id)")
+          #expect(response.status == (path == "blocks" ? 204 : 404), "\(method) of \(path)/\(id)")
         }
       }
       for receiver in [UUID().uuidString, scene.event, scene.request] {
-        let answer = try await scene.ana.send("POST", "friend-requests", #"{"receiverId": "\#(receiver)"}"#)
-        answer.expectProblem(404, "user-not-found", "a request to \(receiver)")
+        let response = try await scene.ana.send("POST", "friend-requests", #"{"receiverId": "\#(receiver)"}"#)
+        response.expectProblem(404, "user-not-found", "a request to \(receiver)")
       }
     }
   }
@@ -215,10 +215,10 @@ import Testing
     try await Scene.play { scene in
       for call in scene.calls where call.token != nil {
         for header in [nil, "Basic YW5hOmhvcnNl", "Bearer", "Bearer ", "Token x", ""] {
-          let answer = try await scene.app.send(
+          let response = try await scene.app.send(
             call.method, call.path, body: call.body, headers: header.map { [("Authorization", $0)] } ?? [])
-          answer.expectProblem(401, "no-token", "\(call) with \(header ?? "nothing")")
-          #expect(answer.header("WWW-Authenticate") == "Bearer", "\(call) with \(header ?? "nothing")")
+          response.expectProblem(401, "no-token", "\(call) with \(header ?? "nothing")")
+          #expect(response.header("WWW-Authenticate") == "Bearer", "\(call) with \(header ?? "nothing")")
         }
       }
     }
@@ -252,9 +252,9 @@ import Testing
         for call in scene.calls where call.token != nil {
           // Twice, because remembering a token must not change the response.
           for _ in 1...2 {
-            let answer = try await scene.send(call, token: token)
-            answer.expectProblem(401, slug, "\(call) with \(token.prefix(40))")
-            #expect(answer.header("WWW-Authenticate")?.hasPrefix(#"Bearer error="invalid_token""#) == true, "\(call)")
+            let response = try await scene.send(call, token: token)
+            response.expectProblem(401, slug, "\(call) with \(token.prefix(40))")
+            #expect(response.header("WWW-Authenticate")?.hasPrefix(#"Bearer error="invalid_token""#) == true, "\(call)")
           }
         }
       }
@@ -266,8 +266,8 @@ import Testing
   @Test func `a bad token does no harm where none is needed`() async throws {
     try await Scene.play { scene in
       for call in scene.calls where call.token == nil {
-        let answer = try await scene.send(call, token: "garbage")
-        #expect((200..<300).contains(answer.status), "\(call): \(answer.body)")
+        let response = try await scene.send(call, token: "garbage")
+        #expect((200..<300).contains(response.status), "\(call): \(response.body)")
       }
     }
   }
@@ -276,8 +276,8 @@ import Testing
     try await Scene.play { scene in
       let ghost = try await scene.app.dependencies.accessTokens.sign(user: .new(), session: .new())
       for call in scene.calls where call.token != nil {
-        let answer = try await scene.send(call, token: ghost)
-        #expect(answer.status < 500, "\(call): \(answer.status) \(answer.body)")
+        let response = try await scene.send(call, token: ghost)
+        #expect(response.status < 500, "\(call): \(response.status) \(response.body)")
       }
     }
   }
@@ -294,24 +294,24 @@ import Testing
     try await Scene.play { scene in
       for call in scene.calls where call.isList {
         for (query, fields) in wrong {
-          let answer = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
-          answer.expectProblem(422, "invalid-fields", "\(call)?\(query)")
-          #expect(Set(answer.badFields) == fields, "\(call)?\(query)")
+          let response = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
+          response.expectProblem(422, "invalid-fields", "\(call)?\(query)")
+          #expect(Set(response.badFields) == fields, "\(call)?\(query)")
         }
         for query in ["limit=1", "limit=100", ""] {
-          let answer = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
-          #expect(answer.status == 200, "\(call)?\(query): \(answer.body)")
+          let response = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
+          #expect(response.status == 200, "\(call)?\(query): \(response.body)")
         }
         for query in ["=", "%", "other=1", "limit=50&other=%ff", "Limit=1", "limit%00=1"] {
-          let answer = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
-          answer.expectProblem(422, "invalid-fields", "\(call)?\(query)")
-          #expect(answer.json["errors"][0]["code"].string == "unknown", "\(call)?\(query): \(answer.body)")
+          let response = try await scene.app.sendRaw("GET", "\(call.path)?\(query)", token: call.token)
+          response.expectProblem(422, "invalid-fields", "\(call)?\(query)")
+          #expect(response.json["errors"][0]["code"].string == "unknown", "\(call)?\(query): \(response.body)")
         }
       }
       for (path, field) in [("friend-requests", "direction"), ("events", "when"), ("invitations", "status")] {
-        let answer = try await scene.ana.send("GET", "\(path)?\(field)=nonsense&limit=0")
-        answer.expectProblem(422, "invalid-fields", path)
-        #expect(Set(answer.badFields) == [field, "limit"])
+        let response = try await scene.ana.send("GET", "\(path)?\(field)=nonsense&limit=0")
+        response.expectProblem(422, "invalid-fields", path)
+        #expect(Set(response.badFields) == [field, "limit"])
       }
     }
   }
@@ -331,11 +331,11 @@ import Testing
             for (time, stamp) in times.map({ ($0, 0) }) + times.map({ (0, $0) }) {
               let cursor = Cursor(
                 list: list, stamp: Timestamp(microseconds: stamp), time: Timestamp(microseconds: time), id: UUID())
-              let answer = try await scene.send(call, path: "\(call.path)?cursor=\(cursor.text)\(query)")
-              #expect([200, 422].contains(answer.status), "\(call), \(list), \(time), \(stamp): \(answer.body)")
-              guard answer.status == 200 else { continue }
+              let response = try await scene.send(call, path: "\(call.path)?cursor=\(cursor.text)\(query)")
+              #expect([200, 422].contains(response.status), "\(call), \(list), \(time), \(stamp): \(response.body)")
+              guard response.status == 200 else { continue }
               accepted.insert(list)
-              guard let text = answer.json["timestamp"].string else { continue }
+              guard let text = response.json["timestamp"].string else { continue }
               #expect(Timestamp(rfc3339: text) != nil, "\(call), \(list), \(time), \(stamp): \(text)")
             }
           }
@@ -372,9 +372,9 @@ import Testing
         let hasForm = Scene.forms.contains(call.template)
         let there = Set(matching.filter { $0.parameters == fewest }.map(\.method) + (hasForm ? ["POST"] : []))
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
-          let answer = try await scene.app.sendRaw(method, call.path, token: call.token)
-          answer.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
-          let allowed = answer.header("Allow")?.components(separatedBy: ", ") ?? []
+          let response = try await scene.app.sendRaw(method, call.path, token: call.token)
+          response.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
+          let allowed = response.header("Allow")?.components(separatedBy: ", ") ?? []
           #expect(Set(allowed) == there.union(there.contains("GET") ? ["HEAD"] : []), "\(method) \(call.path)")
         }
       }
@@ -385,20 +385,20 @@ import Testing
     try await Scene.play { scene in
       for call in scene.calls where call.method == "GET" {
         let connection = try await RawConnection(to: scene.app)
-        var answers: [Answer] = []
+        var responses: [APIResponse] = []
         for method in ["HEAD", "GET"] {
           try await connection.send(
             "\(method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r\n\r\n")
-          answers.append(try await connection.answer(to: method))
+          responses.append(try await connection.response(to: method))
         }
-        #expect(answers.map(\.status) == [200, 200], "\(call)")
+        #expect(responses.map(\.status) == [200, 200], "\(call)")
         for name in ["Content-Type", "ETag"] {
-          #expect(answers[0].header(name) == answers[1].header(name), "\(name) of \(call)")
+          #expect(responses[0].header(name) == responses[1].header(name), "\(name) of \(call)")
         }
         // A response that is made while it is sent has no Content-Length.
-        if answers[1].header("Transfer-Encoding") == "chunked" { continue }
-        #expect(answers[0].header("Content-Length") == answers[1].header("Content-Length"), "\(call)")
-        #expect(answers[1].body.utf8.count == answers[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
+        if responses[1].header("Transfer-Encoding") == "chunked" { continue }
+        #expect(responses[0].header("Content-Length") == responses[1].header("Content-Length"), "\(call)")
+        #expect(responses[1].body.utf8.count == responses[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
       }
     }
   }
@@ -415,7 +415,7 @@ import Testing
           try await connection.send(
             "\(method) \(path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(token)\r\n\r\n")
           // A body that the client does not expect would garble the next response.
-          #expect(try await connection.answer(to: method).status == status, "\(method) \(path)")
+          #expect(try await connection.response(to: method).status == status, "\(method) \(path)")
         }
       }
     }
@@ -429,23 +429,23 @@ import Testing
     try await Scene.play { scene in
       for call in scene.calls {
         for token in [call.token, "garbage"] {
-          let answer = try await scene.send(call, token: token)
-          #expect(answer.header("X-Request-Id")?.wholeMatch(of: /[A-Za-z0-9._-]{1,128}/) != nil, "\(call)")
+          let response = try await scene.send(call, token: token)
+          #expect(response.header("X-Request-Id")?.wholeMatch(of: /[A-Za-z0-9._-]{1,128}/) != nil, "\(call)")
         }
       }
       for path in ["/health/live", "/nope", "/api/v1/friends?limit=0", "/api/v1/users/me"] {
         for id in sane {
-          let answer = try await scene.app.send(
+          let response = try await scene.app.send(
             "GET", path, headers: [("X-Request-Id", id)], token: scene.ana.accessToken)
-          #expect(answer.header("X-Request-Id") == id, "\(path)")
-          if answer.status >= 400 { #expect(answer.json["requestId"].string == id, "\(path)") }
+          #expect(response.header("X-Request-Id") == id, "\(path)")
+          if response.status >= 400 { #expect(response.json["requestId"].string == id, "\(path)") }
         }
         for id in insane {
-          let answer = try await scene.app.send(
+          let response = try await scene.app.send(
             "GET", path, headers: [("X-Request-Id", id)], token: scene.ana.accessToken)
-          let given = try #require(answer.header("X-Request-Id"))
+          let given = try #require(response.header("X-Request-Id"))
           #expect(given != id && given.wholeMatch(of: /[A-Za-z0-9._-]{1,128}/) != nil, "\(path) with \(id.prefix(40))")
-          #expect(!answer.body.contains(id) || id.isEmpty || id == "{}", "\(path) with \(id.prefix(40))")
+          #expect(!response.body.contains(id) || id.isEmpty || id == "{}", "\(path) with \(id.prefix(40))")
         }
       }
     }
@@ -467,11 +467,11 @@ import Testing
         let input =
           "seed \(seed), \(number): \(call.method) \(target) \(body.map { String(decoding: $0, as: UTF8.self) } ?? "")"
         do {
-          let answer = try await scene.app.sendRaw(call.method, target, body: body, token: call.token)
-          #expect((200..<500).contains(answer.status), "\(input): \(answer.status) \(answer.body)")
-          if answer.header("Content-Type")?.contains("json") == true {
-            #expect(throws: Never.self, "\(input): \(answer.body)") {
-              try JSONSerialization.jsonObject(with: Data(answer.body.utf8))
+          let response = try await scene.app.sendRaw(call.method, target, body: body, token: call.token)
+          #expect((200..<500).contains(response.status), "\(input): \(response.status) \(response.body)")
+          if response.header("Content-Type")?.contains("json") == true {
+            #expect(throws: Never.self, "\(input): \(response.body)") {
+              try JSONSerialization.jsonObject(with: Data(response.body.utf8))
             }
           }
         } catch {
@@ -591,7 +591,7 @@ private struct Scene: Sendable {
   /// Sends a call of the table. Arguments replace its values.
   func send(
     _ call: Call, path: String? = nil, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await app.send(
       call.method, path ?? call.path, body: body ?? call.body, headers: headers, token: token ?? call.token)
   }
@@ -1042,7 +1042,7 @@ private struct Call: Sendable, CustomStringConvertible {
   }
 }
 
-extension Answer {
+extension APIResponse {
   /// Expects a complete problem, which reveals no internals.
   fileprivate func expectProblem(
     _ status: Int, _ slug: String, _ what: String, sourceLocation: SourceLocation = #_sourceLocation

@@ -9,7 +9,7 @@ import Testing
   private static let origins = ["MUSTER_CORS_ORIGINS": "http://localhost:3000, \(page)"]
 
   private func preflight(_ app: TestApp, _ path: String, _ origin: String, _ method: String = "POST") async throws
-    -> Answer
+    -> APIResponse
   {
     try await app.send(
       "OPTIONS", path,
@@ -27,13 +27,13 @@ import Testing
         ("events", "GET, HEAD, POST"), ("users/me", "DELETE, GET, HEAD, PATCH"), ("auth/login", "POST"),
         ("/health/live", "GET, HEAD"),
       ] {
-        let answer = try await preflight(app, path, Self.page)
-        #expect(answer.status == 204 && answer.body.isEmpty)
-        #expect(answer.header("Access-Control-Allow-Origin") == Self.page)
-        #expect(answer.header("Access-Control-Allow-Methods") == methods)
-        #expect(answer.header("Vary") == "Origin")
-        #expect(answer.header("Access-Control-Max-Age") == "7200")
-        let allowed = try #require(answer.header("Access-Control-Allow-Headers")).lowercased()
+        let response = try await preflight(app, path, Self.page)
+        #expect(response.status == 204 && response.body.isEmpty)
+        #expect(response.header("Access-Control-Allow-Origin") == Self.page)
+        #expect(response.header("Access-Control-Allow-Methods") == methods)
+        #expect(response.header("Vary") == "Origin")
+        #expect(response.header("Access-Control-Max-Age") == "7200")
+        let allowed = try #require(response.header("Access-Control-Allow-Headers")).lowercased()
         for name in ["authorization", "content-type", "idempotency-key", "if-match", "if-none-match", "traceparent"] {
           #expect(allowed.contains(name), "\(name)")
         }
@@ -46,15 +46,15 @@ import Testing
     try await TestApp.run(Self.origins) { app in
       let ana = try await app.signUp("ana")
       for origin in [Self.page, "http://localhost:3000"] {
-        let answer = try await ana.send("GET", "events", headers: [("Origin", origin)])
-        #expect(answer.status == 200)
-        #expect(answer.header("Access-Control-Allow-Origin") == origin)
-        #expect(answer.header("Vary") == "Origin")
-        let exposed = try #require(answer.header("Access-Control-Expose-Headers"))
+        let response = try await ana.send("GET", "events", headers: [("Origin", origin)])
+        #expect(response.status == 200)
+        #expect(response.header("Access-Control-Allow-Origin") == origin)
+        #expect(response.header("Vary") == "Origin")
+        let exposed = try #require(response.header("Access-Control-Expose-Headers"))
         for name in ["ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id"] {
           #expect(exposed.split(separator: ", ").contains(Substring(name)), "\(name)")
         }
-        #expect(answer.header("Access-Control-Allow-Credentials") == nil)
+        #expect(response.header("Access-Control-Allow-Credentials") == nil)
         let refused = try await app.send("GET", "events", headers: [("Origin", origin)])
         #expect(refused.status == 401)
         #expect(refused.header("Access-Control-Allow-Origin") == origin)
@@ -71,11 +71,11 @@ import Testing
         ] {
           let refused = try await preflight(app, "events", origin)
           #expect(refused.problem == "method-not-allowed", "\(origin)")
-          let answer = try await app.send("GET", "/health/live", headers: [("Origin", origin)])
-          #expect(answer.status == 200)
-          for answer in [refused, answer] {
-            #expect(answer.headers.allSatisfy { !$0.name.lowercased().hasPrefix("access-control-") }, "\(origin)")
-            #expect(answer.header("Vary") == vary)
+          let response = try await app.send("GET", "/health/live", headers: [("Origin", origin)])
+          #expect(response.status == 200)
+          for response in [refused, response] {
+            #expect(response.headers.allSatisfy { !$0.name.lowercased().hasPrefix("access-control-") }, "\(origin)")
+            #expect(response.header("Vary") == vary)
           }
         }
         // Not every request with OPTIONS is a preflight request.
@@ -86,10 +86,10 @@ import Testing
 
   @Test func `an asterisk allows every origin, still without credentials`() async throws {
     try await TestApp.run(["MUSTER_CORS_ORIGINS": "*"]) { app in
-      let answer = try await app.send("GET", "/health/live", headers: [("Origin", "https://anywhere.example")])
-      #expect(answer.header("Access-Control-Allow-Origin") == "*")
-      #expect(answer.header("Access-Control-Allow-Credentials") == nil)
-      #expect(answer.header("Vary") == nil)
+      let response = try await app.send("GET", "/health/live", headers: [("Origin", "https://anywhere.example")])
+      #expect(response.header("Access-Control-Allow-Origin") == "*")
+      #expect(response.header("Access-Control-Allow-Credentials") == nil)
+      #expect(response.header("Vary") == nil)
       // A cache may keep a picture that an image view has requested, and give it to a page.
       #expect(try await app.send("GET", "/health/live").header("Access-Control-Allow-Origin") == "*")
       #expect(try await preflight(app, "events", "null").status == 204)
@@ -120,7 +120,7 @@ import Testing
       let ana = try await app.signUp("ana")
       let picture = try #require(URL(string: try await ana.show(Sample.png())))
       let tag = try #require(try await ana.send("GET", "events").header("ETag"))
-      let answers = [
+      let responses = [
         try await ana.send("GET", "events"), try await ana.send("HEAD", "events"),
         try await ana.send("GET", "events", headers: [("If-None-Match", tag)]),
         try await app.send("GET", "events"), try await app.send("GET", "nowhere"), try await app.send("PUT", "events"),
@@ -129,17 +129,17 @@ import Testing
         // Refused before it reaches a route.
         try await app.sendRaw("GET", "/health/live", headers: [("Host", "again")]),
       ]
-      #expect(answers.map(\.status) == [200, 200, 304, 401, 404, 405, 200, 200, 200, 200, 400])
-      for (place, answer) in answers.enumerated() {
+      #expect(responses.map(\.status) == [200, 200, 304, 401, 404, 405, 200, 200, 200, 200, 400])
+      for (place, response) in responses.enumerated() {
         func values(_ name: String) -> [String] {
-          answer.headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+          response.headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
         }
-        #expect(values("X-Content-Type-Options") == ["nosniff"], "\(answer.status)")
-        #expect(values("Referrer-Policy") == ["no-referrer"], "\(answer.status)")
+        #expect(values("X-Content-Type-Options") == ["nosniff"], "\(response.status)")
+        #expect(values("Referrer-Policy") == ["no-referrer"], "\(response.status)")
         // A picture has a policy of its own.
         let policy = place == 8 ? "default-src 'none'; sandbox" : "default-src 'none'; frame-ancestors 'none'"
-        #expect(values("Content-Security-Policy") == [policy], "\(answer.status)")
-        #expect(answer.header("Strict-Transport-Security") == nil, "the service's URL is not https")
+        #expect(values("Content-Security-Policy") == [policy], "\(response.status)")
+        #expect(response.header("Strict-Transport-Security") == nil, "the service's URL is not https")
       }
     }
   }
@@ -147,8 +147,8 @@ import Testing
   @Test func `a service with an https URL tells browsers to stay with https`() async throws {
     try await TestApp.run(["MUSTER_PUBLIC_URL": "https://api.example.com"]) { app in
       for path in ["/health/live", "nowhere"] {
-        let answer = try await app.send("GET", path)
-        #expect(answer.header("Strict-Transport-Security") == "max-age=31536000")
+        let response = try await app.send("GET", path)
+        #expect(response.header("Strict-Transport-Security") == "max-age=31536000")
       }
     }
   }

@@ -9,7 +9,7 @@ import Testing
   private static let event = #"{"title": "Picnic", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#
 
   /// All but what each response has of its own.
-  private func same(_ one: Answer, _ other: Answer, sourceLocation: SourceLocation = #_sourceLocation) {
+  private func same(_ one: APIResponse, _ other: APIResponse, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(one.status == other.status && one.body == other.body, "\(other.body)", sourceLocation: sourceLocation)
     for name in ["Content-Type", "ETag", "Location", "Cache-Control"] {
       #expect(one.header(name) == other.header(name), "\(name)", sourceLocation: sourceLocation)
@@ -129,17 +129,17 @@ import Testing
   @Test func `of requests with one key at once, one has an effect`() async throws {
     try await TestApp.run(queuesWrites: false) { app in
       let ana = try await app.signUp("ana")
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: APIResponse.self) { group in
         for _ in 0..<12 {
           group.addTask { try await ana.send("POST", "events", Self.event, headers: [("Idempotency-Key", "a-key")]) }
         }
         return try await group.reduce(into: []) { $0.append($1) }
       }
-      let made = Set(answers.filter { $0.status == 201 }.compactMap { $0.json["id"].string })
+      let made = Set(responses.filter { $0.status == 201 }.compactMap { $0.json["id"].string })
       #expect(made.count == 1)
-      for answer in answers where answer.status != 201 {
-        #expect(answer.status == 409 && answer.problem == "request-running", "\(answer.body)")
-        #expect(answer.header("Retry-After") == "1")
+      for response in responses where response.status != 201 {
+        #expect(response.status == 409 && response.problem == "request-running", "\(response.body)")
+        #expect(response.header("Retry-After") == "1")
       }
       #expect(try await app.value("SELECT count(*) FROM events") == 1)
     }
@@ -212,8 +212,8 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM sessions") == 1)
       // The user gets in with a code.
       let code = try await app.takeCode(of: "ana@example.com").code
-      let answer = try await app.confirmCode(code, of: "ana@example.com")
-      #expect(answer.json["user"]["id"] == first.json["user"]["id"])
+      let response = try await app.confirmCode(code, of: "ana@example.com")
+      #expect(response.json["user"]["id"] == first.json["user"]["id"])
     }
   }
 

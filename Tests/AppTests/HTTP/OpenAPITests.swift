@@ -33,10 +33,10 @@ import Yams
         guard parts[1].hasPrefix("/api/v1/") else { continue }
         let path = parts[1].dropFirst("/api/v1/".count).replacing("{userId}", with: ana.id)
           .replacing(/\{\w+\}/, with: Event.ID.new().description)
-        let answer = try await ana.send(String(parts[0]), "\(path)?surprise=1&limits=2", "{}")
-        #expect(answer.status == 422, "\(route): \(answer.body)")
-        let errors = answer.json["errors"].array.filter { $0["code"].string == "unknown" }
-        #expect(errors.map { $0["field"].string } == ["surprise", "limits"], "\(route): \(answer.body)")
+        let response = try await ana.send(String(parts[0]), "\(path)?surprise=1&limits=2", "{}")
+        #expect(response.status == 422, "\(route): \(response.body)")
+        let errors = response.json["errors"].array.filter { $0["code"].string == "unknown" }
+        #expect(errors.map { $0["field"].string } == ["surprise", "limits"], "\(route): \(response.body)")
       }
       let repeated = try await ana.send("GET", "friends?limit=1&limit=1")
       #expect(repeated.badFields == ["limit"] && repeated.json["errors"][0]["code"].string == "repeated")
@@ -67,8 +67,8 @@ import Yams
       -> [String]
     {
       let type = status < 400 ? "application/json; charset=utf-8" : "application/problem+json"
-      let answer = Answer(status: status, headers: [("Content-Type", type)], body: body)
-      return document.faults(in: answer, to: method, "/api/v1/" + path)
+      let response = APIResponse(status: status, headers: [("Content-Type", type)], body: body)
+      return document.faults(in: response, to: method, "/api/v1/" + path)
     }
     #expect(faults(200, #"{"unread": 0}"#) == [])
     for body in [#"{"unread": -1}"#, #"{"unread": "0"}"#, "{}", #"{"unread": 0, "more": 1}"#, "[]", "null"] {
@@ -107,10 +107,10 @@ import Yams
 
   @Test func `the document is served unchanged`() async throws {
     try await TestApp.run { app in
-      let answer = try await app.send("GET", "/openapi.yaml")
-      #expect(answer.status == 200)
-      #expect(answer.body == Resources.openAPI)
-      #expect(answer.header("Content-Type")?.hasPrefix("application/yaml") == true)
+      let response = try await app.send("GET", "/openapi.yaml")
+      #expect(response.status == 200)
+      #expect(response.body == Resources.openAPI)
+      #expect(response.header("Content-Type")?.hasPrefix("application/yaml") == true)
     }
   }
 
@@ -126,9 +126,9 @@ import Yams
           let operation = try #require(value as? [String: Any], "\(method) \(path)")
           ids.append(try #require(operation["operationId"] as? String, "\(method) \(path)"))
           let responses = try #require(operation["responses"] as? [String: Any], "\(method) \(path)")
-          let answer = try await app.send(
+          let response = try await app.send(
             method.uppercased(), path.replacing(/\{\w+\}/, with: User.ID.new().description))
-          let isOpen = answer.problem != "no-token"
+          let isOpen = response.problem != "no-token"
           // Signed-in operations inherit the document's requirement or state it; open ones lift it.
           let security = (operation["security"] ?? document["security"]) as? [Any]
           #expect((security?.isEmpty ?? true) == isOpen, "\(method) \(path)")

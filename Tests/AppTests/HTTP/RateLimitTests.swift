@@ -39,7 +39,7 @@ import Testing
     #expect(RateLimits(isOn: false).take(.writes, of: .address("x")) == nil)
   }
 
-  @Test func `each user has limits of their own, and each response says what is left`() async throws {
+  @Test func `each user has limits of their own, and each response states the remaining requests`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let first = try await ana.send("GET", "users/me")
@@ -73,10 +73,10 @@ import Testing
     }
   }
 
-  private func until429(_ send: () async throws -> Answer) async throws -> Answer {
+  private func until429(_ send: () async throws -> APIResponse) async throws -> APIResponse {
     for _ in 0..<500 {
-      let answer = try await send()
-      if answer.status == 429 { return answer }
+      let response = try await send()
+      if response.status == 429 { return response }
     }
     return try await send()
   }

@@ -17,8 +17,8 @@ import Testing
     return ["invited", "going", "maybe", "declined", "waitlisted"].map { counts[$0].int }
   }
 
-  private func state(_ answer: Answer) -> String {
-    "\(answer.json["myStatus"].string ?? "-") \(answer.json["myPlusOnes"].int ?? -1)"
+  private func state(_ response: APIResponse) -> String {
+    "\(response.json["myStatus"].string ?? "-") \(response.json["myPlusOnes"].int ?? -1)"
   }
 
   /// The guests who were notified of their own promotion, in order.
@@ -229,8 +229,8 @@ import Testing
               for _ in 0..<4 {
                 let status = ["going", "going", "going", "maybe", "declined"].randomElement(using: &random) ?? "going"
                 let body = #"{"status": "\#(status)", "plusOnes": \#(Int.random(in: 0...4, using: &random))}"#
-                let answer = try await guest.send("PUT", "events/\(id)/invitations/me", body)
-                #expect(answer.status == 200 || answer.problem == "no-room", "\(answer.body)")
+                let response = try await guest.send("PUT", "events/\(id)/invitations/me", body)
+                #expect(response.status == 200 || response.problem == "no-room", "\(response.body)")
               }
             }
           }

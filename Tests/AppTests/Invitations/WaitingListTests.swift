@@ -212,10 +212,10 @@ import Testing
                 var random = SeededRandom(seed: seed * 1000 + UInt64(place))
                 for _ in 0..<15 {
                   let status = ["going", "going", "maybe", "declined"].randomElement(using: &random) ?? "going"
-                  let answer = try await guest.send(
+                  let response = try await guest.send(
                     "PUT", "events/\(id)/invitations/me", #"{"status": "\#(status)"}"#)
                   // The guest may not be invited at this moment.
-                  #expect([200, 404].contains(answer.status), "\(answer.body)")
+                  #expect([200, 404].contains(response.status), "\(response.body)")
                 }
               }
             }

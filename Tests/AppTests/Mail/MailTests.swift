@@ -49,8 +49,8 @@ import Testing
         let expiry = try #require(Timestamp(rfc3339: data["expiresAt"].string ?? ""))
         #expect(expiry > Timestamp.now().adding(seconds: 23 * 3600))
         let token = try #require(data["token"].string)
-        let answer = try await app.verify(token)
-        #expect(answer.status == 204)
+        let response = try await app.verify(token)
+        #expect(response.status == 204)
         let profile = try await ana.get("users/me")
         #expect(profile["emailVerified"].bool == true)
         #expect(try await app.value("SELECT count(*) FROM mails") == 0)
@@ -75,8 +75,8 @@ import Testing
         #expect(expiry <= limit && expiry > limit.adding(seconds: -60))
         let (code, token) = (try #require(data["code"].string), try #require(data["token"].string))
         #expect(code.wholeMatch(of: /[0-9]{6}/) != nil)
-        let answer = try await app.confirmCode(code, of: "ana@example.com")
-        #expect(answer.status == 200 && answer.json["user"]["id"].string == ana.id, "\(answer.body)")
+        let response = try await app.confirmCode(code, of: "ana@example.com")
+        #expect(response.status == 200 && response.json["user"]["id"].string == ana.id, "\(response.body)")
         #expect(try await app.confirmCode(byToken: token).status == 401)
       }
     }
@@ -104,8 +104,8 @@ import Testing
   }
 
   @Test func `a failing webhook gets the mail again, with the same id`() async throws {
-    let answers: [HTTPResponse.Status] = [.serviceUnavailable, .found, .badRequest, .accepted]
-    try await WebhookSink.run(answering: { answers[min($0, answers.count) - 1] }) { sink in
+    let responses: [HTTPResponse.Status] = [.serviceUnavailable, .found, .badRequest, .accepted]
+    try await WebhookSink.run(status: { responses[min($0, responses.count) - 1] }) { sink in
       try await TestApp.run(sink.environment) { app in
         _ = try await app.signUp("ana")
         for attempt in 1...3 {
@@ -145,7 +145,7 @@ import Testing
 
   @Test func `a slow webhook does not delay notifications, and its mail is not sent twice`() async throws {
     let latch = Latch()
-    try await WebhookSink.run(answering: { _ in await latch.wait() }) { sink in
+    try await WebhookSink.run(status: { _ in await latch.wait() }) { sink in
       defer { latch.open() }
       try await TestApp.run(sink.environment) { app in
         let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
@@ -177,7 +177,7 @@ import Testing
 
   @Test func `a claim outlives a failed renewal, and no mail is sent twice`() async throws {
     let latch = Latch()
-    try await WebhookSink.run(answering: { _ in await latch.wait() }) { sink in
+    try await WebhookSink.run(status: { _ in await latch.wait() }) { sink in
       defer { latch.open() }
       try await TestApp.run(sink.environment) { app in
         _ = try await app.signUp("ana")
@@ -352,8 +352,8 @@ import Testing
       #expect(fields["to"] == "ana@example.com" && fields["type"] == "verify-email")
       let token = try #require(fields["token"])
       #expect(fields["code"] == nil)
-      let answer = try await app.verify(token)
-      #expect(answer.status == 204)
+      let response = try await app.verify(token)
+      #expect(response.status == 204)
       _ = try await app.askForCode("ana@example.com")
       try await worker(app, LogMailer(logger: log.logger())).runOnce()
       let code = try #require(log.lines.last?.metadata["code"])

@@ -4,8 +4,8 @@ import Testing
 
 @testable import App
 
-/// The promise of the lists, for the calendar feed: no stale copy is called fresh. Each verb runs once, and a feed whose
-/// bytes change has another ETag.
+/// The promise of the lists, for the calendar feed: no stale copy is called fresh. Each verb runs once, and a feed
+/// whose bytes change has another ETag.
 @Suite struct CalendarFeedPromiseTests {
   /// The feeds of some users.
   private struct Watch {
@@ -33,12 +33,12 @@ import Testing
       _ action: () async throws -> Void
     ) async throws {
       try await action()
-      // Before the feeds are read again: what a calendar is told about its copy.
+      // Before the feeds are read again: whether the service calls a calendar's copy current.
       var fresh: Set<String> = []
       for (name, copy) in copies {
-        let answer = try await app.send("GET", copy.path, headers: [("If-None-Match", copy.tag)])
-        #expect([200, 304].contains(answer.status), "\(what): \(name)", sourceLocation: sourceLocation)
-        if answer.status == 304 { fresh.insert(name) }
+        let response = try await app.send("GET", copy.path, headers: [("If-None-Match", copy.tag)])
+        #expect([200, 304].contains(response.status), "\(what): \(name)", sourceLocation: sourceLocation)
+        if response.status == 304 { fresh.insert(name) }
       }
       let old = copies
       copies = try await read()
@@ -60,13 +60,13 @@ import Testing
       for friend in [emre, gil, hugo] { try await app.befriend(ana, friend) }
       // Recently archived, with everything that a deletion of its creator removes.
       let start = Timestamp.now().adding(seconds: -5 * 86_400).rfc3339()
-      let answer = try await ana.send(
+      let response = try await ana.send(
         "POST", "events",
         """
         {"title": "Past", "note": "Secret", "startTime": "\(start)", "timeZone": "Europe/Berlin",
          "location": {"name": "Home", "latitude": 1, "longitude": 2}, "inviteeIds": ["\(hugo.id)", "\(gil.id)"]}
         """)
-      #expect(answer.status == 201, "\(answer.body)")
+      #expect(response.status == 201, "\(response.body)")
       _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
       var watch = try await Watch([ana] + people.others, in: app)
       var event = ""

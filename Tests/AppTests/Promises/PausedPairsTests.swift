@@ -68,8 +68,8 @@ import Testing
   }
 }
 
-/// Ana, her friend Ben, Cleo with a friend request from Ana, and Dev, a stranger. Ben has the only place of a party, and
-/// a visitor with Dev's verified address may come to it.
+/// Ana, her friend Ben, Cleo with a friend request from Ana, and Dev, a stranger. Ben has the only place of a party,
+/// and a visitor with Dev's verified address may come to it.
 private struct PairScene: Sendable {
   let app: TestApp
   let ana: Phone

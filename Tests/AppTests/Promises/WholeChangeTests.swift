@@ -19,7 +19,7 @@ import Testing
       var terminated = 0
       var kills = 0
       var failures = 0
-      var answers = 0
+      var responses = 0
       /// The number of confirmed edits of each confirmed event.
       var edits: [Event.ID: Int] = [:]
     }
@@ -27,37 +27,37 @@ import Testing
     let state = Mutex(State())
 
     var isOver: Bool { state.withLock { $0.isOver } }
-    var answers: Int { state.withLock { $0.answers } }
+    var responses: Int { state.withLock { $0.responses } }
     /// Whether enough has died. On a busy machine, all changes may be done before that.
     var hadItsTroubles: Bool { state.withLock { $0.terminated >= 20 && $0.kills >= 2 && $0.failures > 0 } }
 
     /// Sends a request once.
     ///
     /// - Returns: nil if the outcome is unknown.
-    func attempt(_ phone: Phone, _ method: String, _ path: String, _ body: String? = nil) async throws -> Answer? {
+    func attempt(_ phone: Phone, _ method: String, _ path: String, _ body: String? = nil) async throws -> APIResponse? {
       try Task.checkCancellation()
       let service = state.withLock { $0.service }
       guard let service,
-        let answer = try? await service.app.send(method, path, body: body, token: phone.accessToken),
-        answer.status != 503
+        let response = try? await service.app.send(method, path, body: body, token: phone.accessToken),
+        response.status != 503
       else {
         state.withLock { $0.failures += 1 }
         try await Task.sleep(for: .milliseconds(5))
         return nil
       }
-      state.withLock { $0.answers += 1 }
-      return answer
+      state.withLock { $0.responses += 1 }
+      return response
     }
 
     /// Repeats a request until the response has one of these statuses.
     @discardableResult
     func insist(
       _ phone: Phone, _ method: String, _ path: String, _ body: String? = nil, _ statuses: Int...
-    ) async throws -> Answer {
+    ) async throws -> APIResponse {
       while true {
-        guard let answer = try await attempt(phone, method, path, body) else { continue }
-        guard statuses.contains(answer.status) else { throw Unexpected("\(method) \(path): \(answer.body)") }
-        return answer
+        guard let response = try await attempt(phone, method, path, body) else { continue }
+        guard statuses.contains(response.status) else { throw Unexpected("\(method) \(path): \(response.body)") }
+        return response
       }
     }
   }
@@ -145,9 +145,9 @@ import Testing
       }
       for number in 1...4 {
         // Each edit is sent once. If its outcome is unknown, the version shows it.
-        let answer = try await site.attempt(host, "PATCH", "events/\(id)", #"{"title": "Picnic \#(number)"}"#)
-        guard let answer else { continue }
-        #expect(answer.status == 200, "\(answer.body)")
+        let response = try await site.attempt(host, "PATCH", "events/\(id)", #"{"title": "Picnic \#(number)"}"#)
+        guard let response else { continue }
+        #expect(response.status == 200, "\(response.body)")
         site.state.withLock { $0.edits[event, default: 0] += 1 }
       }
       for try await _ in group {}
@@ -165,11 +165,11 @@ import Testing
       defer { service.program.signal(SIGKILL) }
       site.state.withLock { $0.service = service }
       // Counted in responses and not in time, because a slow machine needs more time per response.
-      let end = site.answers + Int.random(in: 15...40, using: &random)
-      while !site.isOver, site.answers < end {
-        let answers = site.answers
+      let end = site.responses + Int.random(in: 15...40, using: &random)
+      while !site.isOver, site.responses < end {
+        let responses = site.responses
         try await Task.sleep(for: .milliseconds(Int.random(in: 3...30, using: &random)))
-        guard site.answers > answers else { continue }
+        guard site.responses > responses else { continue }
         let terminated: Int? = try await reaper.execute(
           """
           SELECT count(*) FILTER (WHERE pg_terminate_backend(pid))

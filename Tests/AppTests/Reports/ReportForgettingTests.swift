@@ -82,7 +82,7 @@ import Testing
         for number in 0..<12 {
           group.addTask {
             let (ana, ben) = (try await app.signUp("ana\(number)"), try await app.signUp("ben\(number)"))
-            async let deleted: Answer = ana.deleteAccount()
+            async let deleted: APIResponse = ana.deleteAccount()
             async let about = ben.send("POST", "reports", #"{"userId": "\#(ana.id)", "reason": "spam"}"#)
             async let from = ana.send(
               "POST", "reports", #"{"userId": "\#(ben.id)", "reason": "spam", "text": "Mine"}"#)
@@ -107,8 +107,8 @@ import Testing
             let (ana, ben) = (try await app.signUp("ana\(number)"), try await app.signUp("ben\(number)"))
             try await ana.report(ben, text: "Hers")
             try await ben.report(ana, text: "His")
-            async let one: Answer = ana.deleteAccount()
-            async let other: Answer = ben.deleteAccount()
+            async let one: APIResponse = ana.deleteAccount()
+            async let other: APIResponse = ben.deleteAccount()
             _ = (try await one, try await other)
           }
         }

@@ -86,11 +86,11 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let event = try await ana.createEvent()["id"].string ?? ""
-      for (answer, field) in [
+      for (response, field) in [
         (try await ana.report(ana, expecting: 422), "userId"),
         (try await ana.report(event: event, expecting: 422), "eventId"),
       ] {
-        #expect(answer.badFields == [field] && answer.json["errors"][0]["code"].string == "not-allowed")
+        #expect(response.badFields == [field] && response.json["errors"][0]["code"].string == "not-allowed")
       }
       let unknown = try await ben.report(event: Event.ID.new().description, expecting: 404)
       #expect(unknown.problem == "event-not-found")
@@ -107,8 +107,8 @@ import Testing
       let unknown = try await ben.send("POST", "reports", #"{"userId": "\#(User.ID.new())", "reason": "spam"}"#)
       #expect(unknown.status == 404 && unknown.problem == "user-not-found")
       func expectHidden(_ other: Phone, from phone: Phone) async throws {
-        let answer = try await phone.report(other, expecting: 404)
-        #expect(answer.withoutRequestID == unknown.withoutRequestID)
+        let response = try await phone.report(other, expecting: 404)
+        #expect(response.withoutRequestID == unknown.withoutRequestID)
       }
       try await ana.block(ben)
       try await ana.report(ben)

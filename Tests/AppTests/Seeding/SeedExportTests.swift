@@ -142,7 +142,7 @@ import Testing
     ),
   ]) func `JSON is indented`(plain: String, indented: String) {
     #expect(IndentedJSON.text(plain.utf8) == indented)
-    // What is indented stays as it is.
+    // Indented text stays as it is.
     #expect(IndentedJSON.text(indented.utf8) == indented)
   }
 }

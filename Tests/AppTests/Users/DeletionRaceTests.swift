@@ -18,7 +18,7 @@ import Testing
           group.addTask {
             let party = try await Party.gather(number, in: app)
             let cleos = try await party.cleo.refreshLists()
-            async let deleted: Answer = party.ana.deleteAccount()
+            async let deleted: APIResponse = party.ana.deleteAccount()
             let status = try await action(app, party)
             _ = try await deleted
             #expect(expected.contains(status), "\(status)")
@@ -75,7 +75,7 @@ import Testing
           group.addTask {
             let (ana, ben) = (try await app.signUp("ana\(number)"), try await app.signUp("ben\(number)"))
             let request = try await ana.sendFriendRequest(to: ben)
-            async let deleted: Answer = ana.deleteAccount()
+            async let deleted: APIResponse = ana.deleteAccount()
             let accepted = try await ben.send("POST", "friend-requests/\(request)/accept").status
             _ = try await deleted
             #expect([200, 404].contains(accepted))

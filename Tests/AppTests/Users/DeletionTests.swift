@@ -312,7 +312,7 @@ import Testing
     try await TestApp.run { app in
       for round in 0..<8 {
         let ana = try await app.signUp("ana\(round)")
-        async let deleted: Answer = ana.deleteAccount()
+        async let deleted: APIResponse = ana.deleteAccount()
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
           for number in 0..<4 {
             group.addTask {

@@ -13,12 +13,12 @@ import Testing
       try await ana.editProfile(#"{"bio": "Climbs \"a lot\" \u00e9\ud83c\udf53"}"#)
       try await ana.answer("going", to: people.bensEvent)
       try await people.ben.createEvent("Waiting", inviting: [ana])
-      let answer = try await ana.send("GET", "users/me/export")
-      #expect(answer.status == 200)
-      #expect(answer.header("Content-Type") == "application/json; charset=utf-8")
-      #expect(answer.header("Content-Disposition") == #"attachment; filename="muster-export.json""#)
-      #expect(answer.header("Cache-Control") == "no-store")
-      let export = answer.json
+      let response = try await ana.send("GET", "users/me/export")
+      #expect(response.status == 200)
+      #expect(response.header("Content-Type") == "application/json; charset=utf-8")
+      #expect(response.header("Content-Disposition") == #"attachment; filename="muster-export.json""#)
+      #expect(response.header("Cache-Control") == "no-store")
+      let export = response.json
       #expect(export.keys == Set(["exportedAt", "profile"] + Export.Section.all.map(\.name)))
 
       #expect(export["profile"]["id"].string == ana.id)

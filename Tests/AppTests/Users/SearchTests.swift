@@ -22,10 +22,10 @@ extension Phone {
       let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
       try await dev.block(ana)
       let unknown = User.ID.new().description
-      let answer = try await ana.get("users?ids=\(cleo.id),\(dev.id),\(ben.id.uppercased()),\(unknown),\(ana.id)")
-      #expect(answer["items"].array.map { $0["username"].string } == ["cleo", "ben", "ana"])
-      #expect(answer["items"][0].keys == ["id", "username", "displayName", "pictureUrl"])
-      #expect(answer["timestamp"] == .null && answer["nextCursor"] == .null)
+      let response = try await ana.get("users?ids=\(cleo.id),\(dev.id),\(ben.id.uppercased()),\(unknown),\(ana.id)")
+      #expect(response["items"].array.map { $0["username"].string } == ["cleo", "ben", "ana"])
+      #expect(response["items"][0].keys == ["id", "username", "displayName", "pictureUrl"])
+      #expect(response["timestamp"] == .null && response["nextCursor"] == .null)
       let tooMany = Array(repeating: ben.id, count: 101).joined(separator: ",")
       for bad in ["", ",", "x", "\(ben.id),", "\(ben.id)%20\(cleo.id)", tooMany] {
         #expect(try await ana.send("GET", "users?ids=\(bad)").badFields == ["ids"], "\(bad)")
@@ -190,9 +190,9 @@ extension Phone {
         ("?query=ana&cursor=x", ["cursor"]), ("?limit=0&cursor=x", ["query", "limit", "cursor"]),
       ]
       for (query, fields) in wrong {
-        let answer = try await app.sendRaw("GET", "/api/v1/users\(query)", token: ana.accessToken)
-        #expect(answer.status == 422, "\(query): \(answer.body)")
-        #expect(Set(answer.badFields) == fields, "\(query)")
+        let response = try await app.sendRaw("GET", "/api/v1/users\(query)", token: ana.accessToken)
+        #expect(response.status == 422, "\(query): \(response.body)")
+        #expect(Set(response.badFields) == fields, "\(query)")
       }
       let friends = try await app.signUp("ben")
       for number in 0..<3 { try await app.befriend(friends, try await app.signUp("friend\(number)")) }
@@ -214,8 +214,8 @@ extension Phone {
         String(repeating: "ﷺ", count: 100),
       ] {
         let escaped = query.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(["%"])) ?? ""
-        let answer = try await app.sendRaw("GET", "/api/v1/users?query=\(escaped)", token: ana.accessToken)
-        #expect(answer.status == 200, "\(query): \(answer.body)")
+        let response = try await app.sendRaw("GET", "/api/v1/users?query=\(escaped)", token: ana.accessToken)
+        #expect(response.status == 200, "\(query): \(response.body)")
       }
     }
   }
@@ -225,11 +225,11 @@ extension Phone {
       let ana = try await app.signUp("ana")
       try await app.plantUsers(5000, named: "Somebody")
       try await app.database.execute("ANALYZE users")
-      let answers = try await app.database.slow.send([
+      let responses = try await app.database.slow.send([
         // Fewer than the matches that the planner expects: otherwise the order saves nothing.
         Person.likenessSetting, "EXPLAIN \(Person.search("clara", for: ana.userID, atMost: 3))",
       ])
-      let lines: [String] = try answers[1].map { try $0[0] }
+      let lines: [String] = try responses[1].map { try $0[0] }
       let scan = try #require(lines.firstIndex { $0.contains("Index Scan using users_by_search_name") }, "\(lines)")
       #expect(lines[scan...].prefix(4).contains { $0.contains("Order By: ") }, "\(lines)")
     }

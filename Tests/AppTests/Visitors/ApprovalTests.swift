@@ -125,7 +125,7 @@ import Testing
       let visit = try await app.visit(link.token)
       _ = try await ben.join(link.token)
       try await app.takeNotifications()
-      func approve(_ guest: String) async throws -> Answer {
+      func approve(_ guest: String) async throws -> APIResponse {
         try await ana.send("POST", "events/\(event)/invitations/\(guest)/approve")
       }
       try await app.database.execute("UPDATE events SET live_until = now() + interval '23 hours'")

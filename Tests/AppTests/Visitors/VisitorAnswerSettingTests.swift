@@ -6,7 +6,7 @@ import Testing
 
 /// Answers of visitors that hosts set.
 @Suite struct VisitorAnswerSettingTests {
-  private func set(_ status: String, of visit: Visit, at event: String, by host: Phone) async throws -> Answer {
+  private func set(_ status: String, of visit: Visit, at event: String, by host: Phone) async throws -> APIResponse {
     try await host.send("PUT", "events/\(event)/invitations/\(visit.id)", #"{"status": "\#(status)"}"#)
   }
 

@@ -155,8 +155,8 @@ import Testing
       let visit = try await app.visit(link.token)
       let form = try await app.formToken(of: link.token)
       /// Sends a form that waits for the event until a statement has committed.
-      func send(_ path: String, _ fields: [String: String], while statement: SQL) async throws -> Answer {
-        try await app.database.transaction { holder -> Task<Answer, any Error> in
+      func send(_ path: String, _ fields: [String: String], while statement: SQL) async throws -> APIResponse {
+        try await app.database.transaction { holder -> Task<APIResponse, any Error> in
           _ = try await holder.rows("SELECT 1 FROM events FOR UPDATE")
           let sending = Task { try await app.submit(path, fields) }
           try await app.waitForLocks(1)

@@ -45,14 +45,14 @@ import Testing
       let event = try await ana.createEvent()["id"].string ?? ""
       let link = try await ana.createLink(to: event, #"{"kind": "answer", "maxGuests": 1}"#)
       let fields = ["form": try await app.formToken(of: link.token), "name": "Zoe", "answer": "going"]
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: APIResponse.self) { group in
         for _ in 0..<8 { group.addTask { try await app.submit("/e/\(link.token)", fields) } }
         return try await group.reduce(into: []) { $0.append($1) }
       }
-      #expect(answers.allSatisfy { $0.status == 303 } && Set(answers.map { $0.header("Location") }).count == 1)
+      #expect(responses.allSatisfy { $0.status == 303 } && Set(responses.map { $0.header("Location") }).count == 1)
       #expect(try await app.value("SELECT count(*) FROM visitors") == 1)
       // Also later, when the link admits no one.
-      #expect(try await app.submit("/e/\(link.token)", fields).header("Location") == answers[0].header("Location"))
+      #expect(try await app.submit("/e/\(link.token)", fields).header("Location") == responses[0].header("Location"))
       #expect(try await app.takeNotifications().count == 1)
       try await app.expectConsistency()
     }
@@ -176,14 +176,15 @@ import Testing
       let view = try await ana.createLink(to: event, #"{"kind": "view"}"#)
       #expect(try await !app.send("GET", "/e/\(view.token)").body.contains("<form"))
       let fields = ["form": try await app.formToken(of: link.token), "name": "Zoe", "answer": "going"]
-      func refusal(_ setup: SQL, _ undo: SQL, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Answer
+      func refusal(_ setup: SQL, _ undo: SQL, sourceLocation: SourceLocation = #_sourceLocation) async throws
+        -> APIResponse
       {
         try await app.database.execute(setup)
-        let answer = try await app.submit("/e/\(link.token)", fields)
+        let response = try await app.submit("/e/\(link.token)", fields)
         let page = try await app.send("GET", "/e/\(link.token)")
         #expect(!page.body.contains("<form"), sourceLocation: sourceLocation)
         try await app.database.execute(undo)
-        return answer
+        return response
       }
       let late = try await refusal(
         "UPDATE events SET answer_by = now() - interval '1 hour'", "UPDATE events SET answer_by = NULL")

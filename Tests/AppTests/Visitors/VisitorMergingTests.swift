@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `merging into an invitation keeps the counts, and frees what is too much`() async throws {
+  @Test func `merging into an invitation keeps the counts, and frees surplus places`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app, capacity: 4)
       let (zoe, token) = try await signUp("zoe", in: app)

@@ -94,10 +94,10 @@ import Testing
                 let visit = Visit(app: app, token: try app.visitorToken(in: came))
                 for _ in 0..<3 {
                   let status = ["going", "maybe", "declined"].randomElement(using: &random) ?? "going"
-                  let answer = try await app.submit(
+                  let response = try await app.submit(
                     visit.path,
                     ["do": "answer", "answer": status, "plusOnes": "\(Int.random(in: 0...2, using: &random))"])
-                  #expect([303, 404, 422].contains(answer.status), "\(answer.body)")
+                  #expect([303, 404, 422].contains(response.status), "\(response.body)")
                 }
                 if Bool.random(using: &random) {
                   _ = try await app.submit(visit.path, ["do": "erase"])

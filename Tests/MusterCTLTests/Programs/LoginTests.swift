@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `scripts learn what is missing`() async throws {
+  @Test func `scripts learn which value is missing`() async throws {
     try await Demo.run { demo in
       for (arguments, text) in [
         (["login", "ana"], "--password-stdin"), (["login", "ana", "--password-stdin"], "no password on stdin"),

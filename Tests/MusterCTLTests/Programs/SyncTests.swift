@@ -15,7 +15,7 @@ import Testing
     return (lists, output.filter { $0.hasPrefix("  ") })
   }
 
-  @Test func `says what is stale and why`() async throws {
+  @Test func `says which lists are stale, and why`() async throws {
     try await Demo.run { demo in
       try await demo.logIn("ana", "ben")
       let first = try await sync(demo)

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import TestSupport
 
-/// A program in a terminal of its own, as a user runs it. What it prints, and what is typed, is kept.
+/// A program in a terminal of its own, as a user runs it. Its output and its input are kept.
 final class PseudoTerminal: Sendable {
   private let master: Int32
   private let pid: pid_t
@@ -27,7 +27,7 @@ final class PseudoTerminal: Sendable {
     String(decoding: state.withLock { $0.output }, as: UTF8.self).replacing("\r\n", with: "\n")
   }
 
-  /// Whether the terminal shows what is typed.
+  /// Whether the terminal shows typed characters.
   var echoes: Bool {
     var settings = termios()
     return tcgetattr(master, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0

@@ -60,7 +60,7 @@ struct Transcript {
 }
 
 extension Transcript.Command {
-  /// The output without what is another one in each run: times, ids, and the width of columns with times.
+  /// The output without the parts that differ in each run: times, ids, and the width of columns with times.
   var shape: [String] {
     output.map { line in
       line.replacing(/(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [0-9]{1,2} [A-Z][a-z]{2}(?: [0-9]{4})? [0-9:]{5}/, with: "WHEN")

@@ -62,7 +62,7 @@ import Testing
     (problem(.invalidFields, 422), false, false),
   ]
 
-  @Test func `only what is safe is repeated`() {
+  @Test func `only safe calls are repeated`() {
     for (outcome, always, ifNothingHappened) in Self.repeats {
       #expect(outcome.allowsRepeat(.always) == always, "\(outcome)")
       #expect(outcome.allowsRepeat(.ifNothingHappened) == ifNothingHappened, "\(outcome)")

@@ -165,7 +165,7 @@ import Testing
     "", "2026-05-01", "2026-05-01T18:00:00", "2026-13-01T18:00:00Z", "2026-05-01T18:00:00.Z", "x026-05-01T18:00:00Z",
     "2026-05-01T18:00:00Z ",
   ])
-  func `what is no time is refused`(text: String) {
+  func `a text that is not a time is refused`(text: String) {
     #expect(WireTime.date(text) == nil)
     #expect(throws: DecodingError.self) { try self.decode("[\"\(text)\"]", as: [Date].self) }
   }

@@ -77,7 +77,7 @@ import Testing
     if store.friends.isUpToDate, store.statuses[.friends]?.stamp == lists[.friends]?.stamp {
       #expect(store.friends.items == (try friends(server)), "\(place)")
     }
-    // What was created shows, sent or not.
+    // New events show, sent or not.
     for write in store.outbox.pending.compactMap(\.write.temporaryID) where store.events.isLoaded {
       let real = store.outbox.realID(of: write) ?? write
       #expect(store.events.items.filter { $0.id == real }.count == 1, "\(place)")

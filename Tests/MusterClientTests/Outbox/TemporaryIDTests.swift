@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterClient
 
-/// Writes about what is not sent yet.
+/// Writes about events that are not sent yet.
 @MainActor @Suite struct TemporaryIDTests {
   private let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon")
 

@@ -118,7 +118,7 @@ import Testing
     #expect(!list.isLoading && list.status == "You are offline.")
   }
 
-  @Test func `the inbox counts what is unread, and shows it as read at once`() async throws {
+  @Test func `the inbox counts unread items, and shows them as read at once`() async throws {
     let items = (1...2).map { number in
       InboxItem(
         id: ScriptedServer.id(number), createdAt: ScriptedServer.noon, type: .eventInvited, message: "Come!")

@@ -15,7 +15,7 @@ struct StoreClaim: Sendable {
 
   enum Finding: Equatable {
     case holds
-    /// The list has changed since. Nobody can say any more what it was.
+    /// The list has changed since, and its earlier state is unknown.
     case undecided
     case isFalse(String)
   }
@@ -58,13 +58,6 @@ extension StoreClaim: CustomStringConvertible {
   var description: String {
     "\(device), \(collection), stamp \(stamp?.rawValue ?? "none"), as of \(asOf.precise),"
   }
-}
-
-/// A collection as the server sends it.
-struct ServerCopy: Sendable {
-  let stamp: Stamp
-  /// The items as JSON, in their order.
-  let items: [String]
 }
 
 extension Stamp {

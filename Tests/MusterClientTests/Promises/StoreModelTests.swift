@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: LyingTransport.Lie.allCases)
-  func `a store that claims what is not so is caught`(lie: LyingTransport.Lie) async throws {
+  func `a store that makes a false claim is caught`(lie: LyingTransport.Lie) async throws {
     try await MusterServer.run { server in
       let world = try await StoreWorld(server, seed: Self.seed) { LyingTransport(inner: $0, lie: lie) }
       for _ in 0..<6 where await world.tally.falseClaims.isEmpty { try await world.playRound(actions: 12) }

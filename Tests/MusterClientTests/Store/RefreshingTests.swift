@@ -48,7 +48,7 @@ import Testing
         return
       }
       #expect(digests.count == 3)
-      // What is stored is stored with its stamp: the next launch has nothing to read.
+      // Each copy is stored with its stamp: the next launch has nothing to read.
       try await test.relaunch()
       try await test.store.refresh()
       #expect(test.store.events.items.map(\.title) == ["Event 3", "Changed"] && test.store.events.isUpToDate)

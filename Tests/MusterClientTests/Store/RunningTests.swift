@@ -51,7 +51,7 @@ import Testing
       test.store.take(.changed([.events: try #require(server.state.withLock { $0.lists[.events]?.stamp })]))
       try await test.wait { test.store.events.isUpToDate }
       #expect(test.store.events.items.map(\.title) == ["Event 2"])
-      // Only what was announced is asked for.
+      // Only the announced lists are read.
       guard case .object(let claims) = server.received(\.isValidation).last?.body else { return }
       #expect(Array(claims.keys) == ["events"])
     }

@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `what is written late for an earlier user does not reach the next one`() throws {
+  @Test func `a late write for an earlier user does not reach the next one`() throws {
     try withFolder { url in
       let ana = try StoreFolder(in: url, user: ScriptedServer.ana.id)
       try ana.makeSubfolder("outbox")

@@ -6,6 +6,13 @@ import Testing
 
 /// A user whose access token has expired, and the row of the session in the database.
 struct ExpiredUser: Sendable {
+  /// The session's row, as far as the tests need it.
+  struct SessionRow: Equatable {
+    /// The number of refreshes.
+    let counter: Int
+    let isOpen: Bool
+  }
+
   let user: TestUser
   let client: MusterClient
   private let url: URL
@@ -68,7 +75,7 @@ struct ExpiredUser: Sendable {
     try await other.client.auth.endSession(session.id)
   }
 
-  /// Checks that the session goes on after this number of refreshes, and that nobody was warned.
+  /// Checks that the session goes on after this number of refreshes, and that there was no warning.
   func expectNoTheft(counter: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     #expect(try await session() == SessionRow(counter: counter, isOpen: true), sourceLocation: sourceLocation)
     #expect(client.userID == id, sourceLocation: sourceLocation)
@@ -84,11 +91,4 @@ struct ExpiredUser: Sendable {
   private func rows(_ sql: SQL) async throws -> Row {
     try #require(try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) { try $0.rows(sql) }.first)
   }
-}
-
-/// What matters here of a session's row.
-struct SessionRow: Equatable {
-  /// The number of refreshes.
-  let counter: Int
-  let isOpen: Bool
 }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A value that tests share between tasks. Safe to share, which the compiler cannot see: it is read and written only while
-/// the lock is held.
+/// A value that tests share between tasks. Safe to share, which the compiler cannot see: it is read and written only
+/// while the lock is held.
 final class Locked<Value: Sendable>: @unchecked Sendable {
   private let lock = NSLock()
   private var stored: Value

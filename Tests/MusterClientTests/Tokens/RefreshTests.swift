@@ -25,7 +25,7 @@ import Testing
       try await group.waitForAll()
     }
     #expect(transport.refreshes.count == 1)
-    #expect(try await ana.session() == SessionRow(counter: 1, isOpen: true))
+    #expect(try await ana.session() == ExpiredUser.SessionRow(counter: 1, isOpen: true))
     let titles = try await ana.client.events.list(limit: 100).items.map(\.title)
     #expect(titles.sorted() == stride(from: 0, to: 50, by: 5).map { "Event \($0)" }.sorted())
     // Without need, nothing is refreshed.
@@ -49,7 +49,7 @@ import Testing
         try await group.waitForAll()
       }
       #expect(transports.flatMap(\.refreshes).count == 1)
-      #expect(try await ana.session() == SessionRow(counter: 1, isOpen: true))
+      #expect(try await ana.session() == ExpiredUser.SessionRow(counter: 1, isOpen: true))
       #expect(try permissions(of: file) == 0o600)
     }
   }
@@ -131,7 +131,7 @@ import Testing
     #expect(ana.client.userID == nil)
   }
 
-  @Test func `a service that is away logs nobody out`() async throws {
+  @Test func `an unavailable service logs no user out`() async throws {
     let shared = try await MusterServer.shared.value
     let proxy = try await HTTPFaultProxy(inFrontOf: shared.port)
     let ana = try await ExpiredUser.register("ana", at: proxy.url)

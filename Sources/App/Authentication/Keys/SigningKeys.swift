@@ -6,7 +6,7 @@ import Foundation
 public struct SigningKeys: Sendable {
   let all: [(kid: String, key: SymmetricKey)]
 
-  /// - Throws: a message that says what is wrong, without any part of a key.
+  /// - Throws: a message about the mistake, without any part of a key.
   public init(_ text: String) throws(Malformed) {
     var keys: [(kid: String, key: SymmetricKey)] = []
     for part in text.split(separator: ",") {

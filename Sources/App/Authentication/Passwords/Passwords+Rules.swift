@@ -4,7 +4,7 @@ extension Passwords {
   /// Checks a password that is long enough. It must not be one of the most common ones, nor one of the account's own
   /// names, because those are guessed first. Ignores case and character width.
   ///
-  /// - Returns: what is wrong with the password, or nil.
+  /// - Returns: the rule that the password breaks, or nil.
   static func objection(to password: String, username: String, displayName: String?, email: String?) -> String? {
     let choice = folded(password)
     if common.contains(choice) { return "must not be one of the most common passwords" }

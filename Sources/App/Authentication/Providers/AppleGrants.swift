@@ -23,9 +23,9 @@ struct AppleGrants: Sendable {
   ///
   /// - Throws: an error also if the code and the token belong to different people.
   func exchange(_ code: String, of identity: Identity) async throws -> AppleGrant {
-    let answer = try await ask(
+    let response = try await ask(
       settings.tokenURL, as: identity.clientID, within: .seconds(3), ["grant_type": "authorization_code", "code": code])
-    guard case .object(let members) = answer.json, case .string(let refreshToken) = members["refresh_token"],
+    guard case .object(let members) = response.json, case .string(let refreshToken) = members["refresh_token"],
       case .string(let idToken) = members["id_token"]
     else { throw DeliveryFailure(description: "Apple's response lacks a token") }
     // The token comes straight from Apple, so there is no need to verify its signature.
@@ -55,17 +55,17 @@ struct AppleGrants: Sendable {
     request.method = .POST
     request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
     request.body = .bytes(ByteBuffer(string: try Self.encoded(form)))
-    let answer = try await client.answer(to: request, within: limit)
-    guard answer.status == 200 else {
+    let response = try await client.response(to: request, within: limit)
+    guard response.status == 200 else {
       var word = ""
-      if case .object(let members) = answer.json, case .string(let error) = members["error"],
+      if case .object(let members) = response.json, case .string(let error) = members["error"],
         error.wholeMatch(of: /[a-z_]{1,40}/) != nil
       {
         word = " " + error
       }
-      throw DeliveryFailure(description: "Apple responded with \(answer.status)\(word)")
+      throw DeliveryFailure(description: "Apple responded with \(response.status)\(word)")
     }
-    return answer
+    return response
   }
 
   private static func encoded(_ form: [String: String]) throws -> String {

@@ -68,8 +68,8 @@ struct Identity: Sendable {
     guard let user: User.ID = try await change.value(owner) else { return nil }
     // Reads again once the account is locked: a reset that held the lock may have removed the identity.
     try change.takeTurns(at: [user], for: .share)
-    let answers = try await change.pipeline("SELECT 1 FROM users WHERE id = \(user) FOR SHARE", owner)
-    return try answers[1].first.map { try $0[0] }
+    let results = try await change.pipeline("SELECT 1 FROM users WHERE id = \(user) FOR SHARE", owner)
+    return try results[1].first.map { try $0[0] }
   }
 
   /// Takes an address from an account that has not verified it, and deletes the account's tokens and mails for it.
@@ -107,7 +107,7 @@ struct Identity: Sendable {
     _ user: User.ID, _ username: String, _ displayName: String, _ identity: Identity, in change: Change
   ) async throws -> Bool {
     let verifiedAt: Timestamp? = identity.email == nil ? nil : .now()
-    let answers = try await change.pipeline(
+    let results = try await change.pipeline(
       """
       INSERT INTO users (id, username, email, email_verified_at, display_name)
       VALUES (\(user), \(username), \(identity.email), \(verifiedAt), \(displayName))
@@ -119,7 +119,7 @@ struct Identity: Sendable {
       ON CONFLICT ON CONSTRAINT identity_taken DO NOTHING
       """,
       User.firstStamps(of: user))
-    if answers[1].affected == 1 {
+    if results[1].affected == 1 {
       if identity.email != nil { try await Visitor.claim(for: user, in: change) }
       return true
     }

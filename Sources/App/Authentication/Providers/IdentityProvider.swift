@@ -76,11 +76,11 @@ struct IdentityProvider: Sendable {
     guard Self.issuers(of: name).contains(claims.iss.value) else { throw Refusal(reason: "it has another issuer") }
     // A token that is also for another client could be replayed here by that client.
     guard let clientID = claims.aud.clients.first, claims.aud.clients.allSatisfy({ clientIDs.contains($0) }) else {
-      throw Refusal(reason: "it was made for a client that is not configured")
+      throw Refusal(reason: "its audience is not a configured client")
     }
     guard claims.exp.value.addingTimeInterval(Self.skew) > now else { throw Refusal(reason: "it has expired") }
     let begin = max(claims.iat.value, claims.nbf?.value ?? claims.iat.value)
-    guard begin < now.addingTimeInterval(Self.farFuture) else { throw Refusal(reason: "it begins in the future") }
+    guard begin < now.addingTimeInterval(Self.farFuture) else { throw Refusal(reason: "it is not valid yet") }
     guard Self.matches(claims.nonce, nonce) else { throw Refusal(reason: "its nonce differs from the given one") }
     guard (1...255).contains(claims.sub.value.utf8.count), !claims.sub.value.utf8.contains(0) else {
       throw Refusal(reason: "its subject is not a valid id")

@@ -129,10 +129,10 @@ final class ProviderKeys: Service {
   private func download() async throws -> (Known, age: Duration) {
     var request = HTTPClientRequest(url: url)
     request.headers.add(name: "Accept", value: "application/json")
-    let answer = try await client.answer(to: request, within: timing.patience)
-    guard answer.status == 200 else { throw Unusable(reason: "status \(answer.status)") }
+    let response = try await client.response(to: request, within: timing.patience)
+    guard response.status == 200 else { throw Unusable(reason: "status \(response.status)") }
     // Parsed here, because the library rejects the whole set if it does not know the type of one key.
-    guard case .object(let document) = answer.json, case .array(let keys) = document["keys"] else {
+    guard case .object(let document) = response.json, case .array(let keys) = document["keys"] else {
       throw Unusable(reason: "not a set of keys")
     }
     let collection = JWTKeyCollection()
@@ -147,7 +147,7 @@ final class ProviderKeys: Service {
       ids.insert(id)
     }
     guard !ids.isEmpty else { throw Unusable(reason: "no RSA key") }
-    return (Known(collection: collection, ids: ids), age(answer.headers))
+    return (Known(collection: collection, ids: ids), age(response.headers))
   }
 
   /// How long a response may be kept.

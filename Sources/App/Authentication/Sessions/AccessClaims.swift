@@ -1,6 +1,5 @@
 import JWTKit
 
-/// The claims of an access token.
 struct AccessClaims: JWTPayload, Equatable {
   let iss: IssuerClaim
   let aud: AudienceClaim

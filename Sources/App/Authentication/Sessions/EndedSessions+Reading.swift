@@ -40,17 +40,17 @@ extension EndedSessions {
   private func readNews() async throws -> Bool {
     let start = ContinuousClock.now
     guard let position = copy.withLock({ $0.position }) else { return false }
-    let answers: [Rows]
+    let results: [Rows]
     do {
-      answers = try await database.pipeline(
+      results = try await database.pipeline(
         Self.position(seconds: seconds), Self.ended(since: position.snapshot, atMost: pageLength + 1))
     } catch let error as PostgresError where error.sqlState == Self.statementTimedOut {
       // Too many sessions ended at once: even finding one page of them takes too long.
       return false
     }
-    let now = try Self.now(answers[0], isBehindPooler: isBehindPooler)
-    guard now.position.server == position.server, answers[1].count <= pageLength else { return false }
-    let ids = try answers[1].map { try $0[0] as Session.ID }
+    let now = try Self.now(results[0], isBehindPooler: isBehindPooler)
+    guard now.position.server == position.server, results[1].count <= pageLength else { return false }
+    let ids = try results[1].map { try $0[0] as Session.ID }
     copy.withLock { copy in
       if start - copy.turnedAt > .seconds(seconds) {
         (copy.earlier, copy.recent, copy.turnedAt) = (copy.recent, [], start)

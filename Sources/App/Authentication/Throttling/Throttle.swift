@@ -137,8 +137,8 @@ struct Throttle: Sendable {
     guard seconds <= 0 else { throw AppError.tooManyAttempts.waiting(seconds) }
 
     // All rows are locked in one order, so that two attempts never deadlock. The next statement judges them, and sees
-    // what was counted while this one waited. A condition that is never true still locks.
-    let answers = try await database.batch(
+    // the attempts counted while this one waited. A condition that is never true still locks.
+    let results = try await database.batch(
       """
       INSERT INTO throttles (key, failures, blocked_until, expires_at)
       SELECT DISTINCT key, 0, statement_timestamp(), statement_timestamp()
@@ -169,11 +169,11 @@ struct Throttle: Sendable {
       RETURNING counted.place, t.blocked_until
       """,
       wait)
-    guard !answers[1].isEmpty else {
-      let seconds: Double? = try answers[2].first?[0]
+    guard !results[1].isEmpty else {
+      let seconds: Double? = try results[2].first?[0]
       throw AppError.tooManyAttempts.waiting(seconds ?? 0)
     }
-    let blocks = try answers[1].map { row -> (place: Int, until: Timestamp) in (try row[0], try row[1]) }
+    let blocks = try results[1].map { row -> (place: Int, until: Timestamp) in (try row[0], try row[1]) }
     return blocks.sorted { $0.place < $1.place }.map(\.until)
   }
 

@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// The clock of a time zone in the years around some events. Times are given in local time, so that a calendar that shows
-/// the zone shows them as expected.
+/// The clock of a time zone in the years around some events. Times are given in local time, so that a calendar that
+/// shows the zone shows them as expected.
 struct WallClock {
   /// A period with one offset from UTC, in seconds.
   private struct Observance {

@@ -32,7 +32,7 @@ struct IdempotentRequest: Sendable {
     let sealed: Data?
   }
 
-  /// What is stored for this request.
+  /// The stored response of this request.
   ///
   /// - Throws: `idempotency-key-reused` if the first request had other content.
   func stored(in database: some Querying) async throws -> Stored? {
@@ -121,7 +121,7 @@ struct IdempotentRequest: Sendable {
     return try Sealed(json.text, label: Self.label, keys: keys).bytes
   }
 
-  /// Deletes what is older than 24 hours.
+  /// Deletes rows that are older than 24 hours.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.batch(
       """

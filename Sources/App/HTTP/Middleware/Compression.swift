@@ -87,17 +87,6 @@ enum Compression {
   }
 }
 
-/// The content of a response.
-final class PlainBody: ResponseBodyWriter {
-  private(set) var bytes = ByteBuffer()
-
-  func write(_ buffer: ByteBuffer) {
-    bytes.writeImmutableBuffer(buffer)
-  }
-
-  func finish(_ trailingHeaders: HTTPFields?) {}
-}
-
 extension Response {
   /// Replaces the body by its compressed form.
   mutating func pack(_ packed: ByteBuffer) {

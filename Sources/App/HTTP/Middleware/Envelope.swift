@@ -65,7 +65,7 @@ struct Envelope: RouterMiddleware {
     }
     let duration = ContinuousClock.now - start
     requests.count(request.method, context.endpointPath, response.status.code, after: duration)
-    log.answered(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
+    log.responded(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
     return response
   }
 

@@ -18,7 +18,7 @@ final class RequestLog: Sendable {
   /// - Parameters:
   ///   - problem: the refusal that the client gets, if any.
   ///   - cause: the error behind it, which the client does not see.
-  func answered(
+  func responded(
     _ method: HTTPRequest.Method, _ status: Int, _ problem: AppError?, cause: (any Error)?, after duration: Duration,
     in context: Context
   ) {

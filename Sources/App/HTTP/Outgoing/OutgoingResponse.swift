@@ -26,7 +26,7 @@ extension HTTPClient {
   ///
   /// - Parameter limit: the time from connecting to the last byte. The client's own deadline ends at the headers.
   /// - Throws: also if the body is longer than `bytes`.
-  func answer(
+  func response(
     to request: HTTPClientRequest, within limit: Duration, atMost bytes: Int = 64 << 10
   ) async throws -> OutgoingResponse {
     try await withThrowingTaskGroup(of: OutgoingResponse.self) { group in
@@ -41,8 +41,8 @@ extension HTTPClient {
         throw HTTPClientError.deadlineExceeded
       }
       defer { group.cancelAll() }
-      guard let answer = try await group.next() else { throw CancellationError() }
-      return answer
+      guard let response = try await group.next() else { throw CancellationError() }
+      return response
     }
   }
 }

@@ -51,7 +51,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     let server = try builder.buildServer(
       configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
-      responder: { request, writer, channel in try await answer(request, on: channel, to: writer) },
+      responder: { request, writer, channel in try await respond(to: request, on: channel, to: writer) },
       onServerRunning: { [port, gate, logger, onServerRunning] listener in
         // Hummingbird has no hook for the listener's handlers before it is bound, so a connection that arrives before
         // this call is not counted. It fails only if the listener is closed, which ends `run()`.
@@ -79,7 +79,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     }
   }
 
-  private func answer(_ request: Request, on channel: any Channel, to writer: consuming ResponseWriter) async throws {
+  private func respond(to request: Request, on channel: any Channel, to writer: consuming ResponseWriter) async throws {
     let context = Responder.Context(source: ApplicationRequestContextSource(channel: channel, logger: logger))
     var response = try await responder.respond(to: request, context: context)
     response.headers.append(HTTPField(name: .date, value: date.text))

@@ -20,7 +20,7 @@ public func makeService(
   }
   dependencies.metrics.watch("muster_streams", "Open notification streams.") { Double(streams.count) }
   let server = makeServer(
-    responder: makeRouter(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
+    responder: Router.build(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
     certificate: dependencies.certificate, gate: ConnectionGate(dependencies), logger: dependencies.logger
   ) { port in
     dependencies.publicURL.listens(on: host, port: port, isSecure: dependencies.certificate != nil)

@@ -114,24 +114,24 @@ struct APNsSender: PushSender {
     }
   }
 
-  private static func reason(_ answer: OutgoingResponse) -> String? {
-    guard case .object(let members) = answer.json else { return nil }
+  private static func reason(_ response: OutgoingResponse) -> String? {
+    guard case .object(let members) = response.json else { return nil }
     return OutgoingResponse.word(members["reason"])
   }
 
-  private static func failure(_ answer: OutgoingResponse) -> DeliveryFailure {
-    let reason = Self.reason(answer)
+  private static func failure(_ response: OutgoingResponse) -> DeliveryFailure {
+    let reason = Self.reason(response)
     let remedy: DeliveryFailure.Remedy =
-      switch (answer.status, reason) {
+      switch (response.status, reason) {
       case (410, _), (400, "BadDeviceToken"?): .forgettingTheDevice
       // If MUSTER_APNS_TOPIC is wrong, all devices fail like this, and an operator can fix it.
-      case (400, "DeviceTokenNotForTopic"?): .later(answer.headers)
+      case (400, "DeviceTokenNotForTopic"?): .later(response.headers)
       case (400, _), (404, _), (405, _), (413, _): .none
       // An operator can fix a key that is refused; Apple fixes everything else.
-      default: .later(answer.headers)
+      default: .later(response.headers)
       }
     return DeliveryFailure(
-      description: "APNs returned \(answer.status)" + (reason.map { " \($0)" } ?? ""), remedy: remedy)
+      description: "APNs returned \(response.status)" + (reason.map { " \($0)" } ?? ""), remedy: remedy)
   }
 }
 

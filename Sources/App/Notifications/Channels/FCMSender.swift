@@ -99,10 +99,10 @@ struct FCMSender: PushSender {
     }
   }
 
-  private static func failure(_ answer: OutgoingResponse) -> DeliveryFailure {
+  private static func failure(_ response: OutgoingResponse) -> DeliveryFailure {
     var code: String?
     var isAboutToken = false
-    if case .object(let document) = answer.json, case .object(let error) = document["error"] {
+    if case .object(let document) = response.json, case .object(let error) = document["error"] {
       code = OutgoingResponse.word(error["status"])
       // Only this message, or a violation of the field, shows that the token is invalid.
       if case .string(let sentence) = error["message"] {
@@ -119,14 +119,15 @@ struct FCMSender: PushSender {
       }
     }
     let remedy: DeliveryFailure.Remedy =
-      switch (answer.status, code) {
+      switch (response.status, code) {
       case (404, "UNREGISTERED"?): .forgettingTheDevice
       case (400, "INVALID_ARGUMENT"?) where isAboutToken: .forgettingTheDevice
       // 403 means a missing permission or a device of another project, which an operator can fix.
-      case (401, _), (403, _), (429, _), (500..., _): .later(answer.headers)
+      case (401, _), (403, _), (429, _), (500..., _): .later(response.headers)
       default: .none
       }
-    return DeliveryFailure(description: "FCM returned \(answer.status)" + (code.map { " \($0)" } ?? ""), remedy: remedy)
+    return DeliveryFailure(
+      description: "FCM returned \(response.status)" + (code.map { " \($0)" } ?? ""), remedy: remedy)
   }
 }
 
@@ -172,13 +173,13 @@ extension FCMSender.Settings {
     request.body = .bytes(
       ByteBuffer(
         string: "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(assertion)"))
-    let answer = try await client.answer(to: request, within: .seconds(5))
+    let response = try await client.response(to: request, within: .seconds(5))
     var members: JSON.Object = [:]
-    if case .object(let object) = answer.json { members = object }
-    guard answer.status == 200 else {
+    if case .object(let object) = response.json { members = object }
+    guard response.status == 200 else {
       let word = OutgoingResponse.word(members["error"]).map { " \($0)" } ?? ""
       throw DeliveryFailure(
-        description: "Google's token service returned \(answer.status)\(word)", remedy: .later(answer.headers))
+        description: "Google's token service returned \(response.status)\(word)", remedy: .later(response.headers))
     }
     guard case .string(let text) = members["access_token"], case .number(let number) = members["expires_in"],
       let seconds = Int(number), seconds > 0

@@ -12,7 +12,7 @@ extension ProviderToken {
     func send(with token: String) async throws -> OutgoingResponse {
       var request = request
       request.headers.add(name: "authorization", value: "\(scheme) \(token)")
-      return try await client.answer(to: request, within: limit)
+      return try await client.response(to: request, within: limit)
     }
     let token = try await text()
     let response = try await send(with: token)

@@ -2,8 +2,8 @@ import Postgres
 
 /// Badge-only pushes. When a user reads notifications on one device, their other iPhones get the new number.
 extension Delivery {
-  /// Badge-only pushes that a device gets within an hour. The next one waits, so that reading a long inbox does not keep
-  /// the user's other phones awake.
+  /// Badge-only pushes that a device gets within an hour. The next one waits, so that reading a long inbox does not
+  /// keep the user's other phones awake.
   private static let badgesPerHour = 3
 
   /// Common table expressions that queue a push for each of a user's iPhones, except those of one session. A push that

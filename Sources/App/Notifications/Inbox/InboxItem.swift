@@ -45,7 +45,7 @@ struct InboxItem: Sendable {
 
   /// Newest first, with the number of all unread items as the list's ``List/count``.
   ///
-  /// - Parameter onlyUnread: leaves out what was read. Phones do not keep this list, so it has no stamp.
+  /// - Parameter onlyUnread: leaves out read items. Phones do not keep this list, so it has no stamp.
   static func list(
     of user: User.ID, onlyUnread: Bool = false, page: PageRequest, in database: some Querying
   ) async throws -> List<InboxItem> {
@@ -69,8 +69,8 @@ struct InboxItem: Sendable {
     case all
   }
 
-  /// Marks unread items that the user sees as read, at most one batch, and queues the new number for the badges of their
-  /// other iPhones. Ignores ids that are not theirs.
+  /// Marks unread items that the user sees as read, at most one batch, and queues the new number for the badges of
+  /// their other iPhones. Ignores ids that are not theirs.
   ///
   /// The statements are sent together with COMMIT, so that the stamp's lock is not held across a round trip: fan-out
   /// would wait for it, and so would all recipients in the same step. The stamp is locked first here. Items are filed,

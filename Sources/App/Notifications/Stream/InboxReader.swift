@@ -19,7 +19,7 @@ struct InboxReader: Sendable {
     var end: Timestamp { isFull ? events.last?.place ?? stamp : stamp }
   }
 
-  /// What is known of an inbox: its stamp, and the place up to which it was read.
+  /// The known state of an inbox: its stamp, and the place up to which it was read.
   struct Known: Sendable {
     let user: User.ID
     let stamp: Timestamp

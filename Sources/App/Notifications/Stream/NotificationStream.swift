@@ -136,7 +136,7 @@ final class NotificationStream: Sendable {
   /// Sends the stamps that have moved since the last call. A slow client gets the newest ones when it reads again.
   func note(_ stamps: Stamps) {
     change { state in
-      // What was read before the stream was opened is older.
+      // Items read before the stream was opened are older.
       let moved = Collection.allCases.filter { collection in
         guard let new = stamps[collection], let old = state.stamps[collection] else { return false }
         return new > old

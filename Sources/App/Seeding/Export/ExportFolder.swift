@@ -1,6 +1,5 @@
 import Foundation
 
-/// The folder of an export.
 struct ExportFolder {
   struct File: Sendable {
     let name: String
@@ -17,7 +16,8 @@ struct ExportFolder {
     let content = (try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? []
     guard content.isEmpty || Self.earlierIndex(in: url) != nil else {
       throw AppError(
-        .conflict, "foreign-folder", "\(url.path) has files that are no export: choose an empty or a new folder.")
+        .conflict, "foreign-folder",
+        "\(url.path) contains files that are not an export: choose an empty or a new folder.")
     }
   }
 

@@ -6,7 +6,7 @@ import NIOCore
 
 /// Sends requests to the router of this process, without a connection.
 struct InProcessClient: Sendable {
-  struct Answer: Sendable {
+  struct Response: Sendable {
     let status: Int
     let headers: HTTPFields
     let body: ByteBuffer
@@ -16,12 +16,12 @@ struct InProcessClient: Sendable {
   private let logger: Logger
 
   init(_ dependencies: Dependencies) {
-    responder = makeRouter(dependencies).buildResponder()
+    responder = Router.build(dependencies).buildResponder()
     logger = dependencies.logger
   }
 
   /// - Parameter token: the access token; nil for a call that needs none.
-  func send(_ call: ExportedCall, token: String?) async throws -> Answer {
+  func send(_ call: ExportedCall, token: String?) async throws -> Response {
     // Otherwise each problem would have an id of its own.
     var headers: HTTPFields = [.xRequestID: "preview"]
     if let token { headers[.authorization] = "Bearer \(token)" }
@@ -35,6 +35,6 @@ struct InProcessClient: Sendable {
     let response = try await responder.respond(to: request, context: Context(logger: logger))
     let content = PlainBody()
     try await response.body.write(content)
-    return Answer(status: Int(response.status.code), headers: response.headers, body: content.bytes)
+    return Response(status: Int(response.status.code), headers: response.headers, body: content.bytes)
   }
 }

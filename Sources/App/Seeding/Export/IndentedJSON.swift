@@ -1,5 +1,5 @@
-/// JSON with a line for each member and element, so that a diff of two texts shows what has changed. Keeps the order and
-/// the spelling.
+/// JSON with a line for each member and element, so that a diff of two texts shows what has changed. Keeps the order
+/// and the spelling.
 struct IndentedJSON {
   private var lines: [UInt8] = []
   private var depth = 0

@@ -85,17 +85,17 @@ public struct SeedExport: Sendable {
     files.append(ExportFolder.File(name: ExportFolder.index, bytes: Data(IndentedJSON.text(json.bytes).utf8)))
   }
 
-  private mutating func add(_ call: ExportedCall, _ answer: InProcessClient.Answer) throws {
-    guard answer.status == call.status else { throw Self.failure(call, answer) }
-    let type = answer.headers[.contentType] ?? ""
-    var bytes = Data(answer.body.readableBytesView)
-    if type.hasPrefix("text/") { bytes = Data(canonical(String(buffer: answer.body)).utf8) }
-    if type.contains("json") { bytes = Data(IndentedJSON.text(canonical(String(buffer: answer.body)).utf8).utf8) }
+  private mutating func add(_ call: ExportedCall, _ response: InProcessClient.Response) throws {
+    guard response.status == call.status else { throw Self.failure(call, response) }
+    let type = response.headers[.contentType] ?? ""
+    var bytes = Data(response.body.readableBytesView)
+    if type.hasPrefix("text/") { bytes = Data(canonical(String(buffer: response.body)).utf8) }
+    if type.contains("json") { bytes = Data(IndentedJSON.text(canonical(String(buffer: response.body)).utf8).utf8) }
     files.append(ExportFolder.File(name: call.file, bytes: bytes))
-    index.entries.append(ExportIndex.Entry(call: call, eTag: answer.headers[.eTag]))
+    index.entries.append(ExportIndex.Entry(call: call, eTag: response.headers[.eTag]))
   }
 
-  /// Replaces the tokens, the ids of what was made during the export, which are random, and the time of a calendar file,
+  /// Replaces the tokens, the random ids of rows created during the export, and the time of a calendar file,
   /// which is the time of this machine's clock.
   private mutating func canonical(_ text: String) -> String {
     for match in text.matches(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) where !match.0.hasPrefix(Self.seeded) {
@@ -110,8 +110,8 @@ public struct SeedExport: Sendable {
     return text
   }
 
-  private static func failure(_ call: ExportedCall, _ answer: InProcessClient.Answer) -> AppError {
-    let body = String(buffer: answer.body)
-    return AppError(.conflict, "export-failed", "\(call.method) \(call.path) failed: \(answer.status) \(body)")
+  private static func failure(_ call: ExportedCall, _ response: InProcessClient.Response) -> AppError {
+    let body = String(buffer: response.body)
+    return AppError(.conflict, "export-failed", "\(call.method) \(call.path) failed: \(response.status) \(body)")
   }
 }

@@ -6,7 +6,7 @@ struct Login: AccountCommand {
   static let configuration = CommandConfiguration(
     abstract: "Log in, with a password or a mailed code.",
     discussion: """
-      Asks for what is missing. The password is not shown, and not stored: the tokens are, readable by you alone.
+      Asks for missing values. The password is neither shown nor stored. The tokens are stored, readable by you alone.
 
         musterctl login ana --server https://muster.example
         musterctl login ana@example.com --code

@@ -15,6 +15,6 @@ struct RevokeCalendar: AccountCommand {
     try Prompt.confirm(
       "Calendars that use the link stop updating. Go on?", isConfirmed: yes, refusal: "Nothing was changed.")
     let reply = try await account.responses.reply { try await account.client.me.revokeCalendarLink() }
-    try console.show(reply) { "You have no calendar link any more." }
+    try console.show(reply) { "Your calendar link is revoked." }
   }
 }

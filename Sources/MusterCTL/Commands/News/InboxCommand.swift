@@ -5,10 +5,10 @@ struct InboxCommand: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "inbox", abstract: "List your notifications, newest first. A dot marks those that you have not read.")
 
-  @Flag(help: "Leave out what you have read.")
+  @Flag(help: "Leave out notifications that you have read.")
   var unread = false
 
-  @Flag(help: "Mark what is shown as read.")
+  @Flag(help: "Mark the shown notifications as read.")
   var markRead = false
 
   @Option(help: ArgumentHelp("The maximum number of notifications.", valueName: "number"))

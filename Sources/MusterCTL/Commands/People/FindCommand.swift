@@ -5,7 +5,7 @@ struct FindCommand: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "find", abstract: "Find users by name. Without a name, suggest friends of your friends.")
 
-  @Argument(help: "A username or a display name, or a part of one. Typos and accents do not matter.")
+  @Argument(help: "A username or a display name, or a part of one. Typos and accents are ignored.")
   var query: String?
 
   @OptionGroup var options: AccountOptions

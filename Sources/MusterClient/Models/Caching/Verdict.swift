@@ -2,7 +2,8 @@
 public struct Verdict: Codable, Sendable, Hashable {
   /// Whether the copy is out of date.
   public var invalidate: Bool
-  /// The collection's current stamp. It belongs to the items of this response; nil for a collection that the service does not know.
+  /// The collection's current stamp. It belongs to the items of this response; nil for a collection that the service
+  /// does not know.
   public var timestamp: Stamp?
   /// `malformed-timestamp`, if the claim had a stamp that is no time.
   public var warning: String?

@@ -1,8 +1,8 @@
 import Foundation
 
 extension Write {
-  /// Shows this write in lists that do not have it yet. Lists that have it stay as they are, so that it may be applied to
-  /// copies from before and from after its effect.
+  /// Shows this write in lists that do not have it yet. Lists that have it stay as they are, so that it may be applied
+  /// to copies from before and from after its effect.
   ///
   /// - Parameter time: when the user made it.
   func apply(to lists: inout Lists, at time: Date) {

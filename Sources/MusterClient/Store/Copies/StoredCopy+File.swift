@@ -1,7 +1,7 @@
 import Foundation
 
-/// The file of a copy. The first line is a checksum of the rest. The second one is a JSON object. Each further line is an
-/// item: its key, its digest and its JSON, separated by tabs.
+/// The file of a copy. The first line is a checksum of the rest. The second one is a JSON object. Each further line is
+/// an item: its key, its digest and its JSON, separated by tabs.
 ///
 /// One file, replaced atomically, has the items, their digests and their stamp, so that they always belong together.
 extension StoredCopy {

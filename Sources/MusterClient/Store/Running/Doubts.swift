@@ -1,6 +1,6 @@
-/// Decides which collections are proved. A doubt is anything after which a copy may be out of date: the launch, a change
-/// that the stream announces, a lost stream, a write, a failed request. A validation settles the doubts that were raised
-/// before it began, and no others.
+/// Decides which collections are proved. A doubt is anything after which a copy may be out of date: the launch, a
+/// change that the stream announces, a lost stream, a write, a failed request. A validation settles the doubts that
+/// were raised before it began, and no others.
 struct Doubts: Sendable {
   /// A moment between doubts.
   typealias Mark = Int

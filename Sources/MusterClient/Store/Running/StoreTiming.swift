@@ -30,8 +30,8 @@ struct StoreTiming: Sendable {
     return min(longestHint, TimeInterval(retryAfter ?? 0)) + longest * (0.5 + 0.5 * random())
   }
 
-  /// Whether a write may not be sent any more. A clock that was set back makes it expire, too, because the write's age is
-  /// unknown then.
+  /// Whether a write may not be sent any more. A clock that was set back makes it expire, too, because the write's age
+  /// is unknown then.
   func isExpired(_ createdAt: Date) -> Bool {
     !(-clockMargin...writeLifetime).contains(now().timeIntervalSince(createdAt))
   }

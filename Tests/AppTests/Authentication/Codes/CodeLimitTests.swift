@@ -26,9 +26,9 @@ import Testing
       try await app.takeMails()
       let known = try await app.askForCode(email)
       let unknown = try await app.askForCode("unknown@example.com")
-      for answer in [known, unknown] {
-        #expect(answer.status == 202 && answer.body == "{}" && answer.body == reset.body)
-        #expect(Set(answer.headers.map { $0.name.lowercased() }) == Set(reset.headers.map { $0.name.lowercased() }))
+      for response in [known, unknown] {
+        #expect(response.status == 202 && response.body == "{}" && response.body == reset.body)
+        #expect(Set(response.headers.map { $0.name.lowercased() }) == Set(reset.headers.map { $0.name.lowercased() }))
       }
       #expect(try await app.takeMails().map(\.to) == [email])
     }
@@ -45,7 +45,7 @@ import Testing
         "UPDATE mail_tokens SET expires_at = now() WHERE email = 'cleo@example.com' AND purpose = 'sign-in-code'")
       let devs = try await app.takeCode(of: "dev@example.com").code
       for number in 1...10 { _ = try await app.confirmCode(devs.wrongCode(number), of: "dev@example.com") }
-      let answers = [
+      let responses = [
         try await app.confirmCode("123456", of: "unknown@example.com"),
         // Wrong, used, expired, too late, and never requested.
         try await app.confirmCode(anas.wrongCode(1), of: email),
@@ -55,10 +55,11 @@ import Testing
         try await app.confirmCode("123456", of: "emre@example.com"),
         try await app.confirmCode(byToken: "made-up"),
       ]
-      let names = answers.map { Set($0.headers.map { $0.name.lowercased() }) }
-      #expect(answers[0].status == 401 && answers[0].problem == "invalid-code")
-      for (answer, name) in zip(answers, names) {
-        #expect(answer.status == 401 && answer.withoutRequestID == answers[0].withoutRequestID, "\(answer.body)")
+      let names = responses.map { Set($0.headers.map { $0.name.lowercased() }) }
+      #expect(responses[0].status == 401 && responses[0].problem == "invalid-code")
+      for (response, name) in zip(responses, names) {
+        #expect(
+          response.status == 401 && response.withoutRequestID == responses[0].withoutRequestID, "\(response.body)")
         #expect(name == names[0])
       }
     }
@@ -74,7 +75,7 @@ import Testing
       for number in 1...10 { #expect(try await app.confirmCode(code.wrongCode(number), of: email).status == 401) }
       #expect(try await uses("wrong", in: app) == 10)
       #expect(try await app.confirmCode(code, of: email).problem == "invalid-code")
-      // A new code does not help, and what is not compared does not count.
+      // A new code does not help, and a code that is not compared does not count.
       let next = try await app.takeCode(of: email)
       #expect(try await app.confirmCode(next.code, of: email).problem == "invalid-code")
       #expect(try await uses("wrong", in: app) == 10)
@@ -138,13 +139,13 @@ import Testing
         WHERE key = sha256(convert_to(\(key), 'UTF8')) AND round(failures) = 20
         """)
       #expect(blocked.affected == 1)
-      var refused: [Answer] = []
+      var refused: [APIResponse] = []
       for (code, address) in [(code, email), ("123456", email), ("123456", "unknown@example.com")] {
         refused.append(try await app.confirmCode(code, of: address))
       }
-      for answer in refused {
-        #expect(answer.status == 429 && answer.problem == "too-many-attempts", "\(answer.body)")
-        #expect(answer.withoutRequestID == refused[0].withoutRequestID)
+      for response in refused {
+        #expect(response.status == 429 && response.problem == "too-many-attempts", "\(response.body)")
+        #expect(response.withoutRequestID == refused[0].withoutRequestID)
       }
       #expect(try await app.confirmCode(byToken: token).status == 200)
     }

@@ -24,7 +24,7 @@ import Testing
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
     let code = try await phone.app.takeCode(of: email).code
-    func send(_ code: String) async throws -> Answer {
+    func send(_ code: String) async throws -> APIResponse {
       try await phone.send(method, path, body.replacing("{code}", with: code))
     }
     let wrong = try await send(code.wrongCode(1))
@@ -84,8 +84,8 @@ import Testing
         ana, "DELETE", "auth/google", #"{"code": "{code}"}"#, 204, again: (403, "wrong-code"))
       let me = try await ana.get("users/me")
       #expect(me["identities"] == .array([]) && me["hasPassword"].bool == false)
-      let answer = try await app.confirmCode(byToken: app.takeCode(of: email).token)
-      #expect(answer.json["user"]["id"].string == ana.id)
+      let response = try await app.confirmCode(byToken: app.takeCode(of: email).token)
+      #expect(response.json["user"]["id"].string == ana.id)
     }
   }
 

@@ -22,11 +22,11 @@ import Testing
     try await TestApp.run { app in
       let ana = try await signUp(in: app)
       let code = try await app.takeCode(of: "Ana@Example.com").code
-      let answer = try await app.send(
+      let response = try await app.send(
         "POST", "auth/code/confirm", body: #"{"email": "ANA@example.com", "code": "\#(code)", "device": "iPhone"}"#)
-      #expect(answer.status == 200, "\(answer.body)")
-      #expect(answer.header("Cache-Control") == "no-store")
-      let again = try Phone(app, "ana", answer)
+      #expect(response.status == 200, "\(response.body)")
+      #expect(response.header("Cache-Control") == "no-store")
+      let again = try Phone(app, "ana", response)
       #expect(again.id == ana.id)
       let devices = try await again.get("auth/sessions")["items"].array.map { $0["device"].string }
       #expect(devices == ["iPhone", nil])
@@ -43,8 +43,8 @@ import Testing
     try await TestApp.run { app in
       let ana = try await signUp(in: app)
       let first = try await app.takeCode(of: email)
-      let answer = try await app.confirmCode(byToken: first.token)
-      #expect(answer.status == 200 && answer.json["user"]["id"].string == ana.id, "\(answer.body)")
+      let response = try await app.confirmCode(byToken: first.token)
+      #expect(response.status == 200 && response.json["user"]["id"].string == ana.id, "\(response.body)")
       #expect(try await app.confirmCode(byToken: first.token).problem == "invalid-code")
       #expect(try await app.confirmCode(first.code, of: email).problem == "invalid-code")
       let second = try await app.takeCode(of: email)
@@ -239,9 +239,9 @@ import Testing
         #expect(try await app.logIn("ana", password).problem == "wrong-credentials")
       }
       let code = try await app.takeCode(of: email).code
-      let answer = try await app.confirmCode(code, of: email)
-      #expect(answer.json["user"]["id"] == registered.json["user"]["id"], "\(answer.body)")
-      #expect(answer.json["user"]["emailVerified"].bool == true)
+      let response = try await app.confirmCode(code, of: email)
+      #expect(response.json["user"]["id"] == registered.json["user"]["id"], "\(response.body)")
+      #expect(response.json["user"]["emailVerified"].bool == true)
     }
   }
 }

@@ -49,27 +49,27 @@ import Testing
       let ana = try await app.signUp("ana")
       let (logins, finished) = (100, Tally())
       try await app.withConnections(256) {
-        try await withThrowingTaskGroup(of: (number: Int, answer: Answer).self) { group in
+        try await withThrowingTaskGroup(of: (number: Int, response: APIResponse).self) { group in
           for number in 0..<logins {
             group.addTask {
               // Each login is for another user and from another address, so that no two share a count of failures.
-              let answer = try await app.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
+              let response = try await app.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
               finished.add()
-              return (number, answer)
+              return (number, response)
             }
           }
           var refused = 0
-          for try await (number, answer) in group {
+          for try await (number, response) in group {
             let key = "login:user\(number)"
             let failures: Int? = try await app.value(
               "SELECT round(failures)::integer FROM throttles WHERE key = sha256(convert_to(\(key), 'UTF8'))")
-            guard answer.status == 503 else {
-              #expect(answer.status == 401 && failures == 1, "\(number): \(answer.body)")
+            guard response.status == 503 else {
+              #expect(response.status == 401 && failures == 1, "\(number): \(response.body)")
               continue
             }
             refused += 1
-            #expect(answer.problem == "busy", "\(answer.body)")
-            #expect(answer.header("Retry-After") == "2")
+            #expect(response.problem == "busy", "\(response.body)")
+            #expect(response.header("Retry-After") == "2")
             #expect(failures == nil || failures == 0, "\(number)")
             guard refused == 1 else { continue }
             for (path, token) in [("/health/ready", nil), ("users/me", ana.accessToken)] as [(String, String?)] {

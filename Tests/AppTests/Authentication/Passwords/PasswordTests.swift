@@ -5,7 +5,7 @@ import Testing
 @testable import App
 
 extension Phone {
-  fileprivate func changePassword(from current: String, to new: String) async throws -> Answer {
+  fileprivate func changePassword(from current: String, to new: String) async throws -> APIResponse {
     try await send("POST", "auth/password", #"{"currentPassword": "\#(current)", "newPassword": "\#(new)"}"#)
   }
 }
@@ -19,9 +19,9 @@ extension Phone {
       let ana = try await app.signUp("ana")
       let other = try await ana.signInAgain()
       try await app.takeMails()
-      let answer = try await ana.changePassword(from: "correct horse ana", to: "another horse ana")
-      #expect(answer.status == 204, "\(answer.body)")
-      #expect(answer.header("Cache-Control") == "no-store")
+      let response = try await ana.changePassword(from: "correct horse ana", to: "another horse ana")
+      #expect(response.status == 204, "\(response.body)")
+      #expect(response.header("Cache-Control") == "no-store")
       #expect(try await app.logIn("ana", "correct horse ana").status == 401)
       #expect(try await app.logIn("ana", "another horse ana").status == 200)
       #expect(try await ana.refresh().status == 200)
@@ -36,13 +36,13 @@ extension Phone {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
-      var answers: [Answer] = []
+      var responses: [APIResponse] = []
       repeat {
-        answers.append(try await ana.changePassword(from: "wrong horse \(answers.count)", to: "another horse ana"))
-      } while answers.last?.status == 403 && answers.count < 20
-      #expect(answers.first?.problem == "wrong-password")
-      #expect(answers.last?.status == 429)
-      #expect(answers.last?.header("Retry-After") != nil)
+        responses.append(try await ana.changePassword(from: "wrong horse \(responses.count)", to: "another horse ana"))
+      } while responses.last?.status == 403 && responses.count < 20
+      #expect(responses.first?.problem == "wrong-password")
+      #expect(responses.last?.status == 429)
+      #expect(responses.last?.header("Retry-After") != nil)
       // The session continues, and nothing has changed.
       _ = try await ana.get("users/me")
       #expect(try await ana.refresh().status == 200)
@@ -82,10 +82,10 @@ extension Phone {
         "password", "Password1", "ILOVEYOU", "12345678", "qwertyuiop", "ｐａｓｓｗｏｒｄ", username, "ANA.DUARTE",
         "duarte-ana@example.com", "duarte-ana", "Duarte-Ana", "ｄｕａｒｔｅ－ａｎａ",
       ] {
-        let answer = try await app.send(
+        let response = try await app.send(
           "POST", "auth/register",
           body: #"{"username": "\#(username)", "email": "duarte-ana@example.com", "password": "\#(password)"}"#)
-        #expect(answer.status == 422 && answer.badFields == ["password"], "\(password): \(answer.body)")
+        #expect(response.status == 422 && response.badFields == ["password"], "\(password): \(response.body)")
       }
       let ana = try await app.signUp("ana")
       _ = try await app.askForReset("ana@example.com")
@@ -126,9 +126,9 @@ extension Phone {
       #expect(mails.map(\.type) == ["mail-verify-email", "mail-reset-password"])
       #expect(mails.allSatisfy { $0.to == "ana@example.com" })
       let token = try #require(mails.last?.token)
-      let answer = try await app.confirmReset(token, "another horse ana")
-      #expect(answer.status == 204, "\(answer.body)")
-      #expect(answer.header("Cache-Control") == "no-store")
+      let response = try await app.confirmReset(token, "another horse ana")
+      #expect(response.status == 204, "\(response.body)")
+      #expect(response.header("Cache-Control") == "no-store")
       #expect(try await ana.refresh().problem == "session-ended")
       #expect(try await app.logIn("ana", "correct horse ana").status == 401)
       let again = try Phone(app, "ana", try await app.logIn("ana", "another horse ana"))
@@ -147,9 +147,9 @@ extension Phone {
       try await app.takeMails()
       let known = try await app.askForReset("ana@example.com")
       let unknown = try await app.askForReset("nobody@example.com")
-      for answer in [known, unknown] {
-        #expect(answer.status == 202 && answer.body == "{}")
-        #expect(answer.header("Cache-Control") == "no-store")
+      for response in [known, unknown] {
+        #expect(response.status == 202 && response.body == "{}")
+        #expect(response.header("Cache-Control") == "no-store")
       }
       let names = [known, unknown].map { Set($0.headers.map { $0.name.lowercased() }) }
       #expect(names[0] == names[1])
@@ -163,8 +163,8 @@ extension Phone {
       try await app.takeMails()
       for address in ["ana@example.com", "nobody@example.com"] {
         for _ in 0..<9 {
-          let answer = try await app.askForReset(address)
-          #expect(answer.status == 202, "\(answer.body)")
+          let response = try await app.askForReset(address)
+          #expect(response.status == 202, "\(response.body)")
         }
       }
       let mails = try await app.takeMails()
@@ -247,8 +247,8 @@ extension Phone {
       let before = try await ana.get("users/me")
       #expect(before["emailVerified"].bool == false)
       let stale = try await ana.stale {
-        let answer = try await app.verify(token)
-        #expect(answer.status == 204)
+        let response = try await app.verify(token)
+        #expect(response.status == 204)
       }
       #expect(stale == [.profile])
       let after = try await ana.get("users/me")
@@ -285,8 +285,8 @@ extension Phone {
         resetting, "\(mine[0]).\(mine[1]).\(other[2]).\(mine[3])", "\(mine[0]).\(mine[1]).\(mine[2]).", "mm1...",
         "x", ana.refreshToken, ana.accessToken, verifying + "A", String(verifying.dropLast(3)), forged,
       ] {
-        let answer = try await app.verify(bad)
-        #expect(answer.status == 422 && answer.badFields == ["token"], "\(bad): \(answer.body)")
+        let response = try await app.verify(bad)
+        #expect(response.status == 422 && response.badFields == ["token"], "\(bad): \(response.body)")
       }
       #expect(try await app.confirmReset(verifying, "another horse ana").badFields == ["token"])
       let refresh = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(verifying)"}"#)

@@ -20,12 +20,12 @@ import Testing
       let ana = try await register(app, email: email)
       let stamp = try #require(try await ana.get("users/me")["timestamp"].string)
       let token = try identity.token(.google, "1", IdentityServer.email("Ana@example.com"))
-      let answers = try await app.race(8) { _ in try await app.signIn(.google, token) }
-      #expect(answers == [200: 8])
-      let answer = try await app.signIn(.google, token)
-      #expect(answer.json["isNew"].bool == false && answer.json["user"]["id"].string == ana.id)
-      #expect(answer.json["user"]["emailVerified"].bool == true)
-      #expect(try #require(answer.json["user"]["timestamp"].string) > stamp)
+      let responses = try await app.race(8) { _ in try await app.signIn(.google, token) }
+      #expect(responses == [200: 8])
+      let response = try await app.signIn(.google, token)
+      #expect(response.json["isNew"].bool == false && response.json["user"]["id"].string == ana.id)
+      #expect(response.json["user"]["emailVerified"].bool == true)
+      #expect(try #require(response.json["user"]["timestamp"].string) > stamp)
       #expect(try await app.value("SELECT count(*) FROM users") == 1)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
       // Another person may have registered the address.
@@ -38,8 +38,8 @@ import Testing
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       let token = try identity.token(.google, "1", IdentityServer.email(email))
-      let answer = try await app.signIn(.google, token)
-      #expect(answer.json["isNew"].bool == true && answer.json["user"]["id"].string != ana.id)
+      let response = try await app.signIn(.google, token)
+      #expect(response.json["isNew"].bool == true && response.json["user"]["id"].string != ana.id)
       #expect(try await ana.refresh().status == 200)
     }
   }

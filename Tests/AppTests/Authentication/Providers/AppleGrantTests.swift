@@ -10,9 +10,9 @@ import Testing
 @Suite struct AppleGrantTests {
   @Test func `Apple's grant is stored sealed, and revoked with the account`() async throws {
     try await TestApp.runWithProviders { app, identity in
-      let answer = try await app.signIn(
+      let response = try await app.signIn(
         .apple, try identity.token(.apple, "ana"), ["authorizationCode": "code-of-ana"])
-      let ana = try Phone(app, "ana", answer)
+      let ana = try Phone(app, "ana", response)
       let asked = try #require(identity.takeForms().first)
       #expect(asked["grant_type"] == "authorization_code")
       #expect(asked["code"] == "code-of-ana")

@@ -19,9 +19,9 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM users") == 1)
       // But a user who can log in to the account can link the identity.
       #expect(try await ana.link(.google, token).status == 204)
-      let answer = try await app.signIn(.google, token)
-      #expect(answer.json["user"]["id"].string == ana.id)
-      #expect(answer.json["isNew"].bool == false)
+      let response = try await app.signIn(.google, token)
+      #expect(response.json["user"]["id"].string == ana.id)
+      #expect(response.json["isNew"].bool == false)
     }
   }
 
@@ -30,9 +30,9 @@ import Testing
       let ana = try await app.signUp("ana")
       let stale = try await ana.stale {
         let token = try identity.token(.google, "1", IdentityServer.email("ana@EXAMPLE.com"))
-        let answer = try await app.signIn(.google, token)
-        #expect(answer.json["isNew"].bool == true, "\(answer.body)")
-        #expect(answer.json["user"]["email"].string == "ana@EXAMPLE.com")
+        let response = try await app.signIn(.google, token)
+        #expect(response.json["isNew"].bool == true, "\(response.body)")
+        #expect(response.json["user"]["email"].string == "ana@EXAMPLE.com")
       }
       #expect(stale == [.profile])
       #expect(try await ana.get("users/me")["email"] == .null)
@@ -52,8 +52,8 @@ import Testing
       let ana = try await app.signUp("ana")
       let unverified = IdentityServer.email("ana@example.com", isVerified: false)
       for (subject, claims) in [("1", unverified), ("2", ["email": #""ana@example.com""#])] {
-        let answer = try await app.signIn(.google, try identity.token(.google, subject, claims))
-        #expect(answer.json["user"]["email"] == .null, "\(answer.body)")
+        let response = try await app.signIn(.google, try identity.token(.google, subject, claims))
+        #expect(response.json["user"]["email"] == .null, "\(response.body)")
       }
       #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
     }
@@ -199,7 +199,7 @@ import Testing
       let ana = try await app.signUp("ana")
       _ = try await ana.link(.google, try identity.token(.google, "1"))
       let token = try identity.token(.google, "1")
-      let signingIn = try await app.database.transaction { reset -> Task<Answer, any Error> in
+      let signingIn = try await app.database.transaction { reset -> Task<APIResponse, any Error> in
         _ = try await reset.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR NO KEY UPDATE")
         let signingIn = Task { try await app.signIn(.google, token) }
         let waiting: SQL = """
@@ -209,9 +209,9 @@ import Testing
         _ = try await reset.rows("DELETE FROM identities")
         return signingIn
       }
-      let answer = try await signingIn.value
-      #expect(answer.json["isNew"].bool == true, "\(answer.body)")
-      #expect(answer.json["user"]["id"].string != ana.id)
+      let response = try await signingIn.value
+      #expect(response.json["isNew"].bool == true, "\(response.body)")
+      #expect(response.json["user"]["id"].string != ana.id)
     }
   }
 

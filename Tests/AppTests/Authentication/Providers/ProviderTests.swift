@@ -50,13 +50,13 @@ import Testing
       // Her name is taken, so each sign-in tries another username. Only the identity shows that they are one person.
       _ = try await app.signUp("ana")
       let token = try identity.token(.google, "1", hasEmail ? IdentityServer.email("new@x.example") : [:])
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: APIResponse.self) { group in
         for _ in 0..<20 { group.addTask { try await app.signIn(.google, token, ["displayName": "Ana"]) } }
-        return try await group.reduce(into: [Answer]()) { $0.append($1) }
+        return try await group.reduce(into: [APIResponse]()) { $0.append($1) }
       }
-      #expect(answers.map(\.status) == Array(repeating: 200, count: 20))
-      #expect(answers.filter { $0.json["isNew"].bool == true }.count == 1)
-      #expect(Set(answers.map { $0.json["user"]["id"].string }).count == 1)
+      #expect(responses.map(\.status) == Array(repeating: 200, count: 20))
+      #expect(responses.filter { $0.json["isNew"].bool == true }.count == 1)
+      #expect(Set(responses.map { $0.json["user"]["id"].string }).count == 1)
       #expect(try await app.value("SELECT count(*) FROM users") == 2)
       #expect(try await app.value("SELECT count(*) FROM user_stamps") == 2)
     }
@@ -84,10 +84,10 @@ import Testing
           ]
       for (index, row) in table.enumerated() {
         let token = try identity.token(.google, "person-\(index)", row.claims)
-        let answer = try await app.signIn(.google, token, row.shown.map { ["displayName": $0] } ?? [:])
-        let (username, name) = (answer.json["user"]["username"].string, answer.json["user"]["displayName"].string)
-        #expect(username?.wholeMatch(of: row.username) != nil, "\(index): \(answer.body)")
-        #expect(name?.wholeMatch(of: row.displayName) != nil, "\(index): \(answer.body)")
+        let response = try await app.signIn(.google, token, row.shown.map { ["displayName": $0] } ?? [:])
+        let (username, name) = (response.json["user"]["username"].string, response.json["user"]["displayName"].string)
+        #expect(username?.wholeMatch(of: row.username) != nil, "\(index): \(response.body)")
+        #expect(name?.wholeMatch(of: row.displayName) != nil, "\(index): \(response.body)")
       }
     }
   }
@@ -150,10 +150,10 @@ import Testing
       ]
       var bodies: Set<String> = []
       for (what, token) in bad {
-        let answer = try await app.signIn(.google, token)
-        #expect(answer.status == 401 && answer.problem == "invalid-identity-token", "\(what): \(answer.body)")
-        #expect(answer.header("WWW-Authenticate") == "Bearer", "\(what)")
-        bodies.insert(answer.withoutRequestID)
+        let response = try await app.signIn(.google, token)
+        #expect(response.status == 401 && response.problem == "invalid-identity-token", "\(what): \(response.body)")
+        #expect(response.header("WWW-Authenticate") == "Bearer", "\(what)")
+        bodies.insert(response.withoutRequestID)
       }
       #expect(bodies.count == 1)
       #expect(try await app.value("SELECT count(*) FROM users") == 0)
@@ -185,8 +185,8 @@ import Testing
         ["exp": "\(now - 5)"], ["iat": "\(now + 60)"], ["nbf": "\(now + 5)"], ["iss": #""accounts.google.com""#],
         ["aud": #"["com.example.muster"]"#], ["email": #""ana@x.example""#, "email_verified": #""true""#],
       ] {
-        let answer = try await app.signIn(.google, try identity.token(.google, "1", claims))
-        #expect(answer.status == 200, "\(claims): \(answer.body)")
+        let response = try await app.signIn(.google, try identity.token(.google, "1", claims))
+        #expect(response.status == 200, "\(claims): \(response.body)")
       }
       let web = try identity.token(.apple, "1", ["aud": #""com.example.muster.web""#])
       #expect(try await app.signIn(.apple, web).status == 200)
@@ -202,8 +202,8 @@ import Testing
       ]
       for row in table {
         let token = try identity.token(.apple, "1", row.claim.map { ["nonce": "\"\($0)\""] } ?? [:])
-        let answer = try await app.signIn(.apple, token, row.given.map { ["nonce": $0] } ?? [:])
-        #expect(answer.status == (row.isGood ? 200 : 401), "\(row): \(answer.body)")
+        let response = try await app.signIn(.apple, token, row.given.map { ["nonce": $0] } ?? [:])
+        #expect(response.status == (row.isGood ? 200 : 401), "\(row): \(response.body)")
       }
     }
   }
@@ -211,8 +211,8 @@ import Testing
   @Test func `a sign-in with a provider that is not configured gets 404`() async throws {
     try await TestApp.run { app in
       for provider in IdentityProvider.Name.allCases {
-        let answer = try await app.signIn(provider, "x")
-        #expect(answer.status == 404 && answer.problem == "provider-not-configured")
+        let response = try await app.signIn(provider, "x")
+        #expect(response.status == 404 && response.problem == "provider-not-configured")
       }
     }
   }
@@ -221,9 +221,9 @@ import Testing
     try await IdentityServer.run { identity in
       identity.behave { $0.status = 500 }
       try await TestApp.run(identity.environment) { app in
-        let answer = try await app.signIn(.google, try identity.token(.google, "1"))
-        #expect(answer.status == 503 && answer.problem == "provider-unavailable", "\(answer.body)")
-        #expect(answer.header("Retry-After") == "5")
+        let response = try await app.signIn(.google, try identity.token(.google, "1"))
+        #expect(response.status == 503 && response.problem == "provider-unavailable", "\(response.body)")
+        #expect(response.header("Retry-After") == "5")
       }
     }
   }

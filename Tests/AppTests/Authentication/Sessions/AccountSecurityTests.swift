@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// Attacks on accounts, and the contents of logs. `asvs.tsv` names these tests.
+/// Attacks on accounts, and the contents of logs. `docs/asvs.tsv` names these tests.
 @Suite struct AccountSecurityTests {
   @Test func `any 8 to 256 characters make a password, and are used exactly as they are`() async throws {
     try await TestApp.run { app in
@@ -35,8 +35,8 @@ import Testing
     try await TestApp.run { app in
       #expect(try await app.value("SELECT count(*) FROM users") == 0)
       // The demo accounts are created only on request.
-      let answer = try await app.logIn("ana", "plans-with-friends")
-      #expect(answer.status == 401)
+      let response = try await app.logIn("ana", "plans-with-friends")
+      #expect(response.status == 401)
     }
   }
 

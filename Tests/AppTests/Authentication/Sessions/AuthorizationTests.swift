@@ -41,15 +41,15 @@ import Testing
   /// A caller without a valid token gets 401 and the reason, or is served if the route needs no token.
   private static func checkRefusals(_ line: Line, _ cast: Cast) async throws {
     for (who, token, slug) in cast.withoutAccess {
-      let answer = try await cast.call(line, by: cast.owner, token: token)
-      let comment: Comment = "\(line) by \(who): \(answer.status) \(answer.body)"
+      let response = try await cast.call(line, by: cast.owner, token: token)
+      let comment: Comment = "\(line) by \(who): \(response.status) \(response.body)"
       guard line.needsToken else {
-        #expect(answer.status == line.statuses[.owner], comment)
+        #expect(response.status == line.statuses[.owner], comment)
         continue
       }
-      #expect(answer.status == 401 && answer.problem == slug, comment)
+      #expect(response.status == 401 && response.problem == slug, comment)
       // RFC 6750: an error code only if the request has a token.
-      let challenge = answer.header("WWW-Authenticate")
+      let challenge = response.header("WWW-Authenticate")
       #expect(token == nil ? challenge == "Bearer" : challenge?.hasPrefix("Bearer") == true, comment)
       if slug == "invalid-token" || slug == "token-expired" {
         #expect(challenge?.hasPrefix(#"Bearer error="invalid_token""#) == true, comment)
@@ -60,15 +60,15 @@ import Testing
   /// A call with a valid token. A hidden thing gets the same response as one that does not exist.
   private static func check(_ line: Line, _ cast: Cast, _ caller: Caller) async throws {
     let person = try #require(cast.people[caller])
-    let answer = try await cast.call(line, by: person, token: person.accessToken)
-    let comment: Comment = "\(line) by the \(caller): \(answer.status) \(answer.body)"
-    #expect(answer.status == line.statuses[caller], comment)
-    guard answer.status >= 400 else { return }
-    #expect(answer.problem == line.slugs[answer.status], comment)
-    guard answer.status == 404 else { return }
+    let response = try await cast.call(line, by: person, token: person.accessToken)
+    let comment: Comment = "\(line) by the \(caller): \(response.status) \(response.body)"
+    #expect(response.status == line.statuses[caller], comment)
+    guard response.status >= 400 else { return }
+    #expect(response.problem == line.slugs[response.status], comment)
+    guard response.status == 404 else { return }
     let unknown = try await cast.call(
       line, by: person, token: person.accessToken, naming: UUID().uuidString.lowercased())
-    #expect(unknown.status == 404 && unknown.withoutRequestID == answer.withoutRequestID, comment)
+    #expect(unknown.status == 404 && unknown.withoutRequestID == response.withoutRequestID, comment)
   }
 }
 
@@ -288,7 +288,7 @@ private struct Cast: Sendable {
   /// Calls a route. If it is a GET, also calls it with HEAD, which must not reveal or do more.
   ///
   /// - Parameter unknown: an id to name instead of the owner's things.
-  func call(_ line: Line, by person: Phone, token: String?, naming unknown: String? = nil) async throws -> Answer {
+  func call(_ line: Line, by person: Phone, token: String?, naming unknown: String? = nil) async throws -> APIResponse {
     var path = ""
     var last = ""
     for segment in line.path.split(separator: "/").map(String.init) {
@@ -300,12 +300,12 @@ private struct Cast: Sendable {
     }
     if line.name == "GET users" { path += "?query=owner" }
     let body = try await body(of: line, by: person, naming: unknown ?? owner.id)
-    let answer = try await app.send(line.method, path, body: body, token: token)
+    let response = try await app.send(line.method, path, body: body, token: token)
     if line.method == "GET" {
       let head = try await app.send("HEAD", path, token: token)
-      #expect(head.status == answer.status && head.body.isEmpty, "HEAD \(path)")
+      #expect(head.status == response.status && head.body.isEmpty, "HEAD \(path)")
     }
-    return answer
+    return response
   }
 
   /// A valid body. If it names a user, it is the owner. The seven routes that take a mailed token or a provider's token

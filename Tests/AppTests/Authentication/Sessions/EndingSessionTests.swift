@@ -14,9 +14,9 @@ import Testing
   /// Waits until both of its tokens are refused.
   private func expectEnded(_ phone: Phone, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await eventually { try await phone.send("GET", "users/me").problem == "session-ended" }
-    let answer = try await phone.send("GET", "users/me")
-    #expect(answer.status == 401, sourceLocation: sourceLocation)
-    #expect(answer.header("WWW-Authenticate") != nil, sourceLocation: sourceLocation)
+    let response = try await phone.send("GET", "users/me")
+    #expect(response.status == 401, sourceLocation: sourceLocation)
+    #expect(response.header("WWW-Authenticate") != nil, sourceLocation: sourceLocation)
     #expect(try await phone.refresh().problem == "session-ended", sourceLocation: sourceLocation)
   }
 
@@ -24,9 +24,9 @@ import Testing
     try await TestApp.run { app in
       let (phone, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let tablet = try await phone.signInAgain(device: "tablet")
-      let answer = try await phone.send("POST", "auth/logout")
-      #expect(answer.status == 204)
-      #expect(answer.body.isEmpty)
+      let response = try await phone.send("POST", "auth/logout")
+      #expect(response.status == 204)
+      #expect(response.body.isEmpty)
       try await expectEnded(phone)
       #expect(try await phone.send("POST", "auth/logout").problem == "session-ended")
       for other in [tablet, ben] {
@@ -116,9 +116,9 @@ import Testing
       let tablet = try await ana.signInAgain(device: "tablet")
       let lost = try await ana.signInAgain(device: "lost")
       let path = "auth/sessions/\(try lost.session)"
-      let answer = try await ana.send("DELETE", path)
-      #expect(answer.status == 204)
-      #expect(answer.body.isEmpty)
+      let response = try await ana.send("DELETE", path)
+      #expect(response.status == 204)
+      #expect(response.body.isEmpty)
       try await expectEnded(lost)
       #expect(try await ana.send("DELETE", path).problem == "session-not-found")
       #expect(try await listed(ana) == [try ana.session.description, try tablet.session.description])
@@ -133,10 +133,10 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       for id in [try ben.session.description, Session.ID.new().description, "x"] {
-        let answer = try await ana.send("DELETE", "auth/sessions/\(id)")
-        #expect(answer.status == 404)
-        #expect(answer.problem == "session-not-found")
-        #expect(answer.json.keys == ["type", "title", "status", "detail", "requestId"])
+        let response = try await ana.send("DELETE", "auth/sessions/\(id)")
+        #expect(response.status == 404)
+        #expect(response.problem == "session-not-found")
+        #expect(response.json.keys == ["type", "title", "status", "detail", "requestId"])
       }
       _ = try await ben.get("users/me")
       #expect(try await ben.refresh().status == 200)
@@ -181,9 +181,9 @@ import Testing
       }
       #expect(seen.isSubset(of: [200, 503]), "\(seen)")
       for phone in [ana, ben] {
-        let answer = try await phone.send("GET", "users/me")
-        #expect(answer.status == 503, "\(answer.body)")
-        #expect(answer.header("Retry-After") != nil)
+        let response = try await phone.send("GET", "users/me")
+        #expect(response.status == 503, "\(response.body)")
+        #expect(response.header("Retry-After") != nil)
       }
       #expect(try await app.send("GET", "/health/ready").status == 503)
       #expect(try await app.send("GET", "/health/live").status == 200)

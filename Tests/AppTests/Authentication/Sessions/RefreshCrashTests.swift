@@ -43,10 +43,10 @@ import Testing
         defer { next.program.signal(SIGKILL) }
         // The retry succeeds, and both tokens that it returns work.
         for _ in 0..<2 {
-          let answer = try await next.refresh(held)
-          #expect(answer.status == 200, "round \(round): \(answer.body)")
-          held = try #require(answer.json["refreshToken"].string)
-          let access = answer.json["accessToken"].string
+          let response = try await next.refresh(held)
+          #expect(response.status == 200, "round \(round): \(response.body)")
+          held = try #require(response.json["refreshToken"].string)
+          let access = response.json["accessToken"].string
           #expect(try await next.app.send("GET", "users/me", token: access).status == 200)
         }
       }
@@ -96,12 +96,12 @@ import Testing
     var (held, refreshed) = (token, 0)
     while true {
       let (service, isOver) = place.state.withLock { $0 }
-      guard let service, let answer = try? await service.refresh(held), answer.status != 503 else {
+      guard let service, let response = try? await service.refresh(held), response.status != 503 else {
         try await Task.sleep(for: .milliseconds(5))
         continue
       }
-      guard answer.status == 200, let next = answer.json["refreshToken"].string else {
-        throw Unexpected("logged out after \(refreshed) refreshes: \(answer.body)")
+      guard response.status == 200, let next = response.json["refreshToken"].string else {
+        throw Unexpected("logged out after \(refreshed) refreshes: \(response.body)")
       }
       held = next
       refreshed += 1

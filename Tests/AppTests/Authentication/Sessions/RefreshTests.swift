@@ -7,13 +7,13 @@ import Testing
 
 /// Refreshes as phones make them. The rules themselves are in ``RefreshMachineTests``.
 @Suite struct RefreshTests {
-  private func refresh(_ app: TestApp, _ token: String) async throws -> Answer {
+  private func refresh(_ app: TestApp, _ token: String) async throws -> APIResponse {
     try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(token)"}"#)
   }
 
   /// Sends one token several times at once.
-  private func refresh(_ app: TestApp, _ token: String, times: Int) async throws -> [Answer] {
-    try await withThrowingTaskGroup(of: Answer.self) { group in
+  private func refresh(_ app: TestApp, _ token: String, times: Int) async throws -> [APIResponse] {
+    try await withThrowingTaskGroup(of: APIResponse.self) { group in
       for _ in 0..<times { group.addTask { try await refresh(app, token) } }
       return try await group.reduce(into: []) { $0.append($1) }
     }
@@ -23,11 +23,11 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let before = (access: ana.accessToken, refresh: ana.refreshToken)
-      let answer = try await ana.refresh()
-      #expect(answer.status == 200)
-      #expect(answer.json.keys == ["user", "accessToken", "refreshToken", "tokenType", "expiresIn"])
-      #expect(answer.json["user"]["id"].string == ana.id)
-      #expect(answer.header("Cache-Control") == "no-store")
+      let response = try await ana.refresh()
+      #expect(response.status == 200)
+      #expect(response.json.keys == ["user", "accessToken", "refreshToken", "tokenType", "expiresIn"])
+      #expect(response.json["user"]["id"].string == ana.id)
+      #expect(response.header("Cache-Control") == "no-store")
       #expect(ana.accessToken != before.access)
       #expect(ana.refreshToken != before.refresh)
       _ = try await ana.get("users/me")
@@ -44,8 +44,9 @@ import Testing
         try RefreshToken(session: session, counter: counter, branch: branch, kid: keys.signing.kid).signed(with: keys)
       }
       for (counter, branch) in [(Int.max, 0), (.max, -1), (.min, 0), (-1, 0), (0, -1), (0, Int(Int32.max))] {
-        let answer = try await refresh(app, try token(counter, branch))
-        #expect(answer.status == 401 && answer.problem == "session-ended", "\(counter), \(branch): \(answer.body)")
+        let response = try await refresh(app, try token(counter, branch))
+        #expect(
+          response.status == 401 && response.problem == "session-ended", "\(counter), \(branch): \(response.body)")
       }
       // None of these counts as theft: the session continues, up to the last possible number.
       let last = try await refresh(app, try token(.max - 1))
@@ -61,8 +62,8 @@ import Testing
           WHERE id = \(session)
           """)
         try await app.database.execute("UPDATE sessions SET \(unescaped: column) = \(value) WHERE id = \(session)")
-        let answer = try await refresh(app, try token(4))
-        #expect(answer.status == 401 && answer.problem == "session-ended", "\(column): \(answer.body)")
+        let response = try await refresh(app, try token(4))
+        #expect(response.status == 401 && response.problem == "session-ended", "\(column): \(response.body)")
       }
     }
   }
@@ -95,8 +96,8 @@ import Testing
       let ana = try await app.signUp("ana")
       let stolen = ana.refreshToken
       for _ in 0..<2 { #expect(try await ana.refresh().status == 200) }
-      let answers = try await refresh(app, stolen, times: 20)
-      #expect(answers.allSatisfy { $0.status == 401 && $0.problem == "session-ended" })
+      let responses = try await refresh(app, stolen, times: 20)
+      #expect(responses.allSatisfy { $0.status == 401 && $0.problem == "session-ended" })
       let received = try await app.takeNotifications()
       #expect(received.count == 1)
       #expect(received.allSatisfy { $0 == ("session-revoked", ana) })
@@ -160,9 +161,9 @@ import Testing
       let ahead = RefreshToken(session: try ana.session, counter: 5, branch: 0, kid: name)
       forged.append(try ahead.signed(with: sameName))
       for text in forged {
-        let answer = try await refresh(app, text)
-        #expect(answer.status == 401, "\(text)")
-        #expect(answer.problem == "session-ended", "\(text)")
+        let response = try await refresh(app, text)
+        #expect(response.status == 401, "\(text)")
+        #expect(response.problem == "session-ended", "\(text)")
       }
       #expect(try await rows() == before)
       for phone in [ana, ben] { #expect(try await phone.refresh().status == 200) }
@@ -177,9 +178,9 @@ import Testing
         "UPDATE sessions SET ended_at = now(), user_id = NULL WHERE id = \(try ana.session)")
       try await app.database.execute("DELETE FROM sessions WHERE id = \(try ben.session)")
       for phone in [ana, ben] {
-        let answer = try await phone.refresh()
-        #expect(answer.status == 401)
-        #expect(answer.problem == "session-ended")
+        let response = try await phone.refresh()
+        #expect(response.status == 401)
+        #expect(response.problem == "session-ended")
       }
     }
   }
@@ -215,9 +216,9 @@ import Testing
           // Every other response is lost, and the request is repeated at the other process.
           let (one, other) = step % 4 < 2 ? (app, restarted) : (restarted, app)
           let lost = try await refresh(one, held)
-          let answer = step % 2 == 0 ? lost : try await refresh(other, held)
-          #expect(answer.json["refreshToken"] == lost.json["refreshToken"])
-          held = try #require(answer.json["refreshToken"].string)
+          let response = step % 2 == 0 ? lost : try await refresh(other, held)
+          #expect(response.json["refreshToken"] == lost.json["refreshToken"])
+          held = try #require(response.json["refreshToken"].string)
           kids.insert(held.split(separator: ".")[1])
         }
         #expect(kids.count == 2)

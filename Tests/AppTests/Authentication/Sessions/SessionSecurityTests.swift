@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// Attacks on tokens and sessions. `asvs.tsv` names these tests.
+/// Attacks on tokens and sessions. `docs/asvs.tsv` names these tests.
 @Suite struct SessionSecurityTests {
   /// The header of a JWT (0) or its claims (1).
   private static func part(_ index: Int, of token: String) throws -> JSON {
@@ -66,8 +66,9 @@ import Testing
       let good = try await app.send("GET", "users/me", token: try mint.token())
       #expect(good.status == 200, "\(good.body)")
       for (what, token) in refused {
-        let answer = try await app.send("GET", "users/me", token: token)
-        #expect(answer.status == 401 && answer.problem == "invalid-token", "\(what): \(answer.status) \(answer.body)")
+        let response = try await app.send("GET", "users/me", token: token)
+        #expect(
+          response.status == 401 && response.problem == "invalid-token", "\(what): \(response.status) \(response.body)")
       }
     }
   }
@@ -142,8 +143,8 @@ import Testing
       #expect(try await app.send("GET", "users/me", token: foreign).problem == "invalid-token")
       let stale = try RefreshToken(session: try ana.session, counter: 1, branch: 0, kid: withdrawn.signing.kid)
         .signed(with: withdrawn)
-      let answer = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(stale)"}"#)
-      #expect(answer.status == 401)
+      let response = try await app.send("POST", "auth/refresh", body: #"{"refreshToken": "\#(stale)"}"#)
+      #expect(response.status == 401)
       // A token that none of our keys signed ends nothing.
       #expect(try await ana.refresh().status == 200)
     }
@@ -153,14 +154,14 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let name = #""username": "ben", "email": "ben@example.com""#
-      for answer in [
+      for response in [
         try await app.send("POST", "auth/register", body: #"{\#(name), "password": "correct horse ben"}"#),
         try await app.logIn("ana", ana.password),
         try await ana.refresh(),
       ] {
-        #expect(answer.json["refreshToken"].string != nil)
-        #expect(answer.header("Cache-Control") == "no-store")
-        #expect(answer.header("Set-Cookie") == nil)
+        #expect(response.json["refreshToken"].string != nil)
+        #expect(response.header("Cache-Control") == "no-store")
+        #expect(response.header("Set-Cookie") == nil)
       }
     }
   }
@@ -175,10 +176,10 @@ import Testing
       let wanted = """
         "sid": "\(first)", "session": "\(first)", "id": "\(first)", "refreshToken": "\(ana.refreshToken)"
         """
-      let answer = try await app.send(
+      let response = try await app.send(
         "POST", "auth/login", body: #"{"login": "ana", "password": "correct horse ana", \#(wanted)}"#,
         headers: [("Cookie", "sid=\(first)")], token: ana.accessToken)
-      let again = try Phone(app, "ana", answer)
+      let again = try Phone(app, "ana", response)
       #expect(again.accessToken != ana.accessToken && again.refreshToken != ana.refreshToken)
       var sessions: Set = [first, try again.session]
       for _ in 0..<20 { sessions.insert(try await ana.signInAgain().session) }

@@ -7,16 +7,16 @@ import Testing
 @Suite struct SessionTests {
   @Test func `a registration logs in and returns the profile`() async throws {
     try await TestApp.run { app in
-      let answer = try await app.send(
+      let response = try await app.send(
         "POST", "auth/register",
         body:
           #"{"username": "Ana", "email": "ana@example.com", "password": "correct horse", "displayName": " Ana D. "}"#)
-      #expect(answer.status == 201)
-      #expect(answer.json["tokenType"].string == "Bearer")
-      #expect(answer.json["expiresIn"].int == 900)
-      #expect(answer.json["user"]["displayName"].string == "Ana D.")
-      #expect(answer.header("Cache-Control") == "no-store")
-      let ana = try Phone(app, "Ana", answer)
+      #expect(response.status == 201)
+      #expect(response.json["tokenType"].string == "Bearer")
+      #expect(response.json["expiresIn"].int == 900)
+      #expect(response.json["user"]["displayName"].string == "Ana D.")
+      #expect(response.header("Cache-Control") == "no-store")
+      let ana = try Phone(app, "Ana", response)
       let me = try await ana.get("users/me")
       #expect(me["email"].string == "ana@example.com")
       #expect(
@@ -57,11 +57,11 @@ import Testing
 
   @Test func `a bad registration names every bad field`() async throws {
     try await TestApp.run { app in
-      let answer = try await app.send(
+      let response = try await app.send(
         "POST", "auth/register",
         body: #"{"username": "a b", "email": "nowhere", "password": "short", "displayName": 7}"#)
-      #expect(answer.status == 422)
-      #expect(answer.badFields == ["username", "email", "password", "displayName"])
+      #expect(response.status == 422)
+      #expect(response.badFields == ["username", "email", "password", "displayName"])
     }
   }
 
@@ -69,9 +69,9 @@ import Testing
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       for login in ["ana", "ANA", "ana@example.com", "Ana@Example.COM"] {
-        let answer = try await app.logIn(login, "correct horse ana", device: "iPhone")
-        #expect(answer.status == 200, "\(login)")
-        #expect(answer.json["user"]["username"].string == "ana")
+        let response = try await app.logIn(login, "correct horse ana", device: "iPhone")
+        #expect(response.status == 200, "\(login)")
+        #expect(response.json["user"]["username"].string == "ana")
       }
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE device = 'iPhone'") == 4)
     }
@@ -92,10 +92,10 @@ import Testing
     try await TestApp.run { app in
       let composed = "caf\u{e9} cr\u{e8}me"
       let decomposed = "cafe\u{301} cre\u{300}me"
-      let answer = try await app.send(
+      let response = try await app.send(
         "POST", "auth/register",
         body: #"{"username": "ana", "email": "ana@example.com", "password": "\#(composed)"}"#)
-      #expect(answer.status == 201)
+      #expect(response.status == 201)
       let login = try await app.logIn("ana", decomposed)
       #expect(login.status == 200)
     }
@@ -105,9 +105,9 @@ import Testing
     try await TestApp.run { app in
       // Eight scalars as typed, four in the form that is hashed.
       let short = String(repeating: "e\u{301}", count: 4)
-      let answer = try await app.send(
+      let response = try await app.send(
         "POST", "auth/register", body: #"{"username": "ana", "email": "a@example.com", "password": "\#(short)"}"#)
-      #expect(answer.badFields == ["password"])
+      #expect(response.badFields == ["password"])
     }
   }
 
@@ -134,10 +134,10 @@ import Testing
       let session = try ana.session
       let old = try await app.dependencies.accessTokens.sign(
         user: ana.userID, session: session, now: Timestamp.now().adding(seconds: -900))
-      let answer = try await app.send("GET", "users/me", token: old)
-      #expect(answer.status == 401)
-      #expect(answer.problem == "token-expired")
-      #expect(answer.header("WWW-Authenticate")?.contains("token-expired") == true)
+      let response = try await app.send("GET", "users/me", token: old)
+      #expect(response.status == 401)
+      #expect(response.problem == "token-expired")
+      #expect(response.header("WWW-Authenticate")?.contains("token-expired") == true)
       // Another process's clock may be ahead.
       let early = try await app.dependencies.accessTokens.sign(
         user: ana.userID, session: session, now: Timestamp.now().adding(seconds: 25))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ThrottleTests {
   private func logIn(
     _ app: TestApp, _ login: String = "ana", _ password: String = "wrong horse", from forwarded: String? = nil
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await app.logIn(login, password, from: forwarded)
   }
 
@@ -84,10 +84,10 @@ import Testing
       let before: Timestamp? = try await app.value("SELECT max(blocked_until) FROM throttles")
       // The right password does not help: it may have been guessed.
       for password in ["wrong horse", "correct horse ana"] {
-        let answer = try await logIn(app, "ana", password)
-        #expect(answer.status == 429)
-        #expect(answer.problem == "too-many-attempts")
-        let seconds = answer.header("Retry-After").flatMap { Int($0) } ?? 0
+        let response = try await logIn(app, "ana", password)
+        #expect(response.status == 429)
+        #expect(response.problem == "too-many-attempts")
+        let seconds = response.header("Retry-After").flatMap { Int($0) } ?? 0
         #expect((1...600).contains(seconds))
       }
       let after: Timestamp? = try await app.value("SELECT max(blocked_until) FROM throttles")
@@ -279,22 +279,22 @@ import Testing
   @Test func `an unknown login is treated like a known one`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
-      var answers: [[Answer]] = []
+      var responses: [[APIResponse]] = []
       for login in ["ana", "nobody"] {
-        answers.append([])
+        responses.append([])
         for _ in 0..<8 {
-          answers[answers.count - 1].append(try await logIn(app, login))
+          responses[responses.count - 1].append(try await logIn(app, login))
           try await letWaitsPass(app)
         }
         #expect(try await failures(app, "login:\(login)") == 8)
         try await block(app, "login:\(login)")
-        answers[answers.count - 1].append(try await logIn(app, login))
+        responses[responses.count - 1].append(try await logIn(app, login))
       }
-      for (known, unknown) in zip(answers[0], answers[1]) {
+      for (known, unknown) in zip(responses[0], responses[1]) {
         #expect(known.status == unknown.status)
         for key in ["type", "title", "detail"] { #expect(known.json[key] == unknown.json[key]) }
       }
-      #expect(answers[1].map(\.status) == [401, 401, 401, 401, 401, 401, 401, 401, 429])
+      #expect(responses[1].map(\.status) == [401, 401, 401, 401, 401, 401, 401, 401, 429])
     }
   }
 

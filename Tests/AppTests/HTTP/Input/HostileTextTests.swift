@@ -126,11 +126,11 @@ import Testing
           for _ in 1...5 {
             let token = sent.headers.first?.0 == "Authorization" ? nil : ana.accessToken
             let start = ContinuousClock.now
-            let answer = try await app.sendRaw(
+            let response = try await app.sendRaw(
               sent.body == nil ? "GET" : "POST", sent.target, body: sent.body.map { Array($0.utf8) },
               headers: sent.headers, token: token)
             best = min(best, ContinuousClock.now - start)
-            #expect((200..<500).contains(answer.status), "\(what): \(answer.status)")
+            #expect((200..<500).contains(response.status), "\(what): \(response.status)")
           }
           return best
         }

@@ -28,7 +28,7 @@ import Testing
   @Test func `names, titles and places must be visible and have no hidden characters`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      func statuses(_ text: String) async throws -> [Answer] {
+      func statuses(_ text: String) async throws -> [APIResponse] {
         let time = #""startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC""#
         return [
           try await ana.send("PATCH", "users/me", #"{"displayName": "\#(text)"}"#),
@@ -37,14 +37,14 @@ import Testing
         ]
       }
       for text in Self.hidden {
-        let answers = try await statuses(text)
+        let responses = try await statuses(text)
         let scalars = text.unicodeScalars.map { String($0.value, radix: 16) }
-        #expect(answers.map(\.status) == [422, 422, 422], "\(scalars)")
-        #expect(answers.map(\.badFields) == [["displayName"], ["title"], ["location.name"]], "\(scalars)")
+        #expect(responses.map(\.status) == [422, 422, 422], "\(scalars)")
+        #expect(responses.map(\.badFields) == [["displayName"], ["title"], ["location.name"]], "\(scalars)")
       }
       for text in Self.visible {
-        let answers = try await statuses(text)
-        #expect(answers.map(\.status) == [200, 201, 201], "\(text): \(answers.map(\.body))")
+        let responses = try await statuses(text)
+        #expect(responses.map(\.status) == [200, 201, 201], "\(text): \(responses.map(\.body))")
       }
     }
   }

@@ -13,7 +13,7 @@ import Testing
   private func open(_ app: TestApp) async throws -> RawConnection {
     let connection = try await RawConnection(to: app)
     try await connection.send(live)
-    #expect(try await connection.answer().status == 200)
+    #expect(try await connection.response().status == 200)
     return connection
   }
 
@@ -43,7 +43,7 @@ import Testing
       #expect(metrics(app).contains("muster_connections 3\n"))
       for connection in connections {
         try await connection.send(live)
-        #expect(try await connection.answer().status == 200)
+        #expect(try await connection.response().status == 200)
       }
       // A connection that ends makes room.
       try await connections[0].finishSending()
@@ -120,7 +120,7 @@ import Testing
         let metrics = try #require(program.standardError.firstMatch(of: /(http:\/\/127\.0\.0\.1:\d+)\/metrics/)?.1)
         let first = try await RawConnection(to: service)
         try await first.send(live)
-        #expect(try await first.answer().status == 200)
+        #expect(try await first.response().status == 200)
         try await limitFiles(of: program, toMore: 40)
         let start = ContinuousClock.now
         var connections: [RawConnection] = []
@@ -130,7 +130,7 @@ import Testing
         try await first.send(
           "PUT /api/v1/users/me/picture HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(ana.accessToken)\r\n"
             + "Content-Type: image/webp\r\nContent-Length: \(Sample.webpText.utf8.count)\r\n\r\n\(Sample.webpText)")
-        #expect(try await first.answer().status == 503)
+        #expect(try await first.response().status == 503)
         // It cannot replace connections to the database that it loses meanwhile.
         try await app.database.execute(
           """

@@ -101,11 +101,11 @@ import Testing
       let halted = try await RawConnection(to: app)
       try await halted.send("GET /health/li")
       let silent = try await RawConnection(to: app)
-      let answer = try await halted.answer(within: 15)
-      #expect(answer.status == 408)
-      #expect(answer.problem == "request-timeout")
-      #expect(answer.header("Content-Type") == "application/problem+json")
-      #expect(answer.header("Connection") == "close")
+      let response = try await halted.response(within: 15)
+      #expect(response.status == 408)
+      #expect(response.problem == "request-timeout")
+      #expect(response.header("Content-Type") == "application/problem+json")
+      #expect(response.header("Connection") == "close")
       #expect(try await halted.rest().isEmpty)
       #expect(try await silent.rest(within: 15).isEmpty)
       try await expectAlive(app)
@@ -116,9 +116,9 @@ import Testing
     try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(live)
-      #expect(try await connection.answer().status == 200)
+      #expect(try await connection.response().status == 200)
       try await connection.send("GET /health/li")
-      #expect(try await connection.answer(within: 15).status == 408)
+      #expect(try await connection.response(within: 15).status == 408)
       #expect(try await connection.rest().isEmpty)
     }
   }
@@ -152,8 +152,8 @@ import Testing
         try await connection.send(String(repeating: " ", count: 400), times: 30, pause: 0.1)
         try await connection.send(body)
       }
-      let answer = try await connection.answer()
-      #expect(answer.status == 200, "\(answer.body)")
+      let response = try await connection.response()
+      #expect(response.status == 200, "\(response.body)")
       #expect(time > 2.5)
     }
   }
@@ -189,10 +189,10 @@ import Testing
     let ana = try await app.signUp("ana")
     let note = String(repeating: "€", count: 2000)
     for _ in 0..<60 {
-      let answer = try await ana.send(
+      let response = try await ana.send(
         "POST", "events", #"{"title": "x", "note": "\#(note)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#
       )
-      #expect(answer.status == 201)
+      #expect(response.status == 201)
     }
     return (ana, try await ana.send("GET", "events?limit=100").body.utf8.count)
   }
@@ -209,7 +209,7 @@ import Testing
       // In total, longer than an idle connection stays open.
       for _ in 1...4 {
         try await connection.send(live, pause: 0.8)
-        #expect(try await connection.answer().status == 200)
+        #expect(try await connection.response().status == 200)
       }
       #expect(try await connection.rest(within: 20).isEmpty)
     }
@@ -227,9 +227,9 @@ import Testing
       try await connection.send(String(requests.prefix(500)), pause: 0.1)
       try await connection.send(String(requests.dropFirst(500)))
       for id in ids {
-        let answer = try await connection.answer()
-        #expect(answer.header("X-Request-Id") == id)
-        #expect(answer.status == (id == "request-7" ? 404 : 200))
+        let response = try await connection.response()
+        #expect(response.header("X-Request-Id") == id)
+        #expect(response.status == (id == "request-7" ? 404 : 200))
       }
     }
   }
@@ -243,9 +243,9 @@ import Testing
           + String(repeating: "x", count: 10_000),
       ] {
         try await connection.send(request)
-        #expect((400..<500).contains(try await connection.answer().status))
+        #expect((400..<500).contains(try await connection.response().status))
         try await connection.send(live)
-        #expect(try await connection.answer().status == 200)
+        #expect(try await connection.response().status == 200)
       }
     }
   }
@@ -255,7 +255,7 @@ import Testing
       for rest in ["HTTP/1.1\r\nHost: test\r\nConnection: close", "HTTP/1.0"] {
         let connection = try await RawConnection(to: app)
         try await connection.send("GET /health/live \(rest)\r\n\r\n")
-        #expect(try await connection.answer().status == 200)
+        #expect(try await connection.response().status == 200)
         #expect(try await connection.rest().isEmpty)
       }
     }
@@ -266,7 +266,7 @@ import Testing
       let connection = try await RawConnection(to: app)
       try await connection.send(live)
       try await connection.finishSending()
-      #expect(try await connection.answer().status == 200)
+      #expect(try await connection.response().status == 200)
       #expect(try await connection.rest().isEmpty)
     }
   }
@@ -278,12 +278,12 @@ import Testing
       let connection = try await RawConnection(to: app)
       for _ in 1...2 {
         try await connection.send(login("Expect: 100-continue\r\nContent-Length: \(body.utf8.count)"))
-        #expect(try await connection.answer().status == 100)
+        #expect(try await connection.response().status == 100)
         try await connection.send(body)
-        #expect(try await connection.answer().status == 200)
+        #expect(try await connection.response().status == 200)
       }
       try await connection.send(login("Expect: 100-continue\r\nContent-Length: 3000000"))
-      #expect(try await connection.answer().status == 413)
+      #expect(try await connection.response().status == 413)
       #expect(try await connection.rest().isEmpty)
     }
   }
@@ -302,9 +302,9 @@ import Testing
         let connection = try await RawConnection(to: app)
         // The server may refuse it before all of it is sent.
         _ = try? await connection.send(head)
-        let answer = try await connection.answer()
-        #expect(answer.status == 431, "\(what)")
-        #expect(answer.problem == "headers-too-large", "\(what)")
+        let response = try await connection.response()
+        #expect(response.status == 431, "\(what)")
+        #expect(response.problem == "headers-too-large", "\(what)")
         #expect(try await connection.rest().isEmpty, "\(what)")
       }
       try await expectAlive(app)
@@ -329,10 +329,10 @@ import Testing
       for garbage in Self.garbage {
         let connection = try await RawConnection(to: app)
         try await connection.send(garbage)
-        let answer = try await connection.answer()
-        #expect(answer.status == 400, "\(garbage)")
-        #expect(answer.problem == "malformed-request", "\(garbage)")
-        #expect(answer.header("Content-Type") == "application/problem+json", "\(garbage)")
+        let response = try await connection.response()
+        #expect(response.status == 400, "\(garbage)")
+        #expect(response.problem == "malformed-request", "\(garbage)")
+        #expect(response.header("Content-Type") == "application/problem+json", "\(garbage)")
         #expect(try await connection.rest().isEmpty, "\(garbage)")
       }
       try await expectAlive(app)
@@ -389,7 +389,7 @@ import Testing
       for request in [live, "", "GET /health/li", live + "GET /health/li"] {
         let connection = try await RawConnection(to: app)
         try await connection.send(request)
-        if request.hasPrefix(live) { #expect(try await connection.answer().status == 200) }
+        if request.hasPrefix(live) { #expect(try await connection.response().status == 200) }
         connections.withLock { $0.append(connection) }
       }
       stopped.withLock { $0 = .now }

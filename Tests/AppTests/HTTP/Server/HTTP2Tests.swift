@@ -33,9 +33,9 @@ import Testing
         let (ana, ben) = try await app.friends("ana", "ben")
         let event = try #require(try await ana.createEvent(inviting: [ben])["id"].string)
         try await ben.answer("going", to: event)
-        let answer = try await ana.send("GET", "events")
-        #expect(answer.status == 200)
-        let tag = try #require(answer.header("ETag"))
+        let response = try await ana.send("GET", "events")
+        #expect(response.status == 200)
+        let tag = try #require(response.header("ETag"))
         #expect(try await ana.send("GET", "events", headers: [("If-None-Match", tag)]).status == 304)
         #expect(try await ana.send("HEAD", "events").body.isEmpty)
         #expect(try await ana.send("GET", "nowhere").problem == "route-not-found")
@@ -70,8 +70,8 @@ import Testing
         let login = try await connection.begin("POST", "/api/v1/auth/login", headers, isLast: false)
         try await login.send(#"{"login": "ana", "#)
         try await login.send(#""password": "correct horse ana"}"#, isLast: true)
-        let answer = try await login.answer.get()
-        #expect(answer.status == 200, "\(answer.body)")
+        let response = try await login.response.get()
+        #expect(response.status == 200, "\(response.body)")
       }
     }
   }
@@ -83,11 +83,11 @@ import Testing
         (nil, []), (nil, ["localhost"]), ("localhost", ["elsewhere"]), ("localhost", ["localhost", "localhost"]),
       ] as [(String?, [String])] {
         let headers = hosts.map { ("host", $0) }
-        let answer = try await connection.begin("GET", "/health/live", headers, authority: authority).answer.get()
-        #expect(answer.status == 400 && answer.problem == "malformed-request", "\(authority ?? "none") \(hosts)")
-        #expect(answer.header("X-Content-Type-Options") == "nosniff")
+        let response = try await connection.begin("GET", "/health/live", headers, authority: authority).response.get()
+        #expect(response.status == 400 && response.problem == "malformed-request", "\(authority ?? "none") \(hosts)")
+        #expect(response.header("X-Content-Type-Options") == "nosniff")
       }
-      let same = try await connection.begin("GET", "/health/live", [("host", "localhost")]).answer.get()
+      let same = try await connection.begin("GET", "/health/live", [("host", "localhost")]).response.get()
       #expect(same.status == 200)
       let many = (1...120).map { ("x-many-\($0)", "a") }
       #expect(try await connection.send("GET", "/health/live", many).problem == "headers-too-large")
@@ -110,8 +110,8 @@ import Testing
       let connection = try await HTTP2Connection(to: app)
       let headers = [("content-type", "application/json"), ("content-length", "3000000")]
       let login = try await connection.begin("POST", "/api/v1/auth/login", headers, isLast: false)
-      let answer = try await login.answer.get()
-      #expect(answer.problem == "body-too-large")
+      let response = try await login.response.get()
+      #expect(response.problem == "body-too-large")
       // The server wants no more of it.
       try await login.stream.closeFuture.get()
       try await expectAlive(connection)
@@ -126,7 +126,7 @@ import Testing
       for headers in [[("content-length", "1000")], []] {
         let login = try await connection.begin("POST", "/api/v1/auth/login", headers, isLast: false)
         try await login.send("x")
-        await #expect(throws: (any Error).self) { try await login.answer.get() }
+        await #expect(throws: (any Error).self) { try await login.response.get() }
         try await expectAlive(connection)
       }
     }
@@ -145,7 +145,7 @@ import Testing
       let connection = try await HTTP2Connection(to: app)
       let headers = [("authorization", "Bearer \(ana.accessToken)")]
       let path = "/api/v1/events?limit=100"
-      let read = try await connection.begin("GET", path, headers).answer.get()
+      let read = try await connection.begin("GET", path, headers).response.get()
       #expect(read.body.utf8.count > 200_000)
       let unread = try await connection.begin("GET", path, headers, reads: false)
       // Other requests keep the connection in use.
@@ -155,7 +155,7 @@ import Testing
       try await unread.stream.closeFuture.get()
       waiting.cancel()
       _ = await waiting.result
-      await #expect(throws: (any Error).self) { try await unread.answer.get() }
+      await #expect(throws: (any Error).self) { try await unread.response.get() }
       try await expectAlive(connection)
     }
   }

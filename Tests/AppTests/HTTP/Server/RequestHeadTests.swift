@@ -5,13 +5,13 @@ import Testing
 
 /// How the server checks a request's head before a route sees it.
 @Suite struct RequestHeadTests {
-  private func answers(_ app: TestApp, _ text: String, _ count: Int = 1) async throws -> [Answer] {
+  private func responses(_ app: TestApp, _ text: String, _ count: Int = 1) async throws -> [APIResponse] {
     let connection = try await RawConnection(to: app)
     try await connection.send(text)
-    var answers: [Answer] = []
-    for _ in 0..<count { answers.append(try await connection.answer()) }
+    var responses: [APIResponse] = []
+    for _ in 0..<count { responses.append(try await connection.response()) }
     #expect(try await connection.rest().isEmpty, "\(text)")
-    return answers
+    return responses
   }
 
   @Test func `a request without a host, or with two, is refused and ends the connection`() async throws {
@@ -24,9 +24,9 @@ import Testing
           ("GET /health/live HTTP/1.1\r\n", ""), ("POST /api/v1/auth/login HTTP/1.1\r\nContent-Length: 2\r\n", "{}"),
         ] {
           let request = start + headers + "\r\n" + body
-          let answer = try await answers(app, request + "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n")[0]
-          #expect(answer.status == 400 && answer.problem == "malformed-request", "\(request): \(answer.body)")
-          #expect(answer.header("Content-Type") == "application/problem+json")
+          let response = try await responses(app, request + "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n")[0]
+          #expect(response.status == 400 && response.problem == "malformed-request", "\(request): \(response.body)")
+          #expect(response.header("Content-Type") == "application/problem+json")
         }
       }
     }
@@ -35,7 +35,7 @@ import Testing
   @Test func `requests before a refused one get their responses first`() async throws {
     try await TestApp.run { app in
       let good = "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
-      let statuses = try await answers(app, good + good + "GET /health/live HTTP/1.1\r\n\r\n" + good, 3).map(\.status)
+      let statuses = try await responses(app, good + good + "GET /health/live HTTP/1.1\r\n\r\n" + good, 3).map(\.status)
       #expect(statuses == [200, 200, 400])
     }
   }
@@ -43,8 +43,8 @@ import Testing
   @Test func `HTTP/1.0 needs no host, and may have one`() async throws {
     try await TestApp.run { app in
       for (headers, status) in [("", 200), ("Host: a\r\n", 200), ("Host: a\r\nHost: b\r\n", 400)] {
-        let answer = try await answers(app, "GET /health/live HTTP/1.0\r\n\(headers)\r\n")[0]
-        #expect(answer.status == status, "\(headers)")
+        let response = try await responses(app, "GET /health/live HTTP/1.0\r\n\(headers)\r\n")[0]
+        #expect(response.status == status, "\(headers)")
       }
     }
   }
@@ -67,11 +67,11 @@ import Testing
         let isAboutToken = header.0 == "Authorization"
         var headers = [header]
         if method == "PATCH", header.0 != "Content-Type" { headers.append(("Content-Type", "application/json")) }
-        let answer = try await app.sendRawHeaders(
+        let response = try await app.sendRawHeaders(
           method, path, body: method == "PATCH" ? #"{"title": "Dinner"}"# : nil,
           headers: headers + (isAboutToken ? [] : [("Authorization", "Bearer \(ana.accessToken)")]))
-        #expect(answer.status == status, "\(header): \(answer.body)")
-        if let slug { #expect(answer.problem == slug, "\(header)") }
+        #expect(response.status == status, "\(header): \(response.body)")
+        if let slug { #expect(response.problem == slug, "\(header)") }
       }
     }
   }
@@ -81,12 +81,12 @@ extension TestApp {
   /// Sends a request with these headers, and no others except Host, Connection and Content-Length.
   fileprivate func sendRawHeaders(
     _ method: String, _ path: String, body: String?, headers: [(String, String)]
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     let connection = try await RawConnection(to: self)
     var head = "\(method) \(path) HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
     if let body { head += "Content-Length: \(body.utf8.count)\r\n" }
     try await connection.send(head + "\r\n" + (body ?? ""))
-    return try await connection.answer(to: method)
+    return try await connection.response(to: method)
   }
 }

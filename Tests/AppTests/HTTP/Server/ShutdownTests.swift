@@ -16,9 +16,9 @@ import Testing
       try await app.database.transaction { transaction in
         try await transaction.rows("LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE")
         let start = ContinuousClock.now
-        let answer = try await app.send("GET", "/health/ready")
-        #expect(answer.status == 503)
-        #expect(answer.problem == "database-unavailable")
+        let response = try await app.send("GET", "/health/ready")
+        #expect(response.status == 503)
+        #expect(response.problem == "database-unavailable")
         // The check's limit is under a second. A statement's own limit is ten.
         #expect(ContinuousClock.now - start < .seconds(6))
       }
@@ -47,8 +47,8 @@ import Testing
   @Test func `a process exits cleanly after it has drained`() async throws {
     try await TestApp.run { app in
       try await ServiceProcess.run(of: app, ["MUSTER_DRAIN_SECONDS": "1"]) { service in
-        let answer = try await service.send("GET", "/health/ready")
-        #expect(answer.status == 200)
+        let response = try await service.send("GET", "/health/ready")
+        #expect(response.status == 200)
       }
     }
   }

@@ -55,18 +55,18 @@ import Testing
     tls.certificateVerification = .none
     let context = try NIOSSLContext(configuration: tls)
     let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-    let answer: EventLoopFuture<String> = try await bootstrap.connect(
+    let response: EventLoopFuture<String> = try await bootstrap.connect(
       host: "127.0.0.1", port: URL(string: app.url)?.port ?? 0
     ) { channel in
       channel.eventLoop.makeCompletedFuture {
-        let answer = channel.eventLoop.makePromise(of: String.self)
+        let response = channel.eventLoop.makePromise(of: String.self)
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(try NIOSSLClientHandler(context: context, serverHostname: nil))
-        try pipeline.addHandler(TextExchange(sending: text, answer))
-        return answer.futureResult
+        try pipeline.addHandler(TextExchange(sending: text, response))
+        return response.futureResult
       }
     }
-    return try await answer.get()
+    return try await response.get()
   }
 
   @Test func `a connection without a TLS handshake is closed at its deadline, and without a response`() async throws {
@@ -219,11 +219,11 @@ private final class TextExchange: ChannelInboundHandler {
   typealias OutboundOut = ByteBuffer
 
   private let text: String
-  private let answer: EventLoopPromise<String>
+  private let response: EventLoopPromise<String>
   private var received = ByteBuffer()
 
-  init(sending text: String, _ answer: EventLoopPromise<String>) {
-    (self.text, self.answer) = (text, answer)
+  init(sending text: String, _ response: EventLoopPromise<String>) {
+    (self.text, self.response) = (text, response)
   }
 
   func channelActive(context: ChannelHandlerContext) {
@@ -236,6 +236,6 @@ private final class TextExchange: ChannelInboundHandler {
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
-    answer.succeed(String(buffer: received))
+    response.succeed(String(buffer: received))
   }
 }

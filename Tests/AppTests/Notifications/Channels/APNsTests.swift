@@ -151,7 +151,7 @@ import Testing
     let answers = [Invitation.Status.going, .declined].map { id(.invitationAnswered(event, "P", by: person(ana), $0)) }
     #expect(answers[0] == answers[1] && answers[0] != id(.invitationAnswered(event, "P", by: person(ben), .going)))
     // Apple accepts 64 bytes.
-    for id in [invited, try #require(answers[0])] { #expect(id.utf8.count <= 64, "\(id)") }
+    for id in [invited, try #require(responses[0])] { #expect(id.utf8.count <= 64, "\(id)") }
   }
 
   @Test func `a device's own environment and topic are used`() async throws {
@@ -209,8 +209,8 @@ import Testing
 
   @Test(arguments: ["ExpiredProviderToken", "InvalidProviderToken"])
   func `a refused token is replaced at once, but not repeatedly`(reason: String) async throws {
-    try await PushServer.run(answering: { _, number in
-      [2, 3].contains(number) ? .answer(200) : .answer(403, #"{"reason": "\#(reason)"}"#)
+    try await PushServer.run(responding: { _, number in
+      [2, 3].contains(number) ? .response(200) : .response(403, #"{"reason": "\#(reason)"}"#)
     }) { server, outgoing in
       let clock = StandingClock()
       let sender = try self.sender(server, outgoing, clock: clock)
@@ -234,9 +234,9 @@ import Testing
 
   @Test func `when many pushes have their token refused, only one new token is made`() async throws {
     let stale = Stale()
-    try await PushServer.run(answering: { request, _ in
+    try await PushServer.run(responding: { request, _ in
       stale.isFirst(request.header("authorization"))
-        ? .answer(403, #"{"reason": "ExpiredProviderToken"}"#) : .answer(200)
+        ? .response(403, #"{"reason": "ExpiredProviderToken"}"#) : .response(200)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -269,9 +269,9 @@ import Testing
       (403, "Forbidden", [:], .later(seconds: nil)), (500, "InternalServerError", [:], .later(seconds: nil)),
       (503, "ServiceUnavailable", ["retry-after": "100000"], .later(seconds: 3600)),
     ]
-    try await PushServer.run(answering: { _, number in
+    try await PushServer.run(responding: { _, number in
       let (status, reason, headers, _) = cases[number - 1]
-      return .answer(status, #"{"reason": "\#(reason)", "timestamp": 1777658400000}"#, headers)
+      return .response(status, #"{"reason": "\#(reason)", "timestamp": 1777658400000}"#, headers)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing)
       let device = Device.iOS()
@@ -285,8 +285,8 @@ import Testing
   }
 
   @Test func `a malformed response is reported, but not quoted`() async throws {
-    try await PushServer.run(answering: { _, number in
-      number == 1 ? .answer(502, "<html>token</html>") : .answer(500, #"{"reason": "a sentence, of whom?"}"#)
+    try await PushServer.run(responding: { _, number in
+      number == 1 ? .response(502, "<html>token</html>") : .response(500, #"{"reason": "a sentence, of whom?"}"#)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing)
       for status in [502, 500] {
@@ -299,8 +299,8 @@ import Testing
 
   @Test func `a silent server times out and does not delay other pushes`() async throws {
     let unanswered = Push.ofEdit()
-    try await PushServer.run(answering: { request, _ in
-      request.header("apns-id") == unanswered.id ? .silence : .answer(200)
+    try await PushServer.run(responding: { request, _ in
+      request.header("apns-id") == unanswered.id ? .silence : .response(200)
     }) { server, outgoing in
       let impatient = try self.sender(server, outgoing, deadline: .seconds(2))
       // On a busy machine, the time may be over before the server has the push.
@@ -314,8 +314,8 @@ import Testing
   }
 
   @Test func `after a GOAWAY the next push takes another connection`() async throws {
-    try await PushServer.run(answering: { _, number in
-      number == 1 ? .goAway(afterAnswering: true) : .answer(200)
+    try await PushServer.run(responding: { _, number in
+      number == 1 ? .goAway(afterResponse: true) : .response(200)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing)
       try await sender.send(.ofEdit(), to: .iOS())
@@ -325,8 +325,8 @@ import Testing
   }
 
   @Test func `a push that gets no response before a GOAWAY fails, and succeeds the next time`() async throws {
-    try await PushServer.run(answering: { _, number in
-      number == 2 ? .goAway(afterAnswering: false) : .answer(200)
+    try await PushServer.run(responding: { _, number in
+      number == 2 ? .goAway(afterResponse: false) : .response(200)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing, deadline: .seconds(5))
       try await sender.send(.ofEdit(), to: .iOS())

@@ -12,8 +12,8 @@ import Testing
 @Suite struct ChannelTests {
   @Test func `each device is reached through its platform's channel`() async throws {
     try await WebhookSink.run { sink in
-      try await PushServer.run(answering: { request, number in
-        request.path == "/token" ? FCMTests.grant(number) : .answer(200)
+      try await PushServer.run(responding: { request, number in
+        request.path == "/token" ? FCMTests.grant(number) : .response(200)
       }) { server, _ in
         let environment = try await server.environment().merging(["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on"]) { $1 }
         let log = CapturedLog()

@@ -13,7 +13,7 @@ import Testing
 
   /// A response of the service that issues access tokens.
   static func grant(_ number: Int, seconds: Int = 3599) -> PushServer.Reply {
-    .answer(200, #"{"access_token": "ya29.\#(number)", "expires_in": \#(seconds), "token_type": "Bearer"}"#)
+    .response(200, #"{"access_token": "ya29.\#(number)", "expires_in": \#(seconds), "token_type": "Bearer"}"#)
   }
 
   private func sender(
@@ -26,13 +26,13 @@ import Testing
 
   /// Responds to pushes, and issues tokens.
   private func google(
-    _ reply: @escaping @Sendable (_ number: Int) -> PushServer.Reply = { _ in .answer(200, #"{"name": "x"}"#) }
+    _ reply: @escaping @Sendable (_ number: Int) -> PushServer.Reply = { _ in .response(200, #"{"name": "x"}"#) }
   ) -> @Sendable (PushServer.Received, Int) -> PushServer.Reply {
     { request, number in request.path == "/token" ? Self.grant(number) : reply(number) }
   }
 
   @Test func `a push has everything Google requires, and a token obtained with the account's key`() async throws {
-    try await PushServer.run(answering: google()) { server, outgoing in
+    try await PushServer.run(responding: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let push = Push.ofEdit(createdAt: Timestamp.now().adding(seconds: -100))
       let device = Device.android()
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test func `an app that has the sentences gets their keys instead, as names of Android's resources`() async throws {
-    try await PushServer.run(answering: google()) { server, outgoing in
+    try await PushServer.run(responding: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let event = Event.ID.new()
       let start = Timestamp.now().adding(seconds: 600)
@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test func `Google does not keep a late push for a phone that is off`() async throws {
-    try await PushServer.run(answering: google()) { server, outgoing in
+    try await PushServer.run(responding: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let old = Timestamp.now().adding(seconds: -90_000)
       try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic", by: .new()), createdAt: old), to: .android())
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test func `many pushes share few connections and one token, until shortly before it expires`() async throws {
-    try await PushServer.run(answering: google()) { server, outgoing in
+    try await PushServer.run(responding: google()) { server, outgoing in
       let clock = StandingClock()
       let sender = try await self.sender(server, outgoing, clock: clock)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -138,9 +138,9 @@ import Testing
 
   @Test func `a refused token is replaced at once, but not repeatedly`() async throws {
     let replies = google { number in
-      number == 2 ? .answer(200) : .answer(401, #"{"error": {"code": 401, "status": "UNAUTHENTICATED"}}"#)
+      number == 2 ? .response(200) : .response(401, #"{"error": {"code": 401, "status": "UNAUTHENTICATED"}}"#)
     }
-    try await PushServer.run(answering: replies) { server, outgoing in
+    try await PushServer.run(responding: replies) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       try await sender.send(.ofEdit(), to: .android())
       let sent = server.received(at: Self.sendPath)
@@ -154,21 +154,21 @@ import Testing
   }
 
   @Test func `without a token a push fails, and a later one gets a token`() async throws {
-    try await PushServer.run(answering: { request, number in
-      guard request.path == "/token" else { return .answer(200) }
+    try await PushServer.run(responding: { request, number in
+      guard request.path == "/token" else { return .response(200) }
       switch number {
-      case 1: return .answer(503, "", ["retry-after": "12"])
-      case 2: return .answer(400, #"{"error": "invalid_grant", "error_description": "muster@muster-test"}"#)
-      case 3: return .answer(200, #"{"access_token": 5}"#)
+      case 1: return .response(503, "", ["retry-after": "12"])
+      case 2: return .response(400, #"{"error": "invalid_grant", "error_description": "muster@muster-test"}"#)
+      case 3: return .response(200, #"{"access_token": 5}"#)
       default: return Self.grant(number)
       }
     }) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
-      let answers: [(String, Int?)] = [
+      let results: [(String, Int?)] = [
         ("Google's token service returned 503", 12), ("Google's token service returned 400 invalid_grant", nil),
         ("Google's token service returned no token", nil),
       ]
-      for (description, seconds) in answers {
+      for (description, seconds) in results {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
         #expect(refused.description == description)
         #expect(refused.remedy == .later(seconds: seconds))
@@ -221,20 +221,20 @@ import Testing
         remedy: .later(seconds: 3)),
     ]
     let replies = google { number in
-      .answer(cases[number - 1].status, "{\"error\": {\(cases[number - 1].error)}}", cases[number - 1].headers)
+      .response(cases[number - 1].status, "{\"error\": {\(cases[number - 1].error)}}", cases[number - 1].headers)
     }
-    try await PushServer.run(answering: replies) { server, outgoing in
+    try await PushServer.run(responding: replies) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
-      for answer in cases {
+      for response in cases {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
-        #expect(refused.description == "FCM returned \(answer.status) \(answer.code)")
-        #expect(refused.remedy == answer.remedy, "\(answer.error)")
+        #expect(refused.description == "FCM returned \(response.status) \(response.code)")
+        #expect(refused.remedy == response.remedy, "\(response.error)")
       }
     }
   }
 
   @Test func `a message that is too long is cut`() async throws {
-    try await PushServer.run(answering: google()) { server, outgoing in
+    try await PushServer.run(responding: google()) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       try await sender.send(.ofEdit(String(repeating: "ü", count: 4000)), to: .android())
       let request = try #require(server.received(at: Self.sendPath).first)

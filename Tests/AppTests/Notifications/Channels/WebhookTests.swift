@@ -32,10 +32,10 @@ import Testing
 
   /// Runs a receiver on this machine, which is allowed here.
   private func run(
-    responding answer: @escaping @Sendable (_ number: Int) async -> Response = { _ in Response(status: .noContent) },
+    responding respond: @escaping @Sendable (_ number: Int) async -> Response = { _ in Response(status: .noContent) },
     _ body: @escaping @Sendable (Scene) async throws -> Void
   ) async throws {
-    try await WebhookSink.run(responding: answer) { sink in
+    try await WebhookSink.run(responding: respond) { sink in
       let keys = try SigningKeys(SigningKeys.generate())
       let outgoing = try Outgoing(trusting: nil)
       let sender = WebhookSender(keys: keys, clients: WebhookClients(outgoing, allowsPrivate: true))
@@ -309,20 +309,20 @@ import Testing
 
   /// A name server whose results change, and clients for which only 127.0.0.1 is public.
   private final class Names: Sendable {
-    private let answers: Mutex<[[String]]>
+    private let lookups: Mutex<[[String]]>
 
-    init(_ answers: [[String]]) {
-      self.answers = Mutex(answers)
+    init(_ lookups: [[String]]) {
+      self.lookups = Mutex(lookups)
     }
 
-    var left: Int { answers.withLock { $0.count } }
+    var left: Int { lookups.withLock { $0.count } }
 
     func clients(_ outgoing: Outgoing) -> WebhookClients {
       WebhookClients(
         outgoing, allowsPrivate: false,
         resolve: { _ in
-          let answer = self.answers.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
-          return answer.compactMap { IPAddress($0) }
+          let found = self.lookups.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
+          return found.compactMap { IPAddress($0) }
         }, isAllowed: { $0.description == "127.0.0.1" })
     }
   }

@@ -122,8 +122,8 @@ import Testing
       let key = [("Idempotency-Key", "once")]
       let oldest = try await ana.pages(of: "notifications?unread=true", limit: 100).last?["id"].string ?? ""
       for _ in 1...2 {
-        let answer = try await ana.send("POST", "notifications/read", #"{"ids": ["\#(oldest)"]}"#, headers: key)
-        #expect(answer.json["unread"].int == 2)
+        let response = try await ana.send("POST", "notifications/read", #"{"ids": ["\#(oldest)"]}"#, headers: key)
+        #expect(response.json["unread"].int == 2)
       }
       #expect(try await app.countQueue() == 1)
       let recorder = Recorder()

@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func `what is fanned out behind a delivery in backoff is due no earlier`() async throws {
+  @Test func `a delivery behind one in backoff is due no earlier`() async throws {
     try await run { app, ana, ben, event in
       try await ana.edit(event, #"{"title": "Dive"}"#)
       try await app.fanOut()

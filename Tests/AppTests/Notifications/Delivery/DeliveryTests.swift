@@ -232,8 +232,8 @@ import Testing
       let workers = (0..<3).map { _ in Task { try await app.worker(recorder, concurrency: 6).run() } }
       for round in 0..<rounds {
         try await app.enqueue(rounds: round..<round + 1, to: readers)
-        // As if their leases had expired. On a machine under load, a worker may seem to be dead. Three such deaths would
-        // make the row a dead letter, and let the rows behind it overtake.
+        // As if their leases had expired. On a machine under load, a worker may seem to be dead. Three such deaths
+        // would make the row a dead letter, and let the rows behind it overtake.
         try await app.database.execute(
           """
           UPDATE deliveries SET lease = uuid_v7(), leased_until = now(), deaths = 0

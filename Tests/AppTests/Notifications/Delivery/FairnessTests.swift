@@ -141,8 +141,8 @@ import Testing
 
   @Test func `no stored row can stop a worker or keep another row from being sent`() async throws {
     try await WebhookSink.run { sink in
-      try await PushServer.run(answering: { request, number in
-        request.path == "/token" ? FCMTests.grant(number) : .answer(200)
+      try await PushServer.run(responding: { request, number in
+        request.path == "/token" ? FCMTests.grant(number) : .response(200)
       }) { server, _ in
         let environment = try await server.environment().merging(sink.environment) { $1 }
         try await TestApp.run(environment) { app in

@@ -25,8 +25,8 @@ import Testing
       #expect(other["id"].string == id && other["environment"].string == "sandbox")
       #expect(other["name"] == .null && other["topic"] == .null)
       for (more, localizes) in [(#", "localizes": true"#, true), ("", false)] {
-        let answer = try await ana.register(.ios, token: token, #", "environment": "sandbox""# + more, expecting: 200)
-        #expect(answer.json["localizes"].bool == localizes)
+        let response = try await ana.register(.ios, token: token, #", "environment": "sandbox""# + more, expecting: 200)
+        #expect(response.json["localizes"].bool == localizes)
       }
       let list = try await ana.get("devices")
       #expect(list["items"] == .array([other]) && list["timestamp"] == .null)
@@ -69,8 +69,8 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (platform, token, isRight) in Self.tokens {
-        let answer = try await ana.register(platform, token: token, expecting: isRight ? 201 : 422)
-        #expect(answer.badFields == (isRight ? [] : ["token"]), "\(platform) \(token)")
+        let response = try await ana.register(platform, token: token, expecting: isRight ? 201 : 422)
+        #expect(response.badFields == (isRight ? [] : ["token"]), "\(platform) \(token)")
       }
     }
   }
@@ -313,8 +313,8 @@ import Testing
             async let ended = ender.send(method, path, body)
             let statuses = try await registered
             #expect(statuses.keys.allSatisfy { [201, 401].contains($0) }, "\(statuses)")
-            let answer = try await ended
-            #expect(answer.status == 204, "\(answer.body)")
+            let response = try await ended
+            #expect(response.status == 204, "\(response.body)")
           }
         }
         try await group.waitForAll()
@@ -333,9 +333,9 @@ import Testing
         try await ana.register(.webhook, token: "https://hooks.example.com/x", #", "name": "Hook""#).json["secret"]
           .string)
       _ = try await ana.send("PUT", "notification-preferences", #"{"event-updated": false}"#)
-      let answer = try await ana.send("GET", "users/me/export")
-      #expect(!answer.body.contains(secret) && !answer.body.contains("whsec_"))
-      let export = answer.json
+      let response = try await ana.send("GET", "users/me/export")
+      #expect(!response.body.contains(secret) && !response.body.contains("whsec_"))
+      let export = response.json
       #expect(export["devices"].array.map { $0["token"].string } == ["https://hooks.example.com/x"])
       #expect(
         export["devices"][0].keys == [
@@ -375,7 +375,7 @@ extension Phone {
   func register(
     _ platform: Device.Platform = .log, token: String, _ more: String = "", expecting status: Int = 201,
     sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform(
       "PUT", "devices", #"{"platform": "\#(platform.rawValue)", "token": "\#(token)"\#(more)}"#, expecting: status,
       sourceLocation: sourceLocation)
@@ -384,7 +384,7 @@ extension Phone {
   @discardableResult
   func removeDevice(
     _ id: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("DELETE", "devices/\(id)", expecting: status, sourceLocation: sourceLocation)
   }
 

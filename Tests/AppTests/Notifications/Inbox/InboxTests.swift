@@ -18,9 +18,9 @@ import Testing
       try await ana.markRead(#"{"ids": ["\#(id)"]}"#)
       let unread = try await ana.pages(of: "notifications?unread=true", limit: 1)
       #expect(unread.count == 2 && !unread.contains { $0["id"].string == id })
-      let answer = try await ana.send("GET", "notifications?unread=true", headers: [("If-None-Match", "*")])
-      #expect(answer.status == 200 && answer.header("ETag") == nil)
-      #expect(answer.json["timestamp"] == .null && answer.json["unread"].int == 2)
+      let response = try await ana.send("GET", "notifications?unread=true", headers: [("If-None-Match", "*")])
+      #expect(response.status == 200 && response.header("ETag") == nil)
+      #expect(response.json["timestamp"] == .null && response.json["unread"].int == 2)
       // A cursor belongs to its list.
       #expect(try await ana.send("GET", "notifications?unread=true&cursor=\(cursor)").badFields == ["cursor"])
       for bad in ["false", "1", ""] {
@@ -201,8 +201,8 @@ import Testing
       // Repeating it, or marking another user's item, changes nothing.
       for body in [body, #"{"ids": []}"#, #"{"ids": ["\#(bens)"]}"#, #"{"before": "2020-01-01T00:00:00Z"}"#] {
         let stale = try await ana.stale {
-          let answer = try await ana.markRead(body)
-          #expect(answer.json["unread"].int == 2)
+          let response = try await ana.markRead(body)
+          #expect(response.json["unread"].int == 2)
         }
         #expect(stale == [], "\(body)")
       }
@@ -240,7 +240,8 @@ import Testing
     #expect(read.rfc3339(microseconds: true) == moment)
   }
 
-  @Test func `marking by a stamp marks only what was in the list, whatever arrives meanwhile`() async throws {
+  @Test func `marking by a stamp marks only the items that were in the list, whatever arrives meanwhile`() async throws
+  {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let ana = try await app.signUp("ana")
       let shown = Shown()
@@ -305,7 +306,9 @@ import Testing
       #expect(first.keys == all.union(["timestamp"]))
       #expect(all.allSatisfy { first[$0].bool == true })
       #expect(!all.contains("session-revoked"))
-      func put(_ body: String) async throws -> Answer { try await ana.send("PUT", "notification-preferences", body) }
+      func put(_ body: String) async throws -> APIResponse {
+        try await ana.send("PUT", "notification-preferences", body)
+      }
       let off = try await put(#"{"event-updated": false, "friend-request": false}"#)
       #expect(off.status == 200)
       let read = try await ana.send("GET", "notification-preferences")
@@ -316,8 +319,8 @@ import Testing
       // Repeating it, or sending back the response, changes nothing.
       for body in [#"{"event-updated": true}"#, "{}", try await ana.send("GET", "notification-preferences").body] {
         let stale = try await ana.stale {
-          let answer = try await put(body)
-          #expect(answer.status == 200 && answer.json == back)
+          let response = try await put(body)
+          #expect(response.status == 200 && response.json == back)
         }
         #expect(stale == [], "\(body)")
       }
@@ -422,7 +425,7 @@ extension Phone {
   @discardableResult
   func markRead(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> Answer {
+  ) async throws -> APIResponse {
     try await perform("POST", "notifications/read", body, expecting: status, sourceLocation: sourceLocation)
   }
 }

@@ -42,7 +42,7 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await EventStream.follow(ana) { stream in
         for name in ["Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"] {
-          #expect(stream.answer?.header(name.key) == name.value)
+          #expect(stream.response?.header(name.key) == name.value)
         }
         #expect(stream.retry == 2000)
         #expect(stream.events.isEmpty)
@@ -201,7 +201,7 @@ import Testing
         try await ana.block(try await app.signUp("other\(number)"))
         stream.note(try await stamps())
       }
-      // What was read before the stream began is no news.
+      // Items read before the stream began are not news.
       stream.note(first)
       guard case .send(let bytes) = await stream.next() else { throw Unexpected("no stamps") }
       let (profile, blocks) = (
@@ -283,10 +283,10 @@ import Testing
         ("", "999999999999999999", numbers[1]),
       ]
       for (query, header, opening) in cases {
-        let answer = try await ana.send(
+        let response = try await ana.send(
           "GET", "notifications/stream\(query)", headers: header.map { [("Last-Event-ID", $0)] } ?? [])
-        #expect(answer.status == 200)
-        #expect(answer.body.contains("id: \(opening)\n\n"), "\(query) \(header ?? "none"): \(answer.body)")
+        #expect(response.status == 200)
+        #expect(response.body.contains("id: \(opening)\n\n"), "\(query) \(header ?? "none"): \(response.body)")
       }
     }
   }
@@ -295,9 +295,9 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for bad in ["x", "-1", "1.5", "1000000000000000000", "1 2", "0x10", "+1"] {
-        let answer = try await ana.send("GET", "notifications/stream", headers: [("Last-Event-ID", bad)])
-        #expect(answer.status == 422, "\(bad)")
-        #expect(answer.badFields == ["Last-Event-ID"], "\(bad)")
+        let response = try await ana.send("GET", "notifications/stream", headers: [("Last-Event-ID", bad)])
+        #expect(response.status == 422, "\(bad)")
+        #expect(response.badFields == ["Last-Event-ID"], "\(bad)")
         let query = bad.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         let other = try await ana.send("GET", "notifications/stream?lastEventId=\(query)")
         #expect(other.status == 422, "\(bad)")
@@ -523,7 +523,7 @@ import Testing
             try await eventually { stream.hasEnded }
           }
           try await eventually {
-            try await EventStream.follow(phone, at: other) { $0.answer?.problem == "session-ended" }
+            try await EventStream.follow(phone, at: other) { $0.response?.problem == "session-ended" }
           }
         }
       }
@@ -538,7 +538,7 @@ import Testing
         try await EventStream.follow(ana) { second in
           for _ in 0..<3 {
             let connection = try await openStream(of: ana, in: app)
-            #expect(try await connection.answer().status == 200)
+            #expect(try await connection.response().status == 200)
             connections.append(connection)
           }
           #expect(!first.hasEnded)
@@ -565,15 +565,15 @@ import Testing
       try await EventStream.follow(phones[0]) { _ in
         try await EventStream.follow(phones[1]) { _ in
           try await EventStream.follow(phones[2]) { stream in
-            #expect(stream.answer?.status == 503)
-            #expect(stream.answer?.problem == "too-many-streams")
-            #expect(stream.answer?.header("Retry-After") == "10")
+            #expect(stream.response?.status == 503)
+            #expect(stream.response?.problem == "too-many-streams")
+            #expect(stream.response?.header("Retry-After") == "10")
           }
           // A HEAD request opens no stream and takes no place.
           #expect(try await phones[2].send("HEAD", "notifications/stream").status == 200)
         }
         try await eventually {
-          try await EventStream.follow(phones[2]) { $0.answer?.status == 200 }
+          try await EventStream.follow(phones[2]) { $0.response?.status == 200 }
         }
       }
     }
@@ -586,7 +586,7 @@ import Testing
       let ana = try await app.signUp("ana")
       for _ in 0..<3 {
         let connection = try await openStream(of: ana, in: app)
-        #expect(try await connection.answer().status == 200)
+        #expect(try await connection.response().status == 200)
         connections.withLock { $0.append(connection) }
       }
       stopped.withLock { $0 = .now }

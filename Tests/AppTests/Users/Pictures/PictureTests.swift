@@ -22,24 +22,24 @@ import Testing
       let me = try await ana.get("users/me")
       #expect(me == profile.json)
 
-      let answer = try await app.fetch(url)
-      #expect(answer.status == 200)
-      #expect(answer.bytes == file)
-      #expect(answer.header("Content-Type") == type)
-      #expect(answer.header("Cache-Control") == "public, max-age=31536000, immutable")
-      #expect(answer.header("X-Content-Type-Options") == "nosniff")
-      #expect(answer.header("Content-Security-Policy") == "default-src 'none'; sandbox")
+      let response = try await app.fetch(url)
+      #expect(response.status == 200)
+      #expect(response.bytes == file)
+      #expect(response.header("Content-Type") == type)
+      #expect(response.header("Cache-Control") == "public, max-age=31536000, immutable")
+      #expect(response.header("X-Content-Type-Options") == "nosniff")
+      #expect(response.header("Content-Security-Policy") == "default-src 'none'; sandbox")
       let head = try await app.fetch(url, method: "HEAD")
       #expect(head.status == 200)
       #expect(head.bytes.isEmpty)
       for name in ["Content-Type", "Content-Length", "Cache-Control", "ETag", "X-Content-Type-Options"] {
-        #expect(head.header(name) == answer.header(name), "\(name)")
+        #expect(head.header(name) == response.header(name), "\(name)")
       }
-      let tag = try #require(answer.header("ETag"))
+      let tag = try #require(response.header("ETag"))
       let again = try await app.fetch(url, headers: [("If-None-Match", tag)])
       #expect(again.status == 304)
       #expect(again.header("ETag") == tag)
-      #expect(again.header("Cache-Control") == answer.header("Cache-Control"))
+      #expect(again.header("Cache-Control") == response.header("Cache-Control"))
     }
   }
 
@@ -55,8 +55,8 @@ import Testing
       ]
       for (method, headers, status) in calls {
         let statements = try await log.statements {
-          let answer = try await app.fetch(url, method: method, headers: headers)
-          #expect(answer.status == status && answer.header("ETag") == tag)
+          let response = try await app.fetch(url, method: method, headers: headers)
+          #expect(response.status == status && response.header("ETag") == tag)
         }
         #expect(statements.count == 1 && !statements[0].contains("substring"), "\(statements)")
       }
@@ -71,9 +71,9 @@ import Testing
       let largest = Sample.png(length: 2 << 20)
       #expect(largest.count == 2 << 20)
       let url = try await ana.show(largest)
-      let answer = try await app.fetch(url)
-      #expect(answer.bytes == largest)
-      #expect(answer.header("Content-Length") == "2097152")
+      let response = try await app.fetch(url)
+      #expect(response.bytes == largest)
+      #expect(response.header("Content-Length") == "2097152")
       let refused = try await ana.putPicture(largest + [0], expecting: 413)
       #expect(refused.problem == "body-too-large")
       let me = try await ana.get("users/me")
@@ -89,12 +89,12 @@ import Testing
         """
       let announced = try await RawConnection(to: app)
       try await announced.send(head + "Content-Length: 2097153\r\n\r\n")
-      let first = try await announced.answer()
+      let first = try await announced.response()
       #expect(first.status == 413 && first.problem == "body-too-large")
       let chunked = try await RawConnection(to: app)
       try await chunked.send(head + "Transfer-Encoding: chunked\r\n\r\n")
       async let sent = chunked.send("10000\r\n" + String(repeating: "x", count: 65_536) + "\r\n", times: 40)
-      let second = try await chunked.answer()
+      let second = try await chunked.response()
       #expect(second.status == 413 && second.problem == "body-too-large")
       _ = try? await sent
       let stored: Int? = try await app.value("SELECT count(*) FROM pictures")
@@ -173,8 +173,8 @@ import Testing
       let ana = try await app.signUp("ana")
       for (what, bytes) in Self.notPictures {
         for type in ["image/png", "image/jpeg", "image/heic"] {
-          let answer = try await ana.putPicture(bytes, type: type, expecting: 415)
-          #expect(answer.problem == "unsupported-media-type", "\(what)")
+          let response = try await ana.putPicture(bytes, type: type, expecting: 415)
+          #expect(response.problem == "unsupported-media-type", "\(what)")
         }
       }
       let me = try await ana.get("users/me")
@@ -211,10 +211,10 @@ import Testing
         (Sample.join(Sample.png(), Sample.ascii(script)), "image/png"),
       ] {
         let url = try await ana.show(file)
-        let answer = try await app.fetch(url, headers: [("Accept", "text/html")])
-        #expect(answer.header("Content-Type") == type)
-        #expect(answer.header("X-Content-Type-Options") == "nosniff")
-        #expect(answer.bytes == (type == "image/png" ? Sample.png() : Sample.jpeg()))
+        let response = try await app.fetch(url, headers: [("Accept", "text/html")])
+        #expect(response.header("Content-Type") == type)
+        #expect(response.header("X-Content-Type-Options") == "nosniff")
+        #expect(response.bytes == (type == "image/png" ? Sample.png() : Sample.jpeg()))
       }
     }
   }
@@ -227,9 +227,9 @@ import Testing
         let url = try await ana.show(Sample.png(number))
         for old in urls {
           for query in ["", "?size=192", "?size=768"] {
-            let answer = try await app.fetch(old + query)
-            #expect(answer.status == 404)
-            #expect(answer.header("Cache-Control") == nil)
+            let response = try await app.fetch(old + query)
+            #expect(response.status == 404)
+            #expect(response.header("Cache-Control") == nil)
           }
         }
         urls.append(url)
@@ -249,8 +249,8 @@ import Testing
       #expect(export["pictures"][0]["type"].string == "image/png")
       try await ana.deleteAccount()
       for url in urls {
-        let answer = try await app.fetch(url)
-        #expect(answer.status == 404)
+        let response = try await app.fetch(url)
+        #expect(response.status == 404)
       }
       let left: Int? = try await app.value("SELECT count(*) FROM pictures")
       #expect(left == 0)
@@ -266,9 +266,9 @@ import Testing
         "x", ana.id, "ana.png", "%00", "%2e%2e", "%ff", key + "x", String(key.dropLast()), String(key.reversed()),
         String(repeating: "A", count: 24), String(repeating: "%00", count: 24), String(repeating: "a", count: 4000),
       ] {
-        let answer = try await app.sendRaw("GET", "/pictures/\(made)")
-        #expect(answer.status == 404, "\(made.prefix(40))")
-        #expect(answer.problem == "picture-not-found", "\(made.prefix(40))")
+        let response = try await app.sendRaw("GET", "/pictures/\(made)")
+        #expect(response.status == 404, "\(made.prefix(40))")
+        #expect(response.problem == "picture-not-found", "\(made.prefix(40))")
       }
     }
   }
@@ -331,125 +331,5 @@ import Testing
       publicURL.listens(on: host, port: 80)
       #expect(publicURL.text == url)
     }
-  }
-}
-
-/// Concurrent changes of one picture. Each process admits one upload per user at a time, but there may be many
-/// processes.
-@Suite struct PictureRaceTests {
-  @Test func `of many concurrent pictures one stays, and only its URL works`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      for round in 0..<5 {
-        // No picture is the same as the one of the round before.
-        let pictures = try await app.pictures(round % 2 * 12..<(round % 2 + 1) * 12)
-        let urls = try await withThrowingTaskGroup(of: String.self) { group in
-          for picture in pictures {
-            group.addTask { try await ana.putPastTheQueue(picture) }
-          }
-          return try await group.reduce(into: [String]()) { $0.append($1) }
-        }
-        let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
-        var alive: Set<String> = []
-        for candidate in Set(urls) {
-          let answer = try await app.fetch(candidate)
-          if answer.status == 200 { alive.insert(candidate) }
-        }
-        #expect(alive == [url])
-      }
-    }
-  }
-
-  @Test func `the same picture sent many times at once has one URL`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let picture = try await app.picture(Sample.png(7))
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<12 {
-          group.addTask { _ = try await ana.putPastTheQueue(picture) }
-        }
-        try await group.waitForAll()
-      }
-      let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
-      let again = try await ana.show(Sample.png(7))
-      #expect(again == url)
-    }
-  }
-
-  @Test func `profile and picture agree, whether it was put or removed last`() async throws {
-    try await TestApp.run { app in
-      let (first, second) = (try await app.picture(Sample.png()), try await app.picture(Sample.jpeg()))
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for round in 0..<20 {
-          group.addTask {
-            let (ana, ben) = (try await app.signUp("ana\(round)"), try await app.signUp("ben\(round)"))
-            let request = try await ana.sendFriendRequest(to: ben)
-            try await ben.accept(request)
-            try await ben.expectNoStaleCopyCalledFresh(of: "friends") {
-              async let put: String = ana.putPastTheQueue(first)
-              async let other: String = ana.putPastTheQueue(second)
-              try await ana.removePicture()
-              _ = try await (put, other)
-            }
-            let url = try await ana.get("users/me")["pictureUrl"].string
-            let seen = try await ben.get("friends")["items"][0]["user"]["pictureUrl"].string
-            #expect(seen == url)
-            let stored: Int? = try await app.value("SELECT count(*) FROM pictures WHERE user_id = \(ana.userID)")
-            #expect(stored == (url == nil ? 0 : 1))
-            if let url {
-              let answer = try await app.fetch(url)
-              #expect(answer.status == 200)
-            }
-          }
-        }
-        try await group.waitForAll()
-      }
-      try await app.takeNotifications()
-    }
-  }
-
-  @Test func `an account that is deleted during an upload leaves no picture behind`() async throws {
-    try await TestApp.run { app in
-      let picture = try await app.picture(Sample.png())
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for round in 0..<16 {
-          group.addTask {
-            let ana = try await app.signUp("ana\(round)")
-            async let deleted: Answer = ana.deleteAccount()
-            do {
-              _ = try await ana.putPastTheQueue(picture)
-            } catch let error as AppError {
-              #expect(error == .sessionEnded)
-            }
-            _ = try await deleted
-          }
-        }
-        try await group.waitForAll()
-      }
-      let left: Int? = try await app.value("SELECT count(*) FROM pictures")
-      #expect(left == 0)
-    }
-  }
-}
-
-extension TestApp {
-  fileprivate func pictures(_ numbers: Range<Int>) async throws -> [Picture] {
-    var pictures: [Picture] = []
-    for number in numbers { pictures.append(try await picture(Sample.png(number))) }
-    return pictures
-  }
-}
-
-extension Phone {
-  /// Sets a picture as another process would.
-  ///
-  /// - Returns: its URL.
-  fileprivate func putPastTheQueue(_ picture: Picture) async throws -> String {
-    let user = userID
-    let path: String? = try await app.database.change { change in
-      try await picture.put(of: user, in: change)
-      return try await change.value("SELECT picture_url FROM users WHERE id = \(user)")
-    }
-    return app.url + (try #require(path))
   }
 }

@@ -40,7 +40,7 @@ import Testing
       // A request without a picture needs no place.
       try await ana.removePicture()
       try await first.send(Array(file.dropFirst(10)))
-      #expect(try await first.answer(to: "PUT").status == 200)
+      #expect(try await first.response(to: "PUT").status == 200)
       _ = try await ana.show(Sample.png(1))
     }
   }
@@ -85,8 +85,8 @@ import Testing
       let ana = try await app.signUp("ana")
       let body = [UInt8](repeating: 0x20, count: 65_537)
       for (method, path) in [("DELETE", "/api/v1/users/me/picture"), ("PUT", "/api/v1/devices")] {
-        let answer = try await app.sendRaw(method, path, body: body, token: ana.accessToken)
-        #expect(answer.status == 413 && answer.problem == "body-too-large", "\(method) \(path): \(answer.body)")
+        let response = try await app.sendRaw(method, path, body: body, token: ana.accessToken)
+        #expect(response.status == 413 && response.problem == "body-too-large", "\(method) \(path): \(response.body)")
       }
       // Nor does the route read it before it knows who sends it.
       let stranger = try await app.sendRaw("PUT", "/api/v1/users/me/picture", body: body, token: "garbage")

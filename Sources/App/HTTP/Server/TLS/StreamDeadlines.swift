@@ -120,13 +120,13 @@ final class StreamDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
     written.futureResult.cascade(to: promise)
     written.futureResult.assumeIsolated().whenComplete { [self] _ in
       waiting -= bytes
-      if isLast { answered() }
+      if isLast { responded() }
     }
     context.write(wrapOutboundOut(payload), promise: written)
   }
 
   /// If the response is complete before the request's body, the rest of the body is unwanted, unless little is missing.
-  private func answered() {
+  private func responded() {
     guard let context, isReceiving, missing.map({ $0 > limits.unwantedBody }) ?? true else { return }
     context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: nil)
   }

@@ -19,7 +19,7 @@ extension PictureResizer {
     } catch {
       guard !Task.isCancelled else { return }
       logger.warning(
-        "users cannot upload all pictures: install libvips-tools, and the HEIC decoder of libheif",
+        "some pictures cannot be uploaded: install libvips-tools and libheif's HEIC decoder",
         metadata: ["error": "\(error)"])
     }
   }

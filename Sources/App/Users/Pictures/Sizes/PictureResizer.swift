@@ -141,7 +141,7 @@ final class PictureResizer: Sendable {
     case .signaled(SIGKILL): throw unavailable("killed: the machine may have no memory left")
     case .exited: return false
     case .signaled(let number):
-      logger.warning("a picture ended its decoder", metadata: ["signal": "\(number)"])
+      logger.warning("a picture crashed its decoder", metadata: ["signal": "\(number)"])
       throw AppError.notAPicture
     }
   }

@@ -14,7 +14,7 @@ struct RemindGuests: AccountCommand {
     let reply = try await account.responses.reply { try await account.client.events.remind(event.id) }
     try console.show(reply) { reminded in
       switch reminded {
-      case 0: "There is no one to remind of \(name): all have answered, or were reminded within a day."
+      case 0: "No guest of \(name) needs a reminder: all have answered, or were reminded within a day."
       case 1: "Reminded 1 guest of \(name)."
       default: "Reminded \(reminded) guests of \(name)."
       }

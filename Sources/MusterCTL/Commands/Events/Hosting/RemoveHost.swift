@@ -12,7 +12,7 @@ struct RemoveHost: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
     guard let host = event.hosts.first(where: { $0.isNamed(user.name) }) else {
-      throw Failure.refused("\"\(user.name)\" is no host of “\(event.title)”.")
+      throw Failure.refused("\"\(user.name)\" is not a host of “\(event.title)”.")
     }
     let reply = try await account.responses.reply {
       try await account.client.events.removeHost(host.id, from: event.id)

@@ -37,7 +37,7 @@ struct LinkRules: ParsableArguments {
   @Flag(inversion: .prefixedNo, help: "Whether a host approves each guest first.")
   var approval: Bool?
 
-  /// A new link. What is not given has the service's default.
+  /// A new link. Options that are not given have the service's defaults.
   func draft() throws -> ShareLinkDraft {
     ShareLinkDraft(
       kind: ShareLink.Kind(rawValue: (kind ?? .answer).rawValue),
@@ -45,7 +45,7 @@ struct LinkRules: ParsableArguments {
       maxPlusOnes: plusOnes, email: email.map { ShareLink.Email(rawValue: $0.rawValue) }, approval: approval)
   }
 
-  /// A change. What is not given stays.
+  /// A change. Options that are not given change nothing.
   func edit() throws -> ShareLinkEdit {
     ShareLinkEdit(
       kind: kind.map { ShareLink.Kind(rawValue: $0.rawValue) },

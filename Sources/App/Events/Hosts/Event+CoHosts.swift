@@ -1,0 +1,133 @@
+import Postgres
+
+/// Adding and removing co-hosts.
+extension Event {
+  static let maximumCoHosts = 20
+
+  /// Makes a friend of the creator, or a guest, a co-host of an open event. A guest's invitation ends, and so do those
+  /// of guests whom a block hides from the new host. Places that become free go to the guests who have waited longest.
+  /// Adding a host again changes nothing.
+  ///
+  /// - Throws: ``AppError/userNotFound`` if the creator does not see the user.
+  static func addHost(_ user: User.ID, to id: ID, by creator: User.ID, in change: Change) async throws {
+    // The locks keep the name from changing, which enters the guests' lists, and wait for a block between the two.
+    let found = try await change.lock(user, creator, for: .share)
+    guard found.contains(creator) else { throw AppError.sessionEnded }
+    let row = try await lock(id, byCreator: creator, in: change)
+    let facts = try await change.first(
+      """
+      SELECT \(User.visible("\(user)", to: creator)) AS is_visible,
+        EXISTS (\(hosts(of: id)) AND user_id = \(user)) AS is_host,
+        EXISTS (\(Invitation.guests(of: id)) AND user_id = \(user)) AS is_guest,
+        EXISTS (SELECT FROM friends WHERE user_id = \(creator) AND friend_id = \(user)) AS is_friend,
+        (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
+        ARRAY(
+          \(Invitation.guests(of: id)) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
+        ) AS hidden_guests,
+        \(Person.columns("u"))
+      FROM users AS u WHERE u.id = \(creator)
+      """)
+    guard let facts, found.contains(user), try facts["is_visible"] else { throw AppError.userNotFound }
+    if try facts["is_host"] { return }
+    try checkIsOpen(row)
+    let (isGuest, hidden): (Bool, [User.ID]) = (try facts["is_guest"], try facts["hidden_guests"])
+    guard try isGuest || facts["is_friend"] else {
+      throw AppError.invalid("userId", .notAFriend, "is neither a friend nor a guest")
+    }
+    guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
+    let leaving = isGuest ? hidden + [user] : hidden
+    if !leaving.isEmpty {
+      // All at once, so that no place goes to one who leaves.
+      try await Invitation.leave(
+        where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(creator) : .block,
+        in: change)
+      for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
+    }
+    // Later than all others, even if the clock was set back.
+    try change.write(
+      """
+      INSERT INTO event_co_hosts (event_id, user_id, added_at)
+      SELECT \(id), \(user), greatest(clock_timestamp(), max(added_at) + interval '1 microsecond')
+      FROM event_co_hosts WHERE event_id = \(id)
+      """)
+    touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
+    change.notify(user, about: .hostAdded(id, try row["title"], by: try Person(row: facts)))
+  }
+
+  /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. No invitation is left. The
+  /// co-host loses all notifications about the event. Removing a user who is not a co-host changes nothing.
+  static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
+    // A block or its removal, which decides who sees the host, waits, or is seen by the touch below.
+    _ = try await change.lock(user, actor, for: .share)
+    let row =
+      try await user == actor
+      ? lock(id, by: actor, in: change) : lock(id, byCreator: actor, in: change)
+    guard try (row["creator_id"] as User.ID?) != user else {
+      throw AppError.invalid("userId", .notAllowed, "must not be the creator")
+    }
+    let isCoHost = try await change.first(
+      "SELECT 1 FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
+    guard isCoHost != nil else { return }
+    try checkIsOpen(row)
+    try change.write("DELETE FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
+    try change.write(ShareLink.revoking(of: user, at: id))
+    change.touch(.events, of: user)
+    touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
+    try Invitation.forgetNotices(of: user, about: id, in: change)
+    if user != actor { change.notify(user, about: .invitationWithdrawn(id, try row["title"])) }
+  }
+
+  /// Ends the roles of co-hosts whom a block hides from the creator. The caller holds the locks on the events.
+  static func partHosts(of events: [ID], in change: Change) async throws {
+    let ended = try await change.rows(
+      """
+      DELETE FROM event_co_hosts AS h
+      USING events AS e
+      WHERE e.id = h.event_id AND e.id = ANY(\(events)) AND e.archived_at IS NULL
+        AND h.user_id IN (SELECT hidden_id FROM hidden WHERE user_id = e.creator_id)
+      RETURNING h.event_id, h.user_id, e.creator_id
+      """)
+    for row in ended {
+      let (coHost, creator): (User.ID, User.ID) = (try row["user_id"], try row["creator_id"])
+      change.touch(.events, of: coHost, creator)
+      try change.write(ShareLink.revoking(of: coHost, at: try row["event_id"]))
+      try Invitation.forgetNotices(of: coHost, about: try row["event_id"], in: change)
+      touchWhoSeesHosts(of: [try row["event_id"]], where: User.visible("user_id", to: coHost), in: change)
+    }
+  }
+
+  /// Ends all roles of a user whose account is about to be deleted. The co-host who has served longest becomes the
+  /// creator of each of their events, and loses co-hosts with whom there is a block. Events without co-hosts keep their
+  /// creator. The caller has locked the events.
+  static func handOver(_ events: [ID], of user: User.ID, in change: Change) async throws {
+    let rows = try await change.pipeline(
+      """
+      SELECT h.event_id FROM event_hosts AS h JOIN events AS e ON e.id = h.event_id
+      WHERE h.user_id = \(user) AND e.archived_at IS NULL AND EXISTS (
+        SELECT FROM event_co_hosts AS other WHERE other.event_id = h.event_id
+      )
+      """,
+      "DELETE FROM event_co_hosts WHERE user_id = \(user)",
+      """
+      UPDATE events AS e SET creator_id = heir.user_id
+      FROM (
+        SELECT DISTINCT ON (event_id) event_id, user_id FROM event_co_hosts
+        WHERE event_id = ANY(\(events))
+        ORDER BY event_id, added_at, user_id
+      ) AS heir
+      WHERE e.id = heir.event_id AND e.creator_id = \(user)
+      """,
+      """
+      DELETE FROM event_co_hosts AS h
+      USING events AS e
+      WHERE e.id = h.event_id AND e.id = ANY(\(events)) AND h.user_id = e.creator_id
+      """)
+    touchWhoSeesHosts(of: try rows[0].map { try $0["event_id"] }, in: change)
+    try await partHosts(of: events, in: change)
+  }
+}
+
+extension AppError {
+  static let tooManyHosts = AppError(
+    .conflict, "too-many-hosts", "The event has \(Event.maximumCoHosts) co-hosts already. Remove one first.")
+}

@@ -1,0 +1,237 @@
+import NIOCore
+import NIOHTTP1
+
+/// Closes an HTTP/1 connection whose client sends or receives too slowly, or does not close in time.
+///
+/// The handler comes directly after the HTTP decoder, because deadlines apply to messages. Bytes that are not a
+/// complete head yet show up as a `channelReadComplete` without a part. The client's clock runs only while a read is
+/// outstanding: it does not count time in which the application works or leaves a body unread. Requests do not set or
+/// cancel timers. Each connection has one timer, which fires every few seconds and checks all deadlines.
+final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private enum Sending { case nothing, head, body, closed }
+
+  private let limits: ConnectionLimits
+  private var context: ChannelHandlerContext?
+  private var timer: NIOScheduledCallback?
+  private var closeBy = NIODeadline.distantFuture
+
+  /// The part of a request that the client is sending, and how far behind it is.
+  private var sending = Sending.head
+  private var upload: Lag
+  private var bodyDeadline = NIODeadline.distantFuture
+  private var request: HTTPRequestHead?
+  private var received = 0
+  private var hasSpoken = false
+  private var hasParsed = false
+  private var parserError: HTTPParserError?
+
+  /// Requests whose response is not complete, and whether the connection closes after them.
+  private var pendingResponses = 0
+  private var isLast = false
+  private var isUpgrade = false
+  private var idleSince = NIODeadline.now()
+
+  private var backlog: Backlog
+
+  init(limits: ConnectionLimits) {
+    self.limits = limits
+    upload = Lag(bytesPerSecond: limits.bytesPerSecond, credit: limits.bodyGrace)
+    backlog = Backlog(bytesPerSecond: limits.bytesPerSecond)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    // With TLS, the handshake comes first.
+    if context.channel.isActive { start(context) }
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    start(context)
+    context.fireChannelActive()
+  }
+
+  private func start(_ context: ChannelHandlerContext) {
+    self.context = context
+    upload.run(at: .now())
+    arm(context, at: .now() + tick)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    timer?.cancel()
+    self.context = nil
+  }
+
+  // MARK: Inbound
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    hasParsed = true
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      sending = .body
+      upload.reset()
+      bodyDeadline = .now() + .init(seconds: limits.uploadSeconds)
+      request = head
+      received = 0
+      pendingResponses += 1
+      // The server never upgrades, but the decoder stops at an upgrade request, so nothing can follow it.
+      isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
+      if isUpgrade || !head.isKeepAlive { isLast = true }
+    case .body(let bytes):
+      received += bytes.readableBytes
+      upload.bytes += bytes.readableBytes
+    case .end:
+      sending = .nothing
+      upload.reset()
+      if pendingResponses == 0 { idleSince = .now() }
+    }
+    context.fireChannelRead(data)
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    if sending == .nothing, !hasParsed { sending = .head }
+    hasParsed = false
+    hasSpoken = true
+    if upload.isRunning { upload.stop(at: .now()) }
+    if sending == .body { greet(context) }
+    context.fireChannelReadComplete()
+  }
+
+  func read(context: ChannelHandlerContext) {
+    // Bytes after an upgrade request would pile up in the decoder.
+    if isUpgrade, sending == .nothing || sending == .head { return }
+    if sending == .head || sending == .body { upload.run(at: .now()) }
+    context.read()
+  }
+
+  /// Responds to `Expect: 100-continue`, which Hummingbird does not do, unless the body is too large for every route.
+  private func greet(_ context: ChannelHandlerContext) {
+    guard received == 0, pendingResponses == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
+      missingBytes.map({ $0 <= limits.largestBody }) ?? true
+    else { return }
+    request?.headers.remove(name: "expect")
+    context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
+  }
+
+  /// Bytes of the request's body that have not arrived yet; nil without a `Content-Length`.
+  private var missingBytes: Int? {
+    request?.headers.first(name: "content-length").flatMap { Int($0) }.map { $0 - received }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case ChannelEvent.inputClosed:
+      sending = .closed
+      upload.reset()
+    case ChannelEvent.outputClosed: close(context, within: limits.lingerSeconds)
+    case is ChannelShouldQuiesceEvent: close(context, within: limits.shutdownSeconds)
+    default: break
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if let error = error as? HTTPParserError { parserError = error }
+    context.fireErrorCaught(error)
+  }
+
+  // MARK: Outbound
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    var data = data
+    switch unwrapOutboundIn(data) {
+    case .head(var head):
+      backlog.sent += 256
+      if let parserError, head.status == .badRequest, head.headers.first(name: "content-length") == "0" {
+        // Hummingbird's own response to a request that it cannot parse.
+        let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
+        context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
+        data = wrapOutboundOut(.body(.byteBuffer(refusal.body)))
+      } else if pendingResponses == 1 {
+        // If the response comes before the whole body, the connection stays open only if little of the body is missing.
+        if sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
+        guard isLast else { break }
+        head.headers.replaceOrAdd(name: "connection", value: "close")
+        data = wrapOutboundOut(.head(head))
+      }
+    case .body(let bytes):
+      backlog.sent += bytes.readableBytes
+    case .end:
+      context.write(data, promise: promise)
+      pendingResponses = max(0, pendingResponses - 1)
+      if pendingResponses == 0 { responded(context) }
+      return
+    }
+    context.write(data, promise: promise)
+  }
+
+  private func responded(_ context: ChannelHandlerContext) {
+    if isLast {
+      context.flush()
+      context.close(mode: .output, promise: nil)
+    } else if sending == .nothing {
+      idleSince = .now()
+    }
+  }
+
+  /// On graceful shutdown, Hummingbird closes right after a response. The response must leave the buffer first.
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    context.close(mode: mode == .all && bytesInBuffer(context) > 0 ? .output : mode, promise: promise)
+  }
+
+  private func bytesInBuffer(_ context: ChannelHandlerContext) -> Int {
+    (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+  }
+
+  // MARK: The timer
+
+  /// Short enough that no deadline begins and passes between two ticks.
+  private var tick: TimeAmount {
+    .init(seconds: min(limits.headSeconds, limits.bodyGrace, limits.uploadSeconds, limits.idleSeconds))
+  }
+
+  private func arm(_ context: ChannelHandlerContext, at deadline: NIODeadline) {
+    timer?.cancel()
+    // Throws only while the event loop shuts down, which also closes the connection.
+    timer = try? context.eventLoop.assumeIsolated().scheduleCallback(at: deadline, handler: self)
+  }
+
+  private func close(_ context: ChannelHandlerContext, within seconds: Double) {
+    closeBy = min(closeBy, .now() + .init(seconds: seconds))
+    arm(context, at: min(closeBy, .now() + tick))
+  }
+
+  func handleScheduledCallback(eventLoop: some EventLoop) {
+    guard let context, context.channel.isActive else { return }
+    let now = NIODeadline.now()
+    upload.settle(at: now)
+    backlog.settle(left: bytesInBuffer(context), at: now)
+
+    let due = nextDeadline(after: now)
+    guard due <= now else { return arm(context, at: min(due, now + tick)) }
+    if sending == .head, hasSpoken, pendingResponses == 0, upload.seconds >= limits.headSeconds {
+      let refusal = Refusal.headTimeout
+      context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(refusal.body))), promise: nil)
+    }
+    context.close(promise: nil)
+  }
+
+  private func nextDeadline(after now: NIODeadline) -> NIODeadline {
+    var due = sending == .body ? min(closeBy, bodyDeadline) : closeBy
+    if upload.isRunning {
+      let limit = sending == .head ? limits.headSeconds : limits.bodyGrace
+      due = min(due, now + .init(seconds: limit - upload.seconds))
+    }
+    if backlog.left > 0 {
+      // A reader's progress is visible only in steps of a TCP window, so it gets as much time as an idle connection.
+      due = min(due, now + .init(seconds: limits.idleSeconds - backlog.seconds))
+    } else if pendingResponses == 0, sending == .nothing || sending == .closed {
+      due = min(due, idleSince + .init(seconds: limits.idleSeconds))
+    }
+    return due
+  }
+}

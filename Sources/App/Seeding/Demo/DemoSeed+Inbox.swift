@@ -1,0 +1,147 @@
+import Foundation
+import Postgres
+
+extension DemoSeed {
+  /// A notification in a user's inbox. Which of the optional members it needs depends on its type.
+  struct InboxSeed: Decodable {
+    /// What an event was before an edit.
+    struct Before: Decodable {
+      let title: String?
+      /// `HH:mm`
+      let time: String?
+    }
+    let id: UUID
+    /// The recipient.
+    let to: String
+    /// A ``Notice/Kind``.
+    let type: String
+    let person: String?
+    let event: UUID?
+    /// One of the event's visitors.
+    let visitor: UUID?
+    let request: UUID?
+    /// The title of an event that is not in the demo.
+    let title: String?
+    let before: Before?
+    /// In hours from now; nil for an invitation, or an event's reminder, which have the event's times.
+    let hours: Int?
+    let read: Bool?
+  }
+
+  /// - Parameter place: the item's position in the file. No two items of an inbox may have the same time.
+  func plant(_ item: InboxSeed, at place: Int, now: Date, in change: Change) async throws {
+    let recipient = try person(item.to).user
+    let notice = try notice(of: item, now: now)
+    let createdAt = try time(of: item, now: now)
+    let filedAt = Timestamp(microseconds: createdAt.microseconds + Int64(place))
+    let readAt = item.read == true ? min(createdAt.adding(seconds: 3600), Timestamp(now)) : nil
+    try await change.rows(
+      """
+      INSERT INTO notifications (
+        recipient_id, filed_at, id, type, subject_id, person_id, payload, created_at, read_at
+      )
+      VALUES (
+        \(recipient), \(filedAt), \(item.id), \(notice.kind), \(notice.subject), \(notice.person), \(notice.payload),
+        \(createdAt), \(readAt)
+      )
+      ON CONFLICT DO NOTHING
+      """)
+  }
+
+  private func time(of item: InboxSeed, now: Date) throws -> Timestamp {
+    if let hours = item.hours { return Timestamp(now).adding(seconds: hours * 3600) }
+    let event = try event(item)
+    guard item.type == Notice.Kind.eventReminder.rawValue else { return invitedAt(event, now: now) }
+    return try plan(of: event, now: now).startTime.adding(seconds: -Event.reminderLead)
+  }
+
+  private func notice(of item: InboxSeed, now: Date) throws -> Notice {
+    switch Notice.Kind(rawValue: item.type) {
+    case .friendRequest:
+      guard let request = friends.requests.first(where: { $0.id == item.request }) else {
+        throw AppError.invalidSeed("The notification \(item.id) names no friend request.")
+      }
+      return .friendRequest(FriendRequest.ID(rawValue: request.id), from: try person(request.from).person)
+    case .friendAccepted: return .friendAccepted(by: try person(item.person).person)
+    case .sessionRevoked: return .sessionRevoked(Session.ID(rawValue: item.id))
+    case .invitationWithdrawn:
+      // The recipient does not see the event any more.
+      guard let event = item.event, let title = item.title else {
+        throw AppError.invalidSeed("The notification \(item.id) has no event or no title.")
+      }
+      return .invitationWithdrawn(Event.ID(rawValue: event), title)
+    case let kind?: return try notice(kind, of: item, about: try event(item), now: now)
+    case nil: throw AppError.invalidSeed("The notification \(item.id) has an unknown type.")
+    }
+  }
+
+  private func notice(
+    _ kind: Notice.Kind, of item: InboxSeed, about event: EventSeed, now: Date
+  ) throws -> Notice {
+    let (id, title) = (Event.ID(rawValue: event.id), event.title)
+    let creator = try person(event.creator)
+    switch kind {
+    case .eventInvited: return .eventInvited(id, title, by: creator.person)
+    case .eventUpdated:
+      let new = try plan(of: event, now: now)
+      var old = try plan(of: event, at: item.before?.time, now: now)
+      old.title = item.before?.title ?? title
+      return .eventUpdated(id, title, new.differences(from: old), by: creator.user)
+    case .eventCancelled: return .eventCancelled(id, title, by: creator.user)
+    case .invitationAnswered:
+      let guest = try person(item.person)
+      return .invitationAnswered(
+        id, title, by: guest.person, try status(of: guest.username, at: event),
+        with: event.plusOnes?[guest.username] ?? 0)
+    case .waitlistPromoted where item.person != nil:
+      let guest = try person(item.person)
+      return .guestPromoted(id, title, guest: guest.person, by: guest.user)
+    case .waitlistPromoted: return .waitlistPromoted(id, title, guest: try person(item.to).user)
+    case .hostAdded:
+      guard event.coHosts?.contains(item.to) == true else {
+        throw AppError.invalidSeed("\(item.to) is not a co-host of \(title).")
+      }
+      return .hostAdded(id, title, by: creator.person)
+    case .answerSet: return .answerSet(id, title, try status(of: item.to, at: event), by: creator.person)
+    case .answerReminder:
+      guard try status(of: item.to, at: event) == .invited else {
+        throw AppError.invalidSeed("\(item.to) has answered the invitation to \(title).")
+      }
+      return .answerReminder(id, title, by: creator.person)
+    case .guestAnswered:
+      let visitor = try visitor(item, at: event)
+      guard let status = Invitation.Status(rawValue: visitor.answer) else {
+        throw AppError.invalidSeed("\(visitor.name) has an unknown answer.")
+      }
+      return .guestAnswered(
+        id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, status, with: visitor.plusOnes ?? 0)
+    case .approvalRequested:
+      let visitor = try visitor(item, at: event)
+      return .approvalRequested(
+        id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, with: visitor.plusOnes ?? 0)
+    case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, now: now).startTime)
+    default: throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
+    }
+  }
+
+  private func status(of guest: String, at event: EventSeed) throws -> Invitation.Status {
+    guard let status = event.guests[guest].flatMap(Invitation.Status.init(rawValue:)) else {
+      throw AppError.invalidSeed("\(guest) is not a guest of \(event.title).")
+    }
+    return status
+  }
+
+  private func visitor(_ item: InboxSeed, at event: EventSeed) throws -> VisitorSeed {
+    guard let visitor = event.visitors?.first(where: { $0.id == item.visitor }) else {
+      throw AppError.invalidSeed("The notification \(item.id) names no visitor of \(event.title).")
+    }
+    return visitor
+  }
+
+  private func event(_ item: InboxSeed) throws -> EventSeed {
+    guard let event = events.first(where: { $0.id == item.event }) else {
+      throw AppError.invalidSeed("The notification \(item.id) names no event.")
+    }
+    return event
+  }
+}

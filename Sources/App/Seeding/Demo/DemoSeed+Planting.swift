@@ -1,0 +1,179 @@
+import Foundation
+import Postgres
+
+extension DemoSeed {
+  func person(_ username: String?) throws -> PersonSeed {
+    guard let person = people.first(where: { $0.username == username }) else { throw AppError.userNotFound }
+    return person
+  }
+
+  private func id(_ username: String) throws -> UUID { try person(username).id }
+
+  /// - Returns: whether the account is new.
+  func plant(_ person: PersonSeed, passwordHash: String, in change: Change) async throws -> Bool {
+    do {
+      return try await change.pipeline(
+        """
+        INSERT INTO users (id, username, email, display_name, bio, password_hash)
+        VALUES (
+          \(person.id), \(person.username), \(person.email), \(person.displayName), \(person.bio),
+          \(passwordHash)
+        )
+        ON CONFLICT (id) DO NOTHING
+        """,
+        "INSERT INTO user_stamps (user_id) VALUES (\(person.id)) ON CONFLICT DO NOTHING"
+      )[0].affected == 1
+    } catch let error as PostgresError where error.constraint == "username_taken" {
+      throw AppError(
+        .conflict, "username-taken",
+        "Another account has the username of the demo user \(person.username). Rename or delete that account.")
+    } catch let error as PostgresError where error.constraint == "email_taken" {
+      throw AppError(
+        .conflict, "email-taken",
+        "Another account has the e-mail address of the demo user \(person.username). Use --reset to delete it.")
+    }
+  }
+
+  func plant(_ block: FriendsSeed.Block, now: Date, in change: Change) async throws {
+    let since = Timestamp(now).adding(seconds: block.days * 86_400)
+    try await change.rows(
+      """
+      INSERT INTO blocks (blocker_id, blocked_id, created_at)
+      VALUES (\(try id(block.blocker)), \(try id(block.blocked)), \(since))
+      ON CONFLICT DO NOTHING
+      """)
+  }
+
+  func plant(_ friendship: FriendsSeed.Friendship, now: Date, in change: Change) async throws {
+    let pair = try friendship.between.map { try id($0) }
+    let since = Timestamp(now).adding(seconds: friendship.days * 86_400)
+    try await change.rows(
+      """
+      INSERT INTO friendships (user_a, user_b, since)
+      SELECT least(\(pair[0]), \(pair[1])), greatest(\(pair[0]), \(pair[1])), \(since)
+      WHERE \(User.visible("\(pair[0])", to: User.ID(rawValue: pair[1])))
+      ON CONFLICT DO NOTHING
+      """)
+  }
+
+  func plant(_ request: FriendsSeed.Request, now: Date, in change: Change) async throws {
+    let sent = Timestamp(now).adding(seconds: request.days * 86_400)
+    let (sender, receiver) = (try id(request.from), try id(request.to))
+    try await change.rows(
+      """
+      INSERT INTO friend_requests (id, sender_id, receiver_id, created_at)
+      SELECT \(request.id), \(sender), \(receiver), \(sent)
+      WHERE \(User.visible("\(receiver)", to: User.ID(rawValue: sender)))
+      ON CONFLICT DO NOTHING
+      """)
+  }
+
+  func plant(_ event: EventSeed, linkKey: String, now: Date, in change: Change) async throws {
+    let creator = try id(event.creator)
+    let plan = try plan(of: event, now: now)
+    let archivedAt = plan.liveUntil <= Timestamp(now) ? plan.liveUntil : nil
+    let remindAt = event.status == Event.Status.cancelled.rawValue ? nil : plan.remindAt(now: Timestamp(now))
+    let invitedAt = invitedAt(event, now: now)
+    let results = try await change.pipeline(
+      """
+      UPDATE events
+      SET start_time = \(plan.startTime), end_time = \(plan.endTime), live_until = \(plan.liveUntil),
+        answer_by = answer_by + (\(plan.startTime)::timestamptz - start_time),
+        remind_at = CASE WHEN status = 'scheduled' THEN \(remindAt) END, archived_at = \(archivedAt)
+      WHERE id = \(event.id)
+      """,
+      """
+      INSERT INTO events (
+        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
+        max_plus_ones, answer_by, status, live_until, remind_at, archived_at, created_at, updated_at
+      )
+      VALUES (
+        \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
+        \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
+        \(event.capacity.map(Int32.init)), \(Int32(event.maxPlusOnes ?? 0)), \(plan.answerBy),
+        \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt), \(archivedAt), \(invitedAt), \(invitedAt)
+      )
+      ON CONFLICT (id) DO NOTHING
+      """)
+    if results[1].affected == 1 {
+      try await plantGuests(of: event, linkKey: linkKey, now: now, in: change)
+      try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
+    }
+    // Users who have blocked each other get no places and roles, and lose those that they kept while the event was
+    // over.
+    let eventID = Event.ID(rawValue: event.id)
+    try await Event.partHosts(of: [eventID], in: change)
+    try await Invitation.leave(
+      where: "i.event_id = \(eventID) AND \(Event.hides("i.user_id", fromHostsOf: eventID))", by: .block, in: change)
+  }
+
+  /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.
+  private func plantGuests(
+    of event: EventSeed, linkKey: String, now: Date, in change: Change
+  ) async throws {
+    let creator = try id(event.creator)
+    let invitedAt = invitedAt(event, now: now)
+    // A day later, or halfway to now if they were invited less than two days ago.
+    let halfway = Int(Timestamp(now).microseconds - invitedAt.microseconds) / 2_000_000
+    for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
+      let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: min(86_400, halfway))
+      let guestID = try id(guest)
+      try await change.rows(
+        """
+        INSERT INTO invitations (event_id, user_id, status, plus_ones, invited_at, answered_at)
+        SELECT \(event.id), \(guestID), \(status), \(Int32(event.plusOnes?[guest] ?? 0)), \(invitedAt), \(answeredAt)
+        WHERE \(User.visible("\(creator)", to: User.ID(rawValue: guestID)))
+        """)
+    }
+    try await plantVisitors(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
+    try await change.rows(
+      """
+      UPDATE events
+      SET (
+        invited_count, going_count, maybe_count, declined_count, waitlisted_count, pending_count, plus_ones_count,
+        visitor_count
+      ) = (
+        SELECT coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'invited'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0),
+          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0), coalesce(sum(plus_ones), 0),
+          count(*) FILTER (WHERE user_id IS NULL)
+        FROM event_guests WHERE event_id = \(event.id)
+      )
+      WHERE id = \(event.id)
+      """)
+  }
+
+  func invitedAt(_ event: EventSeed, now: Date) -> Timestamp {
+    Timestamp(now).adding(seconds: (event.invited ?? min(event.day, 0) - 14) * 86_400)
+  }
+
+  /// - Parameter time: `HH:mm`; nil for the event's own.
+  func plan(of event: EventSeed, at time: String? = nil, now: Date) throws -> Event.Plan {
+    let start = try Self.time(of: event, on: event.day, at: time ?? event.time, now: now)
+    return Event.Plan(
+      title: event.title, note: event.note, startTime: start,
+      endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone,
+      answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, now: now) })
+  }
+
+  private static func time(of event: EventSeed, on day: Int, at time: String, now: Date) throws -> Timestamp {
+    let clock = time.split(separator: ":").compactMap { Int($0) }
+    var calendar = Calendar(identifier: .gregorian)
+    guard let zone = TimeZone(identifier: event.timeZone), clock.count == 2 else {
+      throw AppError.invalidSeed("The event \(event.title) has no valid time.")
+    }
+    calendar.timeZone = zone
+    let today = calendar.startOfDay(for: now)
+    guard let day = calendar.date(byAdding: .day, value: day, to: today),
+      let found = calendar.date(bySettingHour: clock[0], minute: clock[1], second: 0, of: day)
+    else { throw AppError.invalidSeed("The event \(event.title) has no valid time.") }
+    return Timestamp(found)
+  }
+}
+
+extension AppError {
+  static func invalidSeed(_ message: String) -> AppError { AppError(.invalid, "invalid-seed", message) }
+}

@@ -1,0 +1,84 @@
+import HTTPTypes
+import Hummingbird
+
+/// The files in `/.well-known/`.
+struct AppLinkRoutes {
+  let dependencies: Dependencies
+
+  func add(to router: some RouterMethods<Context>) {
+    router.get(".well-known/apple-app-site-association", use: apple)
+    router.get(".well-known/assetlinks.json", use: android)
+  }
+
+  @Sendable private func apple(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    let ids = dependencies.appLinks.appleAppIDs
+    guard !ids.isEmpty else { throw AppError.appLinksNotConfigured }
+    return file(AppleFile(appIDs: ids))
+  }
+
+  @Sendable private func android(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    let links = dependencies.appLinks
+    guard let package = links.androidPackage else { throw AppError.appLinksNotConfigured }
+    return file([AndroidStatement(package: package, fingerprints: links.androidFingerprints)])
+  }
+
+  /// Without a charset: some crawlers compare the type as a whole.
+  private func file(_ json: some JSONWritable) -> Response {
+    var response = Response.json(json)
+    response.headers[.contentType] = "application/json"
+    response.headers[.cacheControl] = "public, max-age=3600"
+    return response
+  }
+}
+
+private struct AppleFile: JSONWritable {
+  let appIDs: [String]
+
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("applinks") { $0.object { $0.member("details", [Detail(appIDs: appIDs)]) } }
+    }
+  }
+
+  private struct Detail: JSONWritable {
+    let appIDs: [String]
+
+    func write(to json: inout JSONWriter) {
+      json.object {
+        $0.member("appIDs", appIDs)
+        $0.member("components", [Component()])
+      }
+    }
+  }
+
+  private struct Component: JSONWritable {
+    func write(to json: inout JSONWriter) {
+      json.object { $0.member("/", "/e/*") }
+    }
+  }
+}
+
+private struct AndroidStatement: JSONWritable {
+  let package: String
+  let fingerprints: [String]
+
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("relation", ["delegate_permission/common.handle_all_urls"])
+      $0.member("target") {
+        $0.object {
+          $0.member("namespace", "android_app")
+          $0.member("package_name", package)
+          $0.member("sha256_cert_fingerprints", fingerprints)
+        }
+      }
+    }
+  }
+}
+
+extension AppError {
+  static let appLinksNotConfigured = AppError(
+    .notFound, "app-links-not-configured", "No app of this kind opens this service's links.")
+}

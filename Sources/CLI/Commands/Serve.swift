@@ -1,0 +1,48 @@
+import App
+import ArgumentParser
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+struct Serve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Run the REST service.")
+
+  @Option(help: "The address to listen on.")
+  var host = "127.0.0.1"
+
+  @Option(help: "The port to listen on.")
+  var port: UInt16 = 8080
+
+  func run() async throws {
+    let logger = makeLogger()
+    FileLimit.raise()
+    let configuration = try await MusterConfiguration.loadWithWarnings(for: .serve)
+    try configuration.refuseMoreConnectionsThanFiles()
+    try await checkSchema(of: configuration.databaseURL, logger: logger)
+    let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
+    let scheme = dependencies.certificate == nil ? "http" : "https"
+    let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
+      logger.info("listening", metadata: ["address": "\(scheme)://\(host):\(port)"])
+    }
+    let check = Task { await dependencies.checkPictures() }
+    defer { check.cancel() }
+    // Services stop in reverse order, so metrics stay available during the shutdown.
+    let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
+    let reloading: [any Service] =
+      dependencies.certificate.map { [CertificateReloading(certificate: $0, logger: logger)] } ?? []
+    try await run(metrics + reloading + [service], drainSeconds: configuration.drainSeconds, logger: logger)
+    await dependencies.close()
+  }
+}
+
+/// Reads the certificate again on SIGHUP. The service itself also checks it from time to time.
+private struct CertificateReloading: Service {
+  let certificate: ServerCertificate
+  let logger: Logger
+
+  func run() async {
+    await cancelWhenGracefulShutdown { [certificate, logger] in
+      for await _ in await UnixSignalsSequence(trapping: .sighup) { certificate.reload(logger: logger) }
+    }
+  }
+}

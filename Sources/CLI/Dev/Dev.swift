@@ -1,0 +1,172 @@
+import App
+import ArgumentParser
+import EmbeddedPostgres
+import Foundation
+import Logging
+import Postgres
+import ServiceLifecycle
+import UnixSignals
+
+struct Dev: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Run everything in one process, with a private PostgreSQL, for development.")
+
+  @Option(help: "The address to listen on. With 0.0.0.0, phones in the same network reach the service.")
+  var host = "127.0.0.1"
+
+  @Option(help: "The port to listen on.")
+  var port: UInt16 = 8080
+
+  @Option(
+    name: .customLong("public-url"),
+    help: "The URL for clients. By default MUSTER_PUBLIC_URL, or else the address of this machine.")
+  var publicURL: String?
+
+  @Option(help: "The folder for the data, which is kept for the next run.")
+  var data = ".muster"
+
+  @Flag(help: "Delete the data first.")
+  var reset = false
+
+  func validate() throws {
+    guard port != 0 || LocalNetwork.isLoopback(host) else {
+      throw ValidationError("--port must not be 0 with --host \(host): phones keep the address")
+    }
+  }
+
+  func run() async throws {
+    let service = DevelopmentService(
+      host: host, port: Int(port), publicURL: publicURL, folder: data, resets: reset, logger: makeLogger())
+    // Closing the terminal sends SIGHUP. PostgreSQL must not keep running then.
+    try await run([service], until: [.sigterm, .sigint, .sighup], logger: service.logger)
+  }
+}
+
+/// Runs a cluster with the migrations and the demo data, the service and the worker. All of them end together.
+private struct DevelopmentService: Service {
+  let host: String
+  let port: Int
+  let publicURL: String?
+  let folder: String
+  let resets: Bool
+  let logger: Logger
+
+  func run() async throws {
+    // If a stop is requested while the cluster starts, the start completes first, and the cluster then stops in order.
+    if resets { try await EmbeddedPostgres.erase(folder) }
+    let cluster = try await EmbeddedPostgres.start(in: folder) { say($0) }
+    do {
+      if !Task.isShuttingDownGracefully { try await serve(on: cluster) }
+    } catch {
+      try await cluster.stop()
+      throw error
+    }
+    try await cluster.stop()
+  }
+
+  private func serve(on cluster: EmbeddedPostgres) async throws {
+    let url = cluster.uri(database: "muster")
+    try await ScriptConnection.run(cluster.uri(database: "postgres")) { connection in
+      guard try connection.rows("SELECT 1 FROM pg_database WHERE datname = 'muster'").isEmpty else { return }
+      try connection.script("CREATE DATABASE muster")
+    }
+    try await Migrator(url: url, migrations: Resources.migrations).up()
+
+    FileLimit.raise()
+    var settings = try DevSettings.read(from: cluster)
+    var configuration = try await configuration(of: url, fallbacks: settings.variables)
+    // They would let anyone who reaches the service sign tokens.
+    let replacesKeys = isReachable(configuration) && configuration.hasPublishedKeys && settings.keys == nil
+    if replacesKeys {
+      settings.keys = DevSettings.Keys()
+      configuration = try await self.configuration(of: url, fallbacks: settings.variables)
+    }
+    // The environment may still give them.
+    if isReachable(configuration) { try configuration.refusePublishedKeys() }
+    try configuration.refuseMoreConnectionsThanFiles()
+    let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
+    do {
+      if replacesKeys {
+        // Their secrets are sealed with the published keys. First, so that it is repeated if the program is killed.
+        try await Device.removeWebhooks(in: dependencies.database)
+        try settings.save(to: cluster)
+        say("The service has keys of its own from now on. Log in again on every device, and register webhooks again.")
+      }
+      let clientURL =
+        configuration.publicURL ?? PublicURL.of(host, port: port, isSecure: configuration.certificate != nil)
+      // With port 0, each run has another URL.
+      if clientURL != settings.publicURL || port == 0 {
+        try await Stamps.move(in: dependencies.database)
+        settings.publicURL = clientURL
+        try settings.save(to: cluster)
+      }
+      try await serve(with: dependencies, at: isShared ? clientURL : nil)
+    } catch {
+      await dependencies.close()
+      throw error
+    }
+    await dependencies.close()
+  }
+
+  private var isShared: Bool { !LocalNetwork.isLoopback(host) }
+
+  /// Whether others can reach the service: in the network, or through a tunnel to a public URL.
+  private func isReachable(_ configuration: MusterConfiguration) -> Bool {
+    let clients = configuration.publicURL.flatMap { URL(string: $0)?.host() }
+    return isShared || clients.map { !LocalNetwork.isLoopback($0) } ?? false
+  }
+
+  private func configuration(of database: String, fallbacks: [String: String]) async throws -> MusterConfiguration {
+    var overrides = ["DATABASE_URL": database]
+    if let publicURL { overrides["MUSTER_PUBLIC_URL"] = publicURL }
+    var configuration = try await MusterConfiguration.loadWithWarnings(
+      for: .dev, overrides: overrides, fallbacks: fallbacks)
+    // There is no load balancer to wait for.
+    configuration.drainSeconds = 0
+    if isShared, configuration.publicURL == nil {
+      let address = PublicURL.isEverywhere(host) ? LocalNetwork.address : host
+      if address == nil { say("This machine has no address in a private network: set --public-url for phones.") }
+      configuration.publicURL = PublicURL.of(
+        address ?? "localhost", port: port, isSecure: configuration.certificate != nil)
+    }
+    return configuration
+  }
+
+  /// - Parameter url: the URL for clients; nil for the address on which the service listens.
+  private func serve(with dependencies: Dependencies, at url: String?) async throws {
+    let check = Task { await dependencies.checkPictures() }
+    defer { check.cancel() }
+    let logins = try await DemoSeed().plant(in: dependencies)
+    let isSecure = dependencies.certificate != nil
+    let service = makeService(dependencies, host: host, port: port) {
+      let greeting = DevGreeting(
+        url: url ?? PublicURL.of(host, port: $0, isSecure: isSecure), isShared: isShared, logins: logins,
+        folder: folder)
+      say(greeting.text)
+    }
+    let worker = NotificationWorker(
+      dependencies, sender: Channels(dependencies, printsPayloads: true),
+      mailer: dependencies.webhookMailer ?? LogMailer(logger: logger), concurrency: 4)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await service.run() }
+      group.addTask { try await worker.run() }
+      if let metrics = makeMetricsService(dependencies, port: 9464) { group.addTask { try await metrics.run() } }
+      // The first one that ends, regularly or with an error, stops the others.
+      do {
+        try await group.next()
+      } catch {
+        group.cancelAll()
+        throw error
+      }
+      if !Task.isShuttingDownGracefully { group.cancelAll() }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Prints plain text to stdout, even if it is not a terminal.
+  private func say(_ line: String) {
+    print(line)
+    // A pipe is buffered, but its reader may wait for the address.
+    fflush(nil)
+  }
+}

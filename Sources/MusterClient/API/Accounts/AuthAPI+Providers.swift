@@ -1,0 +1,86 @@
+extension AuthAPI {
+  /// Logs in with Apple. The first login creates an account.
+  ///
+  /// - Parameters:
+  ///   - idToken: the identity token, as Apple gave it to the app.
+  ///   - nonce: what the app chose for this login.
+  ///   - displayName: the user's name. Apple tells it to the app once.
+  ///   - authorizationCode: Apple's code, to revoke the grant when the account is deleted.
+  /// - Returns: `isNew` says whether this login created the account.
+  /// - Throws: ``MusterError``: `invalid-identity-token`, `email-belongs-to-account`, `provider-not-configured`,
+  ///   `provider-unavailable`
+  public func signInWithApple(
+    idToken: String, nonce: String? = nil, displayName: String? = nil, authorizationCode: String? = nil,
+    device: String? = nil
+  ) async throws -> (user: User, isNew: Bool) {
+    try await signIn("/apple", idToken, nonce, displayName, authorizationCode, device)
+  }
+
+  /// Logs in with Google. The first login creates an account. See
+  /// ``signInWithApple(idToken:nonce:displayName:authorizationCode:device:)``.
+  public func signInWithGoogle(
+    idToken: String, nonce: String? = nil, displayName: String? = nil, device: String? = nil
+  ) async throws -> (user: User, isNew: Bool) {
+    try await signIn("/google", idToken, nonce, displayName, nil, device)
+  }
+
+  /// Links an Apple identity to the caller's account.
+  ///
+  /// - Throws: ``MusterError``: `identity-taken`, `already-linked`, `wrong-password`, `wrong-code`,
+  ///   `identity-not-proven`
+  public func linkApple(
+    idToken: String, nonce: String? = nil, authorizationCode: String? = nil, _ reauthentication: Reauthentication?
+  ) async throws {
+    try await link("/apple", idToken, nonce, authorizationCode, reauthentication)
+  }
+
+  /// Links a Google identity to the caller's account. Throws the same as for Apple.
+  public func linkGoogle(idToken: String, nonce: String? = nil, _ reauthentication: Reauthentication?) async throws {
+    try await link("/google", idToken, nonce, nil, reauthentication)
+  }
+
+  /// Unlinks the Apple identity from the caller's account.
+  ///
+  /// - Throws: ``MusterError``: `last-way-in`, `wrong-password`, `wrong-code`, `identity-not-proven`
+  public func unlinkApple(_ reauthentication: Reauthentication?) async throws {
+    try await unlink("/apple", reauthentication)
+  }
+
+  /// Unlinks the Google identity from the caller's account. Throws the same as for Apple.
+  public func unlinkGoogle(_ reauthentication: Reauthentication?) async throws {
+    try await unlink("/google", reauthentication)
+  }
+
+  private func signIn(
+    _ provider: String, _ idToken: String, _ nonce: String?, _ displayName: String?, _ authorizationCode: String?,
+    _ device: String?
+  ) async throws -> (user: User, isNew: Bool) {
+    let members = [
+      "idToken": idToken, "nonce": nonce, "displayName": displayName, "authorizationCode": authorizationCode,
+      "device": device,
+    ]
+    let tokens = try await caller.logIn(.auth(provider, members.compactMapValues { $0 }))
+    return (tokens.user, tokens.isNew ?? false)
+  }
+
+  private func link(
+    _ provider: String, _ idToken: String, _ nonce: String?, _ authorizationCode: String?,
+    _ reauthentication: Reauthentication?
+  ) async throws {
+    var members =
+      reauthentication?.members(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce") ?? [:]
+    members["idToken"] = idToken
+    members["nonce"] = nonce
+    members["authorizationCode"] = authorizationCode
+    try await caller.send(.auth("\(provider)/link", members, isAuthenticated: true))
+  }
+
+  private func unlink(_ provider: String, _ reauthentication: Reauthentication?) async throws {
+    var call = try APICall.auth(
+      provider,
+      reauthentication?.members(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce") ?? [:],
+      isAuthenticated: true)
+    call.method = "DELETE"
+    try await caller.send(call)
+  }
+}

@@ -1,0 +1,66 @@
+import Foundation
+
+/// What hosts do, beside editing and inviting.
+extension EventsAPI {
+  /// Makes a friend or a guest a co-host of an event that the caller created. An invitation ends.
+  ///
+  /// - Throws: ``MusterError``: `not-the-creator`, `event-not-found`, `user-not-found`, `invalid-fields`,
+  ///   `too-many-hosts`, `event-cancelled`, `event-archived`
+  @discardableResult
+  public func addHost(_ userID: UUID, to id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("PUT", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+  }
+
+  /// Removes a co-host of an event that the caller created, or leaves an event that the caller co-hosts.
+  ///
+  /// - Throws: ``MusterError``: `not-the-creator`, `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
+  public func removeHost(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+  }
+
+  /// Sets the answer of a guest of an event that the caller hosts, also after `answerBy`.
+  ///
+  /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
+  ///   `event-archived`; `approval-pending` until the guest is approved; `no-room` if there is no room for the group
+  @discardableResult
+  public func setAnswer(
+    _ status: AnswerStatus, of guestID: UUID, to id: UUID, key: IdempotencyKey = .random()
+  ) async throws -> Event {
+    try await caller.get(
+      .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": status], key: key))
+  }
+
+  /// Lets a guest in who came by a link with `approval`. A user may then answer; the answer of a visitor applies. To
+  /// turn the guest away, use ``withdraw(_:from:key:)``.
+  ///
+  /// - Parameter guestID: the ``Guest/id``.
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
+  ///   `event-archived`; `no-room` if the group is larger than the event
+  @discardableResult
+  public func approve(_ guestID: UUID, at id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("POST", "/events/\(id.wire)/invitations/\(guestID.wire)/approve", key: key))
+  }
+
+  /// Reminds the guests who have not answered, each at most once a day.
+  ///
+  /// - Returns: the number of reminded guests.
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`, `answers-closed`
+  @discardableResult
+  public func remind(_ id: UUID, key: IdempotencyKey = .random()) async throws -> Int {
+    let reminded: Reminded = try await caller.get(.write("POST", "/events/\(id.wire)/reminders", key: key))
+    return reminded.reminded
+  }
+
+  /// Creates an event of the caller's own like one that they host.
+  ///
+  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `invalid-fields`
+  @discardableResult
+  public func duplicate(_ id: UUID, _ copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("POST", "/events/\(id.wire)/duplicate", copy, key: key))
+  }
+
+  private struct Reminded: Decodable {
+    let reminded: Int
+  }
+}

@@ -1,0 +1,39 @@
+import CLibpq
+import Synchronization
+
+/// Owns a libpq result and frees it once its last reader is gone.
+final class ResultHandle: Sendable {
+  /// Safe to share, which the compiler cannot see: libpq's accessors only read, nothing writes to a received result,
+  /// and nothing frees it before `deinit`.
+  nonisolated(unsafe) let pointer: OpaquePointer
+  let count: Int
+  let columns: Columns
+  /// The index of the column after the last one read, which is checked first because columns are mostly read in order.
+  /// Only a hint: any value is correct.
+  private let likely = Atomic(0)
+
+  /// - Parameter columns: nil if no earlier result of the same statement provides them.
+  init(_ pointer: OpaquePointer, columns known: Columns? = nil) {
+    self.pointer = pointer
+    count = Int(PQntuples(pointer))
+    columns = known ?? Columns(of: pointer)
+  }
+
+  var names: [String] { columns.names }
+
+  /// The index of the first column with this name.
+  func place(of name: String) -> Int? {
+    guard columns.areDistinct else { return names.firstIndex(of: name) }
+    var place = likely.load(ordering: .relaxed)
+    if place >= names.count || names[place] != name {
+      guard let found = names.firstIndex(of: name) else { return nil }
+      place = found
+    }
+    likely.store(place + 1, ordering: .relaxed)
+    return place
+  }
+
+  deinit {
+    PQclear(pointer)
+  }
+}

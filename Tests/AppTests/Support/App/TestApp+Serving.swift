@@ -1,0 +1,48 @@
+import Hummingbird
+import Logging
+import ServiceLifecycle
+import Testing
+
+@testable import App
+
+/// Runs a service while `body` runs, then stops it gracefully.
+///
+/// - Parameters:
+///   - service: creates the service. The service reports its port when it listens.
+///   - body: receives that port.
+func serving(
+  logger: Logger,
+  service: (_ onListening: @escaping @Sendable (_ port: Int) async -> Void) throws -> any Service,
+  _ body: @escaping @Sendable (_ port: Int) async throws -> Void
+) async throws {
+  let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+  let made: any Service = try service { port in _ = continuation.yield(port) }
+  let group = ServiceGroup(services: [made], logger: logger)
+  try await withThrowingTaskGroup(of: Void.self) { tasks in
+    tasks.addTask {
+      try await group.run()
+      continuation.finish()
+    }
+    var iterator = ports.makeAsyncIterator()
+    let port = try #require(await iterator.next())
+    do {
+      try await body(port)
+    } catch {
+      await group.triggerGracefulShutdown()
+      throw error
+    }
+    await group.triggerGracefulShutdown()
+    try await tasks.waitForAll()
+  }
+}
+
+extension TestApp {
+  /// The routes of the router, such as `GET /api/v1/users/me`.
+  var routes: Set<String> {
+    Set(
+      Router.build(dependencies).routes.map { route in
+        let path = route.path.description
+        return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
+      })
+  }
+}

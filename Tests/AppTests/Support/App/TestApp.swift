@@ -1,0 +1,428 @@
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import App
+
+/// The complete service, with its own port and database.
+struct TestApp: Sendable {
+  let url: String
+  let databaseURL: String
+  let dependencies: Dependencies
+  let filed = Filed()
+
+  var database: Database { dependencies.database }
+
+  private static let template = Task {
+    try await TestCluster.makeTemplate("muster_template") { url in
+      try await Migrator(url: url, migrations: Resources.migrations).up()
+    }
+  }
+
+  static let accessTokenKeys = SigningKeys.generate()
+  static let refreshTokenKeys = SigningKeys.generate()
+
+  /// The environment of a test's service. Hashing is cheap, and everything else is as in production.
+  static func environment(_ databaseURL: String) -> [String: String] {
+    [
+      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
+      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+      // Tests send as fast as they can.
+      "MUSTER_RATE_LIMITS": "off",
+      // Many processes run at once, and would compete for the port.
+      "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
+      // No test contacts the real providers, whatever it configures.
+      "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
+    ]
+  }
+
+  /// Starts the service, runs `body`, and stops the service. Fails if notifications are left that the test did not
+  /// take.
+  ///
+  /// - Parameters:
+  ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
+  ///   - pictureProgram: the command that resizes pictures.
+  ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
+  ///     the service.
+  ///   - prepare: gets the database before the service connects to it.
+  static func run(
+    _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
+    lockWait: Duration = .seconds(20), queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail",
+    pastPooler: Bool = false,
+    prepare: (_ databaseURL: String) async throws -> Void = { _ in },
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (TestApp) async throws -> Void
+  ) async throws {
+    try await withDatabase { databaseURL in
+      try await prepare(databaseURL)
+      // Without a public URL, picture URLs use the port, which is not known before the service listens.
+      var variables = Self.environment(databaseURL)
+      variables["MUSTER_PUBLIC_URL"] = nil
+      var configuration = try await MusterConfiguration.load(
+        for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
+      #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
+      if !pastPooler, let pooled = try await TestCluster.pooled(databaseURL) {
+        configuration.databaseURL = pooled
+        configuration.isBehindPooler = true
+      }
+      let dependencies = try await Dependencies(
+        configuration, name: "test", logger: logger ?? .quiet, endedSessionsAge: .seconds(30),
+        connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites,
+        // A test machine may be overloaded.
+        pictureProgram: pictureProgram, picturePatience: .seconds(120))
+      do {
+        try await serving(
+          logger: dependencies.logger,
+          service: { makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits, onListening: $0) }
+        ) { port in
+          // The test's certificates are for this name.
+          let host = dependencies.certificate == nil ? "http://127.0.0.1" : "https://localhost"
+          let app = TestApp(url: "\(host):\(port)", databaseURL: databaseURL, dependencies: dependencies)
+          try await body(app)
+          let left = try await app.takeNotifications()
+          #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)
+        }
+      } catch {
+        await dependencies.close()
+        throw error
+      }
+      await dependencies.close()
+    }
+  }
+
+  /// A migrated, empty database.
+  static func withDatabase(_ body: (_ url: String) async throws -> Void) async throws {
+    try await template.value
+    try await TestCluster.withDatabase(template: "muster_template", body)
+  }
+
+  // MARK: Requests
+
+  /// The client that sends requests. See ``withConnections(_:_:)``. It takes no compressed responses: the library
+  /// refuses texts that repeat themselves as much as those of tests, and cannot read the response to HEAD.
+  @TaskLocal static var client: HTTPClient = {
+    var configuration = HTTPClient.Configuration.singletonConfiguration
+    configuration.decompression = .disabled
+    configuration.timeout.connect = .seconds(60)
+    return HTTPClient(configuration: configuration)
+  }()
+
+  /// Runs `body` with this number of connections to the service instead of 8.
+  ///
+  /// - Parameter isPatient: whether to wait for a while if the service does not listen. If false, that is an error.
+  func withConnections<Value: Sendable>(
+    _ count: Int, isPatient: Bool = true, _ body: () async throws -> Value
+  ) async throws -> Value {
+    var configuration = HTTPClient.Configuration()
+    configuration.timeout.connect = .seconds(60)
+    configuration.connectionPool.retryConnectionEstablishment = isPatient
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = count
+    let client = HTTPClient(configuration: configuration)
+    do {
+      let value = try await Self.$client.withValue(client) { try await body() }
+      try await client.shutdown()
+      return value
+    } catch {
+      try? await client.shutdown()
+      throw error
+    }
+  }
+
+  /// Sends a request, with or without a token.
+  func send(
+    _ method: String, _ path: String, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
+  ) async throws -> APIResponse {
+    var request = HTTPClientRequest(url: path.hasPrefix("/") ? url + path : "\(url)/api/v1/\(path)")
+    request.method = .RAW(value: method)
+    if let body {
+      request.body = .bytes(ByteBuffer(string: body))
+      request.headers.add(name: "Content-Type", value: "application/json")
+    }
+    if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+    for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
+    let received = try await Self.client.execute(request, timeout: .seconds(180))
+    // An event stream does not end. Leaving the loop after the first bytes closes the connection.
+    if received.headers.first(name: "Content-Type") == "text/event-stream" {
+      var first = ByteBuffer()
+      for try await bytes in received.body {
+        first = bytes
+        break
+      }
+      return APIResponse(
+        status: Int(received.status.code), headers: received.headers.map { ($0, $1) }, body: String(buffer: first))
+    }
+    let bytes = try await received.body.collect(upTo: 16 << 20)
+    let response = APIResponse(
+      status: Int(received.status.code), headers: received.headers.map { ($0, $1) }, body: String(buffer: bytes))
+    let faults = APIDocument.published?.faults(in: response, to: method, URL(string: request.url)?.path ?? "") ?? []
+    #expect(faults == [], "\(method) \(path): \(response.status) \(response.body.prefix(1000))")
+    return response
+  }
+
+  /// Registers a user, who is then logged in.
+  func signUp(_ username: String, displayName: String? = nil) async throws -> Phone {
+    let name = displayName ?? username.prefix(1).uppercased() + username.dropFirst()
+    let response = try await send(
+      "POST", "auth/register",
+      body: """
+        {"username": "\(username)", "email": "\(username)@example.com", "password": "correct horse \(username)",
+         "displayName": "\(name)"}
+        """)
+    #expect(response.status == 201, "\(response.body)")
+    return try Phone(self, username, response)
+  }
+
+  /// Signs up two users and makes them friends. The queue is empty afterwards.
+  func friends(_ first: String, _ second: String) async throws -> (Phone, Phone) {
+    let (one, other) = (try await signUp(first), try await signUp(second))
+    try await befriend(one, other)
+    return (one, other)
+  }
+
+  /// Makes two users friends, and discards the notifications of it.
+  func befriend(_ one: Phone, _ other: Phone) async throws {
+    let request = try await one.sendFriendRequest(to: other)
+    try await other.accept(request)
+    try await takeNotifications()
+  }
+
+  /// Logs in. The response may have any status.
+  ///
+  /// - Parameters:
+  ///   - login: a username or an email address.
+  ///   - device: the name of the device, or nil to omit it.
+  ///   - forwarded: the client's address in a proxy's header, or nil without a proxy.
+  func logIn(
+    _ login: String, _ password: String, device: String? = nil, from forwarded: String? = nil
+  ) async throws -> APIResponse {
+    let named: String = device.map { #", "device": "\#($0)""# } ?? ""
+    let headers: [(String, String)] = forwarded.map { [("X-Forwarded-For", $0)] } ?? []
+    return try await send(
+      "POST", "auth/login", body: #"{"login": "\#(login)", "password": "\#(password)"\#(named)}"#, headers: headers)
+  }
+
+  func askForReset(_ email: String) async throws -> APIResponse {
+    try await send("POST", "auth/password-reset", body: #"{"email": "\#(email)"}"#)
+  }
+
+  func confirmReset(_ token: String, _ password: String) async throws -> APIResponse {
+    try await send(
+      "POST", "auth/password-reset/confirm", body: #"{"token": "\#(token)", "newPassword": "\#(password)"}"#)
+  }
+
+  func askForCode(_ email: String) async throws -> APIResponse {
+    try await send("POST", "auth/code", body: #"{"email": "\#(email)"}"#)
+  }
+
+  /// Logs in with a mailed code. The response may have any status.
+  func confirmCode(_ code: String, of email: String) async throws -> APIResponse {
+    try await send("POST", "auth/code/confirm", body: #"{"email": "\#(email)", "code": "\#(code)"}"#)
+  }
+
+  /// Logs in with the token of a mail that has a code.
+  func confirmCode(byToken token: String) async throws -> APIResponse {
+    try await send("POST", "auth/code/confirm", body: #"{"token": "\#(token)"}"#)
+  }
+
+  /// Verifies an email address with the token that was mailed to it.
+  func verify(_ token: String) async throws -> APIResponse {
+    try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
+  }
+
+  /// Sends requests concurrently, and counts the responses by status.
+  func race(
+    _ count: Int, _ request: @escaping @Sendable (_ index: Int) async throws -> APIResponse
+  ) async throws -> [Int: Int] {
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for index in 0..<count { group.addTask { try await request(index).status } }
+      return try await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+    }
+  }
+
+  // MARK: Queues
+
+  struct Queued: Equatable, CustomStringConvertible {
+    let type: String
+    let recipient: String
+    let payload: JSON
+
+    var description: String { "\(type) for \(recipient): \(payload)" }
+
+    static func == (left: Queued, right: (String, Phone)) -> Bool {
+      left.type == right.0 && left.recipient == right.1.id
+    }
+  }
+
+  /// The notices in the queue, one per recipient, oldest first.
+  func queuedNotices() async throws -> [Queued] {
+    let rows = try await database.rows(
+      """
+      SELECT q.type, recipient.id AS recipient_id, q.payload
+      FROM notification_queue AS q
+      CROSS JOIN LATERAL unnest(q.recipient_ids) AS recipient (id)
+      ORDER BY q.id, recipient.id
+      """)
+    return try rows.map { row in
+      let recipient: User.ID = try row["recipient_id"]
+      let payload = Notice.rendered(try row["payload"], at: .now())
+      return Queued(
+        type: try row["type"], recipient: recipient.description, payload: try JSON(parsing: payload.text.utf8))
+    }
+  }
+
+  /// The notices that ``fanOut()`` has filed since the last ``takeNotifications()``.
+  final class Filed: Sendable {
+    private let notices = Mutex<[Queued]>([])
+
+    func add(_ more: [Queued]) {
+      notices.withLock { $0 += more }
+    }
+
+    func take() -> [Queued] {
+      notices.withLock { notices in
+        defer { notices = [] }
+        return notices
+      }
+    }
+  }
+
+  /// Empties the queue, and returns all notices since the last call. They reach the inboxes, but no device.
+  @discardableResult
+  func takeNotifications() async throws -> [Queued] {
+    try await fanOut()
+    try await database.batch("DELETE FROM deliveries", "DELETE FROM mails")
+    return filed.take()
+  }
+
+  /// Files all queued notices in the inboxes, as a worker does. ``takeNotifications()`` still returns them.
+  func fanOut() async throws {
+    filed.add(try await queuedNotices())
+    while try await FanOut.step(in: database).notices > 0 {}
+    #expect(try await value("SELECT count(*) FROM notification_queue") == 0)
+  }
+
+  /// Files notices while other tasks do the same, until none is queued for these users.
+  func fanOut(for people: Phone...) async throws {
+    let ids = people.map(\.userID)
+    try await eventually {
+      while try await FanOut.step(in: database).notices > 0 {}
+      return try await value("SELECT count(*) FROM notification_queue WHERE recipient_ids && \(ids)") == 0
+    }
+  }
+
+  /// Runs `body` while a worker fans out. ``takeNotifications()`` does not return what it files.
+  func withFanOut<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    let worker = Task {
+      while !Task.isCancelled {
+        do {
+          if try await FanOut.step(in: database).notices > 0 { continue }
+        } catch {
+          // Some tests cause errors on purpose. The next step tries again.
+        }
+        try? await Task.sleep(for: .milliseconds(5))
+      }
+    }
+    let result: Result<Value, any Error>
+    do { result = .success(try await body()) } catch { result = .failure(error) }
+    worker.cancel()
+    await worker.value
+    return try result.get()
+  }
+
+  struct Mailed {
+    /// For example `mail-verify-email`.
+    let type: String
+    let to: String
+    /// The token that the recipient would send, and the code that they would type.
+    var token: String?
+    var code: String?
+    /// The token of a visitor's page.
+    var page: String?
+  }
+
+  /// Empties the queue of mails, and returns the mails, oldest first.
+  @discardableResult
+  func takeMails() async throws -> [Mailed] {
+    let rows = try await database.execute(
+      """
+      WITH taken AS (DELETE FROM mails RETURNING id, type, mail_token_id, visitor_id, payload)
+      SELECT type, coalesce(payload->>'to', v.email) AS email, mail_token_id AS token, payload->>'kid' AS kid,
+        payload->>'purpose' AS purpose, \(Visitor.columns)
+      FROM taken
+      LEFT JOIN visitors AS v ON v.id = taken.visitor_id
+      ORDER BY taken.id
+      """)
+    return try rows.map { row in
+      var mailed = Mailed(type: try row["type"], to: try row["email"], token: nil)
+      if try (row["visitor_id"] as Visitor.ID?) != nil {
+        mailed.page = dependencies.visitorTokens.mailed(to: try Visitor(row: row))
+      }
+      if let id: MailToken.ID = try row["token"], let purpose: MailToken.Purpose = try row["purpose"] {
+        let (kid, keys): (String, SigningKeys) = (try row["kid"], dependencies.refreshTokenKeys)
+        mailed.token = MailToken.text(of: id, for: purpose, kid: kid, keys: keys)
+        if purpose == .signInCode { mailed.code = SignInCode.text(of: id, kid: kid, keys: keys) }
+      }
+      return mailed
+    }
+  }
+
+  /// Takes the mails, and returns the token of the only mail of a type.
+  func takeToken(_ type: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
+    let mails = try await takeMails().filter { $0.type == type }
+    #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
+    return try #require(mails.first?.token, sourceLocation: sourceLocation)
+  }
+
+  /// Requests a code for an address, and takes it from the only mail that has one.
+  func takeCode(
+    of email: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> (code: String, token: String) {
+    let response = try await askForCode(email)
+    #expect(response.status == 202, "\(response.body)", sourceLocation: sourceLocation)
+    let mails = try await takeMails().filter { $0.type == "mail-sign-in-code" }
+    #expect(mails.count == 1, "\(mails)", sourceLocation: sourceLocation)
+    return (
+      try #require(mails.first?.code, sourceLocation: sourceLocation),
+      try #require(mails.first?.token, sourceLocation: sourceLocation)
+    )
+  }
+
+  /// Waits until this number of statements in this database wait for a lock.
+  func waitForLocks(_ count: Int) async throws {
+    try await eventually {
+      let waiting: Int? = try await value(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+      return waiting == count
+    }
+  }
+
+  /// A text that changes with any row of any table.
+  func contents() async throws -> String? {
+    try await value(
+      """
+      SELECT string_agg(table_name || query_to_xml(
+        format('SELECT md5(string_agg(t.xmin || t::text, '','' ORDER BY t::text)) FROM %I AS t', table_name),
+        true, false, '')::text, ',' ORDER BY table_name)
+      FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+      """)
+  }
+
+  /// Runs one statement and returns its single value.
+  func value<Value: SQLValue>(_ sql: SQL, as: Value.Type = Value.self) async throws -> Value? {
+    try await database.value(sql)
+  }
+}
+
+extension String {
+  /// Another code of six digits than this one, for each number below a million.
+  func wrongCode(_ number: Int) -> String {
+    let digits = String(((Int(self) ?? 0) + number) % 1_000_000)
+    return String(repeating: "0", count: 6 - digits.count) + digits
+  }
+}

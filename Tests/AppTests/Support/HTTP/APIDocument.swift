@@ -1,0 +1,99 @@
+import Foundation
+import Postgres
+import Yams
+
+@testable import App
+
+/// The OpenAPI document, to check responses against it.
+struct APIDocument: Sendable {
+  static let published = try? APIDocument()
+
+  private let paths: [Path]
+  private let components: APISchema.Components
+
+  private struct Path: Sendable {
+    let segments: [Substring]
+    /// The schemas of the responses by method, status and type.
+    let operations: [String: [String: [String: APISchema.Reference]]]
+
+    var parameters: Int { segments.count { $0.hasPrefix("{") } }
+  }
+
+  init() throws {
+    let root = Self.json(try Yams.load(yaml: Resources.openAPI) ?? NSNull())
+    guard case .object(let items) = root["paths"], case .object(let schemas) = root["components"]["schemas"] else {
+      throw Unreadable()
+    }
+    func resolved(_ value: JSON) -> JSON {
+      guard let reference = value["$ref"].string else { return value }
+      return resolved(reference.dropFirst(2).split(separator: "/").reduce(root) { $0[String($1)] })
+    }
+    func members(_ value: JSON) -> [(name: String, value: JSON)] {
+      guard case .object(let members) = value else { return [] }
+      return members.map { ($0, $1) }
+    }
+    components = try Dictionary(
+      uniqueKeysWithValues: schemas.map { name, schema in
+        ("#/components/schemas/\(name)", try APISchema(resolved(schema), resolved: resolved))
+      })
+    paths = try items.map { path, item in
+      var operations: [String: [String: [String: APISchema.Reference]]] = [:]
+      for (method, operation) in members(item) where method != "parameters" {
+        operations[method] = [:]
+        for (status, response) in members(operation["responses"]) {
+          operations[method]?[status] = [:]
+          for (type, content) in members(resolved(response)["content"]) {
+            guard case .object = content["schema"] else { continue }
+            operations[method]?[status]?[type] = try APISchema.reference(content["schema"], resolved)
+          }
+        }
+      }
+      return Path(segments: path.split(separator: "/"), operations: operations)
+    }
+  }
+
+  private struct Unreadable: Error {}
+
+  private static func json(_ value: Any) -> JSON {
+    switch value {
+    case let value as String: return .string(value)
+    case let value as Bool: return .bool(value)
+    case let value as Int: return .number(String(value))
+    case let value as Double: return .number(String(value))
+    case let value as [Any]: return .array(value.map(json))
+    case let value as [String: Any]:
+      var object = JSON.Object()
+      for (name, member) in value { _ = object.insert(json(member), forKey: name) }
+      return .object(object)
+    default: return .null
+    }
+  }
+
+  /// What a response has that the document does not allow.
+  ///
+  /// - Parameter path: with or without a query.
+  func faults(in sent: APIResponse, to method: String, _ path: String) -> [String] {
+    let method = method == "HEAD" ? "get" : method.lowercased()
+    guard let operation = self.path(path.prefix { $0 != "?" })?.operations[method], sent.status != 405 else {
+      return []
+    }
+    guard let response = operation[String(sent.status)] else {
+      return ["the status \(sent.status) is not documented"]
+    }
+    let type = sent.header("Content-Type").map { String($0.prefix { $0 != ";" }) }
+    guard !sent.body.isEmpty, let type else { return [] }
+    guard let schema = response[type] else { return ["the type \(type) is not documented for \(sent.status)"] }
+    guard type.hasSuffix("json") else { return [] }
+    return APISchema.faults(in: sent.json, schema, at: "", components)
+  }
+
+  /// A literal segment wins over a parameter, as in the router.
+  private func path(_ path: Substring) -> Path? {
+    let segments = path.split(separator: "/")
+    let matching = paths.filter { known in
+      known.segments.count == segments.count
+        && zip(known.segments, segments).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+    }
+    return matching.min { $0.parameters < $1.parameters }
+  }
+}

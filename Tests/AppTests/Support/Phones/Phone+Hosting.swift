@@ -1,0 +1,91 @@
+import Testing
+
+@testable import App
+
+extension Phone {
+  @discardableResult
+  func cancelEvent(
+    _ event: String, headers: [(String, String)] = [], expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("DELETE", "events/\(event)", headers: headers, expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func invite(
+    _ guests: [Phone], to event: String, expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
+    return try await perform(
+      "POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#, expecting: status,
+      sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func withdraw(
+    _ guest: Phone, from event: String, expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform(
+      "DELETE", "events/\(event)/invitations/\(guest.id)", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func addHost(
+    _ host: Phone, to event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("PUT", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func removeHost(
+    _ host: Phone, from event: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("DELETE", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func setAnswer(
+    _ status: String, of guest: Phone, to event: String, expecting code: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform(
+      "PUT", "events/\(event)/invitations/\(guest.id)", #"{"status": "\#(status)"}"#, expecting: code,
+      sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func remind(
+    of event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("POST", "events/\(event)/reminders", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func duplicate(
+    _ event: String, _ body: String, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("POST", "events/\(event)/duplicate", body, expecting: status, sourceLocation: sourceLocation)
+  }
+
+  /// All items of a list, page by page.
+  ///
+  /// - Parameter meanwhile: an action to run between the pages.
+  func pages(
+    of path: String, limit: Int, meanwhile: (_ page: Int) async throws -> Void = { _ in }
+  ) async throws -> [JSON] {
+    var items: [JSON] = []
+    var cursor: String?
+    var number = 0
+    repeat {
+      let separator = path.contains("?") ? "&" : "?"
+      let page = try await get("\(path)\(separator)limit=\(limit)" + (cursor.map { "&cursor=\($0)" } ?? ""))
+      items += page["items"].array
+      cursor = page["nextCursor"].string
+      number += 1
+      try await meanwhile(number)
+    } while cursor != nil
+    return items
+  }
+}

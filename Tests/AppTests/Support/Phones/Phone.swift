@@ -1,0 +1,188 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import App
+
+/// The phone of a user who is logged in. It makes the calls that an app makes.
+final class Phone: Sendable {
+  let app: TestApp
+  let username: String
+  let id: String
+  private let tokens: Mutex<(access: String, refresh: String)>
+
+  init(_ app: TestApp, _ username: String, _ response: APIResponse) throws {
+    self.app = app
+    self.username = username
+    id = try #require(response.json["user"]["id"].string)
+    tokens = Mutex(
+      (try #require(response.json["accessToken"].string), try #require(response.json["refreshToken"].string)))
+  }
+
+  /// The phone of a user whom SQL has created. It has no refresh token.
+  init(_ app: TestApp, _ username: String, id: User.ID, accessToken: String) {
+    self.app = app
+    self.username = username
+    self.id = id.description
+    tokens = Mutex((accessToken, ""))
+  }
+
+  var accessToken: String { tokens.withLock { $0.access } }
+  var refreshToken: String { tokens.withLock { $0.refresh } }
+  var userID: User.ID { User.ID(id) ?? .new() }
+
+  func send(
+    _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
+  ) async throws -> APIResponse {
+    try await app.send(method, path, body: body, headers: headers, token: accessToken)
+  }
+
+  /// Sends a request, and expects a status.
+  @discardableResult
+  func perform(
+    _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = [], expecting status: Int,
+    sourceLocation: SourceLocation
+  ) async throws -> APIResponse {
+    let response = try await send(method, path, body, headers: headers)
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response
+  }
+
+  /// GETs something that must exist.
+  func get(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> JSON {
+    let response = try await send("GET", path)
+    #expect(response.status == 200, "\(response.body)", sourceLocation: sourceLocation)
+    return response.json
+  }
+
+  // MARK: Sessions
+
+  /// The password at registration.
+  var password: String { "correct horse \(username)" }
+
+  var session: Session.ID {
+    get throws { try #require(RefreshToken(refreshToken, keys: app.dependencies.refreshTokenKeys)).session }
+  }
+
+  /// The same user's next phone.
+  func signInAgain(device: String? = nil) async throws -> Phone {
+    try Phone(app, username, try await app.logIn(username, password, device: device))
+  }
+
+  /// Sends a refresh token and keeps the new tokens, as a phone does.
+  @discardableResult
+  func refresh(_ token: String? = nil) async throws -> APIResponse {
+    let response = try await app.send(
+      "POST", "auth/refresh", body: #"{"refreshToken": "\#(token ?? refreshToken)"}"#)
+    if let access = response.json["accessToken"].string, let refresh = response.json["refreshToken"].string {
+      tokens.withLock { $0 = (access, refresh) }
+    }
+    return response
+  }
+
+  // MARK: Friends
+
+  /// - Returns: the request's id.
+  @discardableResult
+  func sendFriendRequest(
+    to other: Phone, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> String {
+    let response = try await send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response.json["id"].string ?? ""
+  }
+
+  @discardableResult
+  func accept(
+    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("POST", "friend-requests/\(request)/accept", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func decline(
+    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("POST", "friend-requests/\(request)/decline", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  // MARK: Events
+
+  /// - Returns: the event.
+  @discardableResult
+  func createEvent(
+    _ title: String = "Picnic", inviting guests: [Phone] = [], capacity: Int? = nil,
+    startTime: String = "2030-05-01T18:00:00Z", endTime: String? = "2030-05-01T20:00:00Z", expecting status: Int = 201,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> JSON {
+    let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
+    let response = try await send(
+      "POST", "events",
+      """
+      {"title": "\(title)", "startTime": "\(startTime)", "endTime": \(endTime.map { "\"\($0)\"" } ?? "null"),
+       "timeZone": "Europe/Berlin", "capacity": \(capacity.map(String.init) ?? "null"), "inviteeIds": [\(ids)]}
+      """)
+    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
+    return response.json
+  }
+
+  @discardableResult
+  func answer(
+    _ status: String, plusOnes: Int? = nil, to event: String, expecting code: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
+    return try await perform(
+      "PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"\#(others)}"#, expecting: code,
+      sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func edit(
+    _ event: String, _ body: String, headers: [(String, String)] = [], expecting status: Int = 200,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform(
+      "PATCH", "events/\(event)", body, headers: headers, expecting: status, sourceLocation: sourceLocation)
+  }
+
+  // MARK: Caching
+
+  static let collections: [Collection: String] = [
+    .profile: "users/me", .friends: "friends", .friendRequests: "friend-requests?direction=incoming",
+    .sentFriendRequests: "friend-requests?direction=sent", .events: "events", .invitations: "invitations",
+    .blocks: "blocks", .notifications: "notifications", .notificationPreferences: "notification-preferences",
+  ]
+
+  /// Reads all collections.
+  ///
+  /// - Returns: their stamps.
+  func refreshLists() async throws -> [Collection: String] {
+    var stamps: [Collection: String] = [:]
+    for (collection, path) in Self.collections {
+      let stamp: String = try #require(try await get(path)["timestamp"].string)
+      stamps[collection] = stamp
+    }
+    return stamps
+  }
+
+  /// Validates stamps.
+  ///
+  /// - Returns: the stale collections.
+  func stale(_ stamps: [Collection: String]) async throws -> Set<Collection> {
+    let body = stamps.map { "\"\($0.rawValue)\": \"\($1)\"" }.joined(separator: ",")
+    let response = try await send("POST", "cache/validate/\(id)", "{\(body)}")
+    #expect(response.status == 200, "\(response.body)")
+    #expect(response.json.keys == Set(stamps.keys.map(\.rawValue)))
+    return Set(stamps.keys.filter { response.json[$0.rawValue]["invalidate"].bool != false })
+  }
+
+  /// The collections that `action` makes stale for this phone, after a worker has fanned out its notices.
+  func stale(after action: () async throws -> Void) async throws -> Set<Collection> {
+    try await app.fanOut()
+    let stamps = try await refreshLists()
+    try await action()
+    try await app.fanOut()
+    return try await stale(stamps)
+  }
+}

@@ -1,0 +1,137 @@
+import Postgres
+import Testing
+
+@testable import App
+
+@Suite struct EmailChangeTests {
+  private func change(_ phone: Phone, to email: String, expecting status: Int = 200) async throws -> APIResponse {
+    try await phone.editProfile(
+      #"{"email": "\#(email)", "currentPassword": "\#(phone.password)"}"#, expecting: status)
+  }
+
+  @Test func `a new address needs the password, and takes effect when it is verified`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await app.askForReset("ana@example.com")
+      let reset = try await app.takeToken("mail-reset-password")
+      let unproven = try await ana.editProfile(#"{"email": "new@example.com"}"#, expecting: 422)
+      #expect(unproven.badFields == ["currentPassword"])
+      let wrong = try await ana.editProfile(
+        #"{"email": "new@example.com", "currentPassword": "wrong", "bio": "x"}"#, expecting: 403)
+      #expect(wrong.problem == "wrong-password")
+      #expect(try await ana.get("users/me")["bio"] == .null)
+
+      let stale = try await ana.stale {
+        let asked = try await change(ana, to: "new@example.com")
+        #expect(asked.json["email"].string == "ana@example.com")
+        #expect(asked.json["pendingEmail"].string == "new@example.com")
+      }
+      #expect(stale == [.profile])
+      let asking = try await app.takeMails()
+      #expect(asking.map(\.type) == ["mail-verify-email"])
+      #expect(asking.first?.to == "new@example.com")
+      let token: String = try #require(asking.first?.token)
+      let staleWhenVerified = try await ana.stale {
+        let verified = try await app.verify(token)
+        #expect(verified.status == 204)
+      }
+      #expect(staleWhenVerified == [.profile])
+      let me = try await ana.get("users/me")
+      #expect(me["email"].string == "new@example.com")
+      #expect(me["emailVerified"].bool == true)
+      #expect(me["pendingEmail"] == .null)
+      // The old address gets a mail, and a token that was sent there before no longer works.
+      let received = try await app.takeMails()
+      #expect(received.map(\.type) == ["mail-email-changed"])
+      #expect(received.first?.to == "ana@example.com" && received.first?.token == nil)
+      #expect(try await app.confirmReset(reset, "another horse ana").badFields == ["token"])
+      #expect(try await app.logIn("new@example.com", ana.password).status == 200)
+    }
+  }
+
+  @Test func `a request for the current address cancels the change`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let token = try await app.takeToken("mail-verify-email")
+      #expect(try await app.verify(token).status == 204)
+      _ = try await change(ana, to: "new@example.com")
+      #expect(try await change(ana, to: "ana@example.com").json["pendingEmail"] == .null)
+      #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
+      #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
+      // Nothing is pending any more.
+      #expect(try await ana.stale { _ = try await change(ana, to: "ana@example.com") } == [])
+    }
+  }
+
+  @Test func `a request for the current address mails its link again while it is unverified`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await change(ana, to: "new@example.com")
+      try await app.takeMails()
+      let back = try await change(ana, to: "ana@example.com")
+      #expect(back.json["pendingEmail"] == .null)
+      #expect(back.json["emailVerified"].bool == false)
+      let token = try await app.takeToken("mail-verify-email")
+      #expect(try await app.verify(token).status == 204)
+      #expect(try await ana.get("users/me")["emailVerified"].bool == true)
+    }
+  }
+
+  @Test func `another account's address is refused, both when requested and when verified`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      #expect(try await change(ana, to: "BEN@example.com", expecting: 409).problem == "email-taken")
+      try await app.takeMails()
+      _ = try await change(ana, to: "new@example.com")
+      let token = try await app.takeToken("mail-verify-email")
+      try await app.database.execute("UPDATE users SET email = 'New@example.com' WHERE id = \(ben.userID)")
+      #expect(try await app.verify(token).problem == "email-taken")
+      #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
+      // That has not spent the token.
+      try await app.database.execute("UPDATE users SET email = 'ben@example.com' WHERE id = \(ben.userID)")
+      #expect(try await app.verify(token).status == 204)
+      #expect(try await ana.get("users/me")["email"].string == "new@example.com")
+    }
+  }
+
+  @Test func `wrong passwords are slowed down, and so are many mails`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var statuses: [Int] = []
+      for _ in 0..<20 {
+        let response = try await ana.send(
+          "PATCH", "users/me", #"{"email": "new@example.com", "currentPassword": "wrong horse"}"#)
+        statuses.append(response.status)
+        if response.status == 429 { #expect(response.header("Retry-After") != nil) }
+      }
+      #expect(statuses.first == 403)
+      #expect(statuses.contains(429))
+      // A throttled password ends no session.
+      _ = try await ana.get("users/me")
+
+      let ben = try await app.signUp("ben")
+      var mailed: [Int] = []
+      for number in 0..<8 {
+        let body = #"{"email": "ben\#(number)@example.com", "currentPassword": "\#(ben.password)"}"#
+        mailed.append(try await ben.send("PATCH", "users/me", body).status)
+      }
+      #expect(mailed.first == 200)
+      #expect(mailed.last == 429)
+    }
+  }
+
+  @Test func `an expired pending address leaves the profile only together with a new stamp`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await change(ana, to: "new@example.com")
+      try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
+      let me = try await ana.get("users/me")
+      #expect(me["pendingEmail"].string == "new@example.com")
+      let stale = try await ana.stale {
+        _ = try await app.database.change { try await MailToken.purge(atMost: 100, in: $0) }
+      }
+      #expect(stale == [.profile])
+      #expect(try await ana.get("users/me")["pendingEmail"] == .null)
+    }
+  }
+}
