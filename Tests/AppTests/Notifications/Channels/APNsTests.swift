@@ -151,7 +151,7 @@ import Testing
     let answers = [Invitation.Status.going, .declined].map { id(.invitationAnswered(event, "P", by: person(ana), $0)) }
     #expect(answers[0] == answers[1] && answers[0] != id(.invitationAnswered(event, "P", by: person(ben), .going)))
     // Apple accepts 64 bytes.
-    for id in [invited, try #require(responses[0])] { #expect(id.utf8.count <= 64, "\(id)") }
+    for id in [invited, try #require(answers[0])] { #expect(id.utf8.count <= 64, "\(id)") }
   }
 
   @Test func `a device's own environment and topic are used`() async throws {

@@ -15,7 +15,7 @@ struct HeldCopy: Equatable, Sendable {
     self.items = items
   }
 
-  /// - Parameter answer: the response to the collection's GET, with all items in one page.
+  /// - Parameter response: of a GET of the collection, with all items in one page.
   init(_ collection: App.Collection, _ response: APIResponse) throws {
     let body = response.body
     guard Phone.lists.contains(collection) else {

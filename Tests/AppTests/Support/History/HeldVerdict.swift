@@ -11,7 +11,7 @@ struct HeldVerdict: Sendable {
   /// The bytes as received.
   let items: String?
 
-  init(_ collection: App.Collection, in answer: APIResponse) throws {
+  init(_ collection: App.Collection, in response: APIResponse) throws {
     // Items cannot contain this text, because quotation marks in them are escaped.
     let start = #""\#(collection.rawValue)":{"invalidate":"#
     let found = try #require(response.body.range(of: start), "\(response.body)")

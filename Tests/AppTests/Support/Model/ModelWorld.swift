@@ -215,19 +215,19 @@ struct ModelWorld {
   private mutating func close(_ request: Int, by person: Int, _ verb: Verb) async throws {
     let path = "friend-requests/\(model.requests[request].id)"
     let right: Set<Int>
-    let answer: APIResponse
+    let response: APIResponse
     switch verb {
     case .accept:
-      answer = try await call(verb, by: person, "POST", "\(path)/accept")
+      response = try await call(verb, by: person, "POST", "\(path)/accept")
       right = model.accept(request, by: person)
     case .decline:
-      answer = try await call(verb, by: person, "POST", "\(path)/decline")
+      response = try await call(verb, by: person, "POST", "\(path)/decline")
       right = model.decline(request, by: person)
     default:
-      answer = try await call(verb, by: person, "DELETE", path)
+      response = try await call(verb, by: person, "DELETE", path)
       right = model.cancel(request, by: person)
     }
-    try judge(answer, right)
+    try judge(response, right)
   }
 
   private mutating func unfriend() async throws {
@@ -534,9 +534,9 @@ struct ModelWorld {
     try await checkQueue()
     let everybodys = model.present.map { readings(of: $0, events) }
     let responses = try await read(everybodys)
-    for (reading, answer) in responses { try compare(reading, answer) }
+    for (reading, response) in responses { try compare(reading, response) }
     try await catchUp()
-    for (reading, answer) in responses { try compareDelta(reading, answer) }
+    for (reading, response) in responses { try compareDelta(reading, response) }
   }
 
   private func readings(of person: Int, _ events: [Int]) -> [Reading] {
@@ -583,7 +583,7 @@ struct ModelWorld {
         }
       }
       var all: [(Reading, APIResponse)] = []
-      for try await answers in group { all += answers }
+      for try await responses in group { all += responses }
       return all
     }
   }
@@ -636,10 +636,10 @@ struct ModelWorld {
     }
   }
 
-  private func compareDelta(_ reading: Reading, _ answer: APIResponse) throws {
+  private func compareDelta(_ reading: Reading, _ response: APIResponse) throws {
     let collection = Phone.everyCollection.first { Phone.wholePath(of: $0) == reading.path }
     guard let collection else { return }
-    let (held, now) = (deltas[reading.person]?[collection]?.held, try HeldCopy(collection, answer))
+    let (held, now) = (deltas[reading.person]?[collection]?.held, try HeldCopy(collection, response))
     guard held == now else {
       throw violation(
         """
@@ -684,10 +684,10 @@ struct ModelWorld {
     return response
   }
 
-  private func judge(_ answer: APIResponse, _ right: Set<Int>) throws {
-    let isServed = answer.problem != "route-not-found" && answer.problem != "method-not-allowed"
-    guard right.contains(answer.status), isServed else {
-      throw violation("the status of the last response must be one of \(right.sorted()): \(answer.body)")
+  private func judge(_ response: APIResponse, _ right: Set<Int>) throws {
+    let isServed = response.problem != "route-not-found" && response.problem != "method-not-allowed"
+    guard right.contains(response.status), isServed else {
+      throw violation("the status of the last response must be one of \(right.sorted()): \(response.body)")
     }
   }
 

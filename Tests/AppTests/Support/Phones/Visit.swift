@@ -101,7 +101,7 @@ extension TestApp {
   }
 
   /// The token that a redirect leads to.
-  func visitorToken(in answer: APIResponse) throws -> String {
+  func visitorToken(in response: APIResponse) throws -> String {
     let location = try #require(response.header("Location"), "\(response.status) \(response.body)")
     #expect(location.hasPrefix("../g/"))
     return String(location.dropFirst(5))
