@@ -105,7 +105,7 @@ extension Model {
     }
     return line(
       shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
-      String(plan.maxPlusOnes), shown.status, creator,
+      plan.answerBy, String(plan.maxPlusOnes), shown.status, creator,
       "hosts: \(hosts.map(name).joined(separator: ", "))", String(shown.version), mine == nil ? role : "guest",
       mine ?? role, String(invitation?.plusOnes ?? 0), counts.joined(separator: "+"))
   }
@@ -172,7 +172,8 @@ enum Listing: Sendable {
     let hosts = json["hosts"].array.compactMap(name).joined(separator: ", ")
     return line(
       members + [
-        json["location"]["name"].word, json["capacity"].word, json["maxPlusOnes"].word, json["status"].word,
+        json["location"]["name"].word, json["capacity"].word, json["answerBy"].word, json["maxPlusOnes"].word,
+        json["status"].word,
         name(json["creator"]),
         "hosts: \(hosts)", json["version"].word, json["myRole"].word, json["myStatus"].word,
         json["myPlusOnes"].word, states.map { json["counts"][$0].word ?? "-" }.joined(separator: "+"),
