@@ -150,6 +150,59 @@ import Testing
     }
   }
 
+  @Test func `a refused form with everything at its longest comes back in a page of less than 30 KB`() async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
+      func long(_ count: Int, _ text: String = "\"") -> String { String(repeating: text, count: count) }
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent(capacity: 25)["id"].string ?? ""
+      for host in try await app.crowd(20, around: ana, named: "host") { try await ana.addHost(host, to: event) }
+      let link = try await ana.createLink(
+        to: event, #"{"kind": "answer", "shows": "names", "email": "required", "maxPlusOnes": 10, "approval": true}"#)
+      // A quote has five bytes in HTML. In the address of the map, an emoji has twelve in addition to its own four.
+      let zone = try #require(TimeZone.knownTimeZoneIdentifiers.max { $0.count < $1.count })
+      try await ana.edit(
+        event,
+        #"{"title": "\#(long(200, "\\\""))", "note": "\#(long(2000, "\\\""))", "timeZone": "\#(zone)", "#
+          + #""endTime": "2031-12-31T22:59:00Z", "location": {"name": "\#(long(200, "\u{1f389}"))"}}"#)
+      // As many names as fit, each as long as its share. Their elements are counted, too.
+      let linkID = try #require(ShareLink.ID(link.id))
+      try await app.database.batch(
+        "UPDATE users SET display_name = repeat('\"', 14)",
+        """
+        INSERT INTO visitors (id, event_id, link_id, kid, name, status, plus_ones, answered_at)
+        SELECT gen_random_uuid(), event_id, id, kid, repeat('"', 15), 'going', 0, now()
+        FROM share_links, generate_series(1, 9000) WHERE id = \(linkID)
+        """,
+        "UPDATE events SET going_count = 9000, visitor_count = 9000")
+      let typed = long(1000)
+      let refused = try await app.submit(
+        "/e/\(link.token)",
+        [
+          "form": try await app.formToken(of: link.token), "name": typed, "answer": typed, "plusOnes": typed,
+          "email": typed,
+        ])
+      #expect(refused.status == 422 && refused.body.utf8.count < 30_000, "\(refused.body.utf8.count)")
+      #expect(refused.body.matches(of: /<li><bdi>/).count == 20 && refused.body.contains("and 8980 more"))
+      #expect(refused.body.matches(of: /class="error"/).count == 4)
+      // The longest values that the form accepts come back whole.
+      let longest = [
+        "name": long(AnswerForm.longestName), "plusOnes": "11", "email": long(AnswerForm.longestEmail - 2) + "@x",
+      ]
+      let whole = try await app.submit(
+        "/e/\(link.token)",
+        longest.merging(["form": try await app.formToken(of: link.token), "answer": "perhaps"]) { $1 })
+      #expect(whole.status == 422 && whole.body.utf8.count < 30_000, "\(whole.body.utf8.count)")
+      for value in longest.values { #expect(whole.body.contains("value=\"\(value.htmlEscaped)\"")) }
+      try await app.database.execute("UPDATE visitors SET name = repeat('\"', 100)")
+      let visit = try await app.visit(link.token, name: long(100), email: "zoe@x.org")
+      let own = try await visit.act("answer", ["answer": typed, "plusOnes": typed], expecting: 422)
+      #expect(own.body.utf8.count < 30_000, "\(own.body.utf8.count)")
+      try await app.database.execute("DELETE FROM visitors")
+      try await app.database.execute("UPDATE events SET going_count = 0, pending_count = 0, visitor_count = 0")
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a thousand GETs and HEADs write nothing`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

@@ -11,7 +11,7 @@ import Testing
 @Suite struct ModelTests {
   private static let environment = ProcessInfo.processInfo.environment
   /// Set for longer runs.
-  private static let steps = testsAreLong ? 400 : 130
+  private static let steps = testsAreLong ? 400 : 150
   /// A violation names its seed. Set `MUSTER_MODEL_SEED` to that seed to reproduce it.
   private static let seeds: [UInt64] = {
     if let seed = environment["MUSTER_MODEL_SEED"].flatMap({ UInt64($0) }) { return [seed] }

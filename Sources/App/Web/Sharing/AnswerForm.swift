@@ -6,8 +6,8 @@ struct AnswerForm: Sendable {
   /// The name of the field that people do not see. Programs that fill in every field fill it in, too.
   static let trap = "website"
   static let longestName = 100
-  /// In characters.
-  private static let longestShown = 254
+  static let longestEmail = 254
+  private static let longestNumber = 10
 
   /// Of the share link's form; nil on a visitor's own page.
   var token: String?
@@ -103,23 +103,25 @@ struct AnswerForm: Sendable {
     form["answerError"] = error(of: "answer")
     form["form"] = token
     if maxPlusOnes > 0 {
-      form["plusOnesField"] = field("plusOnes", plusOnes, ["most": "\(maxPlusOnes)"])
+      form["plusOnesField"] = field("plusOnes", plusOnes, atMost: Self.longestNumber, ["most": "\(maxPlusOnes)"])
     }
     guard token != nil else { return form }
     form["trap"] = Self.trap
-    form["nameField"] = field("name", name, ["most": "\(Self.longestName)"])
+    form["nameField"] = field("name", name, atMost: Self.longestName, ["most": "\(Self.longestName)"])
     if needsApproval { form["approval"] = "A host looks at your answer first." }
     if let asksForEmail, asksForEmail != .none {
-      form["emailField"] = field("email", email, ["isRequired": asksForEmail == .required])
+      form["emailField"] = field(
+        "email", email, atMost: Self.longestEmail, ["isRequired": asksForEmail == .required])
     }
     return form
   }
 
   private func error(of field: String) -> String? { errors.first { $0.field == field }?.message }
 
-  private func field(_ name: String, _ value: String, _ more: [String: Any]) -> [String: Any] {
-    // Long text is truncated, to keep the page small.
-    let shown = String(value.unicodeScalars.prefix(Self.longestShown))
+  /// - Parameter length: in characters. Longer text is refused, and comes back without its end, so that the page stays
+  ///   small.
+  private func field(_ name: String, _ value: String, atMost length: Int, _ more: [String: Any]) -> [String: Any] {
+    let shown = String(value.unicodeScalars.prefix(length))
     var members: [String: Any] = ["typed": shown.withoutDirectionControls]
     members["error"] = error(of: name)
     return members.merging(more) { $1 }

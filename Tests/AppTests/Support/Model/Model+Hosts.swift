@@ -1,5 +1,78 @@
-/// Co-hosts.
+import Foundation
+
+/// What hosts do, and co-hosts.
 extension Model {
+  /// The rules of the guest's own answers apply, except for the deadline.
+  mutating func setAnswer(_ status: String, of guest: Int, to event: Int, by person: Int) -> Set<Int> {
+    if !canSee(event, person) { return [404] }
+    if !events[event].hosts.contains(person) { return [403] }
+    guard let index = invitation(of: guest, to: event), !isHidden(guest, from: person) else { return [404] }
+    let isVisitor = guest >= Self.firstVisitor
+    if events[event].isClosed || isVisitor && events[event].plan.isOver { return [409] }
+    let old = invitations[index]
+    if old.status == "pending" { return [409] }
+    var new: Invitation
+    let most = isVisitor ? maxPlusOnes(of: guest) : events[event].plan.maxPlusOnes
+    switch decide(status, plusOnes: nil, atMost: most, from: old) {
+    case .refused(let code): return [code]
+    case .becomes(let group): new = group
+    }
+    if new.status == old.status, new.plusOnes == old.plusOnes { return [200] }
+    replace(index, by: &new)
+    if isVisitor {
+      tellOfAnswer(new, by: person)
+    } else {
+      notifyHosts(of: new, by: person)
+      let others = ["status=\(new.status)"]
+      notify(notice("answer-set", to: guest, of: event, about: person, others: others), by: person)
+    }
+    promote(to: event, by: person)
+    return [200]
+  }
+
+  /// Once for each guest, because the model knows no days.
+  ///
+  /// - Returns: also the number of guests who are reminded.
+  mutating func remind(of event: Int, by person: Int) -> (right: Set<Int>, reminded: Int) {
+    if let refusal = refusal(of: event, to: person) { return (refusal, 0) }
+    if events[event].plan.isOver || events[event].plan.isPastAnswers { return ([409], 0) }
+    let due = invitations.indices.filter { index in
+      let guest = invitations[index]
+      return guest.event == event && guest.status == "invited" && !guest.isReminded
+        && !isHidden(guest.guest, from: person)
+    }
+    for index in due {
+      invitations[index].isReminded = true
+      notify(notice("answer-reminder", to: invitations[index].guest, of: event, about: person), by: person)
+    }
+    return ([200], due.count)
+  }
+
+  /// - Parameters:
+  ///   - id: of the copy.
+  ///   - end: nil keeps the duration.
+  mutating func duplicate(
+    _ event: Int, as id: String, start: String, end: String??, inviting: Bool, by person: Int
+  ) -> Set<Int> {
+    if !canSee(event, person) { return [404] }
+    if !events[event].hosts.contains(person) { return [403] }
+    let old = events[event].plan
+    var plan = old
+    plan.start = start
+    plan.end = end ?? old.end.flatMap { Self.moved($0, from: old.start, to: start) }
+    if let end = plan.end, end <= plan.start { return [422] }
+    plan.answerBy = old.answerBy.flatMap { Self.moved($0, from: old.start, to: start) }
+    if plan.isPastAnswers { plan.answerBy = nil }
+    return create(id, plan, by: person, inviting: inviting ? guests(of: event).filter { areFriends(person, $0) } : [])
+  }
+
+  /// A time that keeps its distance from the start.
+  private static func moved(_ time: String, from old: String, to new: String) -> String? {
+    let dates = [time, old, new].compactMap { try? Date($0, strategy: .iso8601) }
+    guard dates.count == 3 else { return nil }
+    return dates[0].addingTimeInterval(dates[2].timeIntervalSince(dates[1])).formatted(.iso8601)
+  }
+
   mutating func addHost(_ user: Int, to event: Int, by person: Int) -> Set<Int> {
     if !canSee(event, person) { return [404] }
     if events[event].host != person { return [403] }

@@ -105,7 +105,7 @@ extension Model {
     }
     return line(
       shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
-      String(plan.maxPlusOnes), shown.status, creator,
+      plan.answerBy, String(plan.maxPlusOnes), shown.status, creator,
       "hosts: \(hosts.map(name).joined(separator: ", "))", String(shown.version), mine == nil ? role : "guest",
       mine ?? role, String(invitation?.plusOnes ?? 0), counts.joined(separator: "+"))
   }

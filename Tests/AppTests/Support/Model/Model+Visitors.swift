@@ -15,6 +15,15 @@ extension Model {
 
   func mayCreateLink(to event: Int, by person: Int) -> Set<Int> { refusal(of: event, to: person) ?? [201] }
 
+  /// Any host may, also of an event that no longer changes.
+  mutating func revoke(_ link: Int, by person: Int) -> Set<Int> {
+    let event = links[link].event
+    if !canSee(event, person) { return [404] }
+    if !events[event].hosts.contains(person) { return [403] }
+    revoked.insert(link)
+    return [204]
+  }
+
   mutating func join(_ link: Int, by person: Int) -> Set<Int> {
     let event = links[link].event
     let hosts = events[event].hosts
@@ -41,7 +50,7 @@ extension Model {
     let event = links[link].event
     if revoked.contains(link) { return [404] }
     if events[event].isArchived { return [410] }
-    if events[event].isClosed || events[event].plan.isOver { return [409] }
+    if !takesAnswers(event) { return [409] }
     let guest = Self.firstVisitor + visitors.count
     var new: Invitation
     let nothing = Invitation(event: event, guest: guest)
@@ -58,23 +67,35 @@ extension Model {
     return [303]
   }
 
+  /// Whether guests, and not only hosts, still answer.
+  private func takesAnswers(_ event: Int) -> Bool {
+    !events[event].isClosed && !events[event].plan.isOver && !events[event].plan.isPastAnswers
+  }
+
+  /// How many people a visitor may bring: by a link that is revoked, none.
+  func maxPlusOnes(of guest: Int) -> Int {
+    let link = visitors[guest - Self.firstVisitor].link
+    return revoked.contains(link) ? 0 : links[link].maxPlusOnes
+  }
+
+  func invitation(ofVisitor visitor: Int) -> Int? {
+    invitations.firstIndex { $0.guest == Self.firstVisitor + visitor }
+  }
+
   /// - Parameter plusOnes: nil for a form without the field.
   mutating func revisit(_ visitor: Int, _ status: String, plusOnes: Int?) -> Set<Int> {
     let guest = Self.firstVisitor + visitor
     guard let index = invitations.firstIndex(where: { $0.guest == guest }) else { return [404] }
     let old = invitations[index]
-    if events[old.event].isClosed || events[old.event].plan.isOver { return [409] }
-    let link = visitors[visitor].link
+    if !takesAnswers(old.event) { return [409] }
     var new: Invitation
-    switch decide(status, plusOnes: plusOnes, atMost: revoked.contains(link) ? 0 : links[link].maxPlusOnes, from: old) {
+    switch decide(status, plusOnes: plusOnes, atMost: maxPlusOnes(of: guest), from: old) {
     case .refused: return [422]
     case .becomes(let group): new = group
     }
     if old.status == "pending" { (new.status, new.wanted) = ("pending", status) }
     if new.status == old.status, new.plusOnes == old.plusOnes, new.wanted == old.wanted { return [303] }
-    clock += 1
-    if old.status != "waitlisted" || new.status != "waitlisted" { new.answered = clock }
-    invitations[index] = new
+    replace(index, by: &new)
     tellOfAnswer(new)
     promote(to: old.event, by: guest)
     return [303]
@@ -122,8 +143,8 @@ extension Model {
 
   // MARK: Notices
 
-  /// - Parameter host: the host who has approved the visitor.
-  private mutating func tellOfAnswer(_ answer: Invitation, by host: Int? = nil) {
+  /// - Parameter host: the host who has approved the visitor, or set the answer.
+  mutating func tellOfAnswer(_ answer: Invitation, by host: Int? = nil) {
     let isPending = answer.status == "pending"
     var others = ["guestId=\(id(of: answer.guest))"]
     let isRequest = isPending && answer.wanted != "declined"

@@ -10,6 +10,8 @@ struct Model {
     var username: String
     var displayName: String
     var bio: String?
+    /// Whether the account has verified its address.
+    var isVerified = false
     var isGone = false
   }
 
@@ -42,18 +44,21 @@ struct Model {
     var end: String?
     var location: String?
     var capacity: Int?
+    var answerBy: String?
     var maxPlusOnes = 0
 
     /// The fields that an edit may change.
     var words: [(field: String, value: String?)] {
       [
         ("title", title), ("note", note), ("startTime", start), ("endTime", end), ("location", location),
-        ("capacity", capacity.map { String($0) }), ("maxPlusOnes", String(maxPlusOnes)),
+        ("capacity", capacity.map { String($0) }), ("answerBy", answerBy), ("maxPlusOnes", String(maxPlusOnes)),
       ]
     }
 
     /// Whether the event is over. Tests use events that were over long ago, and events that are years ahead.
     var isOver: Bool { start < "2025" }
+    /// Whether only hosts set answers. Deadlines passed long ago, or are years ahead.
+    var isPastAnswers: Bool { answerBy.map { $0 < "2025" } ?? false }
   }
 
   struct Event {
@@ -82,14 +87,16 @@ struct Model {
     var plusOnes = 0
     /// The answer that a pending visitor wants.
     var wanted: String?
-    /// The time of the last answer, on the model's clock.
+    /// The time of the last answer, on the model's clock; 0 for none.
     var answered = 0
+    var isReminded = false
 
     var places: Int { 1 + plusOnes }
   }
 
   /// A share link of kind `answer`.
   struct Link {
+    let id: String
     let event: Int
     /// The host who made it.
     let by: Int
@@ -105,6 +112,10 @@ struct Model {
     let link: Int
     /// Of their page.
     let token: String
+    let email: String?
+    var isConfirmed = false
+    /// The account that has the address, and gets the answer at the next merge.
+    var account: Int?
   }
 
   /// The number of the first visitor among guests.
@@ -149,7 +160,7 @@ struct Model {
   var events: [Event] = []
   var invitations: [Invitation] = []
   var links: [Link] = []
-  /// The links of deleted accounts, and of co-hosts whose role has ended.
+  /// The links that a host has revoked, those of deleted accounts, and those of co-hosts whose role has ended.
   var revoked: Set<Int> = []
   var visitors: [Visitor] = []
   var queue: [Notice] = []
@@ -226,7 +237,16 @@ struct Model {
     blocks.removeAll { $0.by == person || $0.of == person }
     endRequests { $0.sender == person || $0.receiver == person }
     for index in links.indices where links[index].by == person { revoked.insert(index) }
+    let visits = visitors.indices.filter { visitors[$0].account == person && invitation(ofVisitor: $0) != nil }
+    let visited = visits.compactMap { invitation(ofVisitor: $0).map { invitations[$0].event } }
+    invitations.removeAll { visits.map { $0 + Self.firstVisitor }.contains($0.guest) }
     for event in events.indices where guests(of: event).contains(person) { remove(person, from: event, by: person) }
+    for event in events.indices where visited.contains(event) { promote(to: event, by: person) }
+    for visitor in visits { forgetNotices(about: visitor + Self.firstVisitor) }
+  }
+
+  mutating func verifyEmail(of person: Int) {
+    people[person].isVerified = true
   }
 
   private mutating func endRequests(_ isMeant: (Request) -> Bool) {
@@ -434,16 +454,27 @@ struct Model {
     case .becomes(let group): new = group
     }
     if new.status == old.status, new.plusOnes == old.plusOnes { return [200] }
-    clock += 1
-    // A group that waits keeps its place in the line.
-    if old.status != "waitlisted" || new.status != "waitlisted" { new.answered = clock }
-    invitations[index] = new
-    let others = ["status=\(new.status)"] + Self.plusOnes(new.status == "declined" ? 0 : new.plusOnes)
-    for host in events[event].hosts {
-      notify(notice("invitation-answered", to: host, of: event, about: person, others: others), by: person)
-    }
+    if events[event].plan.isPastAnswers { return [409] }
+    replace(index, by: &new)
+    notifyHosts(of: new, by: person)
     promote(to: event, by: person)
     return [200]
+  }
+
+  mutating func replace(_ index: Int, by new: inout Invitation) {
+    clock += 1
+    // A group that waits keeps its place in the line.
+    if invitations[index].status != "waitlisted" || new.status != "waitlisted" { new.answered = clock }
+    invitations[index] = new
+  }
+
+  /// - Parameter actor: the member, or the host who has set the answer.
+  mutating func notifyHosts(of answer: Invitation, by actor: Int) {
+    let others = ["status=\(answer.status)"] + Self.plusOnes(answer.status == "declined" ? 0 : answer.plusOnes)
+    for host in events[answer.event].hosts {
+      notify(
+        notice("invitation-answered", to: host, of: answer.event, about: answer.guest, others: others), by: actor)
+    }
   }
 
   enum Decision {
@@ -522,7 +553,6 @@ struct Model {
       }
       guard let first, places(of: event).map({ $0 >= invitations[first].places }) ?? true else { break }
       invitations[first].status = "going"
-      invitations[first].answered = clock
       promoted.append(invitations[first].guest)
     }
     // Notices are in the order of user ids, not in the order of the waiting list.

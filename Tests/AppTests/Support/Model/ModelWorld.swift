@@ -16,7 +16,8 @@ struct ModelWorld {
   enum Verb: String, CaseIterable, Sendable {
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, cancelEvent, archive, invite, withdraw, answer
-    case createLink, join, visit, revisit, eraseVisit, approve, addHost, removeHost
+    case createLink, revokeLink, join, visit, revisit, eraseVisit, approve, confirm, verify, merge
+    case addHost, removeHost, setAnswer, remind, duplicate
     case editProfile, deleteAccount, markRead, choose, deliver
 
     /// The relative frequency of the verb.
@@ -25,21 +26,23 @@ struct ModelWorld {
       case .answer: 22
       case .send, .accept, .visit: 12
       case .revisit: 9
-      case .approve, .createLink, .addHost: 8
-      case .create, .edit: 9
+      case .approve, .createLink, .addHost, .setAnswer, .merge: 8
+      case .create, .edit, .unblock: 9
       case .invite: 8
       case .withdraw, .markRead, .join, .eraseVisit: 5
-      case .editProfile: 4
-      case .decline, .cancelRequest, .removeHost, .unblock: 6
+      case .editProfile, .deleteAccount: 4
+      case .decline, .cancelRequest, .removeHost, .remind: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
-      case .deliver: 12
-      case .unfriend, .block, .cancelEvent, .archive, .choose: 3
-      case .deleteAccount: 2
+      case .deliver, .confirm: 12
+      case .unfriend, .block, .cancelEvent, .archive, .choose, .revokeLink, .duplicate: 3
+      case .verify: 2
       }
     }
 
     /// Whether the verb may change the view of any event for any user.
-    fileprivate var isFarReaching: Bool { [.block, .unblock, .editProfile, .deleteAccount, .archive].contains(self) }
+    fileprivate var isFarReaching: Bool {
+      [.block, .unblock, .editProfile, .deleteAccount, .archive, .merge].contains(self)
+    }
   }
 
   /// A GET of one user.
@@ -59,19 +62,21 @@ struct ModelWorld {
     let stamp: String
   }
 
-  private let app: TestApp
+  let app: TestApp
   private let seed: UInt64
   private var random: SeededRandom
-  private var model = Model()
+  var model = Model()
   /// By the model's indices, including deleted accounts.
   private var phones: [Phone] = []
+  /// The tokens that verify their addresses.
+  var verifyTokens: [String] = []
   private var copies: [String: Copy] = [:]
   private let deltaMethod: DeltaCopy.Method
   private var deltas: [Int: [App.Collection: DeltaCopy]] = [:]
   private var trace: [String] = []
   private var names = 0
   /// The number of successful calls of each verb.
-  private(set) var done: [Verb: Int] = [:]
+  var done: [Verb: Int] = [:]
 
   init(_ app: TestApp, seed: UInt64, deltas method: DeltaCopy.Method = .digests) async throws {
     self.app = app
@@ -90,6 +95,8 @@ struct ModelWorld {
       _ = try await create()
       _ = try await createLink()
     }
+    // Visitors are merged into accounts with verified addresses only.
+    for person in 0..<3 { try await verify(person) }
     try await checkEverything()
   }
 
@@ -125,13 +132,20 @@ struct ModelWorld {
     case .withdraw: return try await withdraw()
     case .answer: return try await answer()
     case .createLink: return try await createLink()
+    case .revokeLink: return try await revokeLink()
     case .join: return try await join()
     case .visit: return try await visit()
     case .revisit: return try await revisit()
     case .eraseVisit: return try await eraseVisit()
     case .approve: return try await approve()
+    case .confirm: return try await confirm()
+    case .verify: try await verify()
+    case .merge: try await merge()
     case .addHost: return try await addHost()
     case .removeHost: return try await removeHost()
+    case .setAnswer: return try await setAnswer()
+    case .remind: return try await remind()
+    case .duplicate: return try await duplicate()
     case .editProfile: try await editProfile()
     case .deleteAccount: try await deleteAccount()
     case .markRead: try await markRead()
@@ -157,6 +171,7 @@ struct ModelWorld {
     let name = "user\(fresh())"
     let phone = try await app.signUp(name, displayName: "The \(name)")
     phones.append(phone)
+    verifyTokens.append(try await app.takeToken("mail-verify-email"))
     model.register(
       Model.Person(id: phone.id, email: "\(name)@example.com", username: name, displayName: "The \(name)"))
     note("\(name) signs up: \(phone.id)")
@@ -293,10 +308,12 @@ struct ModelWorld {
     let plan = Model.Plan(
       title: "Event \(fresh())", note: chance(0.5) ? nil : "Note", start: start, end: end,
       location: chance(0.5) ? nil : "Park", capacity: isOver || chance(0.3) ? nil : roll(1..<5),
+      answerBy: chance(0.75) ? nil : deadline(isOver: isOver || chance(0.3)),
       maxPlusOnes: chance(0.4) ? 0 : roll(1..<4))
     let members = [
       "\"title\": \(Self.json(plan.title))", "\"note\": \(Self.json(plan.note))", "\"timeZone\": \"Europe/Berlin\"",
       "\"inviteeIds\": \(ids(guests))", "\"maxPlusOnes\": \(plan.maxPlusOnes)",
+      "\"answerBy\": \(Self.json(plan.answerBy))",
     ]
     let body = "{\((members + [Self.times(plan), Self.place(plan), Self.capacity(plan)]).joined(separator: ", "))}"
     let response = try await call(.create, by: me, "POST", "events", body)
@@ -329,6 +346,10 @@ struct ModelWorld {
     if chance(0.5), !plan.isOver {
       plan.capacity = chance(0.3) ? nil : roll(1..<4)
       members.append(Self.capacity(plan))
+    }
+    if chance(0.2) {
+      plan.answerBy = chance(0.6) ? nil : deadline(isOver: plan.isOver || chance(0.4))
+      members.append("\"answerBy\": \(Self.json(plan.answerBy))")
     }
     if chance(0.2) {
       plan.maxPlusOnes = roll(0..<4)
@@ -401,130 +422,6 @@ struct ModelWorld {
     let right = model.answer(status, plusOnes: plusOnes, to: event, by: me)
     try judge(response, right)
     return event
-  }
-
-  // MARK: Links and visitors
-
-  private mutating func createLink() async throws -> Int? {
-    guard let event = someEvent() else { return nil }
-    let (maxPlusOnes, approval) = (roll(0..<4), chance(0.4))
-    let me = someHost(of: event)
-    let response = try await call(
-      .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
-      #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
-    // An event has at most 20 links.
-    if response.problem == "too-many-links" { return event }
-    try judge(response, model.mayCreateLink(to: event, by: me))
-    if response.status == 201 {
-      let token = String(response.json["url"].string?.split(separator: "/").last ?? "")
-      model.add(Model.Link(event: event, by: me, token: token, maxPlusOnes: maxPlusOnes, approval: approval))
-    }
-    return event
-  }
-
-  private mutating func join() async throws -> Int? {
-    guard let link = someLink() else { return nil }
-    let me = liveUser()
-    let response = try await call(.join, by: me, "POST", "links/\(model.links[link].token)/join")
-    try judge(response, model.join(link, by: me))
-    return model.links[link].event
-  }
-
-  private mutating func visit() async throws -> Int? {
-    guard let link = someLink() else { return nil }
-    let (token, event) = (model.links[link].token, model.links[link].event)
-    let (name, status) = ("Visitor \(fresh())", ["going", "going", "maybe", "declined"][roll(0..<4)])
-    let plusOnes = roll(0..<4)
-    let form = try await app.send("GET", "/e/\(token)").body.firstMatch(of: /name="form" value="([^"]+)"/)
-    let fields = ["form": String(form?.output.1 ?? ""), "name": name, "answer": status, "plusOnes": "\(plusOnes)"]
-    let response = try await app.submit("/e/\(token)", fields)
-    note("\(name): POST /e/\(token) \(status) \(plusOnes) -> \(response.status)")
-    let right = try model.visit(link, status, plusOnes: plusOnes) {
-      let visit = Visit(app: app, token: try app.visitorToken(in: response))
-      return Model.Visitor(id: visit.id.description, name: name, link: link, token: visit.token)
-    }
-    try judge(response, right)
-    if response.status == 303 { done[.visit, default: 0] += 1 }
-    return event
-  }
-
-  private mutating func revisit() async throws -> Int? {
-    guard let visitor = someVisitor() else { return nil }
-    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
-    let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
-    var fields = ["do": "answer", "answer": status]
-    if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
-    try await act(.revisit, visitor, fields) { $0.revisit(visitor, status, plusOnes: plusOnes) }
-    return model.links[model.visitors[visitor].link].event
-  }
-
-  private mutating func eraseVisit() async throws -> Int? {
-    guard let visitor = someVisitor() else { return nil }
-    try await act(.eraseVisit, visitor, ["do": "erase"]) { $0.erase(visitor) }
-    return model.links[model.visitors[visitor].link].event
-  }
-
-  private mutating func act(
-    _ verb: Verb, _ visitor: Int, _ fields: [String: String], right: (inout Model) -> Set<Int>
-  ) async throws {
-    let shown = model.visitors[visitor]
-    let response = try await app.submit("/g/\(shown.token)", fields)
-    note("\(shown.name): POST /g/ \(fields) -> \(response.status)")
-    try judge(response, right(&model))
-    if response.status < 400 { done[verb, default: 0] += 1 }
-  }
-
-  private mutating func approve() async throws -> Int? {
-    let pending = model.invitations.filter { $0.status == "pending" }
-    guard let invitation = pick(chance(0.9) ? pending : model.invitations) else { return nil }
-    let event = invitation.event
-    let me = someHost(of: event)
-    guard !model.isHidden(invitation.guest, from: me) else { return nil }
-    let path = "events/\(model.events[event].id)/invitations/\(model.id(of: invitation.guest))/approve"
-    let response = try await call(.approve, by: me, "POST", path)
-    try judge(response, model.approve(invitation.guest, at: event, by: me))
-    return event
-  }
-
-  // MARK: Hosts
-
-  private mutating func addHost() async throws -> Int? {
-    guard let event = someEvent() else { return nil }
-    let creator = model.events[event].host
-    let user = chance(0.85) ? pick(model.friends(of: creator) + model.guests(of: event)) : anyUser()
-    guard let user else { return nil }
-    let me = rightful(creator)
-    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
-    let response = try await call(.addHost, by: me, "PUT", path)
-    try judge(response, model.addHost(user, to: event, by: me))
-    return event
-  }
-
-  /// On behalf of the creator, or of the co-host.
-  private mutating func removeHost() async throws -> Int? {
-    let shared = model.events.indices.filter { !model.events[$0].coHosts.isEmpty }
-    guard let event = chance(0.9) ? pick(shared) : someEvent() else { return nil }
-    let user = chance(0.9) ? pick(model.events[event].hosts) : anyUser()
-    guard let user else { return nil }
-    let me = chance(0.4) ? rightful(user) : rightful(model.events[event].host)
-    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
-    let response = try await call(.removeHost, by: me, "DELETE", path)
-    try judge(response, model.removeHost(user, from: event, by: me))
-    return event
-  }
-
-  private mutating func someLink() -> Int? {
-    let open = model.links.indices.filter {
-      !model.events[model.links[$0].event].isClosed && !model.revoked.contains($0)
-    }
-    return pick(chance(0.9) ? open : Array(model.links.indices))
-  }
-
-  private mutating func someVisitor() -> Int? {
-    let here = model.visitors.indices.filter { visitor in
-      model.invitations.contains { $0.guest == Model.firstVisitor + visitor }
-    }
-    return pick(chance(0.95) ? here : Array(model.visitors.indices))
   }
 
   // MARK: Comparing
@@ -673,7 +570,7 @@ struct ModelWorld {
 
   // MARK: Calls and the trace
 
-  private mutating func call(
+  mutating func call(
     _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil,
     headers: [(String, String)] = []
   ) async throws -> APIResponse {
@@ -684,22 +581,22 @@ struct ModelWorld {
     return response
   }
 
-  private func judge(_ response: APIResponse, _ right: Set<Int>) throws {
+  func judge(_ response: APIResponse, _ right: Set<Int>) throws {
     let isServed = response.problem != "route-not-found" && response.problem != "method-not-allowed"
     guard right.contains(response.status), isServed else {
       throw violation("the status of the last response must be one of \(right.sorted()): \(response.body)")
     }
   }
 
-  private mutating func note(_ event: String) {
+  mutating func note(_ event: String) {
     trace.append(event)
   }
 
-  private func violation(_ what: String) -> Violation {
+  func violation(_ what: String) -> Violation {
     Violation(description: "seed \(seed): \(what)\nAfter\n" + trace.joined(separator: "\n"))
   }
 
-  private static func json(_ text: String?) -> String {
+  static func json(_ text: String?) -> String {
     text.map { "\"\($0)\"" } ?? "null"
   }
 
@@ -722,49 +619,52 @@ struct ModelWorld {
   // MARK: Random choices
 
   /// Times long ago or years ahead. Some events start at the same time.
-  private mutating func times(isOver: Bool) -> (start: String, end: String?) {
+  mutating func times(isOver: Bool) -> (start: String, end: String?) {
     let day = "\(isOver ? 2020 : 2035)-05-0\(roll(1..<8))"
     return ("\(day)T1\(roll(0..<3)):00:00Z", chance(0.5) ? nil : "\(day)T2\(roll(0..<3)):00:00Z")
   }
 
-  private mutating func someEvent() -> Int? {
+  /// Long ago or years ahead, and before all starts.
+  private mutating func deadline(isOver: Bool) -> String { "\(isOver ? 2019 : 2034)-04-0\(roll(1..<8))T10:00:00Z" }
+
+  mutating func someEvent() -> Int? {
     let open = model.events.indices.filter { !model.events[$0].isClosed }
     return pick(chance(0.85) ? open : Array(model.events.indices))
   }
 
   /// A host of an event, or sometimes another user who tries.
-  private mutating func someHost(of event: Int) -> Int {
+  mutating func someHost(of event: Int) -> Int {
     rightful(pick(model.events[event].hosts) ?? model.events[event].host)
   }
 
   /// The user who may do something, or sometimes another user who tries.
-  private mutating func rightful(_ person: Int) -> Int {
+  mutating func rightful(_ person: Int) -> Int {
     chance(0.85) && !model.people[person].isGone ? person : liveUser()
   }
 
-  private mutating func liveUser() -> Int {
+  mutating func liveUser() -> Int {
     model.present[roll(0..<model.present.count)]
   }
 
   /// Any user, including deleted ones.
-  private mutating func anyUser() -> Int {
+  mutating func anyUser() -> Int {
     roll(0..<model.people.count)
   }
 
-  private mutating func pick<Element>(_ elements: [Element]) -> Element? {
+  mutating func pick<Element>(_ elements: [Element]) -> Element? {
     elements.randomElement(using: &random)
   }
 
-  private mutating func fresh() -> Int {
+  mutating func fresh() -> Int {
     names += 1
     return names
   }
 
-  private mutating func roll(_ range: Range<Int>) -> Int {
+  mutating func roll(_ range: Range<Int>) -> Int {
     Int.random(in: range, using: &random)
   }
 
-  private mutating func chance(_ probability: Double) -> Bool {
+  mutating func chance(_ probability: Double) -> Bool {
     Double.random(in: 0..<1, using: &random) < probability
   }
 }

@@ -1,0 +1,69 @@
+/// What hosts do.
+extension ModelWorld {
+  mutating func addHost() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let creator = model.events[event].host
+    let user = chance(0.85) ? pick(model.friends(of: creator) + model.guests(of: event)) : anyUser()
+    guard let user else { return nil }
+    let me = rightful(creator)
+    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
+    let response = try await call(.addHost, by: me, "PUT", path)
+    try judge(response, model.addHost(user, to: event, by: me))
+    return event
+  }
+
+  /// On behalf of the creator, or of the co-host.
+  mutating func removeHost() async throws -> Int? {
+    let shared = model.events.indices.filter { !model.events[$0].coHosts.isEmpty }
+    guard let event = chance(0.9) ? pick(shared) : someEvent() else { return nil }
+    let user = chance(0.9) ? pick(model.events[event].hosts) : anyUser()
+    guard let user else { return nil }
+    let me = chance(0.4) ? rightful(user) : rightful(model.events[event].host)
+    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
+    let response = try await call(.removeHost, by: me, "DELETE", path)
+    try judge(response, model.removeHost(user, from: event, by: me))
+    return event
+  }
+
+  mutating func setAnswer() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let guest = chance(0.9) ? pick(model.allGuests(of: event)) : anyUser()
+    guard let guest else { return nil }
+    let me = someHost(of: event)
+    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
+    let path = "events/\(model.events[event].id)/invitations/\(model.id(of: guest))"
+    let response = try await call(.setAnswer, by: me, "PUT", path, "{\"status\": \"\(status)\"}")
+    try judge(response, model.setAnswer(status, of: guest, to: event, by: me))
+    return event
+  }
+
+  mutating func remind() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let me = someHost(of: event)
+    let response = try await call(.remind, by: me, "POST", "events/\(model.events[event].id)/reminders")
+    let (right, reminded) = model.remind(of: event, by: me)
+    try judge(response, right)
+    guard response.status >= 300 || response.json["reminded"].int == reminded else {
+      throw violation("\(reminded) are reminded, not \(response.body)")
+    }
+    return event
+  }
+
+  /// Copies an event in any state to a coming one.
+  mutating func duplicate() async throws -> Int? {
+    guard let event = chance(0.7) ? someEvent() : pick(Array(model.events.indices)) else { return nil }
+    let me = someHost(of: event)
+    let start = times(isOver: false).start
+    let (keepsDuration, invites) = (chance(0.6), chance(0.7))
+    let end = times(isOver: false).end
+    let endTime = keepsDuration ? "" : ", \"endTime\": \(Self.json(end))"
+    let response = try await call(
+      .duplicate, by: me, "POST", "events/\(model.events[event].id)/duplicate",
+      "{\"startTime\": \(Self.json(start)), \"invite\": \(invites)\(endTime)}")
+    let right = model.duplicate(
+      event, as: response.json["id"].string ?? "", start: start, end: keepsDuration ? nil : .some(end),
+      inviting: invites, by: me)
+    try judge(response, right)
+    return right == [201] ? model.events.count - 1 : event
+  }
+}

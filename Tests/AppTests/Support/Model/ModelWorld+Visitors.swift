@@ -1,0 +1,153 @@
+import Postgres
+import TestSupport
+
+@testable import App
+
+/// Share links, and the visitors who come by them.
+extension ModelWorld {
+  mutating func createLink() async throws -> Int? {
+    guard let event = someEvent() else { return nil }
+    let (maxPlusOnes, approval) = (roll(0..<4), chance(0.4))
+    let me = someHost(of: event)
+    let response = try await call(
+      .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
+      #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
+    // An event has at most 20 links.
+    if response.problem == "too-many-links" { return event }
+    try judge(response, model.mayCreateLink(to: event, by: me))
+    if response.status == 201 {
+      let token = String(response.json["url"].string?.split(separator: "/").last ?? "")
+      model.add(
+        Model.Link(
+          id: response.json["id"].string ?? "", event: event, by: me, token: token, maxPlusOnes: maxPlusOnes,
+          approval: approval))
+    }
+    return event
+  }
+
+  mutating func revokeLink() async throws -> Int? {
+    guard let link = someLink() else { return nil }
+    let event = model.links[link].event
+    let me = someHost(of: event)
+    let path = "events/\(model.events[event].id)/links/\(model.links[link].id)"
+    let response = try await call(.revokeLink, by: me, "DELETE", path)
+    try judge(response, model.revoke(link, by: me))
+    return event
+  }
+
+  mutating func join() async throws -> Int? {
+    guard let link = someLink() else { return nil }
+    let me = liveUser()
+    let response = try await call(.join, by: me, "POST", "links/\(model.links[link].token)/join")
+    try judge(response, model.join(link, by: me))
+    return model.links[link].event
+  }
+
+  mutating func visit() async throws -> Int? {
+    guard let link = someLink() else { return nil }
+    let (token, event) = (model.links[link].token, model.links[link].event)
+    let (name, status) = ("Visitor \(fresh())", ["going", "going", "maybe", "declined"][roll(0..<4)])
+    let plusOnes = roll(0..<4)
+    // Mostly of an account that has verified it, so that the two are merged.
+    let owner = chance(0.8) ? pick(model.present.filter { model.people[$0].isVerified }) : liveUser()
+    let email = chance(0.7) ? owner.map { model.people[$0].email } : nil
+    let form = try await app.send("GET", "/e/\(token)").body.firstMatch(of: /name="form" value="([^"]+)"/)
+    var fields = ["form": String(form?.output.1 ?? ""), "name": name, "answer": status, "plusOnes": "\(plusOnes)"]
+    fields["email"] = email
+    let response = try await app.submit("/e/\(token)", fields)
+    note("\(name): POST /e/\(token) \(status) \(plusOnes) \(email ?? "") -> \(response.status)")
+    let right = try model.visit(link, status, plusOnes: plusOnes) {
+      let visit = Visit(app: app, token: try app.visitorToken(in: response))
+      return Model.Visitor(id: visit.id.description, name: name, link: link, token: visit.token, email: email)
+    }
+    try judge(response, right)
+    if response.status == 303 { done[.visit, default: 0] += 1 }
+    return event
+  }
+
+  mutating func revisit() async throws -> Int? {
+    guard let visitor = someVisitor() else { return nil }
+    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
+    let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
+    var fields = ["do": "answer", "answer": status]
+    if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
+    try await act(.revisit, visitor, fields) { $0.revisit(visitor, status, plusOnes: plusOnes) }
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  mutating func eraseVisit() async throws -> Int? {
+    guard let visitor = someVisitor() else { return nil }
+    try await act(.eraseVisit, visitor, ["do": "erase"]) { $0.erase(visitor) }
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  /// Opens the page by the link in the mail, or sometimes by the visitor's own, which proves nothing.
+  mutating func confirm() async throws -> Int? {
+    let asked = model.visitors.indices.filter { visitor in
+      let shown = model.visitors[visitor]
+      return shown.email != nil && !shown.isConfirmed && model.invitation(ofVisitor: visitor) != nil
+    }
+    guard let visitor = chance(0.9) ? pick(asked) : someVisitor() else { return nil }
+    let id = app.dependencies.visitorTokens.read(model.visitors[visitor].token)?.id
+    let row = try await app.database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
+    let mailed = try row.flatMap { app.dependencies.visitorTokens.mailed(to: try Visitor(row: $0)) }
+    let token = chance(0.9) ? mailed : nil
+    try await act(.confirm, visitor, ["do": "confirm"], at: token) { $0.confirm(visitor, isMailed: token != nil) }
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  mutating func verify() async throws {
+    guard let person = pick(model.present.filter { !model.people[$0].isVerified }) else { return }
+    try await verify(person)
+  }
+
+  mutating func verify(_ person: Int) async throws {
+    let response = try await app.verify(verifyTokens[person])
+    note("\(model.people[person].username) verifies the address -> \(response.status)")
+    try judge(response, model.verify(person))
+    done[.verify, default: 0] += 1
+  }
+
+  /// What a worker does.
+  mutating func merge() async throws {
+    while try await Visitor.mergeMarked(in: app.database, logger: .quiet) > 0 {}
+    note("all visitors with the address of an account are merged")
+    if model.merge() > 0 { done[.merge, default: 0] += 1 }
+  }
+
+  /// - Parameter token: of the page; nil for the visitor's own link.
+  private mutating func act(
+    _ verb: Verb, _ visitor: Int, _ fields: [String: String], at token: String? = nil,
+    right: (inout Model) -> Set<Int>
+  ) async throws {
+    let shown = model.visitors[visitor]
+    let response = try await app.submit("/g/\(token ?? shown.token)", fields)
+    note("\(shown.name): POST /g/ \(fields) -> \(response.status)")
+    try judge(response, right(&model))
+    if response.status < 400 { done[verb, default: 0] += 1 }
+  }
+
+  mutating func approve() async throws -> Int? {
+    let pending = model.invitations.filter { $0.status == "pending" }
+    guard let invitation = pick(chance(0.9) ? pending : model.invitations) else { return nil }
+    let event = invitation.event
+    let me = someHost(of: event)
+    guard !model.isHidden(invitation.guest, from: me) else { return nil }
+    let path = "events/\(model.events[event].id)/invitations/\(model.id(of: invitation.guest))/approve"
+    let response = try await call(.approve, by: me, "POST", path)
+    try judge(response, model.approve(invitation.guest, at: event, by: me))
+    return event
+  }
+
+  private mutating func someLink() -> Int? {
+    let open = model.links.indices.filter {
+      !model.events[model.links[$0].event].isClosed && !model.revoked.contains($0)
+    }
+    return pick(chance(0.9) ? open : Array(model.links.indices))
+  }
+
+  private mutating func someVisitor() -> Int? {
+    let here = model.visitors.indices.filter { model.invitation(ofVisitor: $0) != nil }
+    return pick(chance(0.95) ? here : Array(model.visitors.indices))
+  }
+}
