@@ -11,6 +11,9 @@ The large changes, which the script sets up with psql at the start:
     answers  64 of its guests answer at once, repeatedly
     rename   a user with 5,000 friends gets another name: 5,000 stamps
 
+At the end, 30 of these edits follow each other while a worker runs (`muster worker`), and the script reads from the
+inboxes how long the notifications of the small events took: from the change to the inbox.
+
 Requests are sent on schedule, whether or not earlier ones have finished, and their time counts from when they were due.
 """
 import argparse
@@ -45,6 +48,17 @@ LARGE = """
     ) AS others
     ON CONFLICT DO NOTHING;
     ANALYZE;
+    """
+
+
+# Of the small events' notifications since a moment.
+DELAYS = """
+    SELECT count(*), round(percentile_disc(0.5) WITHIN GROUP (ORDER BY delay)),
+      round(percentile_disc(0.99) WITHIN GROUP (ORDER BY delay)), round(max(delay))
+    FROM (
+      SELECT extract(epoch FROM filed_at - created_at) * 1000 AS delay FROM notifications
+      WHERE created_at >= :'since' AND type = 'event-updated' AND subject_id <> :'event'
+    ) AS delays
     """
 
 
@@ -137,6 +151,30 @@ def main():
         print(line, flush=True)
         return times
 
+    def query(text, **values):
+        words = [word for name, value in values.items() for word in ("-v", f"{name}={value}")]
+        return subprocess.run(
+            ["psql", arguments.database, "-X", "-q", "-At", "-F", " ", "-v", "ON_ERROR_STOP=1", *words], input=text,
+            text=True, check=True, capture_output=True).stdout.strip()
+
+    def burst(count):
+        since = query("SELECT now()")
+        connection = Connection(address)
+        sending = threading.Thread(target=lambda: [connection.send(next(changes)) for _ in range(count)])
+        changes = edits()
+        if count:
+            sending.start()
+        turn()
+        if count:
+            sending.join()
+        end = time.monotonic() + 60
+        while query("SELECT count(*) FROM notification_queue") != "0":
+            if time.monotonic() > end:
+                raise SystemExit("the queue is not empty after a minute: run `muster worker` beside this script")
+            time.sleep(0.1)
+        notices, p50, p99, most = query(DELAYS, since=since, event=EVENT).split()
+        print(f"{count:2} large edits: {notices} small notifications, change to inbox p50 {p50}, p99 {p99}, max {most} ms")
+
     turn()  # to warm up
     alone, with_large = [], {name: [] for name in large}
     for _ in range(arguments.rounds):
@@ -147,6 +185,8 @@ def main():
         for share in (0.5, 0.99):
             one, other = percentile(alone, share), percentile(times, share)
             print(f"{name}: p{share * 100:.0f} alone {one:.1f} ms, with {name} {other:.1f} ms, ratio {other / one:.2f}")
+    for count in (0, 30):
+        burst(count)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def read(database, query, users, count):
     array = "'{" + ",".join(users) + "}'::uuid[]"
     query = query.replace(":users", array).replace(":count", str(count))
     out = subprocess.run(["psql", database, "-X", "-q", "-At", "-F", "\t", "-v", "ON_ERROR_STOP=1"], input=query + ";",
-                         text=True, check=True, capture_output=True).stdout
+                         text=True, check=True, stdout=subprocess.PIPE).stdout
     return [line.split("\t") for line in out.splitlines()]
 
 
@@ -54,6 +54,8 @@ def answers(database, tokens, count):
 
 def creations(database, tokens, count):
     friends = read(database, FRIENDS, list(tokens), count)
+    if not friends:
+        raise SystemExit("no user has ten friends: load more users")
     for n in range(count):
         user, invitees = friends[n % len(friends)]
         yield "POST", "/api/v1/events", tokens[user], {
@@ -89,7 +91,7 @@ def main():
             subprocess.run(["psql", arguments.database, "-X", "-q", "-c", "ANALYZE invitations, friend_requests"], check=True)
             out = subprocess.run(
                 ["wrk", "-t1", f"-c{arguments.connections}", f"-d{arguments.seconds}s", "-s", script, arguments.url],
-                env={**os.environ, "REQUESTS": file.name}, text=True, check=True, capture_output=True).stdout
+                env={**os.environ, "REQUESTS": file.name}, text=True, check=True, stdout=subprocess.PIPE).stdout
         print(kind, out.splitlines()[-1], flush=True)
 
 

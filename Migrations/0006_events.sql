@@ -12,7 +12,7 @@ CREATE TABLE events (
   location_name text CONSTRAINT event_location_length CHECK (char_length(location_name) BETWEEN 1 AND 200),
   latitude double precision,
   longitude double precision,
-  -- The most guests that can be going, not counting the creator. NULL: no limit.
+  -- The most places for guests who are going, plus-ones included. Hosts take none. NULL: no limit.
   capacity integer CONSTRAINT event_capacity_positive CHECK (capacity > 0),
   -- The most people whom one guest may bring. Lowering it changes no answer.
   max_plus_ones integer NOT NULL DEFAULT 0
@@ -20,7 +20,7 @@ CREATE TABLE events (
   -- After this time, only hosts set answers. The service keeps it before the start.
   answer_by timestamptz CONSTRAINT event_answer_by_is_finite CHECK (isfinite(answer_by)),
   status text NOT NULL DEFAULT 'scheduled' CONSTRAINT event_status CHECK (status IN ('scheduled', 'cancelled')),
-  -- Counts the creator's edits, for If-Match.
+  -- Counts the hosts' edits, for If-Match.
   version integer NOT NULL DEFAULT 1,
   -- How many places are in each state, 1 + plus_ones for each guest, updated by the writes that change one. Counting
   -- them on each read was over half of the cost of a feed. Pending groups wait for a host's approval, and take none of

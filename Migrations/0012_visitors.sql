@@ -69,7 +69,24 @@ CREATE INDEX visitor_mails_by_age ON visitor_mails (queued_at);
 
 -- down
 
+DELETE FROM mails WHERE visitor_id IS NOT NULL;
 DROP TABLE visitor_mails;
 DROP VIEW hosted_visitors;
 DROP VIEW event_guests;
+-- The counts without visitors.
+UPDATE events AS e
+SET going_count = e.going_count - v.going, maybe_count = e.maybe_count - v.maybe,
+  declined_count = e.declined_count - v.declined, waitlisted_count = e.waitlisted_count - v.waitlisted,
+  pending_count = e.pending_count - v.pending, plus_ones_count = e.plus_ones_count - v.plus_ones, visitor_count = 0
+FROM (
+  SELECT event_id, sum(plus_ones) AS plus_ones,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0) AS going,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0) AS maybe,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0) AS declined,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0) AS waitlisted,
+    coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0) AS pending
+  FROM visitors
+  GROUP BY event_id
+) AS v
+WHERE e.id = v.event_id;
 DROP TABLE visitors;

@@ -120,7 +120,7 @@ public struct Dependencies: Sendable {
     self.logger = logger
   }
 
-  /// Closes all connections to the database and to other services. What still runs after a second fails.
+  /// Closes all connections to the database and to other services. Calls that still run after one second fail.
   public func close() async {
     endedSessions.close()
     await database.close(drainingFor: .seconds(1))

@@ -17,6 +17,8 @@ public final class Outbox {
   @ObservationIgnored private(set) var unsaved: Set<OutboxRecord.ID> = []
   /// Real ids by temporary ones, for as long as this object exists.
   @ObservationIgnored private(set) var identities: [UUID: UUID] = [:]
+  /// The writes as which refused ones were sent again, by the ids of those, for as long as this object exists.
+  @ObservationIgnored private var sentAgain: [OutboxRecord.ID: PendingWrite] = [:]
   /// Writes the file of the newest write, after those of the earlier ones, so that writes keep their order.
   @ObservationIgnored private var saving: Task<Int, any Error>?
 
@@ -70,6 +72,7 @@ extension Outbox {
     let record = OutboxRecord(
       id: UUID(), sequence: place, write: write, key: .random(), createdAt: time, replaces: replaced)
     records.append(record)
+    if let replaced { sentAgain[replaced] = PendingWrite(record) }
     unsaved.insert(record.id)
     show()
     shown()
@@ -88,6 +91,7 @@ extension Outbox {
     } catch {
       unsaved.remove(record.id)
       records.removeAll { $0.id == record.id }
+      if let replaced { sentAgain[replaced] = nil }
       show()
       throw error
     }
@@ -95,8 +99,13 @@ extension Outbox {
   }
 
   /// The write as which the user sent a refused one again.
-  func replacement(of refusal: RefusedWrite) -> PendingWrite? {
-    unsettled.first { $0.replaces == refusal.id }.map(PendingWrite.init)
+  ///
+  /// - Throws: ``StoreError/dismissed`` if there is neither this write nor the refusal.
+  func replacement(of refusal: RefusedWrite) throws -> PendingWrite? {
+    if let sent = sentAgain[refusal.id] { return sent }
+    if let waiting = unsettled.first(where: { $0.replaces == refusal.id }) { return PendingWrite(waiting) }
+    guard records.contains(where: { $0.id == refusal.id }) else { throw StoreError.dismissed }
+    return nil
   }
 
   /// Erases the refused write that the user sent again as this one.

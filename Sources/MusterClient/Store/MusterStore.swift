@@ -127,12 +127,12 @@ public final class MusterStore {
 
   /// Performs a write again that was refused, or whose outcome is unknown, and dismisses the refusal, in one step: if the
   /// app ends meanwhile, one of the two is left. It is a new write, with a key of its own: if the first one has happened,
-  /// it happens twice. While it is pending, calling this once more changes nothing.
+  /// it happens twice. A second call for the same refusal sends nothing more.
   ///
-  /// - Throws: as ``perform(_:)``
+  /// - Throws: as ``perform(_:)``; ``StoreError/dismissed``
   @discardableResult
   public func sendAgain(_ refusal: RefusedWrite) async throws -> PendingWrite {
-    if let pending = outbox.replacement(of: refusal) { return pending }
+    if let pending = try outbox.replacement(of: refusal) { return pending }
     return try await perform(refusal.write, replacing: refusal.id)
   }
 

@@ -10,6 +10,8 @@ public enum StoreError: Error, Sendable, Hashable {
   case needsReauthentication
   /// The write is about a list that was never read. Refresh first.
   case notLoaded
+  /// The refusal was dismissed, or another process has sent the write again.
+  case dismissed
   /// ``MusterStore/forgetEverything()`` was called. Make a new store after the next login.
   case forgotten
 }
@@ -21,6 +23,7 @@ extension StoreError: LocalizedError {
     case .locked: "Another process is sending changes."
     case .needsReauthentication: "This change needs a connection."
     case .notLoaded: "The list is not loaded yet."
+    case .dismissed: "This change was dismissed or sent again before."
     case .forgotten: "You are logged out."
     }
   }

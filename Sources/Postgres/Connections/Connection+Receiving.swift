@@ -22,8 +22,8 @@ extension Connection {
         repeat { isAlive = PQconsumeInput(pg) == 1 } while isAlive && encryption.hasMore(of: pg)
         if isAlive, encryption == .opaque { isAlive = PQconsumeInput(pg) == 1 }
         if isSign { state.lastArrival = .now }
+        if let hear { Self.takeNotifications(pg, hear) }
         var finished = readBuffered(&state, isBroken: !isAlive)
-        if let hear, state.pg != nil { Self.takeNotifications(pg, hear) }
         if state.pg != nil {
           if isSign { isSuspect.store(false, ordering: .relaxed) }
           if wantsToWrite.load(ordering: .relaxed) { finished += flush(&state) }
@@ -63,6 +63,8 @@ extension Connection {
         state.batches[0].position += 1
         continue
       }
+      // libpq may have read it while it was sending.
+      if state.lastArrival < state.batches[0].call.sent { state.lastArrival = .now }
       if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
         PQclear(result)
         var batch = state.batches.removeFirst()

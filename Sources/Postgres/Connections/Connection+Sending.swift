@@ -102,7 +102,8 @@ extension Connection {
     default:
       return close(&state, Self.lost(pg))
     }
-    // libpq also reads while the socket is full. The socket shows no sign of what was read.
+    // libpq also reads while the socket is full. The socket shows no sign of what libpq or OpenSSL has read.
+    while encryption.hasMore(of: pg), PQconsumeInput(pg) == 1 {}
     return readBuffered(&state)
   }
 }

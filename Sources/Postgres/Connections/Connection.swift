@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 
 /// One libpq connection in pipeline mode. A caller sends on an idle connection itself. Otherwise, the reactor's thread
-/// sends, and it reads all results, in order, so a caller never waits for the connection itself.
+/// sends, and it reads all results, in order, so a caller never waits for the server.
 ///
 /// The unit of work is the batch: one or more statements and one sync. A failing statement skips only the rest of its
 /// batch.

@@ -184,6 +184,11 @@ import Testing
       #expect(refused.status == 422 && refused.body.utf8.count < 30_000, "\(refused.body.utf8.count)")
       #expect(refused.body.matches(of: /<li><bdi>/).count == 20 && refused.body.contains("and 8980 more"))
       #expect(refused.body.matches(of: /class="error"/).count == 4)
+      // What is too long is cut, which leaves room for longer messages.
+      for (field, most) in [("name", AnswerForm.longestName), ("email", AnswerForm.longestEmail), ("plusOnes", 10)] {
+        let input = refused.body.split(separator: "\n").first { $0.hasPrefix("<input id=\"\(field)\"") }
+        #expect(input?.contains("value=\"\(long(most).htmlEscaped)\"") == true, "\(field)")
+      }
       // The longest values that the form accepts come back whole.
       let longest = [
         "name": long(AnswerForm.longestName), "plusOnes": "11", "email": long(AnswerForm.longestEmail - 2) + "@x",

@@ -49,8 +49,12 @@ import Testing
       let keys = server.received(\.isWrite).map(\.key)
       #expect(keys.count == 2 && Set(keys).count == 2)
       #expect(test.store.events.items.map(\.title) == ["Event 1", "Quiz", "Quiz"])
+      // An alert that stayed open, after the write has been sent.
+      try await test.store.sendAgain(unknown)
+      #expect(test.store.outbox.pending.isEmpty && server.received(\.isWrite).count == 2)
       try await test.relaunch()
       #expect(test.store.outbox.refusals.isEmpty)
+      await #expect(throws: StoreError.dismissed) { try await test.store.sendAgain(unknown) }
     }
   }
 

@@ -53,7 +53,10 @@ struct TLSServer: Sendable {
     let user = owner[.ownerAccountID] as? Int ?? 0
     let group = owner[.groupOwnerAccountID] as? Int ?? 0
     // PostgreSQL's account must be able to enter it, and the path of a socket is short.
-    var template = Array("/tmp/tls-XXXXXX".utf8CString)
+    // Beside the other cluster, Scripts/test stops it, too, if the tests are killed.
+    let beside = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"].map { URL(filePath: $0) }
+    let parent = beside?.deletingLastPathComponent().path ?? "/tmp"
+    var template = Array("\(parent)/tls-XXXXXX".utf8CString)
     guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
     let folder = String(cString: made)
     chown(folder, uid_t(user), gid_t(group))

@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 
 /// The form for an answer: on the page of a share link, or, without name and address, on a visitor's own page. A form
@@ -118,10 +119,13 @@ struct AnswerForm: Sendable {
 
   private func error(of field: String) -> String? { errors.first { $0.field == field }?.message }
 
-  /// - Parameter length: in characters. Longer text is refused, and comes back without its end, so that the page stays
-  ///   small.
+  /// - Parameter length: in characters of the trimmed text in NFC. Longer text comes back without its end, so that the
+  ///   page stays small.
   private func field(_ name: String, _ value: String, atMost length: Int, _ more: [String: Any]) -> [String: Any] {
-    let shown = String(value.unicodeScalars.prefix(length))
+    let trimmed = value.trimmedScalars
+    let isBounded = trimmed.utf8.count <= length * String.mostBytesOfComposed && !trimmed.hasLongRunOfMarks
+    let text = isBounded ? String(trimmed).precomposedStringWithCanonicalMapping : String(trimmed)
+    let shown = String(text.unicodeScalars.prefix(length))
     var members: [String: Any] = ["typed": shown.withoutDirectionControls]
     members["error"] = error(of: name)
     return members.merging(more) { $1 }

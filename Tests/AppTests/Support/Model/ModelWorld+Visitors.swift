@@ -48,9 +48,9 @@ extension ModelWorld {
     let (token, event) = (model.links[link].token, model.links[link].event)
     let (name, status) = ("Visitor \(fresh())", ["going", "going", "maybe", "declined"][roll(0..<4)])
     let plusOnes = roll(0..<4)
-    // Mostly of an account that has verified it, so that the two are merged.
-    let owner = chance(0.8) ? pick(model.present.filter { model.people[$0].isVerified }) : liveUser()
-    let email = chance(0.7) ? owner.map { model.people[$0].email } : nil
+    // Often of a guest, whose answer and the visitor's are then merged.
+    let owner = chance(0.5) ? pick(model.guests(of: event)) ?? liveUser() : liveUser()
+    let email = chance(0.8) && !model.people[owner].isGone ? model.people[owner].email : nil
     let form = try await app.send("GET", "/e/\(token)").body.firstMatch(of: /name="form" value="([^"]+)"/)
     var fields = ["form": String(form?.output.1 ?? ""), "name": name, "answer": status, "plusOnes": "\(plusOnes)"]
     fields["email"] = email
@@ -61,7 +61,11 @@ extension ModelWorld {
       return Model.Visitor(id: visit.id.description, name: name, link: link, token: visit.token, email: email)
     }
     try judge(response, right)
-    if response.status == 303 { done[.visit, default: 0] += 1 }
+    if response.status == 303 {
+      done[.visit, default: 0] += 1
+      // At once, because many visitors are gone before their turn comes.
+      if email != nil, chance(0.5) { try await confirm(model.visitors.count - 1) }
+    }
     return event
   }
 
@@ -81,19 +85,23 @@ extension ModelWorld {
     return model.links[model.visitors[visitor].link].event
   }
 
-  /// Opens the page by the link in the mail, or sometimes by the visitor's own, which proves nothing.
   mutating func confirm() async throws -> Int? {
     let asked = model.visitors.indices.filter { visitor in
       let shown = model.visitors[visitor]
       return shown.email != nil && !shown.isConfirmed && model.invitation(ofVisitor: visitor) != nil
     }
     guard let visitor = chance(0.9) ? pick(asked) : someVisitor() else { return nil }
+    try await confirm(visitor)
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  /// Opens the page by the link in the mail, or sometimes by the visitor's own, which proves nothing.
+  private mutating func confirm(_ visitor: Int) async throws {
     let id = app.dependencies.visitorTokens.read(model.visitors[visitor].token)?.id
     let row = try await app.database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
     let mailed = try row.flatMap { app.dependencies.visitorTokens.mailed(to: try Visitor(row: $0)) }
     let token = chance(0.9) ? mailed : nil
     try await act(.confirm, visitor, ["do": "confirm"], at: token) { $0.confirm(visitor, isMailed: token != nil) }
-    return model.links[model.visitors[visitor].link].event
   }
 
   mutating func verify() async throws {

@@ -44,7 +44,7 @@ extension Fields.Rule where Value == String {
 
 extension StringProtocol {
   /// The text without white space around it.
-  fileprivate var trimmedScalars: SubSequence {
+  var trimmedScalars: SubSequence {
     var scalars = unicodeScalars[...]
     while let first = scalars.first, first.properties.isWhitespace { scalars.removeFirst() }
     while let last = scalars.last, last.properties.isWhitespace { scalars.removeLast() }
@@ -69,5 +69,5 @@ extension String {
   static let markRule = "must not have more than 30 combining marks in a row"
 
   /// The most bytes that NFC composes into one character: up to four scalars of up to four bytes each.
-  fileprivate static let mostBytesOfComposed = 16
+  static let mostBytesOfComposed = 16
 }

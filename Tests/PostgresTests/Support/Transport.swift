@@ -7,8 +7,13 @@ import TestSupport
 enum Transport: String {
   case socket, tcp, tls, pgbouncer
 
-  static let current = Transport(
-    rawValue: ProcessInfo.processInfo.environment["MUSTER_TEST_TRANSPORT"] ?? "socket")!
+  static let current: Transport = {
+    let name = ProcessInfo.processInfo.environment["MUSTER_TEST_TRANSPORT"] ?? "socket"
+    guard let transport = Transport(rawValue: name) else {
+      preconditionFailure("MUSTER_TEST_TRANSPORT must be socket, tcp, tls or pgbouncer")
+    }
+    return transport
+  }()
 
   /// Creates a database for one test and drops it afterwards.
   ///
@@ -37,7 +42,8 @@ enum Transport: String {
         try await administration.script("DROP DATABASE \(name) WITH (FORCE)")
         return value
       } catch {
-        try await administration.script("DROP DATABASE \(name) WITH (FORCE)")
+        // The test's own error matters more.
+        try? await administration.script("DROP DATABASE \(name) WITH (FORCE)")
         throw error
       }
     }
