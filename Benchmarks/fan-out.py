@@ -157,7 +157,15 @@ def main():
             ["psql", arguments.database, "-X", "-q", "-At", "-F", " ", "-v", "ON_ERROR_STOP=1", *words], input=text,
             text=True, check=True, capture_output=True).stdout.strip()
 
+    def drain():
+        end = time.monotonic() + 300
+        while query("SELECT count(*) FROM notification_queue") != "0":
+            if time.monotonic() > end:
+                raise SystemExit("the queue is not empty after five minutes: run `muster worker` beside this script")
+            time.sleep(0.1)
+
     def burst(count):
+        drain()
         since = query("SELECT now()")
         connection = Connection(address)
         sending = threading.Thread(target=lambda: [connection.send(next(changes)) for _ in range(count)])
@@ -167,11 +175,7 @@ def main():
         turn()
         if count:
             sending.join()
-        end = time.monotonic() + 60
-        while query("SELECT count(*) FROM notification_queue") != "0":
-            if time.monotonic() > end:
-                raise SystemExit("the queue is not empty after a minute: run `muster worker` beside this script")
-            time.sleep(0.1)
+        drain()
         notices, p50, p99, most = query(DELAYS, since=since, event=EVENT).split()
         print(f"{count:2} large edits: {notices} small notifications, change to inbox p50 {p50}, p99 {p99}, max {most} ms")
 
