@@ -8,21 +8,25 @@ extension ModelWorld {
   mutating func createLink() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let (maxPlusOnes, approval) = (roll(0..<4), chance(0.4))
-    let me = someHost(of: event)
+    _ = try await createLink(to: event, by: someHost(of: event), maxPlusOnes: maxPlusOnes, approval: approval)
+    return event
+  }
+
+  /// - Returns: the link, if there is one.
+  private mutating func createLink(to event: Int, by me: Int, maxPlusOnes: Int, approval: Bool) async throws -> Int? {
     let response = try await call(
       .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
       #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
     // An event has at most 20 links.
-    if response.problem == "too-many-links" { return event }
+    if response.problem == "too-many-links" { return nil }
     try judge(response, model.mayCreateLink(to: event, by: me))
-    if response.status == 201 {
-      let token = String(response.json["url"].string?.split(separator: "/").last ?? "")
-      model.add(
-        Model.Link(
-          id: response.json["id"].string ?? "", event: event, by: me, token: token, maxPlusOnes: maxPlusOnes,
-          approval: approval))
-    }
-    return event
+    guard response.status == 201 else { return nil }
+    let token = String(response.json["url"].string?.split(separator: "/").last ?? "")
+    model.add(
+      Model.Link(
+        id: response.json["id"].string ?? "", event: event, by: me, token: token, maxPlusOnes: maxPlusOnes,
+        approval: approval))
+    return model.links.count - 1
   }
 
   mutating func revokeLink() async throws -> Int? {
@@ -45,12 +49,40 @@ extension ModelWorld {
 
   mutating func visit() async throws -> Int? {
     guard let link = someLink() else { return nil }
-    let (token, event) = (model.links[link].token, model.links[link].event)
-    let (name, status) = ("Visitor \(fresh())", ["going", "going", "maybe", "declined"][roll(0..<4)])
-    let plusOnes = roll(0..<4)
     // Often of a guest, whose answer and the visitor's are then merged.
-    let owner = chance(0.5) ? pick(model.guests(of: event)) ?? liveUser() : liveUser()
+    let owner = chance(0.5) ? pick(model.guests(of: model.links[link].event)) ?? liveUser() : liveUser()
     let email = chance(0.8) && !model.people[owner].isGone ? model.people[owner].email : nil
+    // At once, because many visitors are gone before their turn comes.
+    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
+    if try await visit(link, status, plusOnes: roll(0..<4), email: email), email != nil, chance(0.5) {
+      try await confirm(model.visitors.count - 1, isMailed: true)
+    }
+    return model.links[link].event
+  }
+
+  /// A guest who has not answered also comes by a link, twice, so that their answers are merged.
+  mutating func visitAsGuest() async throws {
+    var found: (event: Int, guest: Int)?
+    while found == nil {
+      guard let event = try await create(), !model.events[event].plan.isOver, !model.events[event].plan.isPastAnswers
+      else { continue }
+      found = model.guests(of: event).first.map { (event, $0) }
+    }
+    guard let (event, guest) = found else { return }
+    let link = try await createLink(to: event, by: model.events[event].host, maxPlusOnes: 1, approval: false)
+    for (status, plusOnes) in [("going", 0), ("maybe", 1)] {
+      guard let link, try await visit(link, status, plusOnes: plusOnes, email: model.people[guest].email) else {
+        throw violation("the guest's visit is refused")
+      }
+      try await confirm(model.visitors.count - 1, isMailed: true)
+      try await merge()
+    }
+  }
+
+  /// - Returns: whether there is a new visitor.
+  private mutating func visit(_ link: Int, _ status: String, plusOnes: Int, email: String?) async throws -> Bool {
+    let token = model.links[link].token
+    let name = "Visitor \(fresh())"
     let form = try await app.send("GET", "/e/\(token)").body.firstMatch(of: /name="form" value="([^"]+)"/)
     var fields = ["form": String(form?.output.1 ?? ""), "name": name, "answer": status, "plusOnes": "\(plusOnes)"]
     fields["email"] = email
@@ -61,12 +93,9 @@ extension ModelWorld {
       return Model.Visitor(id: visit.id.description, name: name, link: link, token: visit.token, email: email)
     }
     try judge(response, right)
-    if response.status == 303 {
-      done[.visit, default: 0] += 1
-      // At once, because many visitors are gone before their turn comes.
-      if email != nil, chance(0.5) { try await confirm(model.visitors.count - 1) }
-    }
-    return event
+    guard response.status == 303 else { return false }
+    done[.visit, default: 0] += 1
+    return true
   }
 
   mutating func revisit() async throws -> Int? {
@@ -91,16 +120,17 @@ extension ModelWorld {
       return shown.email != nil && !shown.isConfirmed && model.invitation(ofVisitor: visitor) != nil
     }
     guard let visitor = chance(0.9) ? pick(asked) : someVisitor() else { return nil }
-    try await confirm(visitor)
+    try await confirm(visitor, isMailed: chance(0.9))
     return model.links[model.visitors[visitor].link].event
   }
 
-  /// Opens the page by the link in the mail, or sometimes by the visitor's own, which proves nothing.
-  private mutating func confirm(_ visitor: Int) async throws {
+  /// - Parameter isMailed: whether to open the page by the link in the mail, if there is one. The visitor's own link
+  ///   proves nothing.
+  private mutating func confirm(_ visitor: Int, isMailed: Bool) async throws {
     let id = app.dependencies.visitorTokens.read(model.visitors[visitor].token)?.id
     let row = try await app.database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
     let mailed = try row.flatMap { app.dependencies.visitorTokens.mailed(to: try Visitor(row: $0)) }
-    let token = chance(0.9) ? mailed : nil
+    let token = isMailed ? mailed : nil
     try await act(.confirm, visitor, ["do": "confirm"], at: token) { $0.confirm(visitor, isMailed: token != nil) }
   }
 

@@ -97,6 +97,7 @@ struct ModelWorld {
     }
     // Visitors are merged into accounts with verified addresses only. Accounts that come later verify theirs at times.
     for person in model.present { try await verify(person) }
+    try await visitAsGuest()
     try await checkEverything()
   }
 
@@ -301,7 +302,7 @@ struct ModelWorld {
 
   // MARK: Plans
 
-  private mutating func create() async throws -> Int? {
+  mutating func create() async throws -> Int? {
     let me = liveUser()
     var guests = model.friends(of: me).filter { _ in chance(0.8) }
     if chance(0.06) { guests.append(anyUser()) }
