@@ -135,7 +135,7 @@ import Testing
           SELECT payload FROM notification_queue UNION ALL SELECT payload FROM deliveries
           UNION ALL SELECT payload FROM notifications
         ) AS kept
-        WHERE payload::text ~ 'Ring|kitchen|38.7'
+        WHERE payload::text ~ 'Ring|kitchen|38[.]7'
         """)
       #expect(traces == 0)
       let kept: Int? = try await app.value(
