@@ -54,7 +54,7 @@ enum FanOut {
     }
   }
 
-  /// A subquery, which is evaluated once: otherwise the index would not be searched by it, but read from its start.
+  /// The subquery is evaluated once. Without it, PostgreSQL would read the index from its start.
   static let isRecent: SQL = """
     q.id > (
       SELECT coalesce(

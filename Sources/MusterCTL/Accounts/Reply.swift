@@ -1,6 +1,6 @@
 import MusterClient
 
-/// A response of the service, as the client read it and as it came.
+/// A response of the service: the value that the client decoded, and its JSON, with all members.
 struct Reply<Value> {
   let value: Value
   let json: JSONValue

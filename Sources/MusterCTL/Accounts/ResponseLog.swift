@@ -1,8 +1,8 @@
 import Foundation
 import MusterClient
 
-/// Remembers the service's responses, so that `--json` prints them as they came, with members that this program does
-/// not know.
+/// Remembers the service's responses, so that `--json` prints them unchanged, including members that this program
+/// does not know.
 final class ResponseLog: Transport {
   private let transport: any Transport
   private let lock = NSLock()

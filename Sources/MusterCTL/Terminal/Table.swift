@@ -18,7 +18,8 @@ struct Table {
     case flexible
     /// Is shortened like a flexible one, and then left out, the last first.
     case optional
-    /// Goes to a line of its own below the row before anything is shortened. For values that are useless when shortened, such as URLs.
+    /// Goes to a line of its own below the row before anything is shortened. For values that are useless when shortened,
+    /// such as URLs.
     case ownLine
   }
 

@@ -56,7 +56,7 @@ public struct NotificationsAPI: Sendable {
   /// Notifications as they enter the inbox, and which collections change. Connects when it is iterated.
   ///
   /// - Parameter id: the last `id` that was read from an earlier stream, ``NotificationStream/Iterator/lastEventID``;
-  ///   `0` for the whole inbox; nil for what comes next.
+  ///   `0` for the whole inbox; nil for new items only.
   public func stream(after id: String? = nil) -> NotificationStream {
     NotificationStream(caller: caller, lastEventID: id)
   }

@@ -46,8 +46,8 @@ import Testing
         func expectAlike(_ method: String, _ path: (String) -> String, _ body: (String) -> String?) async throws {
           let called = "\(method) \(path("ID")) by \(me.username)"
           let response = try await me.send(method, path(other.id), body(other.id))
-          let nobody = try await me.send(method, path(unknown), body(unknown))
-          #expect(response.status == nobody.status && response.says == nobody.says, "\(called): \(response.body)")
+          let ofUnknown = try await me.send(method, path(unknown), body(unknown))
+          #expect(response.status == ofUnknown.status && response.says == ofUnknown.says, "\(called): \(response.body)")
           #expect([404, 422].contains(response.status))
         }
         try await expectAlike("DELETE", { "friends/\($0)" }, { _ in nil })

@@ -62,7 +62,7 @@ extension WriteScript {
     #expect(try await cleo.client.notifications.markAllRead() == 0)
   }
 
-  /// The inbox once so many notices are filed. More than that is a write that was carried out twice.
+  /// Waits until the inbox has at least `count` items. If a write was carried out twice, it has more.
   private func inbox(of user: TestUser, count: Int) async throws -> Page<InboxItem> {
     var page: Page<InboxItem>?
     do {

@@ -82,39 +82,23 @@ private final class ServerPair: Sendable {
   let primary: Place
   let standby: Place
   private let folder: String
-  private let programs: String
-  private let owner: (user: Int, group: Int)
+  private let programs: ServerPrograms
   private let running = Collected<(place: Place, program: Program)>()
 
-  /// - Parameters:
-  ///   - programs: the folder of the server's programs.
-  ///   - owner: the account that runs them.
-  private init(programs: String, owner: (user: Int, group: Int)) throws {
-    // In the folder next to the other tests' cluster, where `Scripts/test` looks for servers to stop. A socket's path
-    // has at most 107 bytes. If that folder's path is too long, the pair goes to /tmp.
-    let cluster = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"] ?? ""
-    let beside = URL(filePath: cluster).deletingLastPathComponent().path
-    var template = Array("\(!cluster.isEmpty && beside.utf8.count < 50 ? beside : "/tmp")/pair-XXXXXX".utf8CString)
-    guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
-    folder = String(cString: made)
+  private init(_ programs: ServerPrograms) throws {
+    folder = try programs.makeFolder("pair")
     primary = Place(data: "\(folder)/primary", socket: "\(folder)/p")
     standby = Place(data: "\(folder)/standby", socket: "\(folder)/s")
     self.programs = programs
-    self.owner = owner
-    for path in [primary.socket, standby.socket] { mkdir(path, 0o700) }
-    // PostgreSQL does not run as root.
-    for path in [folder, primary.socket, standby.socket] { chown(path, uid_t(owner.user), gid_t(owner.group)) }
+    for path in [primary.socket, standby.socket] {
+      mkdir(path, 0o700)
+      programs.own(path)
+    }
   }
 
   /// Starts both servers, and stops and deletes them when `body` ends.
   static func run(_ body: (ServerPair) async throws -> Void) async throws {
-    // Uses the programs and the account of the other tests' cluster.
-    let cluster = Server(url: try await TestCluster.administrationURL())
-    let data: String = try await cluster.value("SELECT current_setting('data_directory')")
-    let attributes = try FileManager.default.attributesOfItem(atPath: data)
-    let pair = try ServerPair(
-      programs: try await cluster.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'"),
-      owner: (attributes[.ownerAccountID] as? Int ?? 0, attributes[.groupOwnerAccountID] as? Int ?? 0))
+    let pair = try ServerPair(await ServerPrograms())
     do {
       try await pair.start()
       try await body(pair)
@@ -132,14 +116,20 @@ private final class ServerPair: Sendable {
   }
 
   private func start() async throws {
-    try await finish(
-      "initdb", "--pgdata=\(primary.data)", "--username=muster", "--encoding=UTF8", "--locale=C", "--auth-local=trust",
-      "--auth-host=reject", "--no-sync")
+    try await programs.run(
+      "initdb",
+      [
+        "--pgdata=\(primary.data)", "--username=muster", "--encoding=UTF8", "--locale=C", "--auth-local=trust",
+        "--auth-host=reject", "--no-sync",
+      ])
     // Not in a file: the standby would copy it and then wait for its own standby.
     try await launch(primary, "synchronous_standby_names=*")
-    try await finish(
-      "pg_basebackup", "--pgdata=\(standby.data)", "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
-      "--host=\(primary.socket)", "--port=5432", "--username=muster")
+    try await programs.run(
+      "pg_basebackup",
+      [
+        "--pgdata=\(standby.data)", "--write-recovery-conf", "--checkpoint=fast", "--no-sync",
+        "--host=\(primary.socket)", "--port=5432", "--username=muster",
+      ])
     try await launch(standby)
     let server = Server(url: url(primary))
     try await eventually("the standby has caught up") {
@@ -149,7 +139,7 @@ private final class ServerPair: Sendable {
 
   private func launch(_ place: Place, _ settings: String...) async throws {
     let all = ["unix_socket_directories=\(place.socket)", "listen_addresses=", "fsync=off", "shared_buffers=32MB"]
-    let program = try await program("postgres", ["-D", place.data] + (all + settings).flatMap { ["-c", $0] })
+    let program = try await programs.start("postgres", ["-D", place.data] + (all + settings).flatMap { ["-c", $0] })
     running.append((place, program))
     let url = url(place)
     try await eventually("the server is ready") {
@@ -158,24 +148,11 @@ private final class ServerPair: Sendable {
     }
   }
 
-  private func program(_ name: String, _ arguments: [String]) async throws -> Program {
-    let path = "\(programs)/\(name)"
-    if owner.user == Int(geteuid()) { return try await Program(path, arguments, in: "/") }
-    let account = ["--reuid", String(owner.user), "--regid", String(owner.group), "--clear-groups"]
-    return try await Program("/usr/bin/setpriv", account + [path] + arguments, in: "/")
-  }
-
-  private func finish(_ name: String, _ arguments: String...) async throws {
-    let program = try await program(name, arguments)
-    let status = try await program.exitStatus()
-    guard status == 0 else { throw Unexpected("\(name): \(program.standardError)") }
-  }
-
   func killPrimary() async throws { try await kill(primary) }
 
   func killStandby() async throws { try await kill(standby) }
 
-  func promoteStandby() async throws { try await finish("pg_ctl", "promote", "--pgdata=\(standby.data)") }
+  func promoteStandby() async throws { try await programs.run("pg_ctl", ["promote", "--pgdata=\(standby.data)"]) }
 
   /// Kills all processes of a server at once, without a shutdown.
   private func kill(_ place: Place) async throws {

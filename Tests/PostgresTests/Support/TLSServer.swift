@@ -45,34 +45,8 @@ struct TLSServer: Sendable {
   private static let running = Lock<TLSServer?>(nil)
 
   private static func start() async throws -> TLSServer {
-    // Uses the programs and the account of the other tests' cluster.
-    let cluster = Server(url: try await TestCluster.administrationURL())
-    let programs: String = try await cluster.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
-    let data: String = try await cluster.value("SELECT current_setting('data_directory')")
-    let owner = try FileManager.default.attributesOfItem(atPath: data)
-    let user = owner[.ownerAccountID] as? Int ?? 0
-    let group = owner[.groupOwnerAccountID] as? Int ?? 0
-    // PostgreSQL's account must be able to enter it, and the path of a socket is short.
-    // Beside the other cluster, Scripts/test stops it, too, if the tests are killed.
-    let beside = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"].map { URL(filePath: $0) }
-    let parent = beside?.deletingLastPathComponent().path ?? "/tmp"
-    var template = Array("\(parent)/tls-XXXXXX".utf8CString)
-    guard let made = mkdtemp(&template) else { throw Unexpected("no folder: \(String(cString: strerror(errno)))") }
-    let folder = String(cString: made)
-    chown(folder, uid_t(user), gid_t(group))
-
-    func start(_ path: String, _ arguments: [String]) async throws -> Program {
-      // PostgreSQL does not run as root.
-      if user == Int(geteuid()) { return try await Program(path, arguments, in: folder) }
-      let account = ["--reuid", String(user), "--regid", String(group), "--clear-groups", path]
-      return try await Program("/usr/bin/setpriv", account + arguments, in: folder)
-    }
-    func finish(_ path: String, _ arguments: String...) async throws {
-      let program = try await start(path, arguments)
-      let status = try await program.exitStatus()
-      guard status == 0 else { throw Unexpected("\(path): \(program.standardError)") }
-    }
-
+    let programs = try await ServerPrograms()
+    let folder = try programs.makeFolder("tls")
     // The accounts of the tests and of the server must both be able to read the certificates.
     chmod(folder, 0o755)
     try "subjectAltName=DNS:localhost\n".write(toFile: "\(folder)/names", atomically: true, encoding: .utf8)
@@ -83,13 +57,14 @@ struct TLSServer: Sendable {
       "req \(key) -keyout server.key -out server.csr -subj /CN=localhost",
       "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile names",
     ] {
-      let words = ["openssl"] + step.split(separator: " ").map(String.init)
-      let program = try await start("/usr/bin/env", words)
-      guard try await program.exitStatus() == 0 else { throw Unexpected("openssl: \(program.standardError)") }
+      try await programs.run("/usr/bin/env", ["openssl"] + step.split(separator: " ").map(String.init), in: folder)
     }
-    try await finish(
-      "\(programs)/initdb", "--pgdata=\(folder)/data", "--username=muster", "--encoding=UTF8", "--locale=C",
-      "--auth-local=trust", "--auth-host=reject", "--no-sync")
+    try await programs.run(
+      "initdb",
+      [
+        "--pgdata=\(folder)/data", "--username=muster", "--encoding=UTF8", "--locale=C", "--auth-local=trust",
+        "--auth-host=reject", "--no-sync",
+      ])
     let access = "local all all trust\nhostssl all all 127.0.0.1/32 trust\nhost all plain 127.0.0.1/32 trust\n"
     try access.write(toFile: "\(folder)/access", atomically: true, encoding: .utf8)
 
@@ -99,7 +74,7 @@ struct TLSServer: Sendable {
       "ssl=on", "ssl_cert_file=\(folder)/server.crt", "ssl_key_file=\(folder)/server.key", "fsync=off",
       "shared_buffers=32MB", "max_connections=800",
     ]
-    let program = try await start("\(programs)/postgres", ["-D", "\(folder)/data"] + settings.flatMap { ["-c", $0] })
+    let program = try await programs.start("postgres", ["-D", "\(folder)/data"] + settings.flatMap { ["-c", $0] })
     func url(_ authority: String) -> String {
       "postgresql://muster@localhost:\(port)/postgres?hostaddr=127.0.0.1&sslmode=verify-full"
         + "&sslrootcert=\(folder)/\(authority).crt"

@@ -47,8 +47,8 @@ final class EndedSessions: Service {
   ) throws {
     var configuration = configuration
     configuration.sharedConnections = 1
-    // A busy server may need longer to accept a connection. To begin again earlier would keep it busy, and this process
-    // without a copy.
+    // A busy server may need this long to accept a connection. With a shorter limit, each attempt would fail, and this
+    // process would have no copy.
     configuration.connectTimeout = min(configuration.connectTimeout, .seconds(2))
     configuration.acquireTimeout = .milliseconds(500)
     configuration.statementTimeout = .milliseconds(500)

@@ -31,7 +31,7 @@ extension EventsAPI {
       .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": status], key: key))
   }
 
-  /// Lets a guest in who came by a link with `approval`. A user may then answer; the answer of a visitor applies. To
+  /// Admits a guest who came by a link with `approval`. A user may then answer; the answer of a visitor applies. To
   /// turn the guest away, use ``withdraw(_:from:key:)``.
   ///
   /// - Parameter guestID: the ``Guest/id``.

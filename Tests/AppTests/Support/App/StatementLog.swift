@@ -8,12 +8,10 @@ final class StatementLog: Sendable {
   private let kept = Mutex<[String]>([])
 
   var logger: Logger {
-    var logger = Logger(label: "statements") { _ in StatementHandler(log: self) }
-    logger.logLevel = .debug
-    return logger
+    StatementHandler.logger("statements") { [self] in $0.forEach(add) }
   }
 
-  fileprivate func add(_ statement: String) {
+  private func add(_ statement: String) {
     // Background work: polling of ended sessions and of migrations, and hints, which are sent a little later.
     let background = ["pg_current_snapshot()", "ended_xid", "pg_notify(", "FROM schema_migrations WHERE breaking"]
     if background.contains(where: statement.contains) { return }
@@ -35,21 +33,5 @@ final class StatementLog: Sendable {
     take()
     try await action()
     return take()
-  }
-}
-
-private struct StatementHandler: LogHandler {
-  let log: StatementLog
-  var metadata = Logger.Metadata()
-  var logLevel = Logger.Level.debug
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) {
-    guard case .array(let texts) = event.metadata?["statements"] else { return }
-    for text in texts { log.add("\(text)") }
   }
 }

@@ -21,9 +21,7 @@ final class StampLockWatch: Sendable {
   private let state = Mutex(State())
 
   var logger: Logger {
-    var logger = Logger(label: "stamps") { _ in BatchHandler(watch: self) }
-    logger.logLevel = .debug
-    return logger
+    StatementHandler.logger("stamps") { [self] in look(after: $0) }
   }
 
   /// How often a transaction was open when the watch looked.
@@ -48,7 +46,7 @@ final class StampLockWatch: Sendable {
     WHERE a.datname = current_database() AND a.state LIKE 'idle in transaction%'
     """
 
-  fileprivate func look(after statements: [String]) {
+  private func look(after statements: [String]) {
     // The transaction has ended, or no lock can be new.
     guard let url = state.withLock({ $0.databaseURL }), statements.last != "COMMIT", statements.last != "ROLLBACK",
       statements.contains(where: { $0.contains(/\b(INSERT|UPDATE|DELETE|FOR)\b/) })
@@ -68,21 +66,5 @@ final class StampLockWatch: Sendable {
       }
     }
     done.wait()
-  }
-}
-
-private struct BatchHandler: LogHandler {
-  let watch: StampLockWatch
-  var metadata = Logger.Metadata()
-  var logLevel = Logger.Level.debug
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) {
-    guard case .array(let texts) = event.metadata?["statements"] else { return }
-    watch.look(after: texts.map { "\($0)" })
   }
 }
