@@ -8,7 +8,8 @@ key variables set:
 Deliveries go to devices of the platform `log`, the cheapest channel: each is a line of the worker's stderr.
 
 drain    deliveries per second while a full table is emptied: claimed, sent and deleted with durable commits
-fan-out  recipients per second while a full queue is fanned out into inboxes, for users without devices
+fan-out  recipients per second while a full queue is fanned out into inboxes, for users without devices: of notices
+         about an event each, and about 16 events
 latency  milliseconds from the beginning of a change's transaction to the worker's line, while events are changed over
          HTTP at a fixed rate
 cost     the cost of a notice: the same hosts make the same edit of events whose ten guests are invited, and of events
@@ -31,6 +32,7 @@ from abuse.machine import Psql
 from generator import Connection, percentile, request, run
 
 PEOPLE = 1000
+HOT_EVENTS = 16
 FIXTURE = f"""
 INSERT INTO users (id, username, display_name)
 SELECT md5('deliveries user ' || n)::uuid, 'deliveries-' || n, 'Reader' FROM generate_series(1, {PEOPLE}) AS n
@@ -56,18 +58,20 @@ INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
 SELECT 'event-invited', event, ARRAY[md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid], {PAYLOAD}
 FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
 """
-# Notices for ten recipients each, without devices.
+# Notices for ten recipients each, without devices. In turns about a number of events.
 GUESTS = f"""
 INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
 SELECT 'event-updated', event,
   ARRAY(SELECT md5('deliveries guest ' || 1 + (10 * n + g) %% {PEOPLE})::uuid FROM generate_series(1, 10) AS g), {PAYLOAD}
-FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
+FROM (
+  SELECT n, md5('deliveries event ' || n %% %(events)s)::uuid AS event
+  FROM generate_series(%(first)s, %(last)s) AS n) AS each
 """
 DELIVERIES = f"""
 INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
 SELECT gen_random_uuid(), md5('deliveries user ' || 1 + n %% {PEOPLE})::uuid,
   md5('deliveries device ' || 1 + n %% {PEOPLE})::uuid, 'event-invited', event, {PAYLOAD}, now()
-FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%s, %s) AS n) AS each
+FROM (SELECT n, gen_random_uuid() AS event FROM generate_series(%(first)s, %(last)s) AS n) AS each
 """
 TABLES = ("notification_queue", "deliveries")
 DEPTH = "SELECT (SELECT count(*) FROM notification_queue) + (SELECT count(*) FROM deliveries)"
@@ -146,9 +150,9 @@ def durability(psql):
     return ", ".join(f"{name} {psql.value(f'SHOW {name}')}" for name in names)
 
 
-def fill(psql, rows, statement):
+def fill(psql, rows, statement, **values):
     for first in range(0, rows, 10_000):
-        psql.run(statement % (first + 1, min(rows, first + 10_000)))
+        psql.run(statement % dict(values, first=first + 1, last=min(rows, first + 10_000)))
 
 
 def empty(psql):
@@ -169,17 +173,21 @@ def drain(arguments, psql):
 
 
 def fan_out(arguments, psql):
-    rates = [10 * rate for rate in emptying(arguments, psql, GUESTS, arguments.rows // 10)]
-    spread = f"{min(rates):.0f} to {max(rates):.0f}"
-    print(f"fan-out: {statistics.median(rates):.0f} recipients/s ({spread}); {durability(psql)}")
+    notices = arguments.rows // 10
+    for events in (notices, HOT_EVENTS):
+        rates = [10 * rate for rate in emptying(arguments, psql, GUESTS, notices, events=events)]
+        spread = f"{min(rates):.0f} to {max(rates):.0f}"
+        print(
+            f"fan-out: {statistics.median(rates):.0f} recipients/s ({spread}) of {notices} notices about {events} events;"
+            f" {durability(psql)}")
 
 
-def emptying(arguments, psql, statement, count):
+def emptying(arguments, psql, statement, count, **values):
     """Returns the rows per second from 10 % to 95 % of the rows, without the start and the end of the workers."""
     rates = []
     for _ in range(arguments.rounds):
         empty(psql)
-        fill(psql, count, statement)
+        fill(psql, count, statement, **values)
         for table in TABLES:
             psql.run(f"ANALYZE {table}")
         psql.run("CHECKPOINT")

@@ -28,7 +28,7 @@ public struct OutgoingMail: Sendable {
 
 extension OutgoingMail {
   static let queue = LeaseQueue(
-    table: "mails", order: [], columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace, q.visitor_id")
+    table: "mails", chain: nil, columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace, q.visitor_id")
 
   /// Seconds after which a mail that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400

@@ -5,7 +5,7 @@ extension FanOut {
   static let isOldest: SQL = """
     q.died_at IS NULL AND NOT EXISTS (
       SELECT FROM notification_queue AS older
-      WHERE older.subject_id = q.subject_id AND older.id < q.id AND older.died_at IS NULL
+      WHERE \(chain.isAhead("older", of: "q")) AND older.died_at IS NULL
       OFFSET 0
     )
     """
@@ -56,14 +56,14 @@ extension FanOut {
       CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY id) AS nth
         FROM (
-          SELECT id FROM notification_queue
-          WHERE subject_id = heads.subject_id AND id > heads.id AND died_at IS NULL
-          ORDER BY id
-          LIMIT \(noticesPerSubject)
+          SELECT b.id FROM notification_queue AS b
+          WHERE \(chain.range("b", behind: "heads")) AND b.died_at IS NULL
+          ORDER BY \(chain.order("b"))
+          LIMIT (SELECT \(subjects - 1) / nullif(count(*), 0) FROM heads)
         ) AS behind
       ) AS next
       JOIN notification_queue AS q ON q.id = next.id
-      LIMIT greatest(\(subjects) - (SELECT count(*) FROM heads), 0)
+      WHERE cardinality(heads.recipient_ids) < \(recipientsPerStep)
       FOR UPDATE OF q SKIP LOCKED
     ),
     claimed AS (
@@ -206,16 +206,16 @@ extension FanOut {
     ),
     newest AS MATERIALIZED (
       SELECT chain.device_id, chain.subject_id, last.id, last.due_at, EXISTS (
-          SELECT FROM deliveries
-          WHERE device_id = chain.device_id AND subject_id = chain.subject_id AND died_at IS NULL
-          ORDER BY id
+          SELECT FROM deliveries AS d
+          WHERE \(Delivery.chain.range("d", with: "chain")) AND d.died_at IS NULL
+          ORDER BY \(Delivery.chain.order("d"))
           OFFSET \(deliveriesPerSubject - 1)
         ) AS is_full
       FROM (SELECT DISTINCT device_id, subject_id FROM merged) AS chain
       CROSS JOIN LATERAL (
-        SELECT id, due_at FROM deliveries
-        WHERE device_id = chain.device_id AND subject_id = chain.subject_id AND died_at IS NULL
-        ORDER BY id DESC
+        SELECT d.id, d.due_at FROM deliveries AS d
+        WHERE \(Delivery.chain.range("d", with: "chain")) AND d.died_at IS NULL
+        ORDER BY \(Delivery.chain.order("d", isDescending: true))
         LIMIT 1
       ) AS last
     ),

@@ -3,14 +3,14 @@ import Postgres
 /// Turns queued notices into inbox items and deliveries. One step is one statement in its own transaction, without a
 /// lease: a worker that is killed midway has changed nothing.
 enum FanOut {
+  /// Notices about one subject are fanned out one after the other.
+  static let chain = Chain(columns: ["subject_id"])
   /// Recipients in one step.
   static let recipientsPerStep = 500
   /// Recipients of one subject's notices in one step, while notices about other subjects wait.
   static let recipientsPerSubject = 100
-  /// Subjects in one step.
+  /// Subjects in one step. If fewer wait, the step takes about as many notices: the oldest of each, and some behind it.
   static let subjectsPerStep = 100
-  /// Notices behind a subject's oldest one that a step takes with it.
-  static let noticesPerSubject = 100
   /// Deliveries that may wait for one device about one subject. Further notices reach the inbox only.
   static let deliveriesPerSubject = 500
   /// A notice that fails this many times on its own becomes a dead letter.
@@ -18,6 +18,10 @@ enum FanOut {
   /// A poll that expects nothing looks only at this many of the newest ids. While an older transaction stays open, rows
   /// that were deleted are still in the index, in front of the waiting ones.
   static let recentIDs = 2000
+  /// A full poll looks at this many of the oldest waiting notices. If most of them are about the same few subjects,
+  /// looking at all would cost more than the step itself. Newer notices about other subjects do not wait: full polls
+  /// alternate with polls of the newest ids.
+  static let oldestNotices = 1000
   /// How long a step waits for a user's stamps. Changes lock them only while they commit.
   private static let lockTimeout = "50ms"
   /// The same for a single notice, because many of them may follow in a row.
@@ -32,7 +36,7 @@ enum FanOut {
 
   /// Fans out the oldest notices of some subjects, and wakes the streams.
   ///
-  /// - Parameter isFull: whether to search the whole queue instead of only the newest notices.
+  /// - Parameter isFull: whether to search from the oldest notice on, instead of among the newest ids only.
   static func step(isFull: Bool = true, in database: Database) async throws -> Progress {
     do {
       let progress = try await steps(isFull: isFull, in: database)
@@ -47,12 +51,20 @@ enum FanOut {
 
   private static func steps(isFull: Bool, in database: Database) async throws -> Progress {
     do {
-      let condition: SQL = isFull ? "true" : isRecent
-      return try await fanOut(atMost: subjectsPerStep, where: condition, waiting: lockTimeout, in: database)
+      return try await fanOut(
+        atMost: subjectsPerStep, where: isFull ? isOld : isRecent, waiting: lockTimeout, in: database)
     } catch let error as PostgresError where isAboutOneNotice(error) {
       return try await stepOneByOne(in: database)
     }
   }
+
+  /// The subquery is evaluated once.
+  static let isOld: SQL = """
+    q.id <= (
+      SELECT max(id)
+      FROM (SELECT id FROM notification_queue WHERE died_at IS NULL ORDER BY id LIMIT \(oldestNotices)) AS oldest
+    )
+    """
 
   /// The subquery is evaluated once. Without it, PostgreSQL would read the index from its start.
   static let isRecent: SQL = """

@@ -78,7 +78,7 @@ public struct NotificationWorker: Service {
   // MARK: Loops
 
   private func fanOut(wokenBy wakeUp: WakeUp, waking dispatcher: Dispatcher) async {
-    var polling = Polling()
+    var polling = Polling(alternates: true)
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let isFull = polling.begin(at: .now)
       do {

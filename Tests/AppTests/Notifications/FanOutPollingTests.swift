@@ -57,9 +57,12 @@ import Testing
     }
   }
 
-  /// The number of pages that the real statement reads.
+  /// The number of pages that a step reads.
   private func pages(where condition: SQL, in app: TestApp) async throws -> Int {
-    let statement = FanOut.statement(atMost: FanOut.subjectsPerStep, where: condition)
+    try await pages(of: FanOut.statement(atMost: FanOut.subjectsPerStep, where: condition), in: app)
+  }
+
+  private func pages(of statement: SQL, in app: TestApp) async throws -> Int {
     let plan = try await app.database.batch(
       LeaseQueue.byIndex, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) \(statement)")[1].map { try $0[0] as String }
     // The first line with buffers is that of the whole statement.
@@ -82,9 +85,68 @@ import Testing
           SELECT 'event-cancelled', uuid_v7(), ARRAY[\(ana.userID)], '{}' FROM generate_series(1, 20000)
           """)
         try await app.database.execute("DELETE FROM notification_queue")
-        let (recent, all) = (try await pages(where: FanOut.isRecent, in: app), try await pages(where: "true", in: app))
+        let (recent, all) = (
+          try await pages(where: FanOut.isRecent, in: app), try await pages(where: FanOut.isOld, in: app)
+        )
         #expect(recent * 5 < all, "\(recent) pages, and \(all) of a full poll")
       }
+    }
+  }
+
+  /// Queues notices without a worker, in turns about each subject.
+  private func queue(_ notices: Int, aboutEachOf subjects: Int, for user: Phone, in app: TestApp) async throws {
+    try await app.database.batch(
+      """
+      INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
+      SELECT 'event-cancelled', subject, ARRAY[\(user.userID)], '{"title": "Picnic"}'
+      FROM generate_series(1, \(notices)) AS notice
+      CROSS JOIN (SELECT uuid_v7() AS subject FROM generate_series(1, \(subjects))) AS each
+      ORDER BY notice
+      """,
+      "ANALYZE notification_queue")
+  }
+
+  @Test func `a step reads few pages, however many notices wait about a few subjects`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await queue(500, aboutEachOf: 16, for: ana, in: app)
+      // A thousand notices, each with a search for an older one about its subject, and the items of a hundred.
+      #expect(try await pages(where: FanOut.isOld, in: app) < 10_000)
+      #expect(try await pages(where: FanOut.isRecent, in: app) < 15_000)
+      try await app.database.execute("DELETE FROM notification_queue")
+    }
+  }
+
+  @Test(arguments: [1, FanOut.deliveriesPerSubject])
+  func `a claim reads few pages, however many deliveries wait`(perSubject count: Int) async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(8)
+      try await app.database.batch(
+        """
+        INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
+        SELECT uuid_v7(), user_id, id, 'event-cancelled', md5((place / \(count))::text)::uuid, '{}', now()
+        FROM generate_series(0, 499) AS place CROSS JOIN devices
+        ORDER BY place
+        """,
+        "ANALYZE deliveries")
+      let claiming = Delivery.queue.claiming(.all, atMost: 100, for: UUID(), lease: UUID())
+      #expect(try await pages(of: claiming, in: app) < 30_000)
+    }
+  }
+
+  @Test func `a notice does not wait for a thousand older ones about another subject`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let count = 2 * FanOut.oldestNotices
+      try await queue(count, aboutEachOf: 1, for: ana, in: app)
+      try await queue("Late", for: ben, in: app)
+      // A full step does not look that far.
+      #expect(try await FanOut.step(in: app.database).notices > 0)
+      #expect(try await titles(of: ben).isEmpty)
+      #expect(try await FanOut.step(isFull: false, in: app.database).notices > 0)
+      #expect(try await titles(of: ben) == ["Late"])
+      while try await FanOut.step(in: app.database).notices > 0 {}
+      #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == count)
     }
   }
 }

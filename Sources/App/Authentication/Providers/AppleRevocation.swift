@@ -3,7 +3,7 @@ import Postgres
 
 /// A grant that Apple must revoke: a row of `apple_revocations`.
 enum AppleRevocation {
-  static let queue = LeaseQueue(table: "apple_revocations", order: [], columns: "q.sealed_grant")
+  static let queue = LeaseQueue(table: "apple_revocations", chain: nil, columns: "q.sealed_grant")
 
   /// Seconds after which a revocation that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400

@@ -46,8 +46,7 @@ extension Delivery {
   static let isReplacedBadge: SQL = """
     q.type = \(Push.badgeOnly) AND EXISTS (
       SELECT FROM deliveries AS newer
-      WHERE newer.device_id = q.device_id AND newer.subject_id = q.subject_id AND newer.id > q.id
-        AND newer.died_at IS NULL
+      WHERE \(chain.isBehind("newer", "q")) AND newer.died_at IS NULL
     )
     """
 

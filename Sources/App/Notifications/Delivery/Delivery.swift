@@ -3,8 +3,9 @@ import Postgres
 
 /// One notification on its way to one device: a row of `deliveries`.
 enum Delivery {
+  static let chain = Chain(columns: ["device_id", "subject_id"])
   static let queue = LeaseQueue(
-    table: "deliveries", order: ["device_id", "subject_id"],
+    table: "deliveries", chain: chain,
     columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload, q.trace")
 
   /// Seconds after which a push that still fails becomes a dead letter: a day.

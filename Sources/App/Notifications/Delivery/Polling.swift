@@ -10,16 +10,21 @@ struct Polling: Sendable {
 
   /// Without a wake-up, work is found within this time.
   let longestPause: Duration
+  /// Whether full polls alternate with others while there is more work than one poll can take.
+  let alternates: Bool
   private(set) var next: Instant
   private var pause = Polling.shortestPause
   private var nextFull: Instant?
+  /// Whether the last full poll took as much as it may at once.
+  private var isBehind = false
   private var wasWoken = false
   /// No poll begins before this, even after a wake-up.
   private var earliest: Instant
   private(set) var failures = 0
 
-  init(longestPause: Duration = .milliseconds(50), now: Instant = .now) {
+  init(longestPause: Duration = .milliseconds(50), alternates: Bool = false, now: Instant = .now) {
     self.longestPause = longestPause
+    self.alternates = alternates
     next = now
     earliest = now
   }
@@ -39,16 +44,18 @@ struct Polling: Sendable {
   }
 
   /// - Parameters:
-  ///   - mayHaveMore: whether the poll took as much as it may at once. If it was full, the next one is full, too.
+  ///   - mayHaveMore: whether the poll took as much as it may at once. If it was full, the next one begins at once, and
+  ///     is full, too, or the one after it.
   ///   - rest: how long work gathers before the next poll, even after a wake-up.
   mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero) {
     failures = 0
     pause = found ? Self.shortestPause : min(pause * 2, longestPause)
-    if mayHaveMore, wasFull { nextFull = nil }
+    if wasFull { isBehind = mayHaveMore }
+    if isBehind, !(wasFull && alternates) { nextFull = nil }
     // A wake-up during the poll may have come too late for it.
-    next = mayHaveMore || wasWoken ? now : now + pause
+    next = mayHaveMore || isBehind || wasWoken ? now : now + pause
     if let nextFull { next = min(next, nextFull) }
-    earliest = now + rest
+    earliest = isBehind ? now : now + rest
     next = max(next, earliest)
   }
 

@@ -104,6 +104,26 @@ import Testing
     #expect(recent >= 150)
   }
 
+  @Test func `while there is more work than a poll can take, full polls can alternate with others`() {
+    var polling = Polling(alternates: true, now: start)
+    var kinds: [Bool] = []
+    // A poll of recent rows that finds nothing neither slows down the next one nor lets work gather.
+    for hasRecent in [true, true, false, false, true, true] {
+      let isFull = polling.begin(at: start)
+      kinds.append(isFull)
+      polling.end(
+        at: start, found: isFull || hasRecent, mayHaveMore: isFull || hasRecent, wasFull: isFull,
+        rest: .milliseconds(30))
+      #expect(polling.next == start)
+    }
+    #expect(kinds == [true, false, true, false, true, false])
+    let isFull = polling.begin(at: start)
+    polling.end(at: start, found: true, mayHaveMore: false, wasFull: isFull)
+    #expect(isFull && polling.next > start)
+    let isFullAgain = polling.begin(at: polling.next)
+    #expect(!isFullAgain)
+  }
+
   @Test func `a wake-up does not shorten the time in which work gathers`() {
     var polling = Polling(now: start)
     _ = polling.begin(at: start)

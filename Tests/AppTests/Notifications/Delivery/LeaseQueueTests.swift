@@ -194,7 +194,7 @@ import Testing
       try await app.enqueue(rounds: 0..<4, to: 1)
       let worker = try await living(app)
       // A claim from this view can be interrupted.
-      let slow = LeaseQueue(table: "slow_deliveries", order: queue.order, columns: queue.columns)
+      let slow = LeaseQueue(table: "slow_deliveries", chain: queue.chain, columns: queue.columns)
       try await app.createWaiting()
       try await app.database.batch(
         "CREATE VIEW slow_deliveries AS SELECT * FROM deliveries WHERE waited()",

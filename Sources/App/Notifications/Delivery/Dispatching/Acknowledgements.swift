@@ -65,7 +65,7 @@ struct Acknowledgements: Sendable {
     if returned.isEmpty { return [deleting(queue)] }
     let isLate = returned.contains { $0.delay != nil && !$0.isDead }
     return [locking(queue), deleting(queue), returning(queue)]
-      + (isLate && !queue.order.isEmpty ? [postponing(queue)] : [])
+      + (isLate ? queue.chain.map { [postponing(queue, $0)] } ?? [] : [])
   }
 
   /// The rows that are still leased, locked in id order, as deletions lock them.
@@ -101,17 +101,16 @@ struct Acknowledgements: Sendable {
 
   /// Makes rows behind a waiting row due no earlier than that row. Otherwise, claims would read thousands of rows again
   /// and again that they cannot take.
-  private func postponing(_ queue: LeaseQueue) -> SQL {
+  private func postponing(_ queue: LeaseQueue, _ chain: Chain) -> SQL {
     let late = returned.filter { $0.delay != nil && !$0.isDead }.map(\.lease.id)
-    let isBehind = queue.order.map { "b.\($0) = q.\($0)" }.joined(separator: " AND ")
     return """
       WITH later AS MATERIALIZED (
         SELECT b.id, q.due_at
         FROM \(queue.name) AS q
         CROSS JOIN LATERAL (
           SELECT b.id FROM \(queue.name) AS b
-          WHERE \(unescaped: isBehind) AND b.id > q.id AND b.died_at IS NULL AND b.lease IS NULL AND b.due_at < q.due_at
-          ORDER BY b.id
+          WHERE \(chain.range("b", behind: "q")) AND b.died_at IS NULL AND b.lease IS NULL AND b.due_at < q.due_at
+          ORDER BY \(chain.order("b"))
           LIMIT \(Self.maximumPostponed)
           FOR UPDATE OF b SKIP LOCKED
         ) AS b

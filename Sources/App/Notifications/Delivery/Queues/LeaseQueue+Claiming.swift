@@ -14,6 +14,7 @@ extension LeaseQueue {
     case suspect
 
     var isFull: Bool { if case .recent = self { false } else { true } }
+    fileprivate var takesRuns: Bool { if case .suspect = self { false } else { true } }
   }
 
   struct Claim: Sendable {
@@ -76,22 +77,24 @@ extension LeaseQueue {
       case .recent: ("AND d.due_at > now() - interval '5 seconds'", "d.deaths < \(Self.suspectDeaths)")
       case .suspect: ("", "d.deaths >= \(Self.suspectDeaths)")
       }
-    let isAlone = if case .suspect = scope { true } else { order.isEmpty }
     let (behind, union): (SQL, SQL) =
-      isAlone
-      ? ("", "") : ("\(run(atMost: limit, for: worker)),", "UNION ALL SELECT head, id, is_orphan FROM following")
-    let key: SQL = "\(unescaped: order.map { ", d.\($0)" }.joined())"
+      if let chain, scope.takesRuns {
+        ("\(run(of: chain, atMost: limit, for: worker)),", "UNION ALL SELECT head, id, is_orphan FROM following")
+      } else {
+        ("", "")
+      }
+    let key: SQL = "\(unescaped: (chain?.columns ?? []).map { ", d.\($0)" }.joined())"
     // OFFSET 0 keeps each search for an older row an index lookup.
     let isOldest: SQL =
-      order.isEmpty
-      ? ""
-      : """
-      AND NOT EXISTS (
-        SELECT FROM \(name) AS older
-        WHERE \(isSameLine("older", "d")) AND older.id < d.id AND older.died_at IS NULL
-        OFFSET 0
-      )
-      """
+      chain.map { chain -> SQL in
+        """
+        AND NOT EXISTS (
+          SELECT FROM \(name) AS older
+          WHERE \(chain.isAhead("older", of: "d")) AND older.died_at IS NULL
+          OFFSET 0
+        )
+        """
+      } ?? ""
     // One statement has one snapshot: it sees all rows between the oldest and those behind it.
     return """
       WITH due AS MATERIALIZED (
@@ -130,7 +133,7 @@ extension LeaseQueue {
 
   /// The rows behind each oldest one, up to the first that another worker has: that worker may be deleting the row, but
   /// the delete may still fail.
-  private func run(atMost limit: Int, for worker: UUID) -> SQL {
+  private func run(of chain: Chain, atMost limit: Int, for worker: UUID) -> SQL {
     """
     behind AS MATERIALIZED (
       SELECT due.id AS head, due.is_orphan, next.id, next.nth
@@ -139,8 +142,8 @@ extension LeaseQueue {
         SELECT n.id, row_number() OVER (ORDER BY n.id) AS nth
         FROM (
           SELECT b.id FROM \(name) AS b
-          WHERE \(isSameLine("b", "due")) AND b.id > due.id AND b.died_at IS NULL
-          ORDER BY b.id
+          WHERE \(chain.range("b", behind: "due")) AND b.died_at IS NULL
+          ORDER BY \(chain.order("b"))
           LIMIT \(Self.runLength)
         ) AS n
       ) AS next

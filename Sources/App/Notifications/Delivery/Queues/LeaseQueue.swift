@@ -4,9 +4,9 @@ import Postgres
 /// `worker_id`, `leased_until`, `lease` and `died_at` are the same for all such tables.
 struct LeaseQueue: Sendable {
   let table: String
-  /// Rows that agree in these columns are sent one after the other: only the oldest can be claimed, together with a run
-  /// of those behind it. If empty, each row stands alone.
-  let order: [String]
+  /// Rows of a chain are sent one after the other: only the oldest can be claimed, together with a run of those behind
+  /// it. If nil, each row stands alone.
+  let chain: Chain?
   /// The columns that a claim reads for the send, as `q.…`. See ``LeasedRow/fields``.
   let columns: SQL
 
@@ -29,11 +29,6 @@ struct LeaseQueue: Sendable {
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
 
   var name: SQL { "\(unescaped: table)" }
-
-  /// Whether two rows are sent one after the other.
-  func isSameLine(_ one: String, _ other: String) -> SQL {
-    "\(unescaped: order.map { "\(one).\($0) = \(other).\($0)" }.joined(separator: " AND "))"
-  }
 }
 
 extension LeaseQueue {
