@@ -28,14 +28,6 @@ public final class Change: Querying {
     case statement(SQL)
   }
 
-  /// The users whose stamps move. `bits` says which stamps: see ``Collection/bit``.
-  private struct Touches {
-    var users: [User.ID: Int32] = [:]
-    var queries: [(users: SQL, bits: Int32)] = []
-
-    var bits: Int32 { users.values.reduce(0, |) | queries.reduce(0) { $0 | $1.bits } }
-  }
-
   fileprivate init(_ transaction: Transaction) {
     self.transaction = transaction
   }
@@ -129,7 +121,7 @@ public final class Change: Querying {
     for insert in Self.inserts(effects.notices) { transaction.atCommit(insert) }
     for mail in effects.mails { transaction.atCommit(mail.enqueueing) }
     for grant in effects.revocations { transaction.atCommit(grant.enqueueing) }
-    if let stamping = Self.stamping(effects.touches) { transaction.atCommit(stamping) }
+    if let stamping = effects.touches.stamping { transaction.atCommit(stamping) }
     for erasure in effects.erasures { transaction.atCommit(erasure) }
     return queues || effects.wakesWorkers
   }
@@ -152,44 +144,6 @@ public final class Change: Querying {
     }
     flush()
     return inserts
-  }
-
-  /// One pass over all touched users in id order, so that no two changes deadlock. A stamp is made while its row is
-  /// locked, so the stamps of a collection rise in commit order and never repeat.
-  private static func stamping(_ touches: Touches) -> SQL? {
-    let bits = touches.bits
-    let collections = Collection.allCases.filter { bits & $0.bit != 0 }
-    guard !collections.isEmpty else { return nil }
-    var users: [SQL] = touches.queries.map { query in
-      "SELECT user_id, \(unescaped: "\(query.bits)") FROM (\(query.users)) AS queried (user_id)"
-    }
-    if !touches.users.isEmpty {
-      users.append("SELECT * FROM unnest(\(Array(touches.users.keys)), \(Array(touches.users.values)))")
-    }
-    var columns: SQL = ""
-    var marks: SQL = ""
-    var stamps: [SQL] = []
-    for collection in collections {
-      let column: SQL = "\(unescaped: collection.column)"
-      columns += ", \(column)"
-      marks += ", CASE WHEN bit_or(bits) & \(unescaped: "\(collection.bit)") > 0 THEN now() ELSE '-infinity' END"
-      stamps.append(
-        "\(column) = CASE WHEN excluded.\(column) = '-infinity' THEN s.\(column) ELSE \(Stamps.next(column)) END")
-    }
-    // The row exists as long as the user does. For a deleted user, the insert violates the foreign key, and the change
-    // is repeated: see `Database.change`. The inserted values only mark the columns to move.
-    return """
-      INSERT INTO user_stamps AS s (user_id\(columns))
-      SELECT user_id\(marks)
-      FROM (
-        \(users.joined(separator: "\nUNION ALL "))
-      ) AS touched (user_id, bits)
-      WHERE user_id IS NOT NULL
-      GROUP BY user_id
-      ORDER BY user_id
-      ON CONFLICT (user_id) DO UPDATE SET
-        \(stamps.joined(separator: ",\n"))
-      """
   }
 }
 

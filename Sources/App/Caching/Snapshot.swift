@@ -20,7 +20,7 @@ struct Snapshot: Sendable {
       let start = json.count
       item.write(to: &json)
       isWhole = json.count < Self.maximumLength
-      if let digests { found.append(digests.digest(of: json.bytes[start...])) }
+      if let digests { json.withBytes(from: start) { found.append(digests.digest(of: $0)) } }
     }
     json.raw("]")
     items = isWhole ? json.bytes : nil

@@ -15,7 +15,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   private(set) var template: Template
   private(set) var parameters: [Parameter]
   /// The bytes of all parameters, concatenated, so that they need only one allocation.
-  private(set) var bytes: [UInt8]
+  @usableFromInline var bytes: [UInt8]
   private(set) var problem: PostgresError?
 
   /// A comment that ``SQL/comment`` puts in front of statements. It is part of the key of their prepared statements, so
@@ -69,16 +69,24 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   }
 
   fileprivate mutating func append(unescaped text: String) {
-    if text.utf8.contains(0) { note("the statement's text contains the character U+0000") }
+    if text.utf8.hasZero { note("the statement's text contains the character U+0000") }
     template.pieces.append(.unescaped(text))
   }
 
-  private mutating func append(_ value: some SQLValue) {
-    let (start, type) = (bytes.count, type(of: value).sqlType)
-    var encoding = value.encode(into: &bytes)
+  @inlinable
+  mutating func append<Value: SQLValue>(_ value: Value) {
+    let start = bytes.count
+    let encoding = value.encode(into: &bytes)
+    appendParameter(Value.sqlType, encoding, from: start)
+  }
+
+  /// - Parameter start: where the value begins in `bytes`.
+  @usableFromInline
+  mutating func appendParameter(_ type: SQLType, _ encoding: SQLEncoding, from start: Int) {
+    var encoding = encoding
     let end = bytes.count
     if type.isInferred, encoding == .bytes {
-      if bytes[start...].contains(0) { encoding = .unrepresentable }
+      if bytes[start...].hasZero { encoding = .unrepresentable }
       bytes.append(0)  // libpq reads text up to here
     }
     parameters.append(Parameter(type: type.oid, range: encoding == .null ? nil : start..<end))
@@ -112,7 +120,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   /// The interpolations that `\( )` accepts: a value, an optional value, a fragment, and unescaped text.
   public struct StringInterpolation: StringInterpolationProtocol {
-    var sql: SQL
+    @usableFromInline var sql: SQL
 
     public init(literalCapacity: Int, interpolationCount: Int) {
       sql = SQL(stringLiteral: "")
@@ -125,11 +133,13 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     }
 
     /// A value. It is sent separately from the text, never in it.
+    @inlinable
     public mutating func appendInterpolation(_ value: some SQLValue) {
       sql.append(value)
     }
 
     /// A value or NULL.
+    @inlinable
     public mutating func appendInterpolation<Value: SQLValue>(_ value: Value?) {
       sql.append(value)
     }

@@ -18,6 +18,7 @@ extension SQLCell {
   }
 
   /// The bytes, if the cell is not NULL and has one of these types.
+  @usableFromInline
   func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
     guard let bytes else { throw CellMismatch.null }
     guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }
@@ -48,6 +49,7 @@ extension SQLCell {
 }
 
 extension UnsafeRawBufferPointer {
+  @inlinable
   func integer<T: FixedWidthInteger>(at offset: Int = 0, _: T.Type = T.self) throws -> T {
     guard offset >= 0, count >= offset + MemoryLayout<T>.size else { throw CellMismatch.malformed }
     return T(bigEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
@@ -65,6 +67,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension [UInt8] {
+  @inlinable
   mutating func appendInteger(_ value: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
   }

@@ -19,7 +19,7 @@ extension String: SQLValue {
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
     let start = bytes.count
     bytes.append(contentsOf: utf8)
-    return bytes[start...].contains(0) ? .unrepresentable : .bytes
+    return bytes[start...].hasZero ? .unrepresentable : .bytes
   }
 
   public init(cell: SQLCell) throws {
@@ -32,12 +32,28 @@ extension String: SQLValue {
     case 16384...: guard !bytes.contains(where: Self.isControl) else { throw CellMismatch.type }
     default: throw CellMismatch.type
     }
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw CellMismatch.malformed }
-    self = text
+    self.init(decoding: bytes, as: UTF8.self)
+    // What is not UTF-8 was replaced by other bytes.
+    guard hasBytes(bytes) else { throw CellMismatch.malformed }
+  }
+
+  private func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    utf8.withContiguousStorageIfAvailable { own in
+      guard let start = own.baseAddress, let other = bytes.baseAddress else { return own.count == bytes.count }
+      return own.count == bytes.count && memcmp(start, other, bytes.count) == 0
+    } ?? utf8.elementsEqual(bytes)
   }
 
   private static func isControl(_ byte: UInt8) -> Bool {
     byte < 0x20 && ![UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r")].contains(byte)
+  }
+}
+
+extension Collection<UInt8> {
+  /// Whether one of the bytes is zero, which PostgreSQL's text cannot contain.
+  var hasZero: Bool {
+    withContiguousStorageIfAvailable { bytes in bytes.baseAddress.map { memchr($0, 0, bytes.count) != nil } ?? false }
+      ?? contains(0)
   }
 }
 
@@ -83,25 +99,29 @@ extension Data: SQLValue {
 }
 
 extension Optional: SQLValue where Wrapped: SQLValue {
-  public static var sqlType: SQLType { Wrapped.sqlType }
+  @inlinable public static var sqlType: SQLType { Wrapped.sqlType }
 
+  @inlinable
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
     guard let self else { return .null }
     return self.encode(into: &bytes)
   }
 
+  @inlinable
   public init(cell: SQLCell) throws {
     self = cell.bytes == nil ? nil : try Wrapped(cell: cell)
   }
 }
 
 extension RawRepresentable where Self: SQLValue, RawValue: SQLValue {
-  public static var sqlType: SQLType { RawValue.sqlType }
+  @inlinable public static var sqlType: SQLType { RawValue.sqlType }
 
+  @inlinable
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
     rawValue.encode(into: &bytes)
   }
 
+  @inlinable
   public init(cell: SQLCell) throws {
     guard let value = Self(rawValue: try RawValue(cell: cell)) else { throw CellMismatch.malformed }
     self = value

@@ -33,12 +33,25 @@ extension SigningKeys {
 extension Data {
   /// Without padding, as in RFC 4648 section 5.
   var base64URL: String {
-    base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    let bytes = base64EncodedData().lazy.filter { $0 != UInt8(ascii: "=") }.map { byte in
+      switch byte {
+      case UInt8(ascii: "+"): UInt8(ascii: "-")
+      case UInt8(ascii: "/"): UInt8(ascii: "_")
+      default: byte
+      }
+    }
+    return String(decoding: Array(bytes), as: UTF8.self)
   }
 
   init?(base64URL text: String) {
-    guard text.isASCII else { return nil }
-    let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-    self.init(base64Encoded: text.replacing("-", with: "+").replacing("_", with: "/") + padding)
+    var bytes = text.utf8.map { byte in
+      switch byte {
+      case UInt8(ascii: "-"): UInt8(ascii: "+")
+      case UInt8(ascii: "_"): UInt8(ascii: "/")
+      default: byte
+      }
+    }
+    while !bytes.count.isMultiple(of: 4) { bytes.append(UInt8(ascii: "=")) }
+    self.init(base64Encoded: Data(bytes))
   }
 }

@@ -48,7 +48,7 @@ struct Delta: Sendable {
         length += item.count
         let key = list.key(at: index)
         keys.append(key)
-        let digest = digests.digest(of: item.bytes)
+        let digest = item.withBytes { digests.digest(of: $0) }
         if Self.holds(digest, key, held) { continue }
         let size = Self.frame + key.utf8.count + digest.utf8.count + item.count
         guard size <= max(share, room) else {
@@ -60,7 +60,7 @@ struct Delta: Sendable {
         changed.member(name: key) {
           $0.object {
             $0.member("digest", digest)
-            $0.member("item") { $0.raw(item.bytes) }
+            $0.member("item") { json in item.withBytes { json.raw($0) } }
           }
         }
       }

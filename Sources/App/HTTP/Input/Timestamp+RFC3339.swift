@@ -4,7 +4,9 @@ extension Timestamp {
   /// Formats the time in UTC, cut to whole seconds: `2026-05-01T18:00:00Z`. With `microseconds`, it has six more
   /// digits. RFC 3339 cannot express a time before the year 0, which becomes the beginning of that year.
   func rfc3339(microseconds: Bool = false) -> String {
-    String(unsafeUninitializedCapacity: Self.longestRFC3339) { writeRFC3339(to: $0, microseconds: microseconds) }
+    String(unsafeUninitializedCapacity: Self.longestRFC3339) { bytes in
+      bytes.baseAddress.map { writeRFC3339(to: $0, microseconds: microseconds) } ?? 0
+    }
   }
 
   /// The maximum number of bytes that ``writeRFC3339(to:microseconds:)`` writes.
@@ -14,34 +16,37 @@ extension Timestamp {
   ///
   /// - Returns: the number of bytes.
   func writeRFC3339(
-    to bytes: UnsafeMutableBufferPointer<UInt8>, microseconds showsMicroseconds: Bool = false
+    to bytes: UnsafeMutablePointer<UInt8>, microseconds showsMicroseconds: Bool = false
   ) -> Int {
     let microseconds = max(microseconds, Self.year0)
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
     let (days, time) = seconds.floorDivided(by: 86_400)
     let (year, month, day) = Self.civil(fromDays: days)
     var count = 0
-    func put(_ character: Unicode.Scalar) {
-      bytes[count] = UInt8(ascii: character)
+    func put(_ character: UInt8) {
+      bytes[count] = character
       count += 1
     }
-    func put(_ value: Int64, _ width: Int, _ end: Unicode.Scalar) {
-      let width = value > 9999 ? max(width, String(value).utf8.count) : width
-      var rest = value
-      for place in stride(from: count + width - 1, through: count, by: -1) {
-        bytes[place] = UInt8(0x30 + rest % 10)
-        rest /= 10
-      }
-      count += width
-      put(end)
+    /// Two digits.
+    func put(_ value: Int64, _ end: Unicode.Scalar? = nil) {
+      let value = UInt8(truncatingIfNeeded: value)
+      put(UInt8(ascii: "0") + value / 10)
+      put(UInt8(ascii: "0") + value % 10)
+      if let end { put(UInt8(ascii: end)) }
     }
-    put(year, 4, "-")
-    put(month, 2, "-")
-    put(day, 2, "T")
-    put(time / 3600, 2, ":")
-    put(time / 60 % 60, 2, ":")
-    put(time % 60, 2, showsMicroseconds ? "." : "Z")
-    if showsMicroseconds { put(fraction, 6, "Z") }
+    if year > 9999 { for digit in String(year / 10_000).utf8 { put(digit) } }
+    put(year / 100 % 100)
+    put(year % 100, "-")
+    put(month, "-")
+    put(day, "T")
+    put(time / 3600, ":")
+    put(time / 60 % 60, ":")
+    put(time % 60, showsMicroseconds ? "." : "Z")
+    if showsMicroseconds {
+      put(fraction / 10_000)
+      put(fraction / 100 % 100)
+      put(fraction % 100, "Z")
+    }
     return count
   }
 

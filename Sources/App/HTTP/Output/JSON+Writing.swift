@@ -1,7 +1,7 @@
 extension JSON: JSONWritable {
   func write(to json: inout JSONWriter) {
     switch self {
-    case .null: json.raw("null")
+    case .null: json.literal("null")
     case .bool(let value): value.write(to: &json)
     case .number(let text): json.raw(text)
     case .string(let text): json.string(text)

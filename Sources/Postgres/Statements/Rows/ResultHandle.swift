@@ -2,13 +2,14 @@ import CLibpq
 import Synchronization
 
 /// Owns a libpq result and frees it once its last reader is gone.
+@usableFromInline
 final class ResultHandle: Sendable {
   /// Safe to share, which the compiler cannot see: libpq's accessors only read, nothing writes to a received result,
   /// and nothing frees it before `deinit`.
   nonisolated(unsafe) let pointer: OpaquePointer
   let count: Int
   let columns: Columns
-  /// The index of the column after the last one read, which is checked first because columns are mostly read in order.
+  /// The index of the column after the last one read. A search begins there, because columns are mostly read in order.
   /// Only a hint: any value is correct.
   private let likely = Atomic(0)
 
@@ -25,12 +26,17 @@ final class ResultHandle: Sendable {
   func place(of name: String) -> Int? {
     guard columns.areDistinct else { return names.firstIndex(of: name) }
     var place = likely.load(ordering: .relaxed)
-    if place >= names.count || names[place] != name {
-      guard let found = names.firstIndex(of: name) else { return nil }
-      place = found
+    let length = name.utf8.count
+    for _ in names.indices {
+      if place >= names.count { place = 0 }
+      // Most names differ in length, which is faster to compare.
+      if columns.lengths[place] == length, names[place] == name {
+        likely.store(place + 1, ordering: .relaxed)
+        return place
+      }
+      place += 1
     }
-    likely.store(place + 1, ordering: .relaxed)
-    return place
+    return nil
   }
 
   deinit {

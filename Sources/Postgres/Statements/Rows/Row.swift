@@ -7,13 +7,14 @@ import CLibpq
 ///
 /// A row can also be decoded as a whole: see ``decode(_:names:)`` and ``decode(_:)``.
 public struct Row: Sendable {
-  let result: ResultHandle
+  @usableFromInline let result: ResultHandle
   let index: Int
 
   /// Reads a column by name.
   ///
   /// - Throws: ``PostgresError`` of kind `decoding`, which names the column, if it does not exist, if it is NULL and
   ///   the type is not optional, or if it has another type.
+  @inlinable
   public subscript<Value: SQLValue>(name: String) -> Value {
     get throws { try self[place(of: name)] }
   }
@@ -30,13 +31,14 @@ public struct Row: Sendable {
   }
 
   /// Reads a column by index, from 0.
+  @inlinable
   public subscript<Value: SQLValue>(column: Int) -> Value {
     get throws {
-      try check(column)
+      let cell = try cell(column)
       // The cell points into the result, which must outlive the decoding.
       defer { withExtendedLifetime(result) {} }
       do {
-        return try Value(cell: cell(column))
+        return try Value(cell: cell)
       } catch {
         throw self.error(error, column, Value.self)
       }
@@ -45,22 +47,20 @@ public struct Row: Sendable {
 
   /// Calls `body` with a cell. Adds the column's name to its errors.
   func withCell<Value>(_ column: Int, as type: Any.Type, _ body: (SQLCell) throws -> Value) throws -> Value {
-    try check(column)
+    let cell = try cell(column)
     defer { withExtendedLifetime(result) {} }
     do {
-      return try body(cell(column))
+      return try body(cell)
     } catch {
       throw self.error(error, column, type)
     }
   }
 
-  private func check(_ column: Int) throws {
+  @usableFromInline
+  func cell(_ column: Int) throws -> SQLCell {
     guard column >= 0, column < result.names.count else {
       throw PostgresError(.decoding, "there is no column \(column) in a row of \(result.names.count)")
     }
-  }
-
-  private func cell(_ column: Int) -> SQLCell {
     let (row, place) = (Int32(index), Int32(column))
     var bytes: UnsafeRawBufferPointer?
     let length = Int(PQgetlength(result.pointer, row, place))
@@ -70,7 +70,8 @@ public struct Row: Sendable {
     return SQLCell(type: result.columns.types[column], bytes: bytes)
   }
 
-  private func error(_ error: any Error, _ column: Int, _ wanted: Any.Type) -> PostgresError {
+  @usableFromInline
+  func error(_ error: any Error, _ column: Int, _ wanted: Any.Type) -> PostgresError {
     PostgresError(error, column: result.names[column], type: result.columns.types[column], wanted: wanted)
   }
 }

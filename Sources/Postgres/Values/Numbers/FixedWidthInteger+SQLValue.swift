@@ -1,9 +1,11 @@
 extension FixedWidthInteger where Self: SQLValue {
+  @inlinable
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
     bytes.appendInteger(self)
     return .bytes
   }
 
+  @inlinable
   public init(cell: SQLCell) throws {
     let bytes = try cell.bytes(of: .int8, .int4, .int2)
     let wide =

@@ -22,7 +22,10 @@ extension Fields.Rule where Value == String {
   static func line(_ length: ClosedRange<Int>) -> Self {
     let isSingle = text(length).and("must be a single line, without control characters") {
       $0.unicodeScalars.allSatisfy {
-        ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
+        // Of ASCII, only these are controls.
+        $0.isASCII
+          ? (0x20..<0x7f).contains($0.value)
+          : ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
       }
     }
     return isSingle.and("must be visible, without invisible characters or controls of writing direction") {
@@ -46,8 +49,8 @@ extension StringProtocol {
   /// The text without white space around it.
   var trimmedScalars: SubSequence {
     var scalars = unicodeScalars[...]
-    while let first = scalars.first, first.properties.isWhitespace { scalars.removeFirst() }
-    while let last = scalars.last, last.properties.isWhitespace { scalars.removeLast() }
+    while let first = scalars.first, first.isWhitespace { scalars.removeFirst() }
+    while let last = scalars.last, last.isWhitespace { scalars.removeLast() }
     return self[scalars.startIndex..<scalars.endIndex]
   }
 

@@ -39,11 +39,15 @@ extension Unicode.Scalar {
   fileprivate static let mostTags = 6
 
   fileprivate var isHidden: Bool {
-    properties.generalCategory == .format || properties.isDefaultIgnorableCodePoint || properties.isBidiControl
+    if isASCII { return false }
+    return properties.generalCategory == .format || properties.isDefaultIgnorableCodePoint || properties.isBidiControl
   }
 
   /// White space, or U+2800, a Braille cell without dots.
-  fileprivate var isBlank: Bool { properties.isWhitespace || value == 0x2800 }
+  fileprivate var isBlank: Bool { isWhitespace || value == 0x2800 }
+
+  /// The same as in ``properties``, without looking ASCII up.
+  var isWhitespace: Bool { isASCII ? value == 0x20 || (0x09...0x0d).contains(value) : properties.isWhitespace }
 
   fileprivate var isJoiner: Bool { value == 0x200c || value == 0x200d }
 
