@@ -69,6 +69,16 @@ public final class Database: Querying {
     self.slowPool = slowPool
   }
 
+  /// Runs tasks on the thread that receives this database's results, so that a task sends a statement and goes on with
+  /// its result without waking another thread:
+  ///
+  ///     await withTaskExecutorPreference(database.executor) { ... }
+  ///
+  /// While more than a few tasks are ready, and after ``close()``, they run in the global pool as usual. A task that
+  /// blocks the thread, or computes for many milliseconds, delays the results of all others: send such work to
+  /// `globalConcurrentExecutor`.
+  public var executor: any TaskExecutor { reactor }
+
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
   /// Opens a separate connection that receives notifications.

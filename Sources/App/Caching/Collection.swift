@@ -8,11 +8,10 @@ public enum Collection: String, CaseIterable, Sendable {
   /// A dictionary, because `init(rawValue:)` compares the names one by one.
   static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
 
-  private static let bits = allCases.indices.map { Int32(1) << Int32($0) }
   private static let all = allCases
 
   /// Stands for the collection in a set of collections.
-  var bit: Int32 { Self.all.firstIndex(of: self).map { Self.bits[$0] } ?? 0 }
+  var bit: Int32 { Self.all.firstIndex(of: self).map { 1 << Int32($0) } ?? 0 }
 
   /// The name of its column in `user_stamps`.
   var column: String {

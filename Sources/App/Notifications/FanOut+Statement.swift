@@ -11,9 +11,10 @@ extension FanOut {
     """
 
   /// One step: claims notices, files them, and writes their deliveries.
-  static func statement(atMost subjects: Int, where condition: SQL) -> SQL {
+  static func statement(_ scope: Scope, atMost subjects: Int, where condition: SQL) -> SQL {
     """
-    WITH \(claim(atMost: subjects, where: condition)),
+    WITH window_end AS MATERIALIZED (\(windowEnd(scope))),
+    \(claim(atMost: subjects, where: condition)),
     \(filing),
     \(delivering),
     sliced AS (
@@ -27,11 +28,30 @@ extension FanOut {
       WHERE q.id = part.id AND part.size = cardinality(part.recipient_ids)
     )
     SELECT count(*), coalesce(
-      count(*) >= \(unescaped: "\(subjects)") OR sum(size) >= \(unescaped: "\(recipientsPerStep / 2)")
-        OR bool_or(size < cardinality(recipient_ids)),
-      false)
+        count(*) >= \(unescaped: "\(subjects)") OR sum(size) >= \(unescaped: "\(recipientsPerStep / 2)")
+          OR bool_or(size < cardinality(recipient_ids)),
+        false)
+      OR count(*) < (SELECT count(*) FROM claimed)
+      OR EXISTS (SELECT FROM following WHERE nth >= \(behindEach(subjects))),
+      (SELECT id FROM window_end WHERE is_full)
     FROM parts
     """
+  }
+
+  /// The greatest id of the window, and whether the window is full.
+  private static func windowEnd(_ scope: Scope) -> SQL {
+    guard case .after(let start) = scope else { return "SELECT NULL::bigint AS id, false AS is_full" }
+    return """
+      SELECT max(id) AS id, count(*) >= \(unescaped: "\(window)") AS is_full
+      FROM (
+        SELECT id FROM notification_queue WHERE id > \(start) AND died_at IS NULL ORDER BY id LIMIT \(window)
+      ) AS waiting
+      """
+  }
+
+  /// How many rows behind each subject's oldest one a step takes with it.
+  private static func behindEach(_ subjects: Int) -> SQL {
+    "(SELECT \(subjects - 1) / nullif(count(*), 0) FROM heads)"
   }
 
   /// Locks the oldest notice of each subject and those behind it, and decides how many recipients of each are served.
@@ -59,7 +79,7 @@ extension FanOut {
           SELECT b.id FROM notification_queue AS b
           WHERE \(chain.range("b", behind: "heads")) AND b.died_at IS NULL
           ORDER BY \(chain.order("b"))
-          LIMIT (SELECT \(subjects - 1) / nullif(count(*), 0) FROM heads)
+          LIMIT \(behindEach(subjects))
         ) AS behind
       ) AS next
       JOIN notification_queue AS q ON q.id = next.id

@@ -9,7 +9,8 @@ enum FanOut {
   static let recipientsPerStep = 500
   /// Recipients of one subject's notices in one step, while notices about other subjects wait.
   static let recipientsPerSubject = 100
-  /// Subjects in one step. If fewer wait, the step takes about as many notices: the oldest of each, and some behind it.
+  /// Subjects in one step. If fewer wait, the step takes up to twice as many notices: the oldest of each, and some behind
+  /// it.
   static let subjectsPerStep = 100
   /// Deliveries that may wait for one device about one subject. Further notices reach the inbox only.
   static let deliveriesPerSubject = 500
@@ -18,28 +19,38 @@ enum FanOut {
   /// A poll that expects nothing looks only at this many of the newest ids. While an older transaction stays open, rows
   /// that were deleted are still in the index, in front of the waiting ones.
   static let recentIDs = 2000
-  /// A full poll looks at this many of the oldest waiting notices. If most of them are about the same few subjects,
-  /// looking at all would cost more than the step itself. Newer notices about other subjects do not wait: full polls
-  /// alternate with polls of the newest ids.
-  static let oldestNotices = 1000
+  /// A step reads this many waiting notices. If most of them are about the same few subjects, reading them all would
+  /// cost more than the step itself.
+  static let window = 1000
   /// How long a step waits for a user's stamps. Changes lock them only while they commit.
   private static let lockTimeout = "50ms"
   /// The same for a single notice, because many of them may follow in a row.
   private static let lockTimeoutAlone = "5ms"
 
+  /// Which of the waiting notices a step reads.
+  enum Scope: Sendable, Equatable {
+    /// Those with the newest ids.
+    case recent
+    /// A window that begins behind an id.
+    case after(Int64)
+
+    static let oldest = Scope.after(0)
+  }
+
   /// The outcome of a step.
   struct Progress: Sendable {
     var notices = 0
-    /// Whether the step took as much as it may at once, so that more is likely to wait.
+    /// Whether notices that the step read still wait.
     var isAtLimit = false
+    /// The end of the window; nil if no notices wait behind it.
+    var end: Int64?
   }
 
   /// Fans out the oldest notices of some subjects, and wakes the streams.
   ///
-  /// - Parameter isFull: whether to search from the oldest notice on, instead of among the newest ids only.
-  static func step(isFull: Bool = true, in database: Database) async throws -> Progress {
+  static func step(_ scope: Scope = .oldest, in database: Database) async throws -> Progress {
     do {
-      let progress = try await steps(isFull: isFull, in: database)
+      let progress = try await steps(scope, in: database)
       if progress.notices > 0 { database.notify(InboxItem.channel) }
       return progress
     } catch {
@@ -49,22 +60,38 @@ enum FanOut {
     }
   }
 
-  private static func steps(isFull: Bool, in database: Database) async throws -> Progress {
+  /// Fans out all notices that can be fanned out now.
+  static func drain(_ database: Database) async throws {
+    var start: Int64 = 0
+    var hasMoved = false
+    while true {
+      let progress = try await step(.after(start), in: database)
+      if progress.notices > 0 {
+        hasMoved = true
+      } else if let end = progress.end {
+        start = end
+      } else if hasMoved {
+        (start, hasMoved) = (0, false)
+      } else {
+        return
+      }
+    }
+  }
+
+  private static func steps(_ scope: Scope, in database: Database) async throws -> Progress {
     do {
-      return try await fanOut(
-        atMost: subjectsPerStep, where: isFull ? isOld : isRecent, waiting: lockTimeout, in: database)
+      return try await fanOut(scope, where: condition(scope), waiting: lockTimeout, in: database)
     } catch let error as PostgresError where isAboutOneNotice(error) {
       return try await stepOneByOne(in: database)
     }
   }
 
-  /// The subquery is evaluated once.
-  static let isOld: SQL = """
-    q.id <= (
-      SELECT max(id)
-      FROM (SELECT id FROM notification_queue WHERE died_at IS NULL ORDER BY id LIMIT \(oldestNotices)) AS oldest
-    )
-    """
+  static func condition(_ scope: Scope) -> SQL {
+    switch scope {
+    case .recent: isRecent
+    case .after(let start): "q.id > \(start) AND q.id <= (SELECT id FROM window_end)"
+    }
+  }
 
   /// The subquery is evaluated once. Without it, PostgreSQL would read the index from its start.
   static let isRecent: SQL = """
@@ -76,7 +103,7 @@ enum FanOut {
 
   /// Fans out notices one at a time after a step has failed, so that the bad one does not hold up the others.
   private static func stepOneByOne(in database: Database) async throws -> Progress {
-    var progress = Progress(isAtLimit: true)
+    var progress = Progress()
     var last: Int64 = 0
     // Continues beyond the first batch if nothing in it could be fanned out.
     while progress.notices == 0 {
@@ -93,12 +120,15 @@ enum FanOut {
         progress.notices += try await fanOutAlone(last, in: database)
       }
     }
+    progress.isAtLimit = progress.notices > 0
     return progress
   }
 
   private static func fanOutAlone(_ id: Int64, in database: Database) async throws -> Int {
     do {
-      return try await fanOut(atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database).notices
+      return try await fanOut(
+        .recent, atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database
+      ).notices
     } catch let error as PostgresError where isAboutOneNotice(error) {
       // A lock timeout or a deleted recipient says nothing about the notice.
       if error.sqlState == "57014" || !error.isUnavailable && !Stamps.isOfDeletedUser(error) {
@@ -124,7 +154,8 @@ enum FanOut {
   }
 
   private static func fanOut(
-    atMost subjects: Int, where condition: SQL, waiting timeout: String, in database: Database
+    _ scope: Scope, atMost subjects: Int = subjectsPerStep, where condition: SQL, waiting timeout: String,
+    in database: Database
   ) async throws -> Progress {
     // The table fills and empties within seconds and has no useful statistics, so keep the planner to the indexes. Not
     // to one plan, although planning takes a tenth of a step: a plan made at a bad moment took six times as long.
@@ -133,7 +164,7 @@ enum FanOut {
       SELECT set_config('lock_timeout', \(timeout), true), set_config('enable_seqscan', 'off', true),
         set_config('enable_bitmapscan', 'off', true)
       """,
-      statement(atMost: subjects, where: condition))
-    return try results[1].first.map { Progress(notices: try $0[0], isAtLimit: try $0[1]) } ?? Progress()
+      statement(scope, atMost: subjects, where: condition))
+    return try results[1].first.map { Progress(notices: try $0[0], isAtLimit: try $0[1], end: try $0[2]) } ?? Progress()
   }
 }

@@ -57,7 +57,7 @@ public struct NotificationWorker: Service {
   public func runOnce() async throws {
     while try await remindOfNext() {}
     while try await Visitor.mergeMarked(in: database, logger: logger) > 0 {}
-    while try await FanOut.step(in: database).notices > 0 {}
+    try await FanOut.drain(database)
     try await makeDispatcher(sources).run(.untilNothingIsDue)
     await Housekeeping.run(in: database, logger: logger)
   }
@@ -67,7 +67,7 @@ public struct NotificationWorker: Service {
   /// - Returns: the number of claimed runs.
   @discardableResult
   func step(_ queue: LeaseQueue = Delivery.queue) async throws -> Int {
-    while try await FanOut.step(in: database).notices > 0 {}
+    try await FanOut.drain(database)
     return try await makeDispatcher(sources.filter { $0.queue.table == queue.table }).run(.oneRound)
   }
 
@@ -79,11 +79,16 @@ public struct NotificationWorker: Service {
 
   private func fanOut(wokenBy wakeUp: WakeUp, waking dispatcher: Dispatcher) async {
     var polling = Polling(alternates: true)
+    // While more waits than one window has, every other poll reads the next window: no subject waits until all older
+    // notices about others are gone.
+    var place: Int64 = 0
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let isFull = polling.begin(at: .now)
       do {
         let start = ContinuousClock.now
-        let progress = try await FanOut.step(isFull: isFull, in: database)
+        let scope: FanOut.Scope = isFull ? .oldest : polling.isBehind ? .after(place) : .recent
+        let progress = try await FanOut.step(scope, in: database)
+        if isFull { place = max(place, progress.end ?? 0) } else if scope != .recent { place = progress.end ?? 0 }
         let found = progress.notices > 0
         if found { dispatcher.wake() }
         let end = ContinuousClock.now

@@ -29,9 +29,9 @@ import Testing
       try await queue("Old", for: ana, in: app)
       try await app.database.execute(skippingIDs(FanOut.recentIDs))
       try await queue("New", for: ana, in: app)
-      #expect(try await FanOut.step(isFull: false, in: app.database).notices == 1)
+      #expect(try await FanOut.step(.recent, in: app.database).notices == 1)
       #expect(try await titles(of: ana) == ["New"])
-      #expect(try await FanOut.step(isFull: false, in: app.database).notices == 0)
+      #expect(try await FanOut.step(.recent, in: app.database).notices == 0)
       #expect(try await FanOut.step(in: app.database).notices == 1)
       #expect(try await titles(of: ana) == ["Old", "New"])
     }
@@ -58,8 +58,9 @@ import Testing
   }
 
   /// The number of pages that a step reads.
-  private func pages(where condition: SQL, in app: TestApp) async throws -> Int {
-    try await pages(of: FanOut.statement(atMost: FanOut.subjectsPerStep, where: condition), in: app)
+  private func pages(_ scope: FanOut.Scope, in app: TestApp) async throws -> Int {
+    try await pages(
+      of: FanOut.statement(scope, atMost: FanOut.subjectsPerStep, where: FanOut.condition(scope)), in: app)
   }
 
   private func pages(of statement: SQL, in app: TestApp) async throws -> Int {
@@ -86,7 +87,7 @@ import Testing
           """)
         try await app.database.execute("DELETE FROM notification_queue")
         let (recent, all) = (
-          try await pages(where: FanOut.isRecent, in: app), try await pages(where: FanOut.isOld, in: app)
+          try await pages(.recent, in: app), try await pages(.oldest, in: app)
         )
         #expect(recent * 5 < all, "\(recent) pages, and \(all) of a full poll")
       }
@@ -102,8 +103,7 @@ import Testing
       FROM generate_series(1, \(notices)) AS notice
       CROSS JOIN (SELECT uuid_v7() AS subject FROM generate_series(1, \(subjects))) AS each
       ORDER BY notice
-      """,
-      "ANALYZE notification_queue")
+      """)
   }
 
   @Test func `a step reads few pages, however many notices wait about a few subjects`() async throws {
@@ -111,42 +111,64 @@ import Testing
       let ana = try await app.signUp("ana")
       try await queue(500, aboutEachOf: 16, for: ana, in: app)
       // A thousand notices, each with a search for an older one about its subject, and the items of a hundred.
-      #expect(try await pages(where: FanOut.isOld, in: app) < 10_000)
-      #expect(try await pages(where: FanOut.isRecent, in: app) < 15_000)
+      for scope in [.oldest, .after(3000)] as [FanOut.Scope] {
+        let read = try await pages(scope, in: app)
+        #expect(read < 10_000, "\(read) pages")
+      }
       try await app.database.execute("DELETE FROM notification_queue")
     }
   }
 
-  @Test(arguments: [1, FanOut.deliveriesPerSubject])
-  func `a claim reads few pages, however many deliveries wait`(perSubject count: Int) async throws {
+  @Test func `a step knows whether notices that it read still wait`() async throws {
     try await TestApp.run { app in
-      try await app.gatherReaders(8)
-      try await app.database.batch(
-        """
-        INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
-        SELECT uuid_v7(), user_id, id, 'event-cancelled', md5((place / \(count))::text)::uuid, '{}', now()
-        FROM generate_series(0, 499) AS place CROSS JOIN devices
-        ORDER BY place
-        """,
-        "ANALYZE deliveries")
-      let claiming = Delivery.queue.claiming(.all, atMost: 100, for: UUID(), lease: UUID())
-      #expect(try await pages(of: claiming, in: app) < 30_000)
+      let ana = try await app.signUp("ana")
+      try await queue(300, aboutEachOf: 1, for: ana, in: app)
+      try await queue(1, aboutEachOf: 1, for: ana, in: app)
+      let first = try await FanOut.step(in: app.database)
+      // Half of a step's notices about each of two subjects, of which one has no more.
+      #expect(first.notices < FanOut.subjectsPerStep && first.isAtLimit)
+      try await FanOut.drain(app.database)
+      #expect(try await !FanOut.step(in: app.database).isAtLimit)
+      #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == 301)
     }
   }
 
   @Test func `a notice does not wait for a thousand older ones about another subject`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      let count = 2 * FanOut.oldestNotices
+      let count = 2 * FanOut.window
       try await queue(count, aboutEachOf: 1, for: ana, in: app)
-      try await queue("Late", for: ben, in: app)
-      // A full step does not look that far.
-      #expect(try await FanOut.step(in: app.database).notices > 0)
+      try await queue("Middle", for: ben, in: app)
+      try await app.database.execute(skippingIDs(2 * FanOut.recentIDs))
+      // Neither among the oldest nor among the newest.
+      let oldest = try await FanOut.step(in: app.database)
+      #expect(oldest.notices > 0 && oldest.end != nil)
+      #expect(try await FanOut.step(.recent, in: app.database).notices == 0)
       #expect(try await titles(of: ben).isEmpty)
-      #expect(try await FanOut.step(isFull: false, in: app.database).notices > 0)
-      #expect(try await titles(of: ben) == ["Late"])
-      while try await FanOut.step(in: app.database).notices > 0 {}
+      // The next windows have it.
+      var place = oldest.end
+      while let start = place { place = try await FanOut.step(.after(start), in: app.database).end }
+      #expect(try await titles(of: ben) == ["Middle"])
+      try await FanOut.drain(app.database)
       #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == count)
+    }
+  }
+
+  @Test func `a worker finds notices in the middle of a long queue whose front is locked`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      try await queue(2 * FanOut.window, aboutEachOf: 1, for: ana, in: app)
+      try await queue("Middle", for: ben, in: app)
+      try await app.database.execute(skippingIDs(2 * FanOut.recentIDs))
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      try await holder.transaction { transaction in
+        // As if another worker had the first subject.
+        try await transaction.rows("SELECT id FROM notification_queue ORDER BY id LIMIT 1 FOR UPDATE")
+        try await FanOut.drain(app.database)
+        #expect(try await titles(of: ben) == ["Middle"])
+      }
+      try await FanOut.drain(app.database)
     }
   }
 }

@@ -17,6 +17,7 @@ enum Compression {
   private static let minimum = 1 << 10
   /// Compressing more would take too long for one request.
   private static let maximum = 1 << 20
+  private static let longBody = 64 << 10
   private static let types = ["application/json", "application/problem+json", "application/yaml", "text/"]
 
   static func apply(to response: Response, for request: Request) async throws -> Response {
@@ -29,7 +30,14 @@ enum Compression {
     guard length <= maximum, response.headers[.contentEncoding] == nil, request.takesGzip else { return response }
     let body = PlainBody()
     try await response.body.write(body)
-    guard let packed = gzip(body.bytes) else { return response }
+    let packed: ByteBuffer?
+    if length < longBody {
+      packed = gzip(body.bytes)
+    } else {
+      // Takes milliseconds, and the results of other requests arrive on this thread.
+      packed = await withTaskExecutorPreference(globalConcurrentExecutor) { gzip(body.bytes) }
+    }
+    guard let packed else { return response }
     response.pack(packed)
     return response
   }

@@ -35,7 +35,8 @@ struct JSONWriter: ~Copyable {
 
   /// - Parameter start: the number of bytes that are left out at the beginning.
   func withBytes<Value>(from start: Int = 0, _ body: (UnsafeBufferPointer<UInt8>) throws -> Value) rethrows -> Value {
-    try body(UnsafeBufferPointer(start: memory + start, count: count - start))
+    assert(start <= count)
+    return try body(UnsafeBufferPointer(start: memory + start, count: count - start))
   }
 
   mutating func object(_ members: (inout JSONWriter) -> Void) {
@@ -147,7 +148,9 @@ struct JSONWriter: ~Copyable {
   /// Appends the bytes that a closure puts into memory. The closure returns their number.
   mutating func raw(atMost most: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
     reserve(most)
-    count += write(memory + count)
+    let written = write(memory + count)
+    assert(written <= most)
+    count += written
   }
 
   mutating func literal(_ text: StaticString) {

@@ -17,14 +17,15 @@ import ServiceLifecycle
 /// - Parameters:
 ///   - certificate: nil for plain HTTP/1.
 ///   - gate: limits the open connections.
+///   - executor: runs the tasks of connections; nil for the global pool.
 func makeServer<Responder: HTTPResponder>(
   responder: Responder, host: String, port: Int, limits: ConnectionLimits = .init(),
-  certificate: ServerCertificate? = nil, gate: ConnectionGate, logger: Logger,
+  certificate: ServerCertificate? = nil, gate: ConnectionGate, executor: (any TaskExecutor)? = nil, logger: Logger,
   onServerRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> some Service where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
   HTTPServer(
-    responder: responder, host: host, port: port, limits: limits, certificate: certificate, gate: gate, logger: logger,
-    onServerRunning: onServerRunning)
+    responder: responder, host: host, port: port, limits: limits, certificate: certificate, gate: gate,
+    executor: executor, logger: logger, onServerRunning: onServerRunning)
 }
 
 /// Replaces Hummingbird's `Application`, which makes a logger for every request, even if the request logs nothing.
@@ -36,6 +37,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
   let limits: ConnectionLimits
   let certificate: ServerCertificate?
   let gate: ConnectionGate
+  let executor: (any TaskExecutor)?
   let logger: Logger
   let onServerRunning: @Sendable (_ port: Int) async -> Void
   private let date = DateHeader()
@@ -44,9 +46,11 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     // Hummingbird's own lines at startup repeat ours.
     var quiet = logger
     quiet.logLevel = max(quiet.logLevel, .notice)
-    let builder = HTTPServerBuilder { [limits, certificate] responder -> any ServerChildChannel in
-      guard let certificate else { return LimitedHTTP1Channel(responder: responder, limits: limits) }
-      return SecureChannel(responder: responder, certificate: certificate, limits: limits)
+    let builder = HTTPServerBuilder { [limits, certificate, executor] responder -> any ServerChildChannel in
+      guard let certificate else {
+        return LimitedHTTP1Channel(responder: responder, limits: limits, executor: executor)
+      }
+      return SecureChannel(responder: responder, certificate: certificate, limits: limits, executor: executor)
     }
     let server = try builder.buildServer(
       configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),

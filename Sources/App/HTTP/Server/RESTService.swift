@@ -21,7 +21,8 @@ public func makeService(
   dependencies.metrics.watch("muster_streams", "Open notification streams.") { Double(streams.count) }
   let server = makeServer(
     responder: Router.build(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
-    certificate: dependencies.certificate, gate: ConnectionGate(dependencies), logger: dependencies.logger
+    certificate: dependencies.certificate, gate: ConnectionGate(dependencies),
+    executor: dependencies.database.executor, logger: dependencies.logger
   ) { port in
     dependencies.publicURL.listens(on: host, port: port, isSecure: dependencies.certificate != nil)
     await onListening(port)

@@ -16,7 +16,7 @@ struct Polling: Sendable {
   private var pause = Polling.shortestPause
   private var nextFull: Instant?
   /// Whether the last full poll took as much as it may at once.
-  private var isBehind = false
+  private(set) var isBehind = false
   private var wasWoken = false
   /// No poll begins before this, even after a wake-up.
   private var earliest: Instant
@@ -44,14 +44,14 @@ struct Polling: Sendable {
   }
 
   /// - Parameters:
-  ///   - mayHaveMore: whether the poll took as much as it may at once. If it was full, the next one begins at once, and
-  ///     is full, too, or the one after it.
+  ///   - mayHaveMore: whether the poll took as much as it may at once. After a full poll that did, the next one begins at
+  ///     once. It is full, too; if polls alternate, the one after it is.
   ///   - rest: how long work gathers before the next poll, even after a wake-up.
   mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero) {
     failures = 0
     pause = found ? Self.shortestPause : min(pause * 2, longestPause)
     if wasFull { isBehind = mayHaveMore }
-    if isBehind, !(wasFull && alternates) { nextFull = nil }
+    if isBehind { nextFull = wasFull && alternates ? now + Self.fullInterval : nil }
     // A wake-up during the poll may have come too late for it.
     next = mayHaveMore || isBehind || wasWoken ? now : now + pause
     if let nextFull { next = min(next, nextFull) }

@@ -3,7 +3,10 @@ import Synchronization
 
 /// One thread that waits for all sockets of a database and calls their connections when a socket is readable or
 /// writable. `poll` is enough: with about twenty sockets, it costs the same as epoll.
-final class Reactor: Sendable {
+///
+/// It also runs tasks: see ``Database/executor``. A task then goes on where its result arrived, so no other thread has
+/// to wake up.
+final class Reactor: TaskExecutor {
   private struct State {
     var connections: [Connection] = []
     var isStopped = false
@@ -12,6 +15,10 @@ final class Reactor: Sendable {
   private let state = Lock(State())
   /// Connections with requests in their outbox; nil once the thread has ended.
   private let senders = Lock<[Connection]?>([])
+  /// Jobs of tasks; nil once the thread has ended.
+  private let jobs = Lock<[UnownedJob]?>([])
+  /// If more jobs wait, the thread is busy enough, and others run in the global pool.
+  static let mostJobs = 8
   /// A byte written to the pipe ends a wait in `poll`.
   private let wakeReader: Int32
   private let wakeWriter: Int32
@@ -75,6 +82,16 @@ final class Reactor: Sendable {
     if isTaken { wake() } else { connection.sendOutbox() }
   }
 
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let isTaken = jobs.withLock { jobs in
+      guard let count = jobs?.count, count < Self.mostJobs else { return false }
+      jobs?.append(job)
+      return true
+    }
+    if isTaken { wake() } else { globalConcurrentExecutor.enqueue(job) }
+  }
+
   func stop() {
     state.withLock { $0.isStopped = true }
     wake()
@@ -84,10 +101,12 @@ final class Reactor: Sendable {
     var sockets: [pollfd] = []
     var nextTick = ContinuousClock.now
     while true {
+      runJobs()
       sendAll()
       isAwake.store(false, ordering: .sequentiallyConsistent)
-      // A caller that came after `sendAll` may have seen an awake thread, so its connection is looked up here.
-      let hasMore = senders.withLock { $0?.isEmpty == false }
+      // A caller that came after `sendAll` may have seen an awake thread, so its connection is looked up here. So is a
+      // job that came after `runJobs`.
+      let hasMore = senders.withLock { $0?.isEmpty == false } || jobs.withLock { $0?.isEmpty == false }
       let (connections, isStopped) = state.withLock { ($0.connections, $0.isStopped) }
       if isStopped { break }
       sockets.removeAll(keepingCapacity: true)
@@ -120,6 +139,11 @@ final class Reactor: Sendable {
       return senders ?? []
     }
     for connection in late { connection.sendOutbox() }
+    let rest = jobs.withLock { jobs in
+      defer { jobs = nil }
+      return jobs ?? []
+    }
+    for job in rest { globalConcurrentExecutor.enqueue(job) }
   }
 
   /// Closes the pipe only now: until the last connection is gone, a caller may wake the thread, and a closed descriptor
@@ -127,6 +151,15 @@ final class Reactor: Sendable {
   deinit {
     close(wakeReader)
     close(wakeWriter)
+  }
+
+  /// Runs the jobs that wait now. Those that they add run after the sockets were looked at.
+  private func runJobs() {
+    let waiting = jobs.withLock { jobs in
+      defer { jobs?.removeAll(keepingCapacity: true) }
+      return jobs ?? []
+    }
+    for job in waiting { job.runSynchronously(on: asUnownedTaskExecutor()) }
   }
 
   private func sendAll() {

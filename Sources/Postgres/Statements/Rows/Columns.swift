@@ -3,7 +3,7 @@ import CLibpq
 /// The names and types of a result's columns.
 struct Columns: Sendable {
   let names: [String]
-  /// Of the names, in bytes.
+  /// The lengths of the names in bytes.
   let lengths: [Int]
   /// As in `pg_type.oid`.
   let types: [UInt32]

@@ -17,6 +17,18 @@ import Testing
     #expect(text("") == "\"\"")
   }
 
+  @Test func `integers of any size are written`() {
+    for number in [0, 7, -7, 10, .max, .min] { #expect(text(number) == String(number)) }
+  }
+
+  @Test func `text around the size of the first memory is written whole`() {
+    for length in 1000...1050 {
+      let original = String(repeating: "a", count: length)
+      #expect(text(original) == "\"\(original)\"")
+      #expect(text([original, "\n", original]) == "[\"\(original)\",\"\\n\",\"\(original)\"]")
+    }
+  }
+
   @Test func `every character up to U+00FF survives a round trip, alone and between others`() throws {
     for code in UInt8.min ... .max {
       let character = String(Unicode.Scalar(code))

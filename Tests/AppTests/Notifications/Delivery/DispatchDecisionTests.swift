@@ -117,9 +117,16 @@ import Testing
       #expect(polling.next == start)
     }
     #expect(kinds == [true, false, true, false, true, false])
-    let isFull = polling.begin(at: start)
-    polling.end(at: start, found: true, mayHaveMore: false, wasFull: isFull)
-    #expect(isFull && polling.next > start)
+    // Also if a poll takes longer than the time between two full ones.
+    _ = polling.begin(at: start)
+    let late = start + Polling.fullInterval * 2
+    polling.end(at: late, found: true, mayHaveMore: true, wasFull: true)
+    let isFullAtOnce = polling.begin(at: late)
+    #expect(!isFullAtOnce)
+    polling.end(at: late, found: false, mayHaveMore: false, wasFull: false)
+    let isFull = polling.begin(at: late)
+    polling.end(at: late, found: true, mayHaveMore: false, wasFull: isFull)
+    #expect(isFull && polling.next > late)
     let isFullAgain = polling.begin(at: polling.next)
     #expect(!isFullAgain)
   }

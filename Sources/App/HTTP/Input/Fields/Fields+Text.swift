@@ -22,7 +22,7 @@ extension Fields.Rule where Value == String {
   static func line(_ length: ClosedRange<Int>) -> Self {
     let isSingle = text(length).and("must be a single line, without control characters") {
       $0.unicodeScalars.allSatisfy {
-        // Of ASCII, only these are controls.
+        // In ASCII, all other characters are controls.
         $0.isASCII
           ? (0x20..<0x7f).contains($0.value)
           : ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)

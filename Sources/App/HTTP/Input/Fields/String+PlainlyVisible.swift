@@ -46,7 +46,7 @@ extension Unicode.Scalar {
   /// White space, or U+2800, a Braille cell without dots.
   fileprivate var isBlank: Bool { isWhitespace || value == 0x2800 }
 
-  /// The same as in ``properties``, without looking ASCII up.
+  /// Like `properties.isWhitespace`, without a table lookup for ASCII.
   var isWhitespace: Bool { isASCII ? value == 0x20 || (0x09...0x0d).contains(value) : properties.isWhitespace }
 
   fileprivate var isJoiner: Bool { value == 0x200c || value == 0x200d }

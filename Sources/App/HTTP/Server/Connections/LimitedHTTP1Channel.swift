@@ -10,12 +10,16 @@ import NIOHTTP1
 struct LimitedHTTP1Channel: ServerChildChannel {
   private let http1: HTTP1Channel
   private let limits: ConnectionLimits
+  private let executor: (any TaskExecutor)?
 
-  init(responder: @escaping HTTPChannelHandler.Responder, limits: ConnectionLimits) {
+  init(
+    responder: @escaping HTTPChannelHandler.Responder, limits: ConnectionLimits, executor: (any TaskExecutor)?
+  ) {
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
       maxHeaderFieldSize: limits.headBytes, maxHeaderListSize: limits.headBytes, maxHeaderFieldCount: 100)
     http1 = HTTP1Channel(responder: responder, configuration: .init(httpDecoderConfiguration: decoder))
     self.limits = limits
+    self.executor = executor
   }
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
@@ -36,6 +40,6 @@ struct LimitedHTTP1Channel: ServerChildChannel {
   }
 
   func handle(value: HTTP1Channel.Value, logger: Logger) async {
-    await http1.handle(value: value, logger: logger)
+    await withTaskExecutorPreference(executor) { await http1.handle(value: value, logger: logger) }
   }
 }

@@ -22,9 +22,10 @@ struct SecureChannel: ServerChildChannel {
   private let limits: ConnectionLimits
 
   init(
-    responder: @escaping HTTPChannelHandler.Responder, certificate: ServerCertificate, limits: ConnectionLimits
+    responder: @escaping HTTPChannelHandler.Responder, certificate: ServerCertificate, limits: ConnectionLimits,
+    executor: (any TaskExecutor)?
   ) {
-    http1 = LimitedHTTP1Channel(responder: responder, limits: limits)
+    http1 = LimitedHTTP1Channel(responder: responder, limits: limits, executor: executor)
     self.certificate = certificate
     self.limits = limits
   }

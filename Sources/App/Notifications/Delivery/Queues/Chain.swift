@@ -2,7 +2,7 @@ import Postgres
 
 /// Rows that are processed one after the other: they agree in some columns, and follow each other by `id`.
 ///
-/// All conditions are for the index on these columns and `id`. Written with a plain comparison of ids, or with a plain
+/// All conditions can use the index on these columns and `id`. Written with a plain comparison of ids, or with a plain
 /// `ORDER BY id`, PostgreSQL may use the primary key instead, and read the rows of all other chains as well.
 struct Chain: Sendable {
   let columns: [String]

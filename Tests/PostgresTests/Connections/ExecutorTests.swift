@@ -1,0 +1,93 @@
+import Dispatch
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+
+/// Tasks on the thread that receives a database's results.
+@Suite(.timeLimit(.minutes(15)))
+struct ExecutorTests {
+  /// The caller's thread.
+  private func thread() -> UInt {
+    #if canImport(Darwin)
+      UInt(bitPattern: pthread_self())
+    #else
+      UInt(pthread_self())
+    #endif
+  }
+
+  /// The thread that receives the database's results.
+  private func thread(of database: Database) async -> UInt {
+    await withTaskExecutorPreference(database.executor) { thread() }
+  }
+
+  @Test func `a task sends a statement and goes on with its result on the database's thread`() async throws {
+    try await withDatabase { database, _ in
+      let its = await thread(of: database)
+      let threads = try await withTaskExecutorPreference(database.executor) {
+        var threads = [thread() == its]
+        for number in 0..<20 {
+          let read: Int? = try await database.value("SELECT \(number)")
+          #expect(read == number)
+          threads.append(thread() == its)
+          try await database.transaction { transaction in
+            try await transaction.rows("SELECT 1")
+            threads.append(thread() == its)
+          }
+        }
+        return threads
+      }
+      #expect(threads == Array(repeating: true, count: 41))
+    }
+  }
+
+  @Test func `while the thread is busy, other tasks run in the global pool`() async throws {
+    try await withDatabase { database, _ in
+      let (began, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let its = await thread(of: database)
+      let finished = Collected<Bool>()
+      await withTaskGroup(of: Void.self) { tasks in
+        tasks.addTask(executorPreference: database.executor) {
+          // Blocks the database's thread, which a task must not do.
+          block(began, until: mayEnd)
+        }
+        await withCheckedContinuation { continuation in
+          DispatchQueue.global().async {
+            began.wait()
+            continuation.resume()
+          }
+        }
+        for _ in 0..<50 {
+          tasks.addTask(executorPreference: database.executor) { finished.append(thread() == its) }
+        }
+        // A few wait for the thread.
+        while finished.count < 40 { await Task.yield() }
+        #expect(finished.all.allSatisfy { !$0 })
+        mayEnd.signal()
+      }
+      #expect(finished.count == 50)
+      #expect(finished.all.contains(true))
+    }
+  }
+
+  private func block(_ began: DispatchSemaphore, until mayEnd: DispatchSemaphore) {
+    began.signal()
+    mayEnd.wait()
+  }
+
+  @Test func `after the database is closed, its tasks go on`() async throws {
+    try await withDatabase { database, _ in
+      let sum = await withTaskExecutorPreference(database.executor) {
+        database.close()
+        var sum = 0
+        for number in 0..<1000 {
+          sum += number
+          await Task.yield()
+        }
+        return sum
+      }
+      #expect(sum == 499_500)
+      #expect(await withTaskExecutorPreference(database.executor) { 1 } == 1)
+    }
+  }
+}
