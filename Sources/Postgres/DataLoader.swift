@@ -9,7 +9,7 @@
 ///     let title = try await titles.value(for: id)
 ///
 /// A read never joins a statement that was already sent, so the caller sees everything that was committed before its
-/// call.
+/// call. The closure runs on ``Database/executor``.
 public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Asked = (key: Key, reply: Reply<Value?>)
 

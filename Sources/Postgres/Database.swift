@@ -75,7 +75,7 @@ public final class Database: Querying {
   ///     await withTaskExecutorPreference(database.executor) { ... }
   ///
   /// While more than a few tasks are ready, and after ``close()``, they run in the global pool as usual. A task that
-  /// blocks the thread, or computes for many milliseconds, delays the results of all others: send such work to
+  /// blocks the thread, or computes for milliseconds, delays the results of all others: send such work to
   /// `globalConcurrentExecutor`.
   public var executor: any TaskExecutor { reactor }
 

@@ -21,6 +21,13 @@ struct CacheRoutes {
     let me = try context.user
     guard context.parameters.get("userId").flatMap({ User.ID($0) }) == me else { throw AppError.notYours }
     let include = try request.query { $0.validationInclude() }
+    if include == .nothing { return try await verdicts(on: request, .nothing, for: me, context) }
+    return try await GlobalPool.run { try await verdicts(on: request, include, for: me, context) }
+  }
+
+  private func verdicts(
+    on request: Request, _ include: ValidationInclude, for me: User.ID, _ context: Context
+  ) async throws -> Response {
     let claims = try CacheClaim.all(in: try await body(of: request, include), readsDigests: include == .changes)
     let now = Timestamp.now()
     guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }

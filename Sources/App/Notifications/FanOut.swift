@@ -40,14 +40,13 @@ enum FanOut {
   /// The outcome of a step.
   struct Progress: Sendable {
     var notices = 0
-    /// Whether notices that the step read still wait.
+    /// Whether the step left notices of its scope that it could have taken.
     var isAtLimit = false
     /// The end of the window; nil if no notices wait behind it.
     var end: Int64?
   }
 
   /// Fans out the oldest notices of some subjects, and wakes the streams.
-  ///
   static func step(_ scope: Scope = .oldest, in database: Database) async throws -> Progress {
     do {
       let progress = try await steps(scope, in: database)
@@ -82,7 +81,7 @@ enum FanOut {
     do {
       return try await fanOut(scope, where: condition(scope), waiting: lockTimeout, in: database)
     } catch let error as PostgresError where isAboutOneNotice(error) {
-      return try await stepOneByOne(in: database)
+      return try await stepOneByOne(scope, in: database)
     }
   }
 
@@ -102,9 +101,9 @@ enum FanOut {
     """
 
   /// Fans out notices one at a time after a step has failed, so that the bad one does not hold up the others.
-  private static func stepOneByOne(in database: Database) async throws -> Progress {
+  private static func stepOneByOne(_ scope: Scope, in database: Database) async throws -> Progress {
     var progress = Progress()
-    var last: Int64 = 0
+    var last: Int64 = if case .after(let start) = scope { start } else { 0 }
     // Continues beyond the first batch if nothing in it could be fanned out.
     while progress.notices == 0 {
       let rows = try await database.rows(
@@ -119,6 +118,7 @@ enum FanOut {
         last = try row[0]
         progress.notices += try await fanOutAlone(last, in: database)
       }
+      progress.end = rows.count < subjectsPerStep ? nil : last
     }
     progress.isAtLimit = progress.notices > 0
     return progress

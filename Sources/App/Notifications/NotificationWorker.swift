@@ -79,16 +79,18 @@ public struct NotificationWorker: Service {
 
   private func fanOut(wokenBy wakeUp: WakeUp, waking dispatcher: Dispatcher) async {
     var polling = Polling(alternates: true)
-    // While more waits than one window has, every other poll reads the next window: no subject waits until all older
-    // notices about others are gone.
+    // While more waits than one window has, the polls between full ones read the newest notices and the next window in
+    // turns, so that no notice has to wait until all in front of it are gone.
     var place: Int64 = 0
+    var readsWindow = false
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let isFull = polling.begin(at: .now)
       do {
         let start = ContinuousClock.now
-        let scope: FanOut.Scope = isFull ? .oldest : polling.isBehind ? .after(place) : .recent
+        let scope: FanOut.Scope = isFull ? .oldest : readsWindow ? .after(place) : .recent
         let progress = try await FanOut.step(scope, in: database)
-        if isFull { place = max(place, progress.end ?? 0) } else if scope != .recent { place = progress.end ?? 0 }
+        if isFull { place = max(place, progress.end ?? 0) } else if readsWindow { place = progress.end ?? 0 }
+        if !isFull { readsWindow = !readsWindow && place > 0 }
         let found = progress.notices > 0
         if found { dispatcher.wake() }
         let end = ContinuousClock.now

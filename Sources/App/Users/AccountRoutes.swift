@@ -77,7 +77,9 @@ struct AccountRoutes {
       ],
       body: ResponseBody { [comment = SQL.comment] writer in
         do {
-          try await SQL.$comment.withValue(comment) { try await export.write(to: &writer) }
+          try await GlobalPool.run {
+            try await SQL.$comment.withValue(comment) { try await export.write(to: &writer) }
+          }
         } catch let error as PostgresError {
           // It is too late for an error response: the connection is closed before the end of the document.
           logger.warning("an export was interrupted", metadata: ["error": "\(error)"])

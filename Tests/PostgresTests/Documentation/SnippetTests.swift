@@ -88,6 +88,7 @@ struct SnippetTests {
       try await Snippets.stream(database)
       #expect(try await Snippets.copy(server.url) == 1)
       try await Snippets.errors(database)
+      try await Snippets.run(database)
       Snippets.listen(database)
       try await eventually("it listens") { try await server.backends("query LIKE 'LISTEN%'") == 1 }
     }

@@ -154,6 +154,15 @@ enum Snippets {
     // end
   }
 
+  static func run(_ database: Database) async throws {
+    // snippet
+    try await withTaskExecutorPreference(database.executor) {
+      let count: Int? = try await database.value("SELECT count(*) FROM events")
+      print("\(count ?? 0) events")
+    }
+    // end
+  }
+
   static func listen(_ database: Database) {
     // snippet
     Task {

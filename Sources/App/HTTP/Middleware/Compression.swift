@@ -30,14 +30,9 @@ enum Compression {
     guard length <= maximum, response.headers[.contentEncoding] == nil, request.takesGzip else { return response }
     let body = PlainBody()
     try await response.body.write(body)
-    let packed: ByteBuffer?
-    if length < longBody {
-      packed = gzip(body.bytes)
-    } else {
-      // Takes milliseconds, and the results of other requests arrive on this thread.
-      packed = await withTaskExecutorPreference(globalConcurrentExecutor) { gzip(body.bytes) }
+    guard let packed = length < longBody ? gzip(body.bytes) : await GlobalPool.run({ gzip(body.bytes) }) else {
+      return response
     }
-    guard let packed else { return response }
     response.pack(packed)
     return response
   }

@@ -37,7 +37,10 @@ struct Envelope: RouterMiddleware {
       if let preflight = cors?.preflight(request, allowedMethods) {
         response = preflight
       } else {
-        response = try await respond(to: request, context, base: base, next)
+        response =
+          request.mayTakeLong
+          ? try await GlobalPool.run { try await respond(to: request, context, base: base, next) }
+          : try await respond(to: request, context, base: base, next)
       }
     } catch let error where error is HTTPParserError || error is IOError || error is ConnectionLost {
       // The client disconnected, or did not send HTTP. The connection handles that.

@@ -16,7 +16,7 @@ struct Polling: Sendable {
   private var pause = Polling.shortestPause
   private var nextFull: Instant?
   /// Whether the last full poll took as much as it may at once.
-  private(set) var isBehind = false
+  private var isBehind = false
   private var wasWoken = false
   /// No poll begins before this, even after a wake-up.
   private var earliest: Instant
@@ -45,7 +45,7 @@ struct Polling: Sendable {
 
   /// - Parameters:
   ///   - mayHaveMore: whether the poll took as much as it may at once. After a full poll that did, the next one begins at
-  ///     once. It is full, too; if polls alternate, the one after it is.
+  ///     once. If polls alternate, the next one is not full and the one after it is; otherwise the next one is full.
   ///   - rest: how long work gathers before the next poll, even after a wake-up.
   mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero) {
     failures = 0

@@ -18,12 +18,8 @@ struct Picture: Sendable {
   /// The parts of a file that ``CleanPicture`` keeps.
   ///
   /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format.
-  static func cleaned(_ buffer: ByteBuffer) async throws -> CleanPicture {
-    // Takes milliseconds, and the results of other requests arrive on this thread.
-    let clean = await withTaskExecutorPreference(globalConcurrentExecutor) {
-      CleanPicture(of: Array(buffer.readableBytesView))
-    }
-    guard let clean else { throw AppError.notAPicture }
+  static func cleaned(_ buffer: ByteBuffer) throws -> CleanPicture {
+    guard let clean = CleanPicture(of: Array(buffer.readableBytesView)) else { throw AppError.notAPicture }
     // Keeping the orientation may add a few bytes.
     guard clean.bytes.count <= maximumLength else { throw AppError.pictureTooLarge }
     return clean

@@ -20,7 +20,7 @@ struct PictureRoutes {
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let bytes = try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge)
-    let clean = try await Picture.cleaned(bytes)
+    let clean = try Picture.cleaned(bytes)
     let picture: Picture?
     if try await clean.isPicture(of: me, in: database) {
       // The same picture again, perhaps after a lost response, is not decoded again.

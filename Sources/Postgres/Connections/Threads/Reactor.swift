@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Synchronization
 
@@ -17,8 +18,11 @@ final class Reactor: TaskExecutor {
   private let senders = Lock<[Connection]?>([])
   /// Jobs of tasks; nil once the thread has ended.
   private let jobs = Lock<[UnownedJob]?>([])
-  /// If more jobs wait, the thread is busy enough, and others run in the global pool.
-  static let mostJobs = 8
+  /// If so many jobs wait, or those that run took so long, the thread is busy enough, and others run in the global pool.
+  private static let mostJobs = 8
+  private static let longestJobs: UInt64 = 500_000
+  /// When the jobs that run now began, in nanoseconds of the system's uptime; 0 if none runs.
+  private let jobsBegan = Atomic<UInt64>(0)
   /// A byte written to the pipe ends a wait in `poll`.
   private let wakeReader: Int32
   private let wakeWriter: Int32
@@ -84,12 +88,20 @@ final class Reactor: TaskExecutor {
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
+    let isBusy = haveJobsRunLong
     let isTaken = jobs.withLock { jobs in
-      guard let count = jobs?.count, count < Self.mostJobs else { return false }
+      guard !isBusy, let count = jobs?.count, count < Self.mostJobs else { return false }
       jobs?.append(job)
+      // Inside the lock: once the job has run, the thread may end, and nothing may keep this object any more.
+      wake()
       return true
     }
-    if isTaken { wake() } else { globalConcurrentExecutor.enqueue(job) }
+    if !isTaken { globalConcurrentExecutor.enqueue(job) }
+  }
+
+  private var haveJobsRunLong: Bool {
+    let began = jobsBegan.load(ordering: .relaxed)
+    return began != 0 && DispatchTime.now().uptimeNanoseconds &- began > Self.longestJobs
   }
 
   func stop() {
@@ -153,13 +165,23 @@ final class Reactor: TaskExecutor {
     close(wakeWriter)
   }
 
-  /// Runs the jobs that wait now. Those that they add run after the sockets were looked at.
+  /// Runs the jobs that wait now. Those that they add run after the sockets were looked at, and so that results do not
+  /// wait for long, the last ones go to the global pool if the first ones take much time.
   private func runJobs() {
     let waiting = jobs.withLock { jobs in
       defer { jobs?.removeAll(keepingCapacity: true) }
       return jobs ?? []
     }
-    for job in waiting { job.runSynchronously(on: asUnownedTaskExecutor()) }
+    guard !waiting.isEmpty else { return }
+    jobsBegan.store(DispatchTime.now().uptimeNanoseconds, ordering: .relaxed)
+    for (index, job) in waiting.enumerated() {
+      if index > 0, haveJobsRunLong {
+        globalConcurrentExecutor.enqueue(job)
+      } else {
+        job.runSynchronously(on: asUnownedTaskExecutor())
+      }
+    }
+    jobsBegan.store(0, ordering: .relaxed)
   }
 
   private func sendAll() {
