@@ -63,11 +63,16 @@ import Testing
       of: FanOut.statement(scope, atMost: FanOut.subjectsPerStep, where: FanOut.condition(scope)), in: app)
   }
 
+  private func plan(of statement: SQL, in app: TestApp) async throws -> String {
+    try await app.database.batch(
+      LeaseQueue.byIndex, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) \(statement)")[1]
+      .map { try $0[0] as String }.joined(separator: "\n")
+  }
+
   private func pages(of statement: SQL, in app: TestApp) async throws -> Int {
-    let plan = try await app.database.batch(
-      LeaseQueue.byIndex, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) \(statement)")[1].map { try $0[0] as String }
+    let plan = try await plan(of: statement, in: app)
     // The first line with buffers is that of the whole statement.
-    let line = try #require(plan.first { $0.contains("Buffers: shared") }, "\(plan)")
+    let line = try #require(plan.split(separator: "\n").first { $0.contains("Buffers: shared") }, "\(plan)")
     return line.matches(of: /(?:hit|read)=(\d+)/).reduce(0) { $0 + (Int($1.1) ?? 0) }
   }
 
@@ -119,6 +124,15 @@ import Testing
     }
   }
 
+  @Test func `without statistics, PostgreSQL looks devices up by user, and sessions by device`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(2000)
+      let plan = try await plan(of: FanOut.statement(.oldest, atMost: 1, where: FanOut.condition(.oldest)), in: app)
+      #expect(plan.contains("devices_of_user") && plan.contains("sessions_pkey"), "\(plan)")
+      #expect(!plan.contains("open_sessions_by_epoch"), "\(plan)")
+    }
+  }
+
   @Test func `a step knows whether notices that it read still wait`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
@@ -165,10 +179,14 @@ import Testing
       try await holder.transaction { transaction in
         // As if another worker had the first subject.
         try await transaction.rows("SELECT id FROM notification_queue ORDER BY id LIMIT 1 FOR UPDATE")
-        try await FanOut.drain(app.database)
-        #expect(try await titles(of: ben) == ["Middle"])
+        let worker = app.worker(Channels(app.dependencies))
+        let running = Task { try await worker.run() }
+        try await eventually { try await titles(of: ben) == ["Middle"] }
+        running.cancel()
+        try await running.value
       }
       try await FanOut.drain(app.database)
+      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
     }
   }
 }

@@ -27,9 +27,13 @@ public struct Session: Sendable {
   /// The condition on `sessions` for an open session.
   static let isOpen: SQL = isOpen("sessions")
 
-  /// The same condition for a row under an alias.
+  /// The same condition for a row under an alias, in a form that cannot use the index on `epoch`: callers look sessions
+  /// up by id, and without statistics PostgreSQL may prefer to read all open ones.
   static func isOpen(_ alias: String) -> SQL {
-    "\(unescaped: alias).ended_at IS NULL AND \(unescaped: alias).epoch >= (SELECT number FROM session_epoch)"
+    """
+    \(unescaped: alias).ended_at IS NULL
+      AND \(unescaped: alias).epoch - (SELECT number FROM session_epoch WHERE is_only) >= 0
+    """
   }
 
   /// Starts a session for a user, whom the caller has locked for share. If the user then has too many sessions, the one

@@ -17,7 +17,8 @@ extension Request {
   /// Whether the response may take milliseconds of processor time: to a long body, or with a page or a file, which are
   /// outside the API.
   var mayTakeLong: Bool {
-    guard uri.path.hasPrefix("/api/") else { return true }
+    let path = uri.path
+    guard path.hasPrefix("/api/") || path.hasPrefix("/health/") else { return true }
     guard let length = headers.value(of: .contentLength) else { return headers.value(of: .transferEncoding) != nil }
     return Int(length).map { $0 > Self.longBody } ?? true
   }
