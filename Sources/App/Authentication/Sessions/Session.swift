@@ -27,12 +27,14 @@ public struct Session: Sendable {
   /// The condition on `sessions` for an open session.
   static let isOpen: SQL = isOpen("sessions")
 
-  /// The same condition for a row under an alias, in a form that cannot use the index on `epoch`: callers look sessions
-  /// up by id, and without statistics PostgreSQL may prefer to read all open ones.
+  /// The same condition for a row under an alias.
+  ///
+  /// Callers look sessions up by id. With a plain `ended_at IS NULL`, PostgreSQL could use the index of open sessions
+  /// instead, and in a database without statistics it would read them all.
   static func isOpen(_ alias: String) -> SQL {
     """
-    \(unescaped: alias).ended_at IS NULL
-      AND \(unescaped: alias).epoch - (SELECT number FROM session_epoch WHERE is_only) >= 0
+    num_nonnulls(\(unescaped: alias).ended_at) = 0
+      AND \(unescaped: alias).epoch >= (SELECT number FROM session_epoch WHERE is_only)
     """
   }
 
