@@ -105,7 +105,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   }
 
   private func send(_ asked: [Asked]) {
-    Task.detached(executorPreference: database.reactor) { [self] in
+    Task.detached(executorPreference: database.executor) { [self] in
       do {
         let values = try await Database.$isFinishing.withValue(true) { try await read(asked.map(\.key), database) }
         sendNext(after: asked.count)

@@ -4,13 +4,14 @@ import Hummingbird
 import Postgres
 
 extension Request {
-  /// Further tags in one header are ignored, so that the response has a body. Clients send a few.
+  /// Further tags in a header are ignored: then the response has a body that the client may already have. Clients send
+  /// a few.
   private static let mostTags = 100
 
   /// Whether an `If-None-Match` names this tag.
   func alreadyHas(_ eTag: String) -> Bool {
     headers[values: .ifNoneMatch].contains { value in
-      // As bytes, and not too many: a long header costs the response of other requests.
+      // Split as bytes and into few parts, because a header may consist of thousands of commas.
       value.utf8.split(separator: UInt8(ascii: ","), maxSplits: Self.mostTags).contains { candidate in
         let tag = String(Substring(candidate)).trimmingCharacters(in: .whitespaces).plainTag
         // RFC 9110 requires weak comparison for If-None-Match.

@@ -11,10 +11,10 @@ extension FanOut {
     """
 
   /// One step: claims notices, files them, and writes their deliveries.
-  static func statement(_ scope: Scope, atMost subjects: Int, where condition: SQL) -> SQL {
+  static func statement(_ scope: Scope, atMost subjects: Int = subjectsPerStep) -> SQL {
     """
     WITH window_end AS MATERIALIZED (\(windowEnd(scope))),
-    \(claim(atMost: subjects, where: condition)),
+    \(claim(scope, atMost: subjects)),
     \(filing),
     \(delivering),
     sliced AS (
@@ -38,6 +38,22 @@ extension FanOut {
     """
   }
 
+  private static func isIn(_ scope: Scope) -> SQL {
+    switch scope {
+    case .recent: isRecent
+    case .after(let start): "q.id > \(start) AND q.id <= (SELECT id FROM window_end)"
+    case .only(let id): "q.id = \(id)"
+    }
+  }
+
+  /// The subquery is evaluated once. Without it, PostgreSQL would read the index from its start.
+  private static let isRecent: SQL = """
+    q.id > (
+      SELECT coalesce(
+        pg_sequence_last_value(pg_get_serial_sequence('notification_queue', 'id')::regclass), 0) - \(recentIDs)
+    )
+    """
+
   /// The greatest id of the window, and whether the window is full.
   private static func windowEnd(_ scope: Scope) -> SQL {
     guard case .after(let start) = scope else { return "SELECT NULL::bigint AS id, false AS is_full" }
@@ -59,12 +75,12 @@ extension FanOut {
   /// The locking query itself checks whether a notice is the oldest, and recipients are taken only from its result. If
   /// another worker has sliced a row meanwhile, this step therefore sees the row as it is now. A run ends at a row that
   /// another transaction has locked.
-  private static func claim(atMost subjects: Int, where condition: SQL) -> SQL {
+  private static func claim(_ scope: Scope, atMost subjects: Int) -> SQL {
     """
     heads AS MATERIALIZED (
       SELECT q.id, q.notice_id, q.type, q.subject_id, q.person_id, q.recipient_ids, q.payload, q.created_at, q.trace
       FROM notification_queue AS q
-      WHERE \(condition) AND \(isOldest)
+      WHERE \(isIn(scope)) AND \(isOldest)
       ORDER BY q.id
       LIMIT \(subjects)
       FOR UPDATE OF q SKIP LOCKED

@@ -33,6 +33,8 @@ enum FanOut {
     case recent
     /// A window that begins behind an id.
     case after(Int64)
+    /// A single one.
+    case only(Int64)
 
     static let oldest = Scope.after(0)
   }
@@ -79,26 +81,11 @@ enum FanOut {
 
   private static func steps(_ scope: Scope, in database: Database) async throws -> Progress {
     do {
-      return try await fanOut(scope, where: condition(scope), waiting: lockTimeout, in: database)
+      return try await fanOut(scope, waiting: lockTimeout, in: database)
     } catch let error as PostgresError where isAboutOneNotice(error) {
       return try await stepOneByOne(scope, in: database)
     }
   }
-
-  static func condition(_ scope: Scope) -> SQL {
-    switch scope {
-    case .recent: isRecent
-    case .after(let start): "q.id > \(start) AND q.id <= (SELECT id FROM window_end)"
-    }
-  }
-
-  /// The subquery is evaluated once. Without it, PostgreSQL would read the index from its start.
-  static let isRecent: SQL = """
-    q.id > (
-      SELECT coalesce(
-        pg_sequence_last_value(pg_get_serial_sequence('notification_queue', 'id')::regclass), 0) - \(recentIDs)
-    )
-    """
 
   /// Fans out notices one at a time after a step has failed, so that the bad one does not hold up the others.
   private static func stepOneByOne(_ scope: Scope, in database: Database) async throws -> Progress {
@@ -126,9 +113,7 @@ enum FanOut {
 
   private static func fanOutAlone(_ id: Int64, in database: Database) async throws -> Int {
     do {
-      return try await fanOut(
-        .recent, atMost: 1, where: "q.id = \(id)", waiting: lockTimeoutAlone, in: database
-      ).notices
+      return try await fanOut(.only(id), atMost: 1, waiting: lockTimeoutAlone, in: database).notices
     } catch let error as PostgresError where isAboutOneNotice(error) {
       // A lock timeout or a deleted recipient says nothing about the notice.
       if error.sqlState == "57014" || !error.isUnavailable && !Stamps.isOfDeletedUser(error) {
@@ -154,8 +139,7 @@ enum FanOut {
   }
 
   private static func fanOut(
-    _ scope: Scope, atMost subjects: Int = subjectsPerStep, where condition: SQL, waiting timeout: String,
-    in database: Database
+    _ scope: Scope, atMost subjects: Int = subjectsPerStep, waiting timeout: String, in database: Database
   ) async throws -> Progress {
     // The table fills and empties within seconds and has no useful statistics, so keep the planner to the indexes. Not
     // to one plan, although planning takes a tenth of a step: a plan made at a bad moment took six times as long.
@@ -164,7 +148,7 @@ enum FanOut {
       SELECT set_config('lock_timeout', \(timeout), true), set_config('enable_seqscan', 'off', true),
         set_config('enable_bitmapscan', 'off', true)
       """,
-      statement(scope, atMost: subjects, where: condition))
+      statement(scope, atMost: subjects))
     return try results[1].first.map { Progress(notices: try $0[0], isAtLimit: try $0[1], end: try $0[2]) } ?? Progress()
   }
 }

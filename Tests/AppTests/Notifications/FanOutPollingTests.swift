@@ -59,8 +59,7 @@ import Testing
 
   /// The number of pages that a step reads.
   private func pages(_ scope: FanOut.Scope, in app: TestApp) async throws -> Int {
-    try await pages(
-      of: FanOut.statement(scope, atMost: FanOut.subjectsPerStep, where: FanOut.condition(scope)), in: app)
+    try await pages(of: FanOut.statement(scope), in: app)
   }
 
   private func plan(of statement: SQL, in app: TestApp) async throws -> String {
@@ -124,22 +123,40 @@ import Testing
     }
   }
 
+  @Test(arguments: [(1, 3_000), (FanOut.deliveriesPerSubject, 15_000)])
+  func `a claim reads few pages, however many deliveries wait`(perSubject count: Int, limit: Int) async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(8)
+      try await app.database.batch(
+        """
+        INSERT INTO deliveries (notification_id, recipient_id, device_id, type, subject_id, payload, created_at)
+        SELECT uuid_v7(), user_id, id, 'event-cancelled', md5((place / \(count))::text)::uuid, '{}', now()
+        FROM generate_series(0, 499) AS place CROSS JOIN devices
+        ORDER BY place
+        """,
+        "ANALYZE deliveries")
+      let claiming = Delivery.queue.claiming(.all, atMost: 100, for: UUID(), lease: UUID())
+      let read = try await pages(of: claiming, in: app)
+      #expect(read < limit, "\(read) pages")
+    }
+  }
+
   @Test func `without statistics, PostgreSQL looks devices up by user, and sessions by device`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(2000)
-      let plan = try await plan(of: FanOut.statement(.oldest, atMost: 1, where: FanOut.condition(.oldest)), in: app)
+      let plan = try await plan(of: FanOut.statement(.oldest), in: app)
       #expect(plan.contains("devices_of_user") && plan.contains("sessions_pkey"), "\(plan)")
       #expect(!plan.contains("open_sessions_by_epoch"), "\(plan)")
     }
   }
 
-  @Test func `a step knows whether notices that it read still wait`() async throws {
+  @Test func `a step knows whether it left notices that it could have taken`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await queue(300, aboutEachOf: 1, for: ana, in: app)
       try await queue(1, aboutEachOf: 1, for: ana, in: app)
       let first = try await FanOut.step(in: app.database)
-      // Half of a step's notices about each of two subjects, of which one has no more.
+      // A step takes up to 50 notices about each of two subjects, and the second one has a single notice.
       #expect(first.notices < FanOut.subjectsPerStep && first.isAtLimit)
       try await FanOut.drain(app.database)
       #expect(try await !FanOut.step(in: app.database).isAtLimit)

@@ -18,10 +18,11 @@ final class Reactor: TaskExecutor {
   private let senders = Lock<[Connection]?>([])
   /// Jobs of tasks; nil once the thread has ended.
   private let jobs = Lock<[UnownedJob]?>([])
-  /// If so many jobs wait, or those that run took so long, the thread is busy enough, and others run in the global pool.
+  /// While this many jobs wait for the thread, further ones run in the global pool.
   private static let mostJobs = 8
+  /// In nanoseconds. Once jobs have kept the thread from its sockets for this long, others run in the global pool.
   private static let longestJobs: UInt64 = 500_000
-  /// When the jobs that run now began, in nanoseconds of the system's uptime; 0 if none runs.
+  /// When the thread began to run jobs, in nanoseconds of the system's uptime; 0 if it runs none.
   private let jobsBegan = Atomic<UInt64>(0)
   /// A byte written to the pipe ends a wait in `poll`.
   private let wakeReader: Int32
@@ -92,7 +93,7 @@ final class Reactor: TaskExecutor {
     let isTaken = jobs.withLock { jobs in
       guard !isBusy, let count = jobs?.count, count < Self.mostJobs else { return false }
       jobs?.append(job)
-      // Inside the lock: once the job has run, the thread may end, and nothing may keep this object any more.
+      // Inside the lock, which the thread takes before it runs the job. The job may drop the last reference to this.
       wake()
       return true
     }
@@ -165,8 +166,8 @@ final class Reactor: TaskExecutor {
     close(wakeWriter)
   }
 
-  /// Runs the jobs that wait now. Those that they add run after the sockets were looked at, and so that results do not
-  /// wait for long, the last ones go to the global pool if the first ones take much time.
+  /// Runs the jobs that wait now. Jobs that these add wait until the thread has looked at its sockets. If the first
+  /// ones take long, the others go to the global pool.
   private func runJobs() {
     let waiting = jobs.withLock { jobs in
       defer { jobs?.removeAll(keepingCapacity: true) }

@@ -10,7 +10,7 @@ import NIOHTTP1
 struct LimitedHTTP1Channel: ServerChildChannel {
   private let http1: HTTP1Channel
   private let limits: ConnectionLimits
-  private let executor: (any TaskExecutor)?
+  let executor: (any TaskExecutor)?
 
   init(
     responder: @escaping HTTPChannelHandler.Responder, limits: ConnectionLimits, executor: (any TaskExecutor)?

@@ -20,7 +20,6 @@ struct SecureChannel: ServerChildChannel {
   private let http1: LimitedHTTP1Channel
   private let certificate: ServerCertificate
   private let limits: ConnectionLimits
-  private let executor: (any TaskExecutor)?
 
   init(
     responder: @escaping HTTPChannelHandler.Responder, certificate: ServerCertificate, limits: ConnectionLimits,
@@ -29,7 +28,6 @@ struct SecureChannel: ServerChildChannel {
     http1 = LimitedHTTP1Channel(responder: responder, limits: limits, executor: executor)
     self.certificate = certificate
     self.limits = limits
-    self.executor = executor
   }
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
@@ -99,7 +97,7 @@ struct SecureChannel: ServerChildChannel {
       await withDiscardingTaskGroup { group in
         do {
           for try await request in requests.inbound {
-            group.addTask(executorPreference: executor) { await http1.handle(value: request, logger: logger) }
+            group.addTask(executorPreference: http1.executor) { await http1.handle(value: request, logger: logger) }
           }
         } catch {
           logger.trace("an HTTP/2 connection failed", metadata: ["error": "\(error)"])
