@@ -2,9 +2,7 @@ import Postgres
 
 /// Files that are embedded in the program, so that an installed binary needs no checkout.
 public enum Resources {
-  public static var migrations: [Migration] {
-    Embedded.migrations.map { Migration(fileName: $0.key, text: $0.value) }
-  }
+  public static let migrations = Embedded.migrations.map { Migration(fileName: $0.key, text: $0.value) }
 
   static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
   static var docsTemplate: String { Embedded.docs["docs.mustache"] ?? "" }

@@ -47,28 +47,40 @@ public enum TestCluster {
   public static func withDatabase<Value: Sendable>(
     template: String = "template1", _ body: (_ url: String) async throws -> Value
   ) async throws -> Value {
-    await gate.enter()
-    defer { gate.leave() }
-    let cluster = try await cluster.value
-    let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
-    let administration = cluster.uri(database: "postgres")
-    try await ScriptConnection.run(administration, timeout: .seconds(60)) {
-      try $0.script("CREATE DATABASE \(name) TEMPLATE \(template)")
-    }
-    do {
-      let value = try await body(cluster.uri(database: name))
-      try await drop(name, administration)
-      return value
-    } catch {
-      try await drop(name, administration)
-      throw error
+    try await withPlace {
+      let url = try await createDatabase(template: template)
+      do {
+        let value = try await body(url)
+        try await dropDatabase(url)
+        return value
+      } catch {
+        try await dropDatabase(url)
+        throw error
+      }
     }
   }
 
-  private static func drop(_ name: String, _ administration: String) async throws {
-    try await ScriptConnection.run(administration, timeout: .seconds(60)) {
-      try $0.script("DROP DATABASE \(name) WITH (FORCE)")
-    }
+  /// Waits until fewer tests than the limit use the server, then runs `body`.
+  public static func withPlace<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    await gate.enter()
+    defer { gate.leave() }
+    return try await body()
+  }
+
+  /// Creates a database, and returns its URL.
+  public static func createDatabase(template: String) async throws -> String {
+    let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
+    try await administer("CREATE DATABASE \(name) TEMPLATE \(template)")
+    return try await cluster.value.uri(database: name)
+  }
+
+  public static func dropDatabase(_ url: String) async throws {
+    guard let name = url.firstMatch(of: /\/(test_[a-z0-9]+)\?/)?.1 else { return }
+    try await administer("DROP DATABASE \(name) WITH (FORCE)")
+  }
+
+  private static func administer(_ sql: String) async throws {
+    try await ScriptConnection.run(try await administrationURL(), timeout: .seconds(60)) { try $0.script(sql) }
   }
 
   /// The URL of the same database through PgBouncer, if `MUSTER_TEST_PGBOUNCER` is set to the path of its program.
@@ -115,12 +127,9 @@ public enum TestCluster {
 
   /// Creates a template database. Call it once per name.
   public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
-    let cluster = try await cluster.value
-    try await ScriptConnection.run(cluster.uri(database: "postgres"), timeout: .seconds(60)) {
-      try $0.script("DROP DATABASE IF EXISTS \(name)")
-      try $0.script("CREATE DATABASE \(name)")
-    }
-    try await prepare(cluster.uri(database: name))
+    try await administer("DROP DATABASE IF EXISTS \(name)")
+    try await administer("CREATE DATABASE \(name)")
+    try await prepare(try await cluster.value.uri(database: name))
   }
 }
 

@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test func `one row ends the sessions of everyone on every process, and new sessions work`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       try await ServiceProcess.run(of: app) { other in
         let phones = [try await app.signUp("ana"), try await app.signUp("ben")]
         let places = [app, other]

@@ -167,7 +167,7 @@ import Testing
   }
 
   @Test func `a process that cannot read ended sessions returns 503 until it can, and never 401`() async throws {
-    try await TestApp.run(pastPooler: true) { app in
+    try await TestApp.run(endedSessionsAge: .seconds(5), pastPooler: true) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       #expect(try await ben.send("POST", "auth/logout").status == 204)
       try await eventually { try await ben.send("GET", "users/me").status == 401 }

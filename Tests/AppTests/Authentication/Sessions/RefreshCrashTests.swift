@@ -59,24 +59,27 @@ import Testing
       var phones: [Phone] = []
       for number in 1...6 { phones.append(try await app.signUp("person\(number)")) }
       var random = SeededRandom(seed: 4)
-      try await withThrowingTaskGroup(of: Int.self) { group in
-        for phone in phones {
-          group.addTask {
-            try await keepRefreshing(phone.refreshToken, at: place)
+      // A phone does not wait for a killed service.
+      try await app.withConnections(8, isPatient: false) {
+        try await withThrowingTaskGroup(of: Int.self) { group in
+          for phone in phones {
+            group.addTask {
+              try await keepRefreshing(phone.refreshToken, at: place)
+            }
           }
+          for round in 0..<(testsAreLong ? 200 : 6) {
+            let service = try await ServiceProcess(of: app)
+            defer { service.program.signal(SIGKILL) }
+            place.state.withLock { $0.service = service }
+            try await Task.sleep(for: .milliseconds(Int.random(in: 1...150, using: &random)))
+            try await service.kill()
+            if round % 2 == 0 { try await letTimePass(app) }
+          }
+          let last = try await ServiceProcess(of: app)
+          defer { last.program.signal(SIGKILL) }
+          place.state.withLock { $0 = (last, true) }
+          for try await refreshed in group { #expect(refreshed > 0) }
         }
-        for round in 0..<(testsAreLong ? 200 : 6) {
-          let service = try await ServiceProcess(of: app)
-          defer { service.program.signal(SIGKILL) }
-          place.state.withLock { $0.service = service }
-          try await Task.sleep(for: .milliseconds(Int.random(in: 1...150, using: &random)))
-          try await service.kill()
-          if round % 2 == 0 { try await letTimePass(app) }
-        }
-        let last = try await ServiceProcess(of: app)
-        defer { last.program.signal(SIGKILL) }
-        place.state.withLock { $0 = (last, true) }
-        for try await refreshed in group { #expect(refreshed > 0) }
       }
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 0)
     }

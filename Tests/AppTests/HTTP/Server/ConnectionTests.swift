@@ -385,7 +385,7 @@ import Testing
   @Test func `shutdown does not wait for idle connections or incomplete heads`() async throws {
     let connections = Mutex<[RawConnection]>([])
     let stopped = Mutex(ContinuousClock.now)
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       for request in [live, "", "GET /health/li", live + "GET /health/li"] {
         let connection = try await RawConnection(to: app)
         try await connection.send(request)

@@ -1,5 +1,6 @@
 import Foundation
 import NIOCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -174,15 +175,20 @@ import Testing
   @Test func `a client that floods a connection with resets loses it`() async throws {
     try await run { app, _ in
       let connection = try await HTTP2Connection(to: app)
+      let resets = Mutex(0)
       let flood = Task {
         while !Task.isCancelled {
           let login = try await connection.begin("POST", "/api/v1/auth/login", isLast: false)
-          try await login.stream.close()
+          // Its own reset is an error to the stream.
+          try? await login.stream.close()
+          resets.withLock { $0 += 1 }
         }
       }
       try await connection.channel.closeFuture.get()
       flood.cancel()
       _ = await flood.result
+      // An idle connection would be closed, too.
+      #expect(resets.withLock { $0 } >= 100)
       try await expectAlive(try await HTTP2Connection(to: app))
     }
   }

@@ -582,7 +582,7 @@ import Testing
   @Test func `a shutdown ends streams at once`() async throws {
     let stopped = Mutex(ContinuousClock.now)
     let connections = Mutex<[RawConnection]>([])
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       let ana = try await app.signUp("ana")
       for _ in 0..<3 {
         let connection = try await openStream(of: ana, in: app)

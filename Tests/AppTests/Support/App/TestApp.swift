@@ -22,6 +22,7 @@ struct TestApp: Sendable {
   private static let template = Task {
     try await TestCluster.makeTemplate("muster_template") { url in
       try await Migrator(url: url, migrations: Resources.migrations).up()
+      try await KeptApp.prepare(url)
     }
   }
 
@@ -42,57 +43,65 @@ struct TestApp: Sendable {
     ]
   }
 
-  /// Starts the service, runs `body`, and stops the service. Fails if notifications are left that the test did not
-  /// take.
+  /// Runs `body` with a service. Fails if notifications are left that the test did not take.
+  ///
+  /// Tests that configure nothing take turns with a service and its database: see ``KeptApp``.
   ///
   /// - Parameters:
+  ///   - isShared: whether other tests may have used the service, and may use it later. If false, it starts now.
+  ///   - endedSessionsAge: how long a copy of the ended sessions is trusted.
   ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
   ///   - pictureProgram: the command that resizes pictures.
   ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
   ///     the service.
   ///   - prepare: gets the database before the service connects to it.
   static func run(
-    _ environment: [String: String] = [:], limits: ConnectionLimits = ConnectionLimits(), logger: Logger? = nil,
-    lockWait: Duration = .seconds(20), queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail",
-    pastPooler: Bool = false,
-    prepare: (_ databaseURL: String) async throws -> Void = { _ in },
+    _ environment: [String: String] = [:], isShared: Bool = true, limits: ConnectionLimits? = nil,
+    logger: Logger? = nil, endedSessionsAge: Duration? = nil, lockWait: Duration? = nil, queuesWrites: Bool = true,
+    pictureProgram: String? = nil, pastPooler: Bool = false,
+    prepare: (@Sendable (_ databaseURL: String) async throws -> Void)? = nil,
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
-    try await withDatabase { databaseURL in
-      try await prepare(databaseURL)
-      // Without a public URL, picture URLs use the port, which is not known before the service listens.
-      var variables = Self.environment(databaseURL)
-      variables["MUSTER_PUBLIC_URL"] = nil
-      var configuration = try await MusterConfiguration.load(
-        for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
-      #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
-      if !pastPooler, let pooled = try await TestCluster.pooled(databaseURL) {
-        configuration.databaseURL = pooled
-        configuration.isBehindPooler = true
-      }
-      let dependencies = try await Dependencies(
-        configuration, name: "test", logger: logger ?? .quiet, endedSessionsAge: .seconds(30),
-        connectTimeout: .seconds(10), connectionWait: .seconds(30), lockWait: lockWait, queuesWrites: queuesWrites,
-        // A test machine may be overloaded.
-        pictureProgram: pictureProgram, picturePatience: .seconds(120))
-      do {
-        try await serving(
-          logger: dependencies.logger,
-          service: { makeService(dependencies, host: "127.0.0.1", port: 0, limits: limits, onListening: $0) }
-        ) { port in
-          // The test's certificates are for this name.
-          let host = dependencies.certificate == nil ? "http://127.0.0.1" : "https://localhost"
-          let app = TestApp(url: "\(host):\(port)", databaseURL: databaseURL, dependencies: dependencies)
-          try await body(app)
-          let left = try await app.takeNotifications()
-          #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)
+    let isCommon =
+      limits == nil && logger == nil && endedSessionsAge == nil && lockWait == nil && pictureProgram == nil
+      && !pastPooler && prepare == nil
+    let kind = isShared && isCommon ? KeptApp.Kind(environment, queuesWrites: queuesWrites) : nil
+    try await template.value
+    try await TestCluster.withPlace {
+      var kept = kind.flatMap(KeptApp.take)
+      if kept == nil {
+        kept = try await KeptApp { databaseURL in
+          try await prepare?(databaseURL)
+          // Without a public URL, picture URLs use the port, which is not known before the service listens.
+          var variables = Self.environment(databaseURL)
+          variables["MUSTER_PUBLIC_URL"] = nil
+          var configuration = try await MusterConfiguration.load(
+            for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
+          #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
+          if !pastPooler, let pooled = try await TestCluster.pooled(databaseURL) {
+            configuration.databaseURL = pooled
+            configuration.isBehindPooler = true
+          }
+          let dependencies = try await Dependencies(
+            configuration, name: "test", logger: logger ?? .quiet,
+            // A test machine may be overloaded.
+            endedSessionsAge: endedSessionsAge ?? .seconds(30), connectTimeout: .seconds(10),
+            connectionWait: .seconds(30), lockWait: lockWait ?? .seconds(20), queuesWrites: queuesWrites,
+            pictureProgram: pictureProgram ?? "vipsthumbnail", picturePatience: .seconds(120))
+          return (dependencies, limits ?? ConnectionLimits())
         }
+      }
+      guard let kept else { return }
+      do {
+        try await body(kept.app)
+        let left = try await kept.app.takeNotifications()
+        #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)
       } catch {
-        await dependencies.close()
+        try? await kept.end()
         throw error
       }
-      await dependencies.close()
+      if let kind, await kept.restore() { kept.keep(for: kind) } else { try await kept.end() }
     }
   }
 

@@ -37,14 +37,18 @@ final class History: Sendable {
 
   private let state = Mutex(State())
   private let goal: Int
+  private let duration: Duration?
+  private let began = ContinuousClock.now
   private let endsAtViolation: Bool
   private let hasEveryVerb: Bool
 
   /// - Parameters:
   ///   - goal: the number of validations after which the history is over.
-  ///   - hasEveryVerb: whether it goes on until every verb was done, for at most five times as many validations.
-  init(goal: Int = .max, endsAtViolation: Bool = false, hasEveryVerb: Bool = false) {
+  ///   - duration: the time after which the history is over, however many validations there were.
+  ///   - hasEveryVerb: whether it goes on until every verb was done, for at most five times as long.
+  init(goal: Int = .max, duration: Duration? = nil, endsAtViolation: Bool = false, hasEveryVerb: Bool = false) {
     self.goal = goal
+    self.duration = duration
     self.hasEveryVerb = hasEveryVerb
     self.endsAtViolation = endsAtViolation
   }
@@ -55,9 +59,10 @@ final class History: Sendable {
   var isOver: Bool {
     state.withLock {
       if $0.isEnded || endsAtViolation && !$0.violations.isEmpty { return true }
-      let (validations, done) = ($0.tally.validations, $0.tally.done.count)
-      return validations >= goal
-        && (!hasEveryVerb || done == RandomPerson.Verb.allCases.count || validations / 5 >= goal)
+      let progress = max(
+        Double($0.tally.validations) / Double(goal), duration.map { (ContinuousClock.now - began) / $0 } ?? 0)
+      return progress >= 1
+        && (!hasEveryVerb || $0.tally.done.count == RandomPerson.Verb.allCases.count || progress >= 5)
     }
   }
 
