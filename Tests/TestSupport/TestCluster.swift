@@ -75,7 +75,9 @@ public enum TestCluster {
   }
 
   public static func dropDatabase(_ url: String) async throws {
-    guard let name = url.firstMatch(of: /\/(test_[a-z0-9]+)\?/)?.1 else { return }
+    guard let name = url.firstMatch(of: /\/(test_[a-z0-9]+)\?/)?.1 else {
+      throw Unexpected("not a test's database: \(url)")
+    }
     try await administer("DROP DATABASE \(name) WITH (FORCE)")
   }
 

@@ -199,7 +199,7 @@ import Testing
 
   /// Guests answer at random. At the same time, the host invites, withdraws and changes the capacity.
   @Test func `under concurrent changes the counts stay right and no place is given twice`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(12, around: ana)
       for seed: UInt64 in 1...3 {

@@ -78,7 +78,7 @@ import Testing
   @Test func `while an old transaction is open, a poll of the newest notices does not read those that are gone`()
     async throws
   {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       let ana = try await app.signUp("ana")
       let holder = try Database(Database.Configuration(url: app.databaseURL))
       defer { holder.close() }
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test func `a step reads few pages, however many notices wait about a few subjects`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       let ana = try await app.signUp("ana")
       try await queue(500, aboutEachOf: 16, for: ana, in: app)
       // A thousand notices, each with a search for an older one about its subject, and the items of a hundred.
@@ -125,7 +125,7 @@ import Testing
 
   @Test(arguments: [(1, 3_000), (FanOut.deliveriesPerSubject, 15_000)])
   func `a claim reads few pages, however many deliveries wait`(perSubject count: Int, limit: Int) async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       try await app.gatherReaders(8)
       try await app.database.batch(
         """
@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test func `without statistics, PostgreSQL looks devices up by user, and sessions by device`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       try await app.gatherReaders(2000)
       let plan = try await plan(of: FanOut.statement(.oldest), in: app)
       #expect(plan.contains("devices_of_user") && plan.contains("sessions_pkey"), "\(plan)")

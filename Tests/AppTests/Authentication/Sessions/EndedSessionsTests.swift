@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test func `both reads use index ranges, with and without statistics of the table`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       try await app.database.execute("ANALYZE sessions")
       let before: String = try #require(try await app.value("SELECT pg_current_snapshot()::text"))
       try await plant(20_000, in: app)

@@ -177,9 +177,9 @@ import Testing
       let connection = try await HTTP2Connection(to: app)
       let resets = Mutex(0)
       let flood = Task {
-        while !Task.isCancelled {
+        for _ in 1...100_000 {
           let login = try await connection.begin("POST", "/api/v1/auth/login", isLast: false)
-          // Its own reset is an error to the stream.
+          // Closing resets the stream, which reports that as an error.
           try? await login.stream.close()
           resets.withLock { $0 += 1 }
         }
@@ -187,8 +187,8 @@ import Testing
       try await connection.channel.closeFuture.get()
       flood.cancel()
       _ = await flood.result
-      // An idle connection would be closed, too.
-      #expect(resets.withLock { $0 } >= 100)
+      // Otherwise the idle limit may have closed it.
+      #expect((100..<100_000).contains(resets.withLock { $0 }))
       try await expectAlive(try await HTTP2Connection(to: app))
     }
   }

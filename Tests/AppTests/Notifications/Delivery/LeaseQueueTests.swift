@@ -319,7 +319,7 @@ import Testing
   }
 
   @Test func `claims use the indexes, however many rows wait`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(isShared: false) { app in
       try await app.gatherReaders(3)
       try await app.enqueue(subjects: 2000, to: 1)
       for scope in [LeaseQueue.Scope.all, .recent, .suspect] {

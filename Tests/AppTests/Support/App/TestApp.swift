@@ -22,7 +22,7 @@ struct TestApp: Sendable {
   private static let template = Task {
     try await TestCluster.makeTemplate("muster_template") { url in
       try await Migrator(url: url, migrations: Resources.migrations).up()
-      try await KeptApp.prepare(url)
+      try await RunningApp.prepare(url)
     }
   }
 
@@ -45,10 +45,10 @@ struct TestApp: Sendable {
 
   /// Runs `body` with a service. Fails if notifications are left that the test did not take.
   ///
-  /// Tests that configure nothing take turns with a service and its database: see ``KeptApp``.
+  /// Most tests take turns with a service and its database: see ``RunningApp``.
   ///
   /// - Parameters:
-  ///   - isShared: whether other tests may have used the service, and may use it later. If false, it starts now.
+  ///   - isShared: whether other tests may use the same service before and after. If false, the test gets a new one.
   ///   - endedSessionsAge: how long a copy of the ended sessions is trusted.
   ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
   ///   - pictureProgram: the command that resizes pictures.
@@ -66,12 +66,12 @@ struct TestApp: Sendable {
     let isCommon =
       limits == nil && logger == nil && endedSessionsAge == nil && lockWait == nil && pictureProgram == nil
       && !pastPooler && prepare == nil
-    let kind = isShared && isCommon ? KeptApp.Kind(environment, queuesWrites: queuesWrites) : nil
+    let kind = isShared && isCommon ? RunningApp.Kind(environment, queuesWrites: queuesWrites) : nil
     try await template.value
     try await TestCluster.withPlace {
-      var kept = kind.flatMap(KeptApp.take)
-      if kept == nil {
-        kept = try await KeptApp { databaseURL in
+      var idle = kind.flatMap(RunningApp.take)
+      if idle == nil {
+        idle = try await RunningApp { databaseURL in
           try await prepare?(databaseURL)
           // Without a public URL, picture URLs use the port, which is not known before the service listens.
           var variables = Self.environment(databaseURL)
@@ -92,16 +92,16 @@ struct TestApp: Sendable {
           return (dependencies, limits ?? ConnectionLimits())
         }
       }
-      guard let kept else { return }
+      let running = try #require(idle)
       do {
-        try await body(kept.app)
-        let left = try await kept.app.takeNotifications()
+        try await body(running.app)
+        let left = try await running.app.takeNotifications()
         #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)
       } catch {
-        try? await kept.end()
+        try? await running.end()
         throw error
       }
-      if let kind, await kept.restore() { kept.keep(for: kind) } else { try await kept.end() }
+      if let kind, await running.restore() { try await running.keep(for: kind) } else { try await running.end() }
     }
   }
 

@@ -4,24 +4,27 @@ import TestSupport
 
 @testable import App
 
-/// A service with its database. To start both takes longer than most tests, so tests of one kind take turns with it.
-/// Each finds the tables as the migrations left them.
-final class KeptApp: Sendable {
+/// A service with its database. Starting both takes longer than most tests do, so tests of one kind take turns. Each
+/// finds the tables as the migrations left them.
+final class RunningApp: Sendable {
   /// Tests of the same kind configure their services in the same way.
   struct Kind: Hashable {
     let environment: [String: String]
     let queuesWrites: Bool
 
-    /// Nil for what few tests ask for.
+    /// Nil for settings that few tests use.
     init?(_ environment: [String: String], queuesWrites: Bool) {
       guard environment.isEmpty || environment == ["MUSTER_THROTTLING": "off"] else { return nil }
       (self.environment, self.queuesWrites) = (environment, queuesWrites)
     }
   }
 
-  /// Deleted rows slow a database down, until it is vacuumed.
+  /// Deleted rows slow a database down until it is vacuumed.
   private static let maximumTests = 50
-  private static let idle = Mutex<[Kind: [KeptApp]]>([:])
+  /// Each has up to 24 connections, of the 800 that the server accepts.
+  private static let maximumIdle = 6
+  /// The one that was used last comes last.
+  private static let idle = Mutex<[(kind: Kind, running: RunningApp)]>([])
 
   let app: TestApp
   private let service: Task<Void, any Error>
@@ -58,7 +61,10 @@ final class KeptApp: Sendable {
       self.stop = stop
       var listening = ports.makeAsyncIterator()
       guard let port = await listening.next() else {
+        // Either it ended, or this task is cancelled.
+        stop.finish()
         try await service.value
+        try Task.checkCancellation()
         throw Unexpected("the service ended before it listened")
       }
       // The test's certificates are for this name.
@@ -71,10 +77,19 @@ final class KeptApp: Sendable {
   }
 
   /// An idle service of this kind, if there is one.
-  static func take(_ kind: Kind) -> KeptApp? { idle.withLock { $0[kind]?.popLast() } }
+  static func take(_ kind: Kind) -> RunningApp? {
+    idle.withLock { idle in
+      idle.lastIndex { $0.kind == kind }.map { idle.remove(at: $0).running }
+    }
+  }
 
-  func keep(for kind: Kind) {
-    Self.idle.withLock { $0[kind, default: []].append(self) }
+  /// Keeps the service for another test of its kind. If there are too many, the one that is idle longest ends.
+  func keep(for kind: Kind) async throws {
+    let oldest = Self.idle.withLock { idle in
+      idle.append((kind, self))
+      return idle.count > Self.maximumIdle ? idle.removeFirst().running : nil
+    }
+    try await oldest?.end()
   }
 
   func end() async throws {
@@ -88,14 +103,18 @@ final class KeptApp: Sendable {
 
   /// Lets a database that is copied from this one be restored.
   static func prepare(_ url: String) async throws {
-    try await ScriptConnection.run(url) { try $0.script(restoring) }
+    try await ScriptConnection.run(url, timeout: .seconds(60)) { try $0.script(restoring) }
   }
 
-  /// Empties the tables. Returns false if the service cannot be used again: the test has changed the schema or left
-  /// statements running, or enough tests have used it.
+  /// Empties the tables after a test. Returns false if the service cannot be used again: the test has changed the
+  /// schema, the tables have statistics now, a write still runs, or enough tests have used the service.
   func restore() async -> Bool {
     guard tests.add(1, ordering: .relaxed).newValue < Self.maximumTests else { return false }
     for _ in 0..<100 {
+      guard app.dependencies.writeQueue.isIdle else {
+        try? await Task.sleep(for: .milliseconds(10))
+        continue
+      }
       let outcome: String? = try? await app.database.execute("SELECT testing.restore()").first?[0]
       switch outcome {
       case "restored": return true
@@ -119,14 +138,14 @@ final class KeptApp: Sendable {
       FOREACH catalog IN ARRAY ARRAY[
         'pg_class WHERE oid >= 16384', 'pg_attribute WHERE attrelid >= 16384', 'pg_attrdef', 'pg_constraint',
         'pg_trigger', 'pg_index WHERE indrelid >= 16384', 'pg_proc WHERE oid >= 16384', 'pg_rewrite WHERE oid >= 16384',
-        'pg_db_role_setting']
+        'pg_db_role_setting WHERE setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))']
       LOOP
         EXECUTE 'SELECT count(*) || '' '' || coalesce(sum(xmin::text::bigint), 0) FROM ' || catalog INTO part;
         whole := whole || part || ', ';
       END LOOP;
       FOR catalog IN SELECT name FROM testing.filled_tables ORDER BY name LOOP
         EXECUTE format('SELECT string_agg(t::text, '', '' ORDER BY t::text) FROM public.%I AS t', catalog) INTO part;
-        whole := whole || part || ', ';
+        whole := whole || coalesce(part, 'no rows') || ', ';
       END LOOP;
       RETURN whole;
     END
@@ -139,7 +158,12 @@ final class KeptApp: Sendable {
       PERFORM FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle';
       IF FOUND THEN RETURN 'busy'; END IF;
-      IF testing.state() <> (SELECT state FROM testing.origin) THEN RETURN 'changed'; END IF;
+      IF testing.state() IS DISTINCT FROM (SELECT state FROM testing.origin) THEN RETURN 'changed'; END IF;
+      -- ANALYZE changes the plans of later tests.
+      PERFORM FROM pg_class
+      WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND reltuples >= 0
+        AND relname NOT IN (SELECT name FROM testing.filled_tables);
+      IF FOUND THEN RETURN 'changed'; END IF;
       SET LOCAL session_replication_role = replica;
       FOR table_name IN SELECT name FROM testing.empty_tables LOOP
         EXECUTE format('DELETE FROM public.%I', table_name);
