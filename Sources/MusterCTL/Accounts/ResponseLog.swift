@@ -1,19 +1,18 @@
 import Foundation
 import MusterClient
+import Synchronization
 
 /// Remembers the service's responses, so that `--json` prints them unchanged, including members that this program
 /// does not know.
 final class ResponseLog: Transport {
   private let transport: any Transport
-  private let lock = NSLock()
-  /// Safe to share, which the compiler cannot see: it is read and written only while the lock is held.
-  nonisolated(unsafe) private var last: Data?
+  private let last = Mutex<Data?>(nil)
 
   init(_ transport: any Transport) { self.transport = transport }
 
   func send(_ request: TransportRequest) async throws -> TransportResponse {
     let response = try await transport.send(request)
-    if (200..<300).contains(response.status) { lock.withLock { last = response.body } }
+    if (200..<300).contains(response.status) { last.withLock { $0 = response.body } }
     return response
   }
 
@@ -25,9 +24,9 @@ final class ResponseLog: Transport {
   ///
   /// - Returns: what the client made of the response, and the response itself; `{}` if it had no body.
   func reply<Value>(to call: () async throws -> Value) async throws -> Reply<Value> {
-    lock.withLock { last = nil }
+    last.withLock { $0 = nil }
     let value = try await call()
-    let body = lock.withLock { last } ?? Data()
+    let body = last.withLock { $0 } ?? Data()
     let json = body.isEmpty ? .object([:]) : try JSONDecoder.muster().decode(JSONValue.self, from: body)
     return Reply(value: value, json: json)
   }

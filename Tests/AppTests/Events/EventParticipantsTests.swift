@@ -122,7 +122,7 @@ import Testing
         """
         WITH small AS (
           INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until)
-          SELECT gen_random_uuid(), \(ana.userID), 'Small', now(), 'UTC', now() FROM generate_series(1, 5000)
+          SELECT gen_random_uuid(), \(ana.userID), 'Small', now(), 'UTC', now() FROM generate_series(1, 20000)
           RETURNING id
         ), guests AS (
           SELECT id FROM users WHERE username LIKE 'more%' LIMIT 3

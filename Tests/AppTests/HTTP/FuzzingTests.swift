@@ -4,7 +4,7 @@ import Testing
 
 /// `Scripts/fuzz-api` as a real process.
 @Suite struct FuzzingTests {
-  private static let seconds = testsAreLong ? 1800 : 30
+  private static let seconds = testsAreLong ? 1800 : 60
   /// For fetching Schemathesis, starting the service, and the last requests.
   private static let extraSeconds = 300
 

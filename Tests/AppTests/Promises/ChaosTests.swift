@@ -12,7 +12,7 @@ import Testing
     async throws
   {
     let seed = testsAreLong ? UInt64.random(in: 0...UInt64.max) : 7
-    let total = testsAreLong ? 20_000 : 1000
+    let total = testsAreLong ? 20_000 : 2000
     try await Storm.gather(50, leavers: 20, seed: seed) { storm in
       try await storm.rage(
         notifications: total, pause: testsAreLong ? 100...400 : 300...800, restarts: testsAreLong ? 6 : 2)

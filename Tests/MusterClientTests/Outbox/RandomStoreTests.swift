@@ -9,7 +9,7 @@ import Testing
 @MainActor @Suite(.serialized) struct RandomStoreTests {
   private static let steps = 40
 
-  @Test(arguments: 1...UInt64(testsAreLong ? 1000 : 10)) func `each write happens once, and no claim is false`(
+  @Test(arguments: 1...UInt64(testsAreLong ? 1000 : 25)) func `each write happens once, and no claim is false`(
     seed: UInt64
   ) async throws {
     try await TestStore.run { test, server in

@@ -9,7 +9,7 @@ import Testing
 /// With `MUSTER_LONG_TESTS=1`, 100,000 claims are compared.
 @Suite(.serialized, .timeLimit(.minutes(120))) struct StoreModelTests {
   private static let environment = ProcessInfo.processInfo.environment
-  private static let claims = environment["MUSTER_STORE_CLAIMS"].flatMap { Int($0) } ?? (testsAreLong ? 100_000 : 500)
+  private static let claims = environment["MUSTER_STORE_CLAIMS"].flatMap { Int($0) } ?? (testsAreLong ? 100_000 : 1000)
   /// A false claim names its seed. Set `MUSTER_STORE_SEED` to begin with it.
   private static let seed = environment["MUSTER_STORE_SEED"].flatMap { UInt64($0) } ?? 1
   private static let rounds = 12

@@ -1,15 +1,13 @@
-import Foundation
+import Synchronization
 
-/// A value that tests share between tasks. Safe to share, which the compiler cannot see: it is read and written only
-/// while the lock is held.
-final class Locked<Value: Sendable>: @unchecked Sendable {
-  private let lock = NSLock()
-  private var stored: Value
+/// A value that tests share between tasks.
+final class Locked<Value: Sendable>: Sendable {
+  private let stored: Mutex<Value>
 
-  init(_ value: Value) { stored = value }
+  init(_ value: Value) { stored = Mutex(value) }
 
-  var value: Value { lock.withLock { stored } }
+  var value: Value { stored.withLock { $0 } }
 
   @discardableResult
-  func change<R>(_ body: (inout Value) throws -> R) rethrows -> R { try lock.withLock { try body(&stored) } }
+  func change<R: Sendable>(_ body: (inout Value) throws -> R) rethrows -> R { try stored.withLock { try body(&$0) } }
 }

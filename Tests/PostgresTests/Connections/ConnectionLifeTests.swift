@@ -97,27 +97,26 @@ struct ConnectionLifeTests {
     }
   }
 
-  /// Refers to a reactor without keeping it alive. Safe to share, which the compiler cannot see: it is set before it is
-  /// shared, and weak references can be read from any thread.
-  private final class Observed: @unchecked Sendable {
+  /// Refers to a reactor without keeping it alive.
+  private struct Observed {
     weak var reactor: Reactor?
   }
 
   @Test func `a database that is forgotten without close leaves no session and no thread`() async throws {
     try await withDatabase { _, server in
-      let observed = Observed()
+      let observed = Lock(Observed())
       func use() async throws {
         var configuration = Database.Configuration(url: server.url)
         configuration.applicationName = Server.applicationName
         let database = try Database(configuration)
-        observed.reactor = database.reactor
+        observed.withLock { $0.reactor = database.reactor }
         try await database.rows("SELECT 1")
         try await database.execute("SELECT 1")
         try await database.slow.rows("SELECT 1")
       }
       try await use()
       // The thread keeps its reactor alive for as long as it runs.
-      try await eventually("the thread ends") { observed.reactor == nil }
+      try await eventually("the thread ends") { observed.withLock { $0.reactor == nil } }
       try await eventually("all sessions end") { try await server.backends() == 0 }
     }
   }

@@ -69,9 +69,11 @@ struct TestApp: Sendable {
     let kind = isShared && isCommon ? RunningApp.Kind(environment, queuesWrites: queuesWrites) : nil
     try await template.value
     try await TestCluster.withPlace {
-      var idle = kind.flatMap(RunningApp.take)
-      if idle == nil {
-        idle = try await RunningApp { databaseURL in
+      let running: RunningApp
+      if let idle = kind.flatMap(RunningApp.take) {
+        running = idle
+      } else {
+        running = try await RunningApp { databaseURL in
           try await prepare?(databaseURL)
           // Without a public URL, picture URLs use the port, which is not known before the service listens.
           var variables = Self.environment(databaseURL)
@@ -92,7 +94,6 @@ struct TestApp: Sendable {
           return (dependencies, limits ?? ConnectionLimits())
         }
       }
-      let running = try #require(idle)
       do {
         try await body(running.app)
         let left = try await running.app.takeNotifications()

@@ -50,7 +50,6 @@ struct CrowdedWorld: Sendable {
 
   /// - Returns: the phones, after the history is over.
   private func live(phonesEach: Int, datesLate: Bool, clockIsSet: Bool) async throws -> [CachingPhone] {
-    history.begin()
     let acts = SharedActs()
     return try await withThrowingTaskGroup(of: CachingPhone?.self) { group in
       for number in 0..<Self.doersAtOnce {

@@ -37,18 +37,14 @@ final class History: Sendable {
 
   private let state = Mutex(State())
   private let goal: Int
-  private let duration: Duration?
-  private let began = Mutex(ContinuousClock.now)
   private let endsAtViolation: Bool
   private let hasEveryVerb: Bool
 
   /// - Parameters:
   ///   - goal: the number of validations after which the history is over.
-  ///   - duration: the time after ``begin()`` after which the history is over, however many validations there were.
-  ///   - hasEveryVerb: whether it goes on until every verb was done, for at most five times as long.
-  init(goal: Int = .max, duration: Duration? = nil, endsAtViolation: Bool = false, hasEveryVerb: Bool = false) {
+  ///   - hasEveryVerb: whether it goes on until every verb was done, for at most five times as many validations.
+  init(goal: Int = .max, endsAtViolation: Bool = false, hasEveryVerb: Bool = false) {
     self.goal = goal
-    self.duration = duration
     self.hasEveryVerb = hasEveryVerb
     self.endsAtViolation = endsAtViolation
   }
@@ -59,15 +55,10 @@ final class History: Sendable {
   var isOver: Bool {
     state.withLock {
       if $0.isEnded || endsAtViolation && !$0.violations.isEmpty { return true }
-      let time = duration.map { (ContinuousClock.now - began.withLock { $0 }) / $0 } ?? 0
-      let progress = max(Double($0.tally.validations) / Double(goal), time)
-      return progress >= 1
-        && (!hasEveryVerb || $0.tally.done.count == RandomPerson.Verb.allCases.count || progress >= 5)
+      let (validations, done) = ($0.tally.validations, $0.tally.done.count)
+      return validations >= goal
+        && (!hasEveryVerb || done == RandomPerson.Verb.allCases.count || validations / 5 >= goal)
     }
-  }
-
-  func begin() {
-    began.withLock { $0 = .now }
   }
 
   func end() {
