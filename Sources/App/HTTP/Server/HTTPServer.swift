@@ -46,16 +46,8 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     // Hummingbird's own lines at startup repeat ours.
     var quiet = logger
     quiet.logLevel = max(quiet.logLevel, .notice)
-    let builder = HTTPServerBuilder { [limits, certificate, executor] responder -> any ServerChildChannel in
-      guard let certificate else {
-        return LimitedHTTP1Channel(responder: responder, limits: limits, executor: executor)
-      }
-      return SecureChannel(responder: responder, certificate: certificate, limits: limits, executor: executor)
-    }
-    let server = try builder.buildServer(
+    let server = channel.server(
       configuration: ServerConfiguration(address: .hostname(host, port: port), backlog: 1024),
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet,
-      responder: { request, writer, channel in try await respond(to: request, on: channel, to: writer) },
       onServerRunning: { [port, gate, logger, onServerRunning] listener in
         // Hummingbird has no hook for the listener's handlers before it is bound, so a connection that arrives before
         // this call is not counted. It fails only if the listener is closed, which ends `run()`.
@@ -64,7 +56,8 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
           try listener.pipeline.syncOperations.addHandler(acceptor, position: .first)
         }.get()
         await onServerRunning(listener.localAddress?.port ?? port)
-      })
+      },
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: quiet)
     do {
       try await server.run()
       // The server also ends without an error if it can no longer accept connections.
@@ -83,16 +76,16 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     }
   }
 
-  private func respond(to request: Request, on channel: any Channel, to writer: consuming ResponseWriter) async throws {
+  private var channel: any ServerChildChannel {
+    guard let certificate else { return LimitedHTTP1Channel(responder: respond, limits: limits, executor: executor) }
+    return SecureChannel(responder: respond, certificate: certificate, limits: limits, executor: executor)
+  }
+
+  @Sendable private func respond(to request: Request, on channel: any Channel) async throws -> Response {
     let context = Responder.Context(source: ApplicationRequestContextSource(channel: channel, logger: logger))
     var response = try await responder.respond(to: request, context: context)
     response.headers.append(HTTPField(name: .date, value: date.text))
-    do {
-      try await writer.write(response: response.head, body: response.body)
-    } catch is HTTPParserError {
-      // Otherwise the channel would write a second response.
-      throw ChannelError.inputClosed
-    }
+    return response
   }
 }
 

@@ -3,11 +3,14 @@ import Hummingbird
 import HummingbirdCore
 import NIOCore
 import NIOHTTP1
+import NIOHTTPTypesHTTP1
 
 /// A problem that the server sends before a request reaches a route.
 struct Refusal {
-  let head: HTTPResponseHead
+  let response: HTTPResponse
   let body: ByteBuffer
+
+  var head: HTTPResponseHead { HTTPResponseHead(response) }
 
   static var malformed: Self {
     Self(.badRequest, type: "malformed-request", detail: "This is not a valid HTTP request.")
@@ -22,24 +25,22 @@ struct Refusal {
       .requestHeaderFieldsTooLarge, type: "headers-too-large", detail: "The request line or the headers are too large.")
   }
 
-  private init(_ status: HTTPResponseStatus, type: String, detail: String) {
+  private init(_ status: HTTPResponse.Status, type: String, detail: String) {
     let requestID = RequestID.fresh()
     var json = JSONWriter()
     json.object {
       $0.member("type", type)
       $0.member("title", status.reasonPhrase)
-      $0.member("status", Int(status.code))
+      $0.member("status", status.code)
       $0.member("detail", detail)
       $0.member("requestId", requestID)
     }
     body = json.buffer
-    var headers: HTTPHeaders = [
-      "Content-Type": "application/problem+json", "Content-Length": "\(body.readableBytes)", "Connection": "close",
-      "X-Request-Id": requestID,
+    var headers: HTTPFields = [
+      .contentType: "application/problem+json", .contentLength: "\(body.readableBytes)", .connection: "close",
+      .xRequestID: requestID,
     ]
-    for field in SecurityHeaders.always + [SecurityHeaders.policy] {
-      headers.add(name: field.name.rawName, value: field.value)
-    }
-    head = HTTPResponseHead(version: .http1_1, status: status, headers: headers)
+    headers.append(contentsOf: SecurityHeaders.always + [SecurityHeaders.policy])
+    response = HTTPResponse(status: status, headerFields: headers)
   }
 }

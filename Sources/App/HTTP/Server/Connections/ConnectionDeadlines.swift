@@ -28,7 +28,6 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var received = 0
   private var hasSpoken = false
   private var hasParsed = false
-  private var parserError: HTTPParserError?
 
   /// Requests whose response is not complete, and whether the connection closes after them.
   private var pendingResponses = 0
@@ -107,7 +106,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     context.read()
   }
 
-  /// Responds to `Expect: 100-continue`, which Hummingbird does not do, unless the body is too large for every route.
+  /// Responds to `Expect: 100-continue`, unless the body is too large for every route.
   private func greet(_ context: ChannelHandlerContext) {
     guard received == 0, pendingResponses == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
       missingBytes.map({ $0 <= limits.largestBody }) ?? true
@@ -133,11 +132,6 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     context.fireUserInboundEventTriggered(event)
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if let error = error as? HTTPParserError { parserError = error }
-    context.fireErrorCaught(error)
-  }
-
   // MARK: Outbound
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -145,12 +139,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     switch unwrapOutboundIn(data) {
     case .head(var head):
       backlog.sent += 256
-      if let parserError, head.status == .badRequest, head.headers.first(name: "content-length") == "0" {
-        // Hummingbird's own response to a request that it cannot parse.
-        let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
-        context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
-        data = wrapOutboundOut(.body(.byteBuffer(refusal.body)))
-      } else if pendingResponses == 1 {
+      if pendingResponses == 1 {
         // If the response comes before the whole body, the connection stays open only if little of the body is missing.
         if sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
         guard isLast else { break }
@@ -177,7 +166,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     }
   }
 
-  /// On graceful shutdown, Hummingbird closes right after a response. The response must leave the buffer first.
+  /// On graceful shutdown, the connection closes right after a response. The response must leave the buffer first.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     context.close(mode: mode == .all && bytesInBuffer(context) > 0 ? .output : mode, promise: promise)
   }

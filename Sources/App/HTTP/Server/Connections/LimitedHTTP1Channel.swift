@@ -1,35 +1,42 @@
-import Foundation
-import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP1
+import NIOHTTPTypesHTTP1
 
-/// Hummingbird's HTTP/1 channel with `RequestHeads` and `ConnectionDeadlines` after its decoder, for which Hummingbird
-/// has no hook.
+/// An HTTP/1 connection with limits for what its client sends, and how slowly.
 struct LimitedHTTP1Channel: ServerChildChannel {
-  private let http1: HTTP1Channel
+  private let responder: HTTPConnection.Responder
   private let limits: ConnectionLimits
   let executor: (any TaskExecutor)?
 
-  init(
-    responder: @escaping HTTPChannelHandler.Responder, limits: ConnectionLimits, executor: (any TaskExecutor)?
-  ) {
-    let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
-      maxHeaderFieldSize: limits.headBytes, maxHeaderListSize: limits.headBytes, maxHeaderFieldCount: 100)
-    http1 = HTTP1Channel(responder: responder, configuration: .init(httpDecoderConfiguration: decoder))
+  init(responder: @escaping HTTPConnection.Responder, limits: ConnectionLimits, executor: (any TaskExecutor)?) {
+    self.responder = responder
     self.limits = limits
     self.executor = executor
   }
 
-  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
-    http1.setup(channel: channel, logger: logger).flatMapThrowing { value in
+  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTPConnection> {
+    channel.eventLoop.makeCompletedFuture {
       let pipeline = channel.pipeline.syncOperations
-      let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-      try pipeline.addHandlers([RequestHeads(), ConnectionDeadlines(limits: limits)], position: .after(decoder))
+      // `HTTPConnectionHandler` handles pipelined requests and errors. `HTTPFields` validates the headers.
+      try pipeline.configureHTTPServerPipeline(
+        withPipeliningAssistance: false, withErrorHandling: false, withOutboundHeaderValidation: false,
+        withEncoderConfiguration: .init(), withDecoderLimitConfiguration: decoderLimits)
+      try pipeline.addHandlers([
+        RequestHeads(), ConnectionDeadlines(limits: limits), HTTP1ToHTTPServerCodec(secure: false),
+      ])
       Self.keepUnreadBytesVisible(on: channel)
-      return value
+      return try HTTPConnection(wrapping: channel)
     }
+  }
+
+  private var decoderLimits: NIOHTTPDecoderLimitConfiguration {
+    var decoder = NIOHTTPDecoderLimitConfiguration()
+    decoder.maxHeaderFieldSize = limits.headBytes
+    decoder.maxHeaderListSize = limits.headBytes
+    decoder.maxHeaderFieldCount = 100
+    return decoder
   }
 
   /// Bytes that a slow client has not read must wait in the channel's buffer, where its speed is visible, and not in
@@ -39,7 +46,7 @@ struct LimitedHTTP1Channel: ServerChildChannel {
     try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
   }
 
-  func handle(value: HTTP1Channel.Value, logger: Logger) async {
-    await withTaskExecutorPreference(executor) { await http1.handle(value: value, logger: logger) }
+  func handle(value: HTTPConnection, logger: Logger) async {
+    await withTaskExecutorPreference(executor) { await value.serve(responder) }
   }
 }

@@ -10,10 +10,10 @@ import NIOSSL
 /// Each HTTP/2 request is a stream with a pipeline of its own, whose last part is that of an HTTP/1 connection. So both
 /// versions are the same for everything that handles requests.
 struct SecureChannel: ServerChildChannel {
-  typealias Requests = NIOHTTP2Handler.AsyncStreamMultiplexer<HTTP1Channel.Value>
+  typealias Requests = NIOHTTP2Handler.AsyncStreamMultiplexer<HTTPConnection>
 
   struct Value: ServerChildChannelValue {
-    let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTP1Channel.Value, Requests>>
+    let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTPConnection, Requests>>
     let channel: any Channel
   }
 
@@ -22,7 +22,7 @@ struct SecureChannel: ServerChildChannel {
   private let limits: ConnectionLimits
 
   init(
-    responder: @escaping HTTPChannelHandler.Responder, certificate: ServerCertificate, limits: ConnectionLimits,
+    responder: @escaping HTTPConnection.Responder, certificate: ServerCertificate, limits: ConnectionLimits,
     executor: (any TaskExecutor)?
   ) {
     http1 = LimitedHTTP1Channel(responder: responder, limits: limits, executor: executor)
@@ -76,11 +76,11 @@ struct SecureChannel: ServerChildChannel {
     return settings
   }
 
-  private func setUp(stream: any Channel) throws -> HTTP1Channel.Value {
+  private func setUp(stream: any Channel) throws -> HTTPConnection {
     try stream.pipeline.syncOperations.addHandlers([
       StreamHeads(), StreamDeadlines(limits: limits), HTTP2FramePayloadToHTTPServerCodec(),
     ])
-    return try HTTP1Channel.Value(wrappingChannelSynchronously: stream)
+    return try HTTPConnection(wrapping: stream)
   }
 
   func handle(value: Value, logger: Logger) async {

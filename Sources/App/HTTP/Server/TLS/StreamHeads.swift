@@ -1,3 +1,4 @@
+import HTTPTypes
 import NIOCore
 import NIOHPACK
 import NIOHTTP1
@@ -46,9 +47,9 @@ final class StreamHeads: ChannelInboundHandler {
 
   /// - Parameter endsStream: whether the rest of the request is still to come, and unwanted.
   private func respond(_ refusal: Refusal, endsStream: Bool, _ context: ChannelHandlerContext) {
-    var headers: HPACKHeaders = [":status": "\(refusal.head.status.code)"]
-    for (name, value) in refusal.head.headers where name != "Connection" {
-      headers.add(name: name.lowercased(), value: value)
+    var headers: HPACKHeaders = [":status": "\(refusal.response.status.code)"]
+    for field in refusal.response.headerFields where field.name != .connection {
+      headers.add(name: field.name.canonicalName, value: field.value)
     }
     context.write(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(refusal.body), endStream: true))), promise: nil)
