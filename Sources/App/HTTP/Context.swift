@@ -8,6 +8,8 @@ import Postgres
 
 public struct Context: RequestContext {
   public var coreContext: CoreRequestContextStorage
+  /// Nil if the path or its method does not exist.
+  var endpoint: Endpoint?
   /// Sent back as `X-Request-Id`, and part of every problem and log line.
   var requestID = ""
   /// Part of every log line, if the client has sent one.

@@ -12,25 +12,23 @@ import Testing
       since: try #require(Timestamp(rfc3339: "2026-05-01T00:00:00Z")),
       sunset: try #require(Timestamp(rfc3339: "2027-06-01T00:00:00Z")))
     let metrics = MetricsRegistry()
-    let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
-    router.add(
-      middleware: Envelope(
-        log: RequestLog(all: false, addresses: false), allowedMethods: AllowedMethods([]),
-        trustedProxies: TrustedProxies(), publicURL: PublicURL("http://muster.test"),
-        requests: RequestMetrics([], in: metrics), comments: RouteComments([]), cors: nil,
-        deprecations: ["GET /old/{id}": deprecation]))
+    let router = RouteCollector(metrics: metrics, deprecations: ["GET /old/{id}": deprecation])
     router.get("old/{id}") { _, context in
       guard context.parameters.get("id") == "1" else { throw AppError.eventNotFound }
       return Response.noContent
     }
     router.post("old/{id}") { _, _ in Response.noContent }
     router.get("new") { _, _ in Response.noContent }
+    let responder = Envelope(
+      routes: RouteTable(router.endpoints), otherMetrics: RequestMetrics("any", "none", in: metrics),
+      log: RequestLog(all: false, addresses: false), trustedProxies: TrustedProxies(),
+      publicURL: PublicURL("http://muster.test"), cors: nil)
     let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: metrics)
     try await serving(
       logger: .quiet,
       service: {
         makeServer(
-          responder: router.buildResponder(), host: "127.0.0.1", port: 0, gate: gate, logger: .quiet,
+          responder: responder, host: "127.0.0.1", port: 0, gate: gate, logger: .quiet,
           onServerRunning: $0)
       }
     ) { port in

@@ -45,15 +45,16 @@ public struct CORS: Sendable {
 
   /// The response to a preflight request, which a browser sends before a page's own request.
   ///
+  /// - Parameter allow: the methods of the path; nil if it is unknown.
   /// - Returns: nil for any other request, and for an unknown path.
-  func preflight(_ request: Request, _ allowedMethods: AllowedMethods) -> Response? {
+  func preflight(_ request: Request, allow: String?) -> Response? {
     guard request.method == .options, allowed(request) != nil, request.headers.contains(.accessControlRequestMethod),
-      let methods = allowedMethods.of(path: request.uri.path)
+      let allow
     else { return nil }
     return Response(
       status: .noContent,
       headers: [
-        .accessControlAllowMethods: methods, .accessControlAllowHeaders: Self.requestHeaders,
+        .accessControlAllowMethods: allow, .accessControlAllowHeaders: Self.requestHeaders,
         .accessControlMaxAge: "\(Self.preflightSeconds)",
       ])
   }

@@ -6,21 +6,18 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 
-/// The outermost middleware: gives each request its id, turns every error into a problem, compresses, adds the headers
+/// Passes each request to its endpoint: gives it its id, turns every error into a problem, compresses, adds the headers
 /// that all responses have, and logs.
-struct Envelope: RouterMiddleware {
+struct Envelope: HTTPResponder {
+  let routes: RouteTable
+  /// Of requests without an endpoint.
+  let otherMetrics: RequestMetrics
   let log: RequestLog
-  let allowedMethods: AllowedMethods
   let trustedProxies: TrustedProxies
   let publicURL: PublicURL
-  let requests: RequestMetrics
-  let comments: RouteComments
   let cors: CORS?
-  var deprecations = Deprecation.routes
 
-  func handle(
-    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
-  ) async throws -> Response {
+  func respond(to request: Request, context: Context) async throws -> Response {
     var context = context
     context.requestID = RequestID.of(request)
     if !trustedProxies.isEmpty {
@@ -28,25 +25,30 @@ struct Envelope: RouterMiddleware {
       context.forwardedFor = request.headers[values: .xForwardedFor]
     }
     context.trace = request.headers.value(of: .traceparent).flatMap { Trace(traceparent: $0) }
+    let found = routes.route(of: request.uri.path)
+    let endpoint = found?.route.endpoint(for: request.method)
+    if let found { context.coreContext.parameters = found.parameters }
+    context.endpoint = endpoint
     let start = ContinuousClock.now
     let base = publicURL.text
     var response: Response
     var problem: AppError?
     var cause: (any Error)?
     do {
-      if let preflight = cors?.preflight(request, allowedMethods) {
+      if let preflight = cors?.preflight(request, allow: found?.route.allow) {
         response = preflight
       } else {
+        guard let endpoint else { throw AppError.noEndpoint(allow: found?.route.allow) }
         response =
           request.mayTakeLong
-          ? try await GlobalPool.run { try await respond(to: request, context, base: base, next) }
-          : try await respond(to: request, context, base: base, next)
+          ? try await GlobalPool.run { try await respond(to: request, context, endpoint, base: base) }
+          : try await respond(to: request, context, endpoint, base: base)
       }
     } catch let error where error is HTTPParserError || error is IOError || error is ConnectionLost {
       // The client disconnected, or did not send HTTP. The connection handles that.
       throw error
     } catch {
-      let refusal = self.problem(error, request)
+      let refusal = self.problem(error)
       response = .problem(refusal, requestID: context.requestID)
       problem = refusal
       // The response already contains an `AppError`. Log any other failure of the server as the cause.
@@ -62,35 +64,30 @@ struct Envelope: RouterMiddleware {
       response.headers[.rateLimit] = limit
       response.headers[.rateLimitPolicy] = policy
     }
-    if let (since, sunset) = deprecation(of: request, context)?.headers {
+    if let (since, sunset) = endpoint?.deprecation?.headers {
       response.headers[.deprecation] = since
       response.headers[.sunset] = sunset
     }
     let duration = ContinuousClock.now - start
-    requests.count(request.method, context.endpointPath, response.status.code, after: duration)
+    (endpoint?.metrics ?? otherMetrics).count(response.status.code, after: duration)
     log.responded(request.method, response.status.code, problem, cause: cause, after: duration, in: context)
     return response
   }
 
-  private func deprecation(of request: Request, _ context: Context) -> Deprecation? {
-    guard !deprecations.isEmpty, let route = context.endpointPath else { return nil }
-    let method = request.method == .head ? .get : request.method
-    return deprecations["\(method.rawValue) \(route)"]
-  }
-
   /// Binds what verbs and statements cannot get as parameters.
   private func respond(
-    to request: Request, _ context: Context, base: String, _ next: (Request, Context) async throws -> Response
+    to request: Request, _ context: Context, _ endpoint: Endpoint, base: String
   ) async throws -> Response {
     try await PublicURL.$base.withValue(base) {
-      try await SQL.$comment.withValue(comments.comment(request.method, context.endpointPath)) {
-        guard let trace = context.trace else { return try await next(request, context) }
-        return try await Trace.$current.withValue(trace) { try await next(request, context) }
+      try await SQL.$comment.withValue(endpoint.comment) {
+        let responder = endpoint.responder
+        guard let trace = context.trace else { return try await responder.respond(to: request, context: context) }
+        return try await Trace.$current.withValue(trace) { try await responder.respond(to: request, context: context) }
       }
     }
   }
 
-  private func problem(_ error: any Error, _ request: Request) -> AppError {
+  private func problem(_ error: any Error) -> AppError {
     switch error {
     case let error as AppError:
       return error
@@ -101,13 +98,6 @@ struct Envelope: RouterMiddleware {
       return .contended
     case let error as PostgresError where error.isUnavailable:
       return error.kind == .unknownOutcome ? .unknownOutcome : .databaseUnavailable
-    case let error as HTTPError where error.status == .notFound:
-      guard let methods = allowedMethods.of(path: request.uri.path) else {
-        return AppError(.notFound, "route-not-found", "No route has this path.")
-      }
-      var refusal = AppError(.methodNotAllowed, "method-not-allowed", "This path allows \(methods).")
-      refusal.allow = methods
-      return refusal
     case let error as HTTPError where error.status.code < 500:
       return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
     default:
@@ -124,6 +114,14 @@ extension HTTPField.Name {
 }
 
 extension AppError {
+  /// - Parameter allow: the methods of the path; nil if there is no such path.
+  fileprivate static func noEndpoint(allow: String?) -> AppError {
+    guard let allow else { return AppError(.notFound, "route-not-found", "No route has this path.") }
+    var error = AppError(.methodNotAllowed, "method-not-allowed", "This path allows \(allow).")
+    error.allow = allow
+    return error
+  }
+
   static var databaseUnavailable: AppError {
     var error = AppError(
       .unavailable, "database-unavailable", "The database is temporarily unavailable. Nothing was changed.")

@@ -25,7 +25,7 @@ final class RequestLog: Sendable {
     if status < 400, isOut.load(ordering: .relaxed), context.showsHealth { recovered(context.logger) }
     guard logsAll || status >= 500 else { return }
     var metadata: Logger.Metadata = [
-      "method": "\(method)", "route": "\(context.endpointPath ?? "none")", "status": .stringConvertible(status),
+      "method": "\(method)", "route": "\(context.endpoint?.path ?? "none")", "status": .stringConvertible(status),
       "duration_ms": .stringConvertible(duration.roundedMilliseconds),
     ]
     if let problem { metadata["problem"] = "\(problem.slug)" }
@@ -63,7 +63,7 @@ final class RequestLog: Sendable {
 
 extension Context {
   /// Whether a success shows that the process works: the caller is known, or the request is a readiness check.
-  fileprivate var showsHealth: Bool { caller != nil || endpointPath == "/health/ready" }
+  fileprivate var showsHealth: Bool { caller != nil || endpoint?.path == "/health/ready" }
 }
 
 extension Duration {

@@ -20,7 +20,7 @@ public func makeService(
   }
   dependencies.metrics.watch("muster_streams", "Open notification streams.") { Double(streams.count) }
   let server = makeServer(
-    responder: Router.build(dependencies, streams: streams).buildResponder(), host: host, port: port, limits: limits,
+    responder: Envelope(dependencies, streams: streams), host: host, port: port, limits: limits,
     certificate: dependencies.certificate, gate: ConnectionGate(dependencies),
     executor: dependencies.database.executor, logger: dependencies.logger
   ) { port in

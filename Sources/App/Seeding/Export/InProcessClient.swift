@@ -12,11 +12,11 @@ struct InProcessClient: Sendable {
     let body: ByteBuffer
   }
 
-  private let responder: RouterResponder<Context>
+  private let responder: Envelope
   private let logger: Logger
 
   init(_ dependencies: Dependencies) {
-    responder = Router.build(dependencies).buildResponder()
+    responder = Envelope(dependencies)
     logger = dependencies.logger
   }
 

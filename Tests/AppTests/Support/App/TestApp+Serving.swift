@@ -37,12 +37,9 @@ func serving(
 }
 
 extension TestApp {
-  /// The routes of the router, such as `GET /api/v1/users/me`.
+  /// The routes of the service, such as `GET /api/v1/users/me`. HEAD is not among them.
   var routes: Set<String> {
-    Set(
-      Router.build(dependencies).routes.map { route in
-        let path = route.path.description
-        return "\(route.method.rawValue) \(path.hasPrefix("/") ? path : "/" + path)"
-      })
+    let endpoints = Envelope.endpoints(dependencies, NotificationStreams(dependencies))
+    return Set(endpoints.filter { $0.method != .head }.map { "\($0.method.rawValue) \($0.path)" })
   }
 }

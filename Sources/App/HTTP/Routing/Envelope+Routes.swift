@@ -1,35 +1,19 @@
 import Hummingbird
-import Logging
 
-extension Router where Context == App.Context {
-  /// The router with every route of the service.
+extension Envelope {
+  /// Responds to the requests of the whole service.
   ///
   /// - Parameter streams: the caller must run them.
-  static func build(_ dependencies: Dependencies, streams: NotificationStreams? = nil) -> Router<Context> {
-    let streams = streams ?? NotificationStreams(dependencies)
-    // The routes are known only after they are added, but middleware must be added first. So the routes are built
-    // twice.
-    let none = RequestMetrics([], in: dependencies.metrics)
-    let unnamed = RouteComments([])
-    let routes = buildRoutes(
-      dependencies, streams, allowed: AllowedMethods([]), requests: none, comments: unnamed
-    ).routes.map { (path: $0.path.description, method: $0.method) }
-    return buildRoutes(
-      dependencies, streams, allowed: AllowedMethods(routes.map { (path: $0.path, method: $0.method.rawValue) }),
-      requests: RequestMetrics(routes, in: dependencies.metrics), comments: RouteComments(routes))
+  init(_ dependencies: Dependencies, streams: NotificationStreams? = nil) {
+    self.init(
+      routes: RouteTable(Self.endpoints(dependencies, streams ?? NotificationStreams(dependencies))),
+      otherMetrics: RequestMetrics("any", "none", in: dependencies.metrics),
+      log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
+      trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, cors: dependencies.cors)
   }
 
-  private static func buildRoutes(
-    _ dependencies: Dependencies, _ streams: NotificationStreams, allowed: AllowedMethods, requests: RequestMetrics,
-    comments: RouteComments
-  ) -> Router<Context> {
-    let router = Router(context: Context.self, options: .autoGenerateHeadEndpoints)
-    router.add(
-      middleware:
-        Envelope(
-          log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
-          allowedMethods: allowed, trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL,
-          requests: requests, comments: comments, cors: dependencies.cors))
+  static func endpoints(_ dependencies: Dependencies, _ streams: NotificationStreams) -> [Endpoint] {
+    let router = RouteCollector(metrics: dependencies.metrics)
     HealthRoutes(dependencies).add(to: router)
     DocsRoutes(dependencies).add(to: router)
     AppLinkRoutes(dependencies: dependencies).add(to: router)
@@ -40,7 +24,6 @@ extension Router where Context == App.Context {
     let open = Routes(api, dependencies)
     var onlySignedIn = SignedIn(accessTokens: dependencies.accessTokens, endedSessions: dependencies.endedSessions)
     let signedIn = Routes(api.group().add(middleware: onlySignedIn), dependencies)
-    // The router tries routes in this order, so the ones that phones request most come first.
     var validating = onlySignedIn
     validating.largeBodies = LargeBodies()
     CacheRoutes(dependencies).add(to: Routes(api.group().add(middleware: validating), dependencies))
@@ -68,6 +51,6 @@ extension Router where Context == App.Context {
     onlySignedIn.uploads = Uploads()
     PictureRoutes(dependencies: dependencies).add(
       to: Routes(api.group().add(middleware: onlySignedIn), dependencies), root: router)
-    return router
+    return router.endpoints
   }
 }
