@@ -10,26 +10,30 @@
 ///
 /// A read never joins a statement that was already sent, so the caller sees everything that was committed before its
 /// call. The closure runs on ``Database/executor``.
+///
+/// Most of it is inlinable: each request waits for such a read, and generic code takes three times the instructions.
 public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private typealias Asked = (key: Key, reply: Reply<Value?>)
+  @usableFromInline typealias Asked = (key: Key, reply: Reply<Value?>)
 
-  private struct State {
+  @usableFromInline struct State {
     /// Keys in flight, sent alone or in a batch.
-    var underWay = 0
-    var lastSent = ContinuousClock.now
-    var asked: [Asked] = []
+    @usableFromInline var underWay = 0
+    @usableFromInline var lastSent = ContinuousClock.now
+    @usableFromInline var asked: [Asked] = []
 
     /// A read is sent at once while fewer keys than this are in flight: a few while callers are few, otherwise one, so
     /// that batches grow.
-    var limit = few
+    @usableFromInline var limit = few
 
-    mutating func sendOne(at now: ContinuousClock.Instant) {
+    init() {}
+
+    @inlinable mutating func sendOne(at now: ContinuousClock.Instant) {
       if underWay == 0, now - lastSent > patience { limit = few }
       underWay += 1
       lastSent = now
     }
 
-    mutating func sendAsked(at now: ContinuousClock.Instant) -> [Asked] {
+    @inlinable mutating func sendAsked(at now: ContinuousClock.Instant) -> [Asked] {
       underWay += asked.count
       lastSent = now
       if asked.count > few { limit = 1 } else if asked.count == 1 { limit = few }
@@ -38,20 +42,20 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
   }
 
-  private enum Turn {
+  @usableFromInline enum Turn {
     case readsAlone
     case waits(Reply<Value?>)
     case leaves(Reply<Value?>, with: [Asked])
   }
 
-  private static var few: Int { 4 }
+  @inlinable static var few: Int { 4 }
   /// When the last statement was sent longer ago than this, the next read is sent at once, together with the waiting
   /// ones.
-  private static var patience: Duration { .milliseconds(20) }
+  @inlinable static var patience: Duration { .milliseconds(20) }
 
-  private let database: Database
-  private let read: @Sendable ([Key], Database) async throws -> [Key: Value]
-  private let state = Lock(State())
+  @usableFromInline let database: Database
+  @usableFromInline let read: @Sendable ([Key], Database) async throws -> [Key: Value]
+  @usableFromInline let state = Lock(State())
 
   /// - Parameters:
   ///   - database: where the values are read.
@@ -70,7 +74,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   ///
   /// - Throws: the error of the read; ``PostgresError`` of kind `overloaded` if
   ///   ``Database/Configuration/maximumWaiting`` callers are already waiting.
-  public func value(for key: Key) async throws -> Value? {
+  @inlinable public func value(for key: Key) async throws -> Value? {
     try await database.call {
       switch try turn(of: key) {
       case .readsAlone:
@@ -85,7 +89,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
   }
 
-  private func turn(of key: Key) throws -> Turn {
+  @inlinable func turn(of key: Key) throws -> Turn {
     let (now, maximum) = (ContinuousClock.now, database.configuration.maximumWaiting)
     return try state.withLock { state in
       let isOverdue = now - state.lastSent > Self.patience && state.underWay < maximum
@@ -96,7 +100,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
       // Callers that gave up do not count.
       if state.asked.count >= maximum { state.asked.removeAll { $0.reply.isDone } }
       guard isOverdue || state.asked.count < maximum else {
-        throw PostgresError(.overloaded, "too many reads are waiting")
+        throw PostgresError.tooManyReads
       }
       let reply = Reply<Value?>()
       state.asked.append((key, reply))
@@ -104,10 +108,10 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
   }
 
-  private func send(_ asked: [Asked]) {
+  @usableFromInline func send(_ asked: [Asked]) {
     Task.detached(executorPreference: database.executor) { [self] in
       do {
-        let values = try await Database.$isFinishing.withValue(true) { try await read(asked.map(\.key), database) }
+        let values = try await Database.$isFinishing.withValue(true) { try await read(asked.map { $0.key }, database) }
         sendNext(after: asked.count)
         for (key, reply) in asked { reply.fulfil(.success(values[key])) }
       } catch {
@@ -117,11 +121,17 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
   }
 
-  private func sendNext(after finished: Int) {
+  @inlinable func sendNext(after finished: Int) {
     let asked = state.withLock { state -> [Asked] in
       state.underWay -= finished
       return state.asked.isEmpty || state.underWay >= state.limit ? [] : state.sendAsked(at: .now)
     }
     if !asked.isEmpty { send(asked) }
+  }
+}
+
+extension PostgresError {
+  @usableFromInline static var tooManyReads: PostgresError {
+    PostgresError(.overloaded, "too many reads are waiting")
   }
 }

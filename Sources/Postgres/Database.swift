@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Every wait has a deadline. Cancelling the calling task ends its wait at once.
 public final class Database: Querying {
-  let configuration: Configuration
+  @usableFromInline let configuration: Configuration
   /// Channels that were sent a hint within the last 50 ms, and whether another is due: see ``notify(_:)``.
   let hints = Lock<[String: Bool]>([:])
   let observer: Observer
@@ -93,7 +93,7 @@ public final class Database: Querying {
   }
 
   /// Runs a call of this database's API, unless it is closing. ``close(drainingFor:)`` waits for the call's end.
-  func call<Value>(_ body: () async throws -> Value) async throws -> Value {
+  @usableFromInline func call<Value>(_ body: () async throws -> Value) async throws -> Value {
     calls.wrappingAdd(1, ordering: .sequentiallyConsistent)
     defer { calls.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
     if isDraining.load(ordering: .sequentiallyConsistent) {

@@ -107,6 +107,19 @@ struct Envelope: HTTPResponder {
   }
 }
 
+extension Envelope {
+  /// Responds to the requests of the whole service.
+  ///
+  /// - Parameter streams: the caller must run them.
+  init(_ dependencies: Dependencies, streams: NotificationStreams? = nil) {
+    let endpoints = Endpoints.all(dependencies, streams: streams ?? NotificationStreams(dependencies))
+    self.init(
+      routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: dependencies.metrics),
+      log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
+      trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, cors: dependencies.cors)
+  }
+}
+
 extension HTTPField.Name {
   static let xRequestID = HTTPField.Name("X-Request-Id")!
   fileprivate static let deprecation = HTTPField.Name("Deprecation")!

@@ -4,17 +4,17 @@ import Foundation
 ///
 /// The standard library's `Mutex` would work, but ThreadSanitizer does not understand it and reports false races. With
 /// this lock, a clean report is meaningful. The tests' helpers use it, too, hence `package`.
-package final class Lock<Value>: Sendable {
-  private final class Storage: ManagedBuffer<Value, pthread_mutex_t> {
-    deinit {
+@usableFromInline package final class Lock<Value>: Sendable {
+  @usableFromInline final class Storage: ManagedBuffer<Value, pthread_mutex_t> {
+    @inlinable deinit {
       _ = withUnsafeMutablePointerToElements { pthread_mutex_destroy($0) }
     }
   }
 
   /// Safe to share, which the compiler cannot see: the value is read and written only while its mutex is held.
-  nonisolated(unsafe) private let storage: ManagedBuffer<Value, pthread_mutex_t>
+  @usableFromInline nonisolated(unsafe) let storage: ManagedBuffer<Value, pthread_mutex_t>
 
-  package init(_ value: sending Value) {
+  @inlinable package init(_ value: sending Value) {
     storage = Storage.create(minimumCapacity: 1) { buffer in
       buffer.withUnsafeMutablePointerToElements { mutex in
         mutex.initialize(to: pthread_mutex_t())
@@ -24,7 +24,7 @@ package final class Lock<Value>: Sendable {
     }
   }
 
-  package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+  @inlinable package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
     try storage.withUnsafeMutablePointers { value, mutex in
       pthread_mutex_lock(mutex)
       defer { pthread_mutex_unlock(mutex) }
@@ -33,7 +33,7 @@ package final class Lock<Value>: Sendable {
   }
 
   /// Does nothing and returns nil if another thread holds the lock.
-  package func withLockIfFree<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result? {
+  @inlinable package func withLockIfFree<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result? {
     try storage.withUnsafeMutablePointers { value, mutex in
       guard pthread_mutex_trylock(mutex) == 0 else { return nil }
       defer { pthread_mutex_unlock(mutex) }

@@ -1,17 +1,19 @@
 /// A promised value. It is fulfilled once and awaited once by its caller, which may give up.
-final class Reply<Value: Sendable>: Sendable {
-  private enum State {
+@usableFromInline final class Reply<Value: Sendable>: Sendable {
+  @usableFromInline enum State {
     case pending
     case awaited(UnsafeContinuation<Void, Never>)
     case done(Result<Value, any Error>)
   }
 
-  private let state = Lock(State.pending)
+  @usableFromInline let state = Lock(State.pending)
+
+  @inlinable init() {}
 
   /// Hands the value over. Returns false if the caller gave up or already has a value. The value then stays with the
   /// sender.
   @discardableResult
-  func fulfil(_ result: Result<Value, any Error>) -> Bool {
+  @inlinable func fulfil(_ result: Result<Value, any Error>) -> Bool {
     let (isFirst, waiting) = state.withLock { state -> (Bool, UnsafeContinuation<Void, Never>?) in
       if case .done = state { return (false, nil) }
       defer { state = .done(result) }
@@ -23,12 +25,12 @@ final class Reply<Value: Sendable>: Sendable {
   }
 
   /// Whether it was fulfilled or its caller gave up.
-  var isDone: Bool {
+  @inlinable var isDone: Bool {
     state.withLock { if case .done = $0 { true } else { false } }
   }
 
   /// Waits for the value. Cancelling the task ends the wait at once with `CancellationError`.
-  func value() async throws -> Value {
+  @inlinable func value() async throws -> Value {
     try await withTaskCancellationHandler {
       try await uncancellableValue()
     } onCancel: {
@@ -37,7 +39,7 @@ final class Reply<Value: Sendable>: Sendable {
   }
 
   /// Waits for the value, even if the task is cancelled.
-  func uncancellableValue() async throws -> Value {
+  @inlinable func uncancellableValue() async throws -> Value {
     await withUnsafeContinuation { continuation in
       let isDone = state.withLock { state in
         if case .done = state { return true }

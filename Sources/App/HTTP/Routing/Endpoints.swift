@@ -1,18 +1,9 @@
 import Hummingbird
 
-extension Envelope {
-  /// Responds to the requests of the whole service.
-  ///
+/// The endpoints of the service.
+enum Endpoints {
   /// - Parameter streams: the caller must run them.
-  init(_ dependencies: Dependencies, streams: NotificationStreams? = nil) {
-    self.init(
-      routes: RouteTable(Self.endpoints(dependencies, streams ?? NotificationStreams(dependencies))),
-      otherMetrics: RequestMetrics("any", "none", in: dependencies.metrics),
-      log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
-      trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, cors: dependencies.cors)
-  }
-
-  static func endpoints(_ dependencies: Dependencies, _ streams: NotificationStreams) -> [Endpoint] {
+  static func all(_ dependencies: Dependencies, streams: NotificationStreams) -> [Endpoint] {
     let router = RouteCollector(metrics: dependencies.metrics)
     HealthRoutes(dependencies).add(to: router)
     DocsRoutes(dependencies).add(to: router)
