@@ -46,7 +46,9 @@ struct RouteTable: Sendable {
     private let parameter: Node?
 
     init(_ routes: [(segments: ArraySlice<Substring>, route: Route)]) {
-      route = routes.first { $0.segments.isEmpty }?.route
+      let here = routes.filter { $0.segments.isEmpty }.map(\.route)
+      precondition(here.count <= 1, "paths differ only in the names of their parameters: \(here.map(\.allow))")
+      route = here.first
       var longer: [Substring: [(ArraySlice<Substring>, Route)]] = [:]
       for (segments, route) in routes {
         guard let first = segments.first else { continue }

@@ -172,6 +172,26 @@ import Testing
     }
   }
 
+  @Test func `a client that sends requests and reads no responses must wait`() async throws {
+    try await TestApp.run(isShared: false) { app in
+      let connection = try await RawConnection(to: app, receiveBuffer: 4096)
+      try await connection.send(String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: t\r\n\r\n", count: 1000))
+      var (before, responses) = (-1.0, 0.0)
+      while responses > before {
+        try await Task.sleep(for: .milliseconds(500))
+        var text = MetricsText()
+        app.dependencies.metrics.write(to: &text)
+        let line = text.text.split(separator: "\n").first { line in
+          ["http_requests_total{", "\"GET\"", "\"/openapi.yaml\"", "\"2xx\""].allSatisfy { line.contains($0) }
+        }
+        (before, responses) = (responses, Double(line?.split(separator: " ").last ?? "0") ?? 0)
+      }
+      // The kernel keeps some megabytes.
+      #expect((1..<200).contains(responses))
+      try await expectAlive(app)
+    }
+  }
+
   @Test func `a client that reads a large response slowly gets all of it`() async throws {
     try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)

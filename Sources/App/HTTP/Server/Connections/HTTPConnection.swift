@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
+import Logging
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
@@ -16,15 +17,17 @@ struct HTTPConnection: ServerChildChannelValue {
   private let handler: NIOLoopBound<HTTPConnectionHandler>
 
   /// Call this on the channel's event loop, after the handlers before it were added.
-  init(wrapping channel: any Channel) throws {
-    let handler = HTTPConnectionHandler()
+  ///
+  /// - Parameter isStream: whether the channel is a stream of HTTP/2.
+  init(wrapping channel: any Channel, isStream: Bool = false) throws {
+    let handler = HTTPConnectionHandler(isStream: isStream)
     try channel.pipeline.syncOperations.addHandler(handler)
     self.channel = channel
     self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
   }
 
   /// Handles the requests. Returns when the connection is closed.
-  func serve(_ responder: Responder) async {
+  func serve(_ responder: Responder, logger: Logger) async {
     await withTaskCancellationHandler {
       do {
         var response: [HTTPResponsePart] = []
@@ -35,11 +38,12 @@ struct HTTPConnection: ServerChildChannelValue {
       } catch is HTTPParserError {
         channel.eventLoop.execute { [handler] in handler.value.refuse() }
       } catch {
+        logger.debug("a connection failed", metadata: ["error": "\(error)"])
         channel.close(promise: nil)
       }
       try? await channel.closeFuture.get()
     } onCancel: {
-      channel.close(mode: .input, promise: nil)
+      channel.eventLoop.execute { [handler] in handler.value.cancel() }
     }
   }
 

@@ -40,11 +40,20 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   private var isInProgress = false
   private var hasBegunResponse = false
   private var isInputClosed = false
-  private var isStopping = false
+  /// Whether the connection closes after the response in progress.
+  private var isLast = false
   private var parserError: HTTPParserError?
+  private var isRefused = false
 
   private var wantsBody = true
   private var hasPostponedRead = false
+
+  private let isStream: Bool
+
+  /// - Parameter isStream: whether this is a stream of HTTP/2, which its connection ends.
+  init(isStream: Bool) {
+    self.isStream = isStream
+  }
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
@@ -67,14 +76,26 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     context.fireChannelReadComplete()
   }
 
-  /// Even a connection with a request in progress is read, to notice that the client closes it.
+  /// Even a connection with a request in progress is read, to notice that the client closes it, unless another request
+  /// waits.
   func read(context: ChannelHandlerContext) {
-    if wantsBody, waiting.isEmpty { context.read() } else { hasPostponedRead = true }
+    if mayRead { context.read() } else { hasPostponedRead = true }
   }
 
-  private var mustWait: Bool {
-    guard waiting.isEmpty else { return true }
-    if case .nothing = arriving { return isInProgress } else { return false }
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    proceed()
+    context.fireChannelWritabilityChanged()
+  }
+
+  private var mayRead: Bool { wantsBody && waiting.isEmpty && (isInProgress || isWritable) }
+
+  /// Whether the client takes its responses. Otherwise one that only sends requests could fill the memory.
+  private var isWritable: Bool { context?.channel.isWritable ?? true }
+
+  private var mustWait: Bool { !waiting.isEmpty || !mayTake }
+
+  private var mayTake: Bool {
+    if case .nothing = arriving { !isInProgress && isWritable } else { true }
   }
 
   private func take(_ part: HTTPRequestPart) {
@@ -126,17 +147,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
   /// Does what has become possible after a read, a response or an event.
   private func proceed() {
-    while !waiting.isEmpty {
-      if case .nothing = arriving, isInProgress { break }
-      take(waiting.removeFirst())
-    }
+    while !waiting.isEmpty, mayTake { take(waiting.removeFirst()) }
     if case .request(let head, let body) = arriving, parserError == nil, !isInputClosed { give(head, body) }
-    if !isInProgress {
+    if !isInProgress, waiting.isEmpty {
       if parserError != nil { refuse() }
       if isInputClosed { endTask() }
-      if isStopping { context?.close(promise: nil) }
+      if isLast { context?.close(promise: nil) }
     }
-    if hasPostponedRead, wantsBody, waiting.isEmpty {
+    if hasPostponedRead, mayRead {
       hasPostponedRead = false
       context?.read()
     }
@@ -176,11 +194,11 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
   /// Responds to bytes that are not HTTP, and closes the connection.
   func refuse() {
-    guard let context else { return }
+    guard let context, !isRefused else { return }
+    isRefused = true
     isInputClosed = true
     guard !(isInProgress && hasBegunResponse) else { return context.close(promise: nil) }
     let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
-    parserError = nil
     write([.head(refusal.response), .body(refusal.body), .end(nil)], promise: nil)
     context.close(mode: .output, promise: nil)
   }
@@ -192,21 +210,32 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     case ChannelEvent.inputClosed:
       endInput(ChannelError.inputClosed)
       proceed()
-    case is ChannelShouldQuiesceEvent:
-      isStopping = true
+    case ChannelEvent.outputClosed:
+      isRefused = true
+    case is ChannelShouldQuiesceEvent where !isStream:
+      isLast = true
       proceed()
     default: break
     }
     context.fireUserInboundEventTriggered(event)
   }
 
+  /// Ends the requests at once, as if the client had closed the connection.
+  func cancel() {
+    endInput(CancellationError())
+    isLast = true
+    proceed()
+  }
+
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // The decoder reports each further byte.
+    guard parserError == nil else { return }
     if let error = error as? HTTPParserError {
       parserError = error
       endBody(error)
     } else {
       endInput(error)
-      isStopping = true
+      isLast = true
     }
     proceed()
   }

@@ -47,6 +47,6 @@ struct LimitedHTTP1Channel: ServerChildChannel {
   }
 
   func handle(value: HTTPConnection, logger: Logger) async {
-    await withTaskExecutorPreference(executor) { await value.serve(responder) }
+    await withTaskExecutorPreference(executor) { await value.serve(responder, logger: logger) }
   }
 }

@@ -80,7 +80,7 @@ struct SecureChannel: ServerChildChannel {
     try stream.pipeline.syncOperations.addHandlers([
       StreamHeads(), StreamDeadlines(limits: limits), HTTP2FramePayloadToHTTPServerCodec(),
     ])
-    return try HTTPConnection(wrapping: stream)
+    return try HTTPConnection(wrapping: stream, isStream: true)
   }
 
   func handle(value: Value, logger: Logger) async {
