@@ -63,7 +63,7 @@ struct HTTPConnection: ServerChildChannelValue {
     return try writer.rest
   }
 
-  /// Returns when the parts are written to the socket.
+  /// Returns when the client may get more.
   fileprivate func write(_ parts: [HTTPResponsePart]) async throws {
     let written = channel.eventLoop.makePromise(of: Void.self)
     channel.eventLoop.execute { [handler] in handler.value.write(parts, promise: written) }

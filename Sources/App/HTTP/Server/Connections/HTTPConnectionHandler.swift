@@ -43,7 +43,10 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   /// Whether the connection closes after the response in progress.
   private var isLast = false
   private var parserError: HTTPParserError?
-  private var isRefused = false
+  /// Whether the error is in the body of a request that was given, so that its response is the only one.
+  private var hasBrokenBody = false
+  /// Whether the client gets no more bytes.
+  private var isOutputClosed = false
 
   private var wantsBody = true
   private var hasPostponedRead = false
@@ -102,11 +105,8 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     switch (part, arriving) {
     case (.head(let head), _):
       arriving = .request(head, ByteBuffer())
-    case (.body(var bytes), .request(let head, var body)):
-      // Releases the body, which would be copied otherwise.
-      arriving = .nothing
-      if body.readableBytes == 0 { body = bytes } else { body.writeBuffer(&bytes) }
-      arriving = .request(head, body)
+    case (.body(let bytes), .request):
+      append(bytes)
     case (.body(let bytes), .body(let source)):
       if case .stopProducing = source.yield(bytes) { wantsBody = false }
     case (.end, .request(let head, let body)):
@@ -121,6 +121,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     case (.body, _), (.end, .nothing):
       break
     }
+  }
+
+  private func append(_ bytes: ByteBuffer) {
+    guard case .request(let head, var body) = arriving else { return }
+    // Otherwise the body would be copied.
+    arriving = .nothing
+    if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
+    arriving = .request(head, body)
   }
 
   private func give(_ request: Request) {
@@ -182,24 +190,29 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     }
   }
 
+  /// - Parameter promise: the task waits for it. It is fulfilled at once while the client keeps up.
   func write(_ parts: [HTTPResponsePart], promise: EventLoopPromise<Void>?) {
     guard let context, let last = parts.last else {
       promise?.fail(ChannelError.ioOnClosedChannel)
       return
     }
     hasBegunResponse = true
+    let keepsUp = isWritable
     for part in parts.dropLast() { context.write(wrapOutboundOut(part), promise: nil) }
-    context.writeAndFlush(wrapOutboundOut(last), promise: promise)
+    context.writeAndFlush(wrapOutboundOut(last), promise: keepsUp ? nil : promise)
+    if keepsUp { promise?.succeed() }
   }
 
   /// Responds to bytes that are not HTTP, and closes the connection.
   func refuse() {
-    guard let context, !isRefused else { return }
-    isRefused = true
+    guard let context, !isOutputClosed else { return }
+    isOutputClosed = true
     isInputClosed = true
     guard !(isInProgress && hasBegunResponse) else { return context.close(promise: nil) }
-    let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
-    write([.head(refusal.response), .body(refusal.body), .end(nil)], promise: nil)
+    if !(hasBrokenBody && hasBegunResponse) {
+      let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
+      write([.head(refusal.response), .body(refusal.body), .end(nil)], promise: nil)
+    }
     context.close(mode: .output, promise: nil)
   }
 
@@ -211,7 +224,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
       endInput(ChannelError.inputClosed)
       proceed()
     case ChannelEvent.outputClosed:
-      isRefused = true
+      isOutputClosed = true
     case is ChannelShouldQuiesceEvent where !isStream:
       isLast = true
       proceed()
@@ -232,6 +245,10 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     guard parserError == nil else { return }
     if let error = error as? HTTPParserError {
       parserError = error
+      switch arriving {
+      case .body, .unwantedBody: hasBrokenBody = true
+      case .nothing, .request: break
+      }
       endBody(error)
     } else {
       endInput(error)
