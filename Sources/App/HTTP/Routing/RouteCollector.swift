@@ -16,7 +16,10 @@ final class RouteCollector: RouterMethods {
   @discardableResult func on<Responder: HTTPResponder>(
     _ path: RouterPath, method: HTTPRequest.Method, responder: Responder
   ) -> Self where Responder.Context == Context {
-    let path = "/" + path.description.split(separator: "/").joined(separator: "/")
+    let segments = path.description.split(separator: "/")
+    let path = "/" + segments.joined(separator: "/")
+    let isKnown = segments.allSatisfy { $0.hasPrefix("{") && $0.hasSuffix("}") || !$0.contains { "{}*:".contains($0) } }
+    precondition(isKnown, "\(path): a segment is text or {parameter}")
     for method in method == .get ? [method, .head] : [method] {
       precondition(!endpoints.contains { $0.path == path && $0.method == method }, "\(method) \(path) exists twice")
       endpoints.append(Endpoint(method, path, responder, metrics: metrics, deprecations: deprecations))
