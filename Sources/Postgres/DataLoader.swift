@@ -11,7 +11,7 @@
 /// A read never joins a statement that was already sent, so the caller sees everything that was committed before its
 /// call. The closure runs on ``Database/executor``.
 ///
-/// Most of it is inlinable: each request waits for such a read, and generic code takes three times the instructions.
+/// Most of it is inlinable: otherwise each read would look up its generic types at run time.
 public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Asked = (key: Key, reply: Reply<Value?>)
 
