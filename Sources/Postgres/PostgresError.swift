@@ -139,6 +139,11 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
 extension PostgresError {
   /// Why a column could not be read.
   init(_ error: any Error, column: String, type: UInt32, wanted: Any.Type) {
+    self.init(error, in: "column \"\(column)\"", type: type, wanted: wanted)
+  }
+
+  /// - Parameter place: the column, or the field of a record.
+  init(_ error: any Error, in place: String, type: UInt32, wanted: Any.Type) {
     let reason =
       switch error {
       case CellMismatch.null: "is NULL"
@@ -148,6 +153,6 @@ extension PostgresError {
       case CellMismatch.dimensions: "is an array with several dimensions"
       default: "cannot be read: \((error as? PostgresError)?.message ?? "\(error)")"
       }
-    self.init(.decoding, "column \"\(column)\" \(reason), wanted \(wanted)")
+    self.init(.decoding, "\(place) \(reason), wanted \(wanted)")
   }
 }

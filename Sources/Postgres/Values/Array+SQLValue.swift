@@ -41,6 +41,7 @@ extension Array: SQLValue where Element: SQLValue {
     return .bytes
   }
 
+  @inlinable
   public init(cell: SQLCell) throws {
     guard let bytes = cell.bytes else { throw CellMismatch.null }
     guard cell.type == Self.sqlType.oid || cell.isArray else { throw CellMismatch.type }
@@ -50,7 +51,9 @@ extension Array: SQLValue where Element: SQLValue {
     let element = try bytes.integer(at: 8, UInt32.self)
     self = []
     if dimensions == 0 {
-      // An empty array still has an element type. Decoding an empty cell checks it.
+      // An empty array still has an element type.
+      if element == Element.sqlType.oid { return }
+      // Decoding an empty cell checks it.
       let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
       do { _ = try Element(cell: SQLCell(type: element, bytes: nothing)) } catch CellMismatch.type {
         throw CellMismatch.type
@@ -61,6 +64,7 @@ extension Array: SQLValue where Element: SQLValue {
     let total = Int(try bytes.integer(at: 12, Int32.self))
     guard total >= 0 else { throw CellMismatch.malformed }
     var offset = 20
+    reserveCapacity(Swift.min(total, bytes.count / Swift.max(4, MemoryLayout<Element>.stride)))
     for _ in 0..<total {
       let field = try bytes.field(at: &offset)
       do {

@@ -4,24 +4,33 @@ public struct SQLCell {
   public let type: UInt32
   /// nil is NULL.
   public let bytes: UnsafeRawBufferPointer?
+
+  @usableFromInline
+  init(type: UInt32, bytes: UnsafeRawBufferPointer?) {
+    self.type = type
+    self.bytes = bytes
+  }
 }
 
 extension SQLCell {
+  /// Whether the cell may be a composite value: of `ROW`, or of a user-defined type.
+  var isRecord: Bool { type == SQLType.record.oid || type >= 16384 }
+
   /// Whether the cell may be an array: of a built-in type that some Swift type reads, or of a user-defined type.
-  var isArray: Bool {
+  @usableFromInline var isArray: Bool {
     switch type {
     case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1182, 1185, 2951, 3807: true  // as in `SQLType`
     case 1231, 1183, 1115, 1187, 1041, 651, 3905, 3907, 3909, 3911, 3913, 3927: true
-    case 1009, 1015, 1014, 1003, 199: true  // of text, varchar, char(n), name, json
+    case 1009, 1015, 1014, 1003, 199, 2287: true  // of text, varchar, char(n), name, json, record
     default: type >= 16384
     }
   }
 
   /// The bytes, if the cell is not NULL and has one of these types.
   @usableFromInline
-  func bytes(of one: SQLType, _ other: SQLType? = nil, _ third: SQLType? = nil) throws -> UnsafeRawBufferPointer {
+  func bytes(of one: SQLType, _ other: SQLType? = nil) throws -> UnsafeRawBufferPointer {
     guard let bytes else { throw CellMismatch.null }
-    guard type == one.oid || type == other?.oid || type == third?.oid else { throw CellMismatch.type }
+    guard type == one.oid || type == other?.oid else { throw CellMismatch.type }
     return bytes
   }
 
@@ -35,16 +44,11 @@ extension SQLCell {
   /// - Parameter count: the number of fields that the type must have.
   /// - Throws: ``CellMismatch`` if the cell is NULL, or no composite value with this number of fields.
   public func fields(_ count: Int) throws -> [SQLCell] {
-    guard let bytes else { throw CellMismatch.null }
-    guard type >= 16384 || type == 2249, Int(try bytes.integer(Int32.self)) == count else { throw CellMismatch.type }
-    var offset = 4
-    let fields = try (0..<count).map { _ in
-      let type = try bytes.integer(at: offset, UInt32.self)
-      offset += 4
-      return SQLCell(type: type, bytes: try bytes.field(at: &offset))
-    }
-    guard offset == bytes.count else { throw CellMismatch.malformed }
-    return fields
+    var fields = try SQLFields(of: self)
+    guard fields.count == count else { throw CellMismatch.type }
+    let cells = try (0..<count).map { _ in try fields.nextCell() }
+    try fields.checkIsAtEnd()
+    return cells
   }
 }
 
@@ -56,6 +60,7 @@ extension UnsafeRawBufferPointer {
   }
 
   /// Bytes with their length in front; nil for NULL. Moves the offset behind them.
+  @usableFromInline
   func field(at offset: inout Int) throws -> UnsafeRawBufferPointer? {
     let length = Int(try integer(at: offset, Int32.self))
     offset += 4

@@ -17,7 +17,7 @@ extension SQLType {
     ("oid", SQLType(oid: 26, arrayOID: 1028)), ("timetz", SQLType(oid: 1266, arrayOID: 1270)),
     ("macaddr", SQLType(oid: 829, arrayOID: 1040)), ("bit", SQLType(oid: 1560, arrayOID: 1561)),
     ("money", SQLType(oid: 790, arrayOID: 791)), ("xml", SQLType(oid: 142, arrayOID: 143)),
-    ("record", SQLType(oid: 2249, arrayOID: 2287)), ("void", SQLType(oid: 2278, arrayOID: 0)),
+    ("record", .record), ("void", SQLType(oid: 2278, arrayOID: 0)),
   ]
 
   private static let names = Dictionary(builtIn.map { ($1.oid, $0) }, uniquingKeysWith: { first, _ in first })

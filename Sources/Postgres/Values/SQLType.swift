@@ -70,6 +70,8 @@ extension SQLType {
   public static let json = SQLType(oid: 114, arrayOID: 199)
   /// `jsonb`: a ``JSONDocument``.
   public static let jsonb = SQLType(oid: 3802, arrayOID: 3807)
+  /// `record`, read as a ``SQLRecord``.
+  public static let record = SQLType(oid: 2249, arrayOID: 2287)
 }
 
 extension SQLType {

@@ -36,6 +36,18 @@ enum TypeSnippets {
   // end
 
   // snippet
+  struct Host: SQLRecord {
+    let name: String
+    let since: Timestamp?
+
+    init(fields: inout SQLFields) throws {
+      name = try fields.next()
+      since = try fields.next()
+    }
+  }
+  // end
+
+  // snippet
   struct ServerPlace: SQLValue {
     let page: UInt32
     let offset: UInt16

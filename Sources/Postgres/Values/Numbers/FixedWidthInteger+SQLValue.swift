@@ -7,12 +7,13 @@ extension FixedWidthInteger where Self: SQLValue {
 
   @inlinable
   public init(cell: SQLCell) throws {
-    let bytes = try cell.bytes(of: .int8, .int4, .int2)
+    guard let bytes = cell.bytes else { throw CellMismatch.null }
     let wide =
       switch cell.type {
-      case SQLType.int2.oid: Int64(try bytes.integer(Int16.self))
-      case SQLType.int4.oid: Int64(try bytes.integer(Int32.self))
-      default: try bytes.integer(Int64.self)
+      case 20: try bytes.integer(Int64.self)  // as in `SQLType`
+      case 21: Int64(try bytes.integer(Int16.self))
+      case 23: Int64(try bytes.integer(Int32.self))
+      default: throw CellMismatch.type
       }
     guard let value = Self(exactly: wide) else { throw CellMismatch.malformed }
     self = value
