@@ -1,5 +1,5 @@
-/// Statements that are sent together with one sync, and the results received so far.
-struct Batch {
+/// Statements that are sent together with one sync, and the results received so far. Its connection's lock protects it.
+final class Batch {
   enum Step {
     /// Makes the server forget the prepared statement with this name.
     case deallocate(String)
@@ -36,4 +36,11 @@ struct Batch {
   var error: PostgresError?
   /// The deadline passed and the caller got a timeout. The results are still to be read.
   var isExpired = false
+
+  init(steps: [Step], call: Call, effect: SessionEffect) {
+    self.steps = steps
+    self.call = call
+    self.effect = effect
+    rows.reserveCapacity(steps.count)
+  }
 }

@@ -66,11 +66,11 @@ extension Connection {
         }
         var finished: Finished = []
         var isSilent = false
-        for index in state.batches.indices {
-          let call = state.batches[index].call
+        for batch in state.batches {
+          let call = batch.call
           if call.firstResultBy < now, state.lastArrival < call.sent { isSilent = true }
-          guard call.deadline < now, !state.batches[index].isExpired else { continue }
-          state.batches[index].isExpired = true
+          guard call.deadline < now, !batch.isExpired else { continue }
+          batch.isExpired = true
           let error = PostgresError(.timeout, "no response within the statement's deadline", mayHaveRun: true)
           finished.append((call.reply, .failure(error)))
         }

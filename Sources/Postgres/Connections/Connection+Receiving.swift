@@ -56,18 +56,18 @@ extension Connection {
   private func read(_ pg: OpaquePointer, _ state: inout State) -> (Finished, isBroken: Bool) {
     var finished: Finished = []
     defer { if !finished.isEmpty { busySince.store(Self.clock(), ordering: .relaxed) } }
-    while !state.batches.isEmpty, PQisBusy(pg) == 0 {
+    while let batch = state.batches.first, PQisBusy(pg) == 0 {
       guard let result = PQgetResult(pg) else {
         // NULL ends one statement's results. If the connection is gone, only NULL follows.
         if PQstatus(pg) == CONNECTION_BAD { break }
-        state.batches[0].position += 1
+        batch.position += 1
         continue
       }
       // libpq may have read it while it was sending.
-      if state.lastArrival < state.batches[0].call.sent { state.lastArrival = .now }
+      if state.lastArrival < batch.call.sent { state.lastArrival = .now }
       if PQresultStatus(result) == PGRES_PIPELINE_SYNC {
         PQclear(result)
-        var batch = state.batches.removeFirst()
+        state.batches.removeFirst()
         if notices.takeUnconfirmed() {
           batch.error =
             batch.error
@@ -76,7 +76,7 @@ extension Connection {
         let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
         observer.finished(texts, after: state.lastArrival - batch.call.sent)
         finished.append((settle(batch.call), batch.error.map { .failure($0) } ?? .success(batch.rows)))
-      } else if !take(result, &state) {
+      } else if !take(result, of: batch, &state) {
         return (finished, true)
       }
     }
@@ -94,13 +94,12 @@ extension Connection {
   }
 
   /// Records a result of the oldest batch. Returns false if the connection cannot be used anymore.
-  private func take(_ result: OpaquePointer, _ state: inout State) -> Bool {
-    let position = state.batches[0].position
-    guard position < state.batches[0].steps.count else {
+  private func take(_ result: OpaquePointer, of batch: Batch, _ state: inout State) -> Bool {
+    guard batch.position < batch.steps.count else {
       PQclear(result)
       return false
     }
-    let step = state.batches[0].steps[position]
+    let step = batch.steps[batch.position]
     let status = PQresultStatus(result)
     if case .prepare(let key, let statement) = step {
       state.prepared.settle(key, statement, isPrepared: status == PGRES_COMMAND_OK)
@@ -113,10 +112,10 @@ extension Connection {
       }
       let handle = ResultHandle(result, columns: statement?.columns)
       statement?.note(handle.columns)
-      state.batches[0].rows.append(Rows(handle))
+      batch.rows.append(Rows(handle))
     case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
       PQclear(result)
-      state.batches[0].error = PostgresError(.misuse, "COPY cannot run in pipeline mode")
+      batch.error = PostgresError(.misuse, "COPY cannot run in pipeline mode")
       return false
     case PGRES_PIPELINE_ABORTED:
       PQclear(result)
@@ -134,7 +133,7 @@ extension Connection {
       case .deallocate(let name) where !error.isUnknownStatement: state.prepared.keep(name)
       case .prepare, .deallocate, .query: break
       }
-      state.batches[0].error = state.batches[0].error ?? error
+      batch.error = batch.error ?? error
     }
     return true
   }

@@ -35,6 +35,7 @@ extension Connection {
         continue
       }
       var steps: [Batch.Step] = []
+      steps.reserveCapacity(request.statements.count)
       var effect = SessionEffect.none
       var isSent = true
       for statement in request.statements where isSent { isSent = send(statement, to: pg, &state, &steps, &effect) }
@@ -70,9 +71,9 @@ extension Connection {
   private func send(
     _ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step], _ effect: inout SessionEffect
   ) -> Bool {
-    let key = PreparedStatements.Key(sql)
+    let key = sql.template
     var statement = state.prepared.use(key)
-    let count = Int32(key.types.count)
+    let count = Int32(key.parameterCount)
     if statement == nil, let new = state.prepared.add(key) {
       for old in new.replaced {
         guard PQsendQueryParams(pg, "DEALLOCATE \(old)", 0, nil, nil, nil, nil, 1) == 1 else { return false }
@@ -85,7 +86,9 @@ extension Connection {
     steps.append(.query(key, statement))
     effect = max(effect, statement?.effect ?? state.prepared.effect(of: key))
     return sql.withPointers { values, lengths, formats in
-      if let name = statement?.name { return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1 }
+      if let name = statement?.nameBytes {
+        return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1
+      }
       return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
     }
   }

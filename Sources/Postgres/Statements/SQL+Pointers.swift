@@ -6,19 +6,22 @@ extension SQL {
   func withPointers<Result>(
     _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Result
   ) -> Result {
-    guard !parameters.isEmpty else { return body(nil, nil, nil) }
+    let count = template.parameterCount
+    guard count > 0 else { return body(nil, nil, nil) }
     // On the stack, because this runs for each statement.
-    return withUnsafeTemporaryAllocation(of: Value.self, capacity: parameters.count) { values in
-      withUnsafeTemporaryAllocation(of: Int32.self, capacity: 2 * parameters.count) { numbers in
+    return withUnsafeTemporaryAllocation(of: Value.self, capacity: count) { values in
+      withUnsafeTemporaryAllocation(of: Int32.self, capacity: 2 * count) { numbers in
         withBytes { base in
-          for (index, parameter) in parameters.enumerated() {
-            values.initializeElement(at: index, to: parameter.range.map { base + $0.lowerBound })
-            numbers.initializeElement(at: index, to: Int32(clamping: parameter.range?.count ?? 0))
+          var index = 0
+          for case .parameter(let parameter) in template.pieces {
+            values.initializeElement(at: index, to: parameter.length < 0 ? nil : base + parameter.start)
+            numbers.initializeElement(at: index, to: max(0, parameter.length))
             // A type that the server infers is sent as text.
-            numbers.initializeElement(at: parameters.count + index, to: parameter.type == 0 ? 0 : 1)
+            numbers.initializeElement(at: count + index, to: parameter.type == 0 ? 0 : 1)
+            index += 1
           }
           let lengths = UnsafePointer(numbers.baseAddress)
-          return body(UnsafePointer(values.baseAddress), lengths, lengths.map { $0 + parameters.count })
+          return body(UnsafePointer(values.baseAddress), lengths, lengths.map { $0 + count })
         }
       }
     }

@@ -13,10 +13,12 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   private static let maximumParameterBytes = 0x3fff_ffff
 
   private(set) var template: Template
-  private(set) var parameters: [Parameter]
   /// The bytes of all parameters, concatenated, so that they need only one allocation.
   @usableFromInline var bytes: [UInt8]
-  private(set) var problem: PostgresError?
+  /// Why the statement cannot be sent. As a text, because statements are copied often.
+  private var reason: String?
+
+  var problem: PostgresError? { reason.map { PostgresError(.invalidParameter, $0) } }
 
   /// A comment that ``SQL/comment`` puts in front of statements. It is part of the key of their prepared statements, so
   /// it must be one of a few, such as a name for the part of the program that sends them.
@@ -32,16 +34,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   /// In front of each statement that the task sends, except those of a ``DataLoader`` that several tasks share.
   @TaskLocal public static var comment: Comment?
 
-  struct Parameter: Sendable {
-    let type: UInt32
-    /// The range in `bytes`; nil for NULL.
-    let range: Range<Int>?
-  }
-
   /// A statement without parameters.
   public init(stringLiteral text: StaticString) {
     template = Template(text)
-    parameters = []
     bytes = []
   }
 
@@ -70,12 +65,13 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   fileprivate mutating func append(unescaped text: String) {
     if text.utf8.hasZero { note("the statement's text contains the character U+0000") }
-    template.pieces.append(.unescaped(text))
+    template.append(unescaped: text)
   }
 
   @inlinable
   mutating func append<Value: SQLValue>(_ value: Value) {
     let start = bytes.count
+    if start == 0 { bytes.reserveCapacity(64) }
     let encoding = value.encode(into: &bytes)
     appendParameter(Value.sqlType, encoding, from: start)
   }
@@ -89,32 +85,29 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       if bytes[start...].hasZero { encoding = .unrepresentable }
       bytes.append(0)  // libpq reads text up to here
     }
-    parameters.append(Parameter(type: type.oid, range: encoding == .null ? nil : start..<end))
-    template.pieces.append(.parameter)
+    let length = encoding == .null ? -1 : Int32(clamping: end - start)
+    template.append(Template.Parameter(type: type.oid, length: length, start: start))
     if encoding == .unrepresentable {
       note(
-        "parameter $\(parameters.count) cannot be encoded for PostgreSQL: text with U+0000, or a value out of range")
+        "parameter $\(template.parameterCount) cannot be encoded for PostgreSQL: "
+          + "text with U+0000, a value out of range, or a record")
     }
-    if end - start > Self.maximumParameterBytes { note("parameter $\(parameters.count) has more than 1 GB") }
+    if end - start > Self.maximumParameterBytes { note("parameter $\(template.parameterCount) has more than 1 GB") }
     checkCount()
   }
 
   fileprivate mutating func note(_ problem: String) {
-    self.problem = self.problem ?? PostgresError(.invalidParameter, problem)
+    reason = reason ?? problem
   }
 
   private mutating func checkCount() {
-    if parameters.count > UInt16.max { note("a statement has at most \(UInt16.max) parameters: use an array") }
+    if template.parameterCount > UInt16.max { note("a statement has at most \(UInt16.max) parameters: use an array") }
   }
 
   private mutating func append(_ other: SQL) {
-    let offset = bytes.count
-    template.pieces += other.template.pieces
-    parameters += other.parameters.map {
-      Parameter(type: $0.type, range: $0.range.map { $0.lowerBound + offset..<$0.upperBound + offset })
-    }
-    bytes += other.bytes
-    problem = problem ?? other.problem
+    template.append(other.template, offset: bytes.count)
+    if !other.bytes.isEmpty { bytes += other.bytes }
+    reason = reason ?? other.reason
     checkCount()
   }
 
@@ -124,8 +117,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     public init(literalCapacity: Int, interpolationCount: Int) {
       sql = SQL(stringLiteral: "")
-      sql.template.pieces.reserveCapacity(2 * interpolationCount + 1)
-      sql.parameters.reserveCapacity(interpolationCount)
+      sql.template.reserveCapacity(4 * interpolationCount + 1)
     }
 
     public mutating func appendLiteral(_ literal: StaticString) {

@@ -6,30 +6,12 @@ struct PreparedStatements {
   }
 
   /// A text with the types of its parameters. The same text means something else with other types.
-  struct Key: Hashable {
-    private let template: SQL.Template
-    let types: [UInt32]
-
-    init(_ sql: SQL) {
-      template = sql.template
-      types = sql.parameters.map(\.type)
-    }
-
-    /// Built anew at each call.
-    var text: String { template.text }
-
-    /// Whether the server has inferred types. They are a part of the prepared statement, so a change of the schema can
-    /// make it fail.
-    var hasInferredTypes: Bool { types.contains(0) }
-
-    /// Statements of one text mostly have the same types.
-    func hash(into hasher: inout Hasher) {
-      hasher.combine(template)
-    }
-  }
+  typealias Key = SQL.Template
 
   final class Statement {
     let name: String
+    /// The name for libpq, ending in a zero.
+    let nameBytes: [CChar]
     /// The names of its columns, once a result has provided them. They never change for a planned statement: the server
     /// rejects it if they would. FETCH and EXECUTE return another statement's columns, so they are excluded.
     private(set) var columns: Columns?
@@ -43,6 +25,7 @@ struct PreparedStatements {
 
     fileprivate init(name: String, text: String) {
       self.name = name
+      nameBytes = Array(name.utf8CString)
       let statement = text.hasPrefix("/*") ? text.split(separator: "*/ ", maxSplits: 1).last ?? "" : text[...]
       let word = statement.prefix { $0.isLetter }
       effect = SessionEffect(of: text)

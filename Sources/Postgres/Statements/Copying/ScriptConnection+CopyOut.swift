@@ -55,7 +55,7 @@ extension ScriptConnection {
     _ query: SQL, format: CopyFormat, _ write: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
     if let problem = query.problem { throw problem }
-    guard query.parameters.isEmpty else { throw PostgresError(.misuse, "COPY takes no parameters") }
+    guard query.template.parameterCount == 0 else { throw PostgresError(.misuse, "COPY takes no parameters") }
     let statement: SQL = "COPY (\(query)) TO STDOUT (\(format.options))"
     try begin(copy: statement.text, PGRES_COPY_OUT)
     do {

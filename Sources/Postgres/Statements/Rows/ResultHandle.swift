@@ -25,7 +25,14 @@ final class ResultHandle: Sendable {
   /// The index of the first column with this name.
   func place(of name: String) -> Int? {
     guard columns.areDistinct else { return names.firstIndex(of: name) }
-    var place = likely.load(ordering: .relaxed)
+    let place = likely.load(ordering: .relaxed)
+    guard place < names.count, names[place] == name else { return search(for: name, from: place) }
+    likely.store(place + 1, ordering: .relaxed)
+    return place
+  }
+
+  private func search(for name: String, from start: Int) -> Int? {
+    var place = start
     let length = name.utf8.count
     for _ in names.indices {
       if place >= names.count { place = 0 }
