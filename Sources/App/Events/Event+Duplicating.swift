@@ -21,7 +21,8 @@ extension Event {
     guard try await change.lock(users: guests + [host], for: .share).contains(host) else {
       throw AppError.sessionEnded
     }
-    let plan = try Plan(row: try await lock(id, by: host, in: change)).moved(to: times)
+    let old: Plan = try await lock(id, by: host, in: change)["plan"]
+    let plan = old.moved(to: times)
     guard plan.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Plan.endRule) }
     let friends: [User.ID] =
       invites

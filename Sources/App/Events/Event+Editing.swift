@@ -11,7 +11,7 @@ extension Event {
     let row = try await lock(id, by: host, in: change)
     try checkIsOpen(row)
     if let version, try row["version"] != version { throw AppError.lostUpdate }
-    let old = try Plan(row: row)
+    let old: Plan = try row["plan"]
     let new = try edit(old)
     let differences = new.differences(from: old)
     guard !differences.isEmpty else { return }
@@ -67,8 +67,8 @@ extension Event {
   /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then
   /// either wait, or are visible to the reads that follow.
   ///
-  /// - Returns: the plan's columns, `creator_id`, `status`, `version`, `is_archived`, `is_past_answers`, the columns of
-  ///   ``Places``, `visitor_count`, and `total`, the number of guests.
+  /// - Returns: `plan`, `creator_id`, `title`, `start_time`, `status`, `version`, `is_archived`, `is_past_answers`,
+  ///   `is_over`, the columns of ``Places``, `visitor_count`, and `total`, the number of guests.
   static func lock(_ id: ID, by host: User.ID, in change: Change) async throws -> Row {
     try await lock(id, by: host, as: [.creator, .host], else: .notAHost, in: change)
   }
@@ -83,9 +83,8 @@ extension Event {
   ) async throws -> Row {
     let row = try await change.first(
       """
-      SELECT creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        answer_by, max_plus_ones, going_count, waitlisted_count, visitor_count, status, version,
-        archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
+      SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Places.columns), visitor_count, status,
+        version, archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
       FROM events WHERE id = \(id)
       FOR NO KEY UPDATE
       """)

@@ -6,21 +6,18 @@ extension Event {
   static let participantsShown = 20
   static let participantsListed = 5
 
-  /// Adds the first participants of each event to a query of events. The result has a row for each participant, and one
-  /// row for an event without guests.
+  /// Adds the first participants of each event to a query of events.
   ///
   /// One statement, so that counts and participants come from one snapshot. The indexes `invitations_in_order` and
   /// `visitors_in_order` have the order, so that an event with thousands of guests costs as much as one with a few.
   ///
   /// - Parameters:
-  ///   - events: a query for ``columns``, named `event` in the result.
-  ///   - order: the order of the events.
+  ///   - events: a query for ``columns``.
+  ///   - order: the order of the events. It calls the query `event`.
   static func withParticipants(_ events: SQL, order: SQL, atMost limit: Int, for user: User.ID) -> SQL {
     """
-    SELECT event.*, guest.*
-    FROM (\(events)) AS event
-    LEFT JOIN LATERAL (
-      SELECT \(Guest.columns), i.rank AS guest_rank, i.since AS guest_since
+    SELECT event.*, ARRAY(
+      SELECT \(Guest.record)
       FROM (
         SELECT v.id, v.user_id, v.name, v.status, v.plus_ones, v.since, v.answered_at,
           array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
@@ -29,8 +26,10 @@ extension Event {
         LIMIT \(limit)
       ) AS i
       LEFT JOIN users AS u ON u.id = i.user_id
-    ) AS guest ON true
-    ORDER BY \(order), guest.guest_rank, guest.guest_since, guest.guest_entry
+      ORDER BY i.rank, i.since, i.id
+    ) AS participants
+    FROM (\(events)) AS event
+    ORDER BY \(order)
     """
   }
 
@@ -40,31 +39,10 @@ extension Event {
     SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)
     """
 
-  /// The event in the first row of a result, with the first participant.
-  init(withParticipant row: Row) throws {
+  /// - Parameter row: a row of ``withParticipants(_:order:atMost:for:)``.
+  init(withParticipants row: Row) throws {
     self = try Event(row: row)
-    participants = []
-    try addParticipant(row)
-  }
-
-  /// Adds the participant in a further row of the same event.
-  mutating func addParticipant(_ row: Row) throws {
-    // An event without guests is one row whose guest columns are NULL.
-    guard try (row["guest_entry"] as Guest.ID?) != nil else { return }
-    participants?.append(try Guest(row: row))
-  }
-
-  static func all(withParticipants rows: Rows) throws -> [Event] {
-    var events: [Event] = []
-    for row in rows {
-      let id: ID = try row["id"]
-      if id == events.last?.id {
-        try events[events.count - 1].addParticipant(row)
-      } else {
-        events.append(try Event(withParticipant: row))
-      }
-    }
-    return events
+    participants = try row["participants"]
   }
 
   /// A query for an event with its first participants. Only its hosts and its guests can read it. For all other users
@@ -78,8 +56,8 @@ extension Event {
   /// - Parameter rows: the result of ``detail(_:for:)``.
   /// - Throws: ``AppError/eventNotFound``
   init(detail rows: Rows) throws {
-    guard let event = try Event.all(withParticipants: rows).first else { throw AppError.eventNotFound }
-    self = event
+    guard let row = rows.first else { throw AppError.eventNotFound }
+    self = try Event(withParticipants: row)
   }
 
   static func find(_ id: ID, for user: User.ID, in database: some Querying) async throws -> Event {

@@ -56,19 +56,29 @@ extension Event {
   }
 }
 
-extension Event.Plan {
-  init(row: Row) throws {
-    title = try row["title"]
-    note = try row["note"]
-    startTime = try row["start_time"]
-    endTime = try row["end_time"]
-    timeZone = try row["time_zone"]
-    let name: String? = try row["location_name"]
-    location = try name.map {
-      Event.Location(name: $0, latitude: try row["latitude"], longitude: try row["longitude"])
-    }
-    capacity = try row["capacity"]
-    answerBy = try row["answer_by"]
-    maxPlusOnes = try row["max_plus_ones"]
+extension Event.Plan: SQLRecord {
+  /// - Parameter events: the alias of a row of `events`.
+  static func record(_ events: SQL) -> SQL {
+    """
+    ROW(
+      \(events).title, \(events).note, \(events).start_time, \(events).end_time, \(events).time_zone,
+      \(events).location_name, \(events).latitude, \(events).longitude, \(events).capacity, \(events).answer_by,
+      \(events).max_plus_ones
+    )
+    """
+  }
+
+  init(fields: inout SQLFields) throws {
+    title = try fields.next()
+    note = try fields.next()
+    startTime = try fields.next()
+    endTime = try fields.next()
+    timeZone = try fields.next()
+    let (name, latitude, longitude): (String?, Double?, Double?) =
+      (try fields.next(), try fields.next(), try fields.next())
+    location = name.map { Event.Location(name: $0, latitude: latitude, longitude: longitude) }
+    capacity = try fields.next()
+    answerBy = try fields.next()
+    maxPlusOnes = try fields.next()
   }
 }

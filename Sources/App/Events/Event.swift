@@ -43,37 +43,25 @@ public struct Event: Sendable {
   let updatedAt: Timestamp
   /// `creator`, `host`, or the state of the reader's invitation.
   let myStatus: String
+  let myRole: Role
   /// The number of people whom the reader brings.
   let myPlusOnes: Int
   /// The first guests. Nil in lists, unless the reader asks for them.
   var participants: [Guest]?
 
-  /// Reads the columns in their order, so that each is found at once.
+  /// Reads the column `event` of ``columns``.
   init(row: Row) throws {
-    id = try row["id"]
-    plan = try Plan(row: row)
-    status = try row["status"]
-    version = try row["version"]
-    counts = Counts(
-      invited: try row["invited_count"], going: try row["going_count"], maybe: try row["maybe_count"],
-      declined: try row["declined_count"], waitlisted: try row["waitlisted_count"],
-      pending: try row["pending_count"], plusOnes: try row["plus_ones_count"])
-    createdAt = try row["created_at"]
-    updatedAt = try row["updated_at"]
-    myStatus = try row["my_status"]
-    myPlusOnes = try row["my_plus_ones"]
-    coHosts = try Self.coHosts(in: row)
-    let creatorID: User.ID? = try row["creator_id"]
-    creator = try creatorID.map { _ in try Person(row: row, prefix: "creator_") }
+    self = try row["event"]
   }
 
-  /// The columns of `events AS e`, of its creator as `users AS c`, `my_status` and `my_plus_ones` of a relation `m`,
-  /// and ``coHosts(seenBy:)``.
+  /// `id` and `event`: a record of a row `events AS e`, of its creator as `users AS c`, `my_status` and `my_plus_ones`
+  /// of a relation `m`, and ``coHosts(seenBy:)``.
   static let columns: SQL = """
-    e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
-    e.answer_by, e.max_plus_ones, e.status, e.version, e.invited_count, e.going_count, e.maybe_count, e.declined_count,
-    e.waitlisted_count, e.pending_count, e.plus_ones_count, e.created_at, e.updated_at, m.my_status, m.my_plus_ones, co.co_hosts,
-    \(Person.columns("c", prefix: "creator_"))
+    e.id, ROW(
+      e.id, \(Plan.record("e")), e.status, \(Person.record("c")), co.co_hosts, e.version, e.invited_count, e.going_count,
+      e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count, e.created_at,
+      e.updated_at, m.my_status, m.my_plus_ones
+    ) AS event
     """
 
   /// The number of guests, from columns of `events`.
@@ -129,9 +117,7 @@ public struct Event: Sendable {
       return try await List.read(page: page, query: query, in: database) {
         withParticipants($0, order: $1, atMost: participantsListed, for: user)
       } item: {
-        try Event(withParticipant: $0)
-      } more: {
-        try $0.addParticipant($1)
+        try Event(withParticipants: $0)
       }
     }
     if archived { return try await List.read(page: page, query: query, in: database, item: Event.init(row:)) }
@@ -146,11 +132,10 @@ public struct Event: Sendable {
     guard showsParticipants else {
       return try await database.rows("\(events) ORDER BY array_position(\(ids), e.id)").map(Event.init(row:))
     }
-    return try Event.all(
-      withParticipants: try await database.pipeline(
-        readingInOrder,
-        withParticipants(
-          events, order: "array_position(\(ids), event.id)", atMost: participantsListed, for: user))[1])
+    let rows = try await database.pipeline(
+      readingInOrder,
+      withParticipants(events, order: "array_position(\(ids), event.id)", atMost: participantsListed, for: user))[1]
+    return try rows.map { try Event(withParticipants: $0) }
   }
 
   // MARK: Writing
@@ -197,6 +182,25 @@ public struct Event: Sendable {
     try checkIsOpen(row)
     try await Invitation.invite(
       guests, named: "userIds", to: id, titled: try row["title"], beside: try row["total"], by: host, in: change)
+  }
+}
+
+extension Event: SQLRecord {
+  public init(fields: inout SQLFields) throws {
+    id = try fields.next()
+    plan = try fields.next()
+    status = try fields.next()
+    creator = try fields.next()
+    coHosts = try fields.next()
+    version = try fields.next()
+    counts = Counts(
+      invited: try fields.next(), going: try fields.next(), maybe: try fields.next(), declined: try fields.next(),
+      waitlisted: try fields.next(), pending: try fields.next(), plusOnes: try fields.next())
+    createdAt = try fields.next()
+    updatedAt = try fields.next()
+    myStatus = try fields.next()
+    myRole = Role(status: myStatus)
+    myPlusOnes = try fields.next()
   }
 }
 

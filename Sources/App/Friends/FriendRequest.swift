@@ -28,15 +28,14 @@ public struct FriendRequest: Sendable {
 
   init(row: Row) throws {
     id = try row["id"]
-    sender = try Person(row: row, prefix: "sender_")
-    receiver = try Person(row: row, prefix: "receiver_")
+    sender = try row["sender"]
+    receiver = try row["receiver"]
     status = try row["status"]
     createdAt = try row["created_at"]
   }
 
   static let columns: SQL = """
-    r.id, r.status, r.created_at, \(Person.columns("sender", prefix: "sender_")),
-    \(Person.columns("receiver", prefix: "receiver_"))
+    r.id, \(Person.record("sender")) AS sender, \(Person.record("receiver")) AS receiver, r.status, r.created_at
     """
   static let source: SQL = """
     friend_requests AS r

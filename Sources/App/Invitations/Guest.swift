@@ -14,10 +14,9 @@ struct Guest: Sendable {
   let plusOnes: Int
   let answeredAt: Timestamp?
 
-  /// The columns of ``visible(at:to:)`` as `i` and of the guest as `users AS u`, which has no row for a visitor.
-  static let columns: SQL = """
-    i.id AS guest_entry, coalesce(i.name, u.display_name) AS guest_name, \(Person.columns("u", prefix: "guest_")),
-    i.status AS guest_status, i.plus_ones AS guest_plus_ones, i.answered_at AS guest_answered_at
+  /// A record of a row of ``visible(at:to:)`` as `i` and of the guest as `users AS u`, which has no row for a visitor.
+  static let record: SQL = """
+    ROW(i.id, \(Person.record("u")), coalesce(i.name, u.display_name), i.status, i.plus_ones, i.answered_at)
     """
 
   /// The guests of an event whom a reader of the event may see. Guest lists and participants read guests only through
@@ -44,16 +43,6 @@ struct Guest: Sendable {
     "(user_id IS NULL OR \(User.visible("user_id", to: user)))"
   }
 
-  init(row: Row) throws {
-    id = try row["guest_entry"]
-    name = try row["guest_name"]
-    let user: User.ID? = try row["guest_id"]
-    person = try user.map { _ in try Person(row: row, prefix: "guest_") }
-    status = try row["guest_status"]
-    plusOnes = try row["guest_plus_ones"]
-    answeredAt = try row["guest_answered_at"]
-  }
-
   /// An event's guest list. Only its hosts and its guests can read it. For all other users the event does not exist.
   /// Sorted by id, an order that no answer changes.
   static func list(
@@ -62,19 +51,30 @@ struct Guest: Sendable {
     let rest: SQL = page.cursor.map { cursor -> SQL in "AND id > \(cursor.id)" } ?? ""
     // Limit to the page before joining `users`: with thousands of guests, joining them all was most of the cost.
     let query = Keyset(
-      list: .guests, columns: columns,
+      list: .guests, columns: "\(record) AS guest",
       source: """
         (\(visible(at: "\(event)", to: user)) \(rest) ORDER BY id LIMIT \(page.limit + 1)) AS i
         LEFT JOIN users AS u ON u.id = i.user_id
         WHERE \(Event.isVisible(event, to: user))
         """,
       time: "timestamptz 'epoch'", id: "i.id", order: .ascending, isCut: true)
-    let list = try await List.read(page: page, query: query, in: database, item: Guest.init(row:))
+    let list: List<Guest> = try await List.read(page: page, query: query, in: database) { try $0["guest"] }
     // An empty page: either nothing is left to show, or the user may not see the event.
     if list.items.isEmpty {
       let isVisible: Bool? = try await database.value("SELECT \(Event.isVisible(event, to: user))")
       guard isVisible == true else { throw AppError.eventNotFound }
     }
     return list
+  }
+}
+
+extension Guest: SQLRecord {
+  init(fields: inout SQLFields) throws {
+    id = try fields.next()
+    person = try fields.next()
+    name = try fields.next()
+    status = try fields.next()
+    plusOnes = try fields.next()
+    answeredAt = try fields.next()
   }
 }

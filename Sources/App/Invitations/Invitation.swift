@@ -15,7 +15,7 @@ struct Invitation: Sendable {
   /// The maximum number of guests of one event.
   static let maximumGuests = 10_000
 
-  private(set) var event: Event
+  let event: Event
   let status: Status
   let invitedAt: Timestamp
 
@@ -47,15 +47,13 @@ struct Invitation: Sendable {
       """
     if let status { source += " AND m.my_status = \(status)" }
     let query = Keyset(
-      list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.invited_at",
+      list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.my_status, m.invited_at",
       source: source, time: "m.invited_at", id: "e.id", order: .descending)
     if showsParticipants {
       return try await List.read(page: page, query: query, in: database) {
         Event.withParticipants($0, order: $1, atMost: Event.participantsListed, for: user)
       } item: {
-        try Invitation($0, of: try Event(withParticipant: $0))
-      } more: {
-        try $0.event.addParticipant($1)
+        try Invitation($0, of: try Event(withParticipants: $0))
       }
     }
     // Clients cache only the unfiltered list, so a filtered list has no stamp.

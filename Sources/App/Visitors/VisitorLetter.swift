@@ -33,7 +33,7 @@ extension VisitorLetter {
     fileprivate init(row: Row) throws {
       visitor = try Visitor(row: row)
       about = About(
-        plan: try Event.Plan(row: row), status: try row["status"], hosts: try row["hosts"],
+        plan: try row["plan"], status: try row["status"], hosts: try row["hosts"],
         answer: visitor.wanted ?? visitor.group.status, plusOnes: visitor.group.plusOnes)
       isOpen = try row["is_open"]
       lapsesAt = try row["lapses_at"]
@@ -68,8 +68,7 @@ extension VisitorLetter {
     let rows = try await database.rows(
       """
       SELECT \(Visitor.columns), v.lapses_at, e.status, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open,
-        e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
-        e.answer_by, e.max_plus_ones,
+        \(Event.Plan.record("e")) AS plan,
         ARRAY(
           SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id
           WHERE h.event_id = e.id

@@ -45,17 +45,15 @@ struct List<Item: Sendable>: Sendable {
     try List(rows: try await database.rows(query.select(page)), query.list, page, stamp: nil, item: item)
   }
 
-  /// The same for a list whose items have several rows each.
+  /// The same for events with their first participants.
   ///
-  /// - Parameters:
-  ///   - statement: makes the statement from the page's query and its order.
-  ///   - more: adds a further row to the item of the row before.
+  /// - Parameter statement: makes the statement from the page's query and its order.
   static func read(
     page: PageRequest, query: Keyset, in database: some Querying, statement: (_ page: SQL, _ order: SQL) -> SQL,
-    item: (Row) throws -> Item, more: (inout Item, Row) throws -> Void
+    item: (Row) throws -> Item
   ) async throws -> List<Item> {
     let rows = try await database.pipeline(Event.readingInOrder, statement(try query.select(page), query.sorting))[1]
-    return try List(rows: rows, query.list, page, stamp: nil, item: item, more: more)
+    return try List(rows: rows, query.list, page, stamp: nil, item: item)
   }
 
   /// A list whose order may change at any moment, such as search results. It has one page and no stamp.
@@ -77,19 +75,16 @@ struct List<Item: Sendable>: Sendable {
   }
 
   private init(
-    rows: Rows, _ name: ListName, _ page: PageRequest, stamp: Timestamp?, count: Int? = nil, item: (Row) throws -> Item,
-    more: (inout Item, Row) throws -> Void = { _, _ in }
+    rows: Rows, _ name: ListName, _ page: PageRequest, stamp: Timestamp?, count: Int? = nil, item: (Row) throws -> Item
   ) throws {
     var items: [Item] = []
     var places: [Cursor.Place] = []
+    items.reserveCapacity(min(rows.count, page.limit))
+    places.reserveCapacity(min(rows.count, page.limit))
     var hasMore = false
     for row in rows {
       // An empty collection is one row with nothing but a stamp.
       guard let id: UUID = try row["cursor_id"] else { break }
-      if id == places.last?.id {
-        try more(&items[items.count - 1], row)
-        continue
-      }
       guard items.count < page.limit else {
         hasMore = true
         break

@@ -92,7 +92,7 @@ struct CalendarFeed: Sendable {
       FROM calendar_links AS l
       JOIN user_stamps AS s ON s.user_id = l.user_id
       LEFT JOIN LATERAL (
-        SELECT \(Event.columns), e.archived_at IS NOT NULL AS is_archived
+        SELECT \(Event.columns), e.start_time, e.archived_at IS NOT NULL AS is_archived
         FROM \(Event.visible(to: user))
         WHERE m.my_status <> 'declined' AND (e.archived_at IS NULL OR e.live_until >= \(oldest))
         ORDER BY e.archived_at IS NOT NULL, CASE WHEN e.archived_at IS NULL THEN e.start_time END, e.start_time DESC,

@@ -5,9 +5,16 @@ extension Event {
   /// What the reader is at an event.
   enum Role: String {
     case creator, host, guest
-  }
 
-  var myRole: Role { Role(rawValue: myStatus) ?? .guest }
+    /// - Parameter status: `creator`, `host`, or the state of an invitation.
+    init(status: String) {
+      switch status {
+      case "creator": self = .creator
+      case "host": self = .host
+      default: self = .guest
+      }
+    }
+  }
 
   /// The hosts whom the reader sees: the creator, and then the co-hosts by when they were added.
   var hosts: [Person] { (creator.map { [$0] } ?? []) + coHosts }
@@ -49,34 +56,19 @@ extension Event {
     "\(hosts(of: event)) UNION ALL \(Invitation.guestsComing(to: event))"
   }
 
-  /// The co-hosts of `events AS e` whom a user sees, as a relation `co` with one row. Each is four texts in a row: see
-  /// ``coHosts(in:)``.
+  /// The co-hosts of `events AS e` whom a user sees, as a relation `co` with one row.
   static func coHosts(seenBy user: User.ID) -> SQL {
     """
     LATERAL (
       SELECT ARRAY(
-        SELECT part.text
+        SELECT ROW(\(Person.columns("p")))
         FROM event_co_hosts AS h
         JOIN users AS p ON p.id = h.user_id
-        CROSS JOIN LATERAL unnest(ARRAY[p.id::text, p.username, p.display_name, coalesce(p.picture_url, '')])
-          WITH ORDINALITY AS part (text, place)
         WHERE h.event_id = e.id AND \(User.visible("h.user_id", to: user))
-        ORDER BY h.added_at, h.user_id, part.place
+        ORDER BY h.added_at, h.user_id
       ) AS co_hosts
     ) AS co
     """
-  }
-
-  static func coHosts(in row: Row) throws -> [Person] {
-    let texts: [String] = try row["co_hosts"]
-    var people: [Person] = []
-    for first in stride(from: 0, to: texts.count, by: 4) {
-      guard let id = User.ID(texts[first]) else { continue }
-      let picture: String? = texts[first + 3].isEmpty ? nil : texts[first + 3]
-      people.append(
-        Person(id: id, username: texts[first + 1], displayName: texts[first + 2], pictureURL: picture))
-    }
-    return people
   }
 
   /// Touches the lists that show the hosts of events.

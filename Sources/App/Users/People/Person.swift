@@ -8,23 +8,33 @@ struct Person: Sendable {
   /// As in ``User/pictureURL``.
   let pictureURL: String?
 
-  /// The columns that `init(row:prefix:)` reads, in its order, of a `users` row under an alias. Each column's name
-  /// starts with the prefix.
-  static func columns(_ alias: String, prefix: String = "") -> SQL {
-    """
-    \(unescaped: alias).id AS \(unescaped: prefix)id, \(unescaped: alias).username AS \(unescaped: prefix)username,
-    \(unescaped: alias).display_name AS \(unescaped: prefix)display_name,
-    \(unescaped: alias).picture_url AS \(unescaped: prefix)picture_url
-    """
+  /// The columns of a `users` row under an alias that ``init(row:)`` reads.
+  static func columns(_ users: SQL) -> SQL {
+    "\(users).id, \(users).username, \(users).display_name, \(users).picture_url"
   }
 }
 
 extension Person {
-  init(row: Row, prefix: String = "") throws {
-    let first = try row.place(of: prefix + "id")
+  init(row: Row) throws {
+    let first = try row.place(of: "id")
     id = try row[first]
     username = try row[first + 1]
     displayName = try row[first + 2]
     pictureURL = try row[first + 3]
+  }
+}
+
+/// A person in a column of its own, or in an array.
+extension Person: SQLRecord {
+  /// - Parameter users: the alias of a `users` row, which may be missing: then the record is NULL.
+  static func record(_ users: SQL) -> SQL {
+    "CASE WHEN \(users).id IS NOT NULL THEN ROW(\(columns(users))) END"
+  }
+
+  init(fields: inout SQLFields) throws {
+    id = try fields.next()
+    username = try fields.next()
+    displayName = try fields.next()
+    pictureURL = try fields.next()
   }
 }

@@ -25,8 +25,7 @@ struct EventFacts: Sendable {
   /// - Parameter showsNames: a condition, whether the page shows the names of those who go.
   static func columns(showsNames: SQL) -> SQL {
     """
-    e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity,
-    e.answer_by, e.max_plus_ones, \(Event.isPastAnswers), \(Event.isOver), e.status = 'cancelled' AS is_cancelled,
+    \(Event.Plan.record("e")) AS plan, \(Event.isPastAnswers), \(Event.isOver), e.status = 'cancelled' AS is_cancelled,
     e.archived_at IS NOT NULL AS is_archived, e.going_count, e.maybe_count,
     e.waitlisted_count > 0 OR coalesce(e.going_count >= e.capacity, false) AS is_full,
     ARRAY(
@@ -49,7 +48,7 @@ struct EventFacts: Sendable {
   }
 
   init(row: Row) throws {
-    plan = try Event.Plan(row: row)
+    plan = try row["plan"]
     isCancelled = try row["is_cancelled"]
     isArchived = try row["is_archived"]
     isOver = try row["is_over"]
