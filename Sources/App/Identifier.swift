@@ -12,25 +12,29 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
 
   /// Thirty-two hexadecimal digits in groups of 8, 4, 4, 4 and 12.
   public init?(_ text: some StringProtocol) {
+    let uuid =
+      text.utf8.withContiguousStorageIfAvailable(Self.uuid) ?? Array(text.utf8).withUnsafeBufferPointer(Self.uuid)
+    guard let uuid else { return nil }
+    rawValue = uuid
+  }
+
+  private static func uuid(_ text: UnsafeBufferPointer<UInt8>) -> UUID? {
+    guard text.count == 36 else { return nil }
     var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    var place = 0
     let isWhole = withUnsafeMutableBytes(of: &bytes) { bytes in
-      var digits = 0
-      for character in text.utf8 {
-        switch (place, character) {
-        case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")), (23, UInt8(ascii: "-")): break
-        case (8, _), (13, _), (18, _), (23, _), (36..., _): return false
-        default:
-          guard let digit = Self.hexadecimal(character) else { return false }
-          bytes[digits / 2] = bytes[digits / 2] << 4 | digit
-          digits += 1
+      var place = 0
+      for index in 0..<16 {
+        if index == 4 || index == 6 || index == 8 || index == 10 {
+          guard text[place] == UInt8(ascii: "-") else { return false }
+          place += 1
         }
-        place += 1
+        guard let high = hexadecimal(text[place]), let low = hexadecimal(text[place + 1]) else { return false }
+        bytes[index] = high << 4 | low
+        place += 2
       }
-      return place == 36
+      return true
     }
-    guard isWhole else { return nil }
-    rawValue = UUID(uuid: bytes)
+    return isWhole ? UUID(uuid: bytes) : nil
   }
 
   private static func hexadecimal(_ character: UInt8) -> UInt8? {

@@ -18,7 +18,7 @@ struct LinkRoutes {
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
     let links = try await ShareLink.list(of: try self.event(context), for: try context.user, in: database)
-    return .list(List(onlyPage: links), item: shown)
+    return .list(List(onlyPage: links.map(shown)))
   }
 
   @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {

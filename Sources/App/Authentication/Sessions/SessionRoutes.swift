@@ -140,9 +140,8 @@ struct SessionRoutes {
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     let current = try context.session
-    return .list(try await Session.list(of: context.user, page: page, in: database)) {
-      SessionJSON(session: $0, isCurrent: $0.id == current)
-    }
+    let list = try await Session.list(of: context.user, page: page, in: database)
+    return .list(list.map { SessionJSON(session: $0, isCurrent: $0.id == current) })
   }
 
   @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {

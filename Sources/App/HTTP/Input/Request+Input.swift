@@ -12,12 +12,14 @@ extension Request {
     headers.value(of: .contentLength).map { $0 != "0" } ?? (headers.value(of: .transferEncoding) != nil)
   }
 
-  /// Splits bytes, because finding the characters of a long token costs more than the rest of the request.
+  /// Compares bytes, because finding the characters of a long token costs more than the rest of the request.
   var bearerToken: String? {
-    guard let header = headers.value(of: .authorization) else { return nil }
-    let parts = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1).map(Substring.init)
-    guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
-    return String(parts[1])
+    let scheme = "bearer "
+    guard let header = headers.value(of: .authorization), header.utf8.count > scheme.utf8.count,
+      // The scheme may have capitals.
+      zip(header.utf8, scheme.utf8).allSatisfy({ $0 | 0x20 == $1 })
+    else { return nil }
+    return String(header[header.utf8.index(header.startIndex, offsetBy: scheme.utf8.count)...])
   }
 
   /// The body as JSON; nil without a body. Throws if the content type is not JSON, or if ``JSON`` refuses the body.
@@ -32,15 +34,19 @@ extension Request {
     }
   }
 
-  /// The raw body. A body whose `Content-Length` is too large is refused unread, any other as soon as it exceeds the
-  /// limit.
+  /// The raw body, which ends after `Content-Length` bytes, if there is such a header. A body whose `Content-Length` is
+  /// too large is refused unread, any other as soon as it exceeds the limit.
   func bytes(upTo limit: Int, else refusal: AppError) async throws -> ByteBuffer {
-    if let length = headers.value(of: .contentLength).flatMap({ Int($0) }), length > limit { throw refusal }
+    let length = headers.value(of: .contentLength).flatMap { Int($0) }
+    if let length, length > limit { throw refusal }
+    var (parts, bytes) = (body.makeAsyncIterator(), ByteBuffer())
     do {
-      return try await body.collect(upTo: limit)
-    } catch is NIOTooManyBytesError {
-      throw refusal
-    } catch let error where error is HTTPParserError || error is CancellationError {
+      while bytes.readableBytes < length ?? .max, let part = try await parts.next() {
+        guard bytes.readableBytes + part.readableBytes <= limit else { throw refusal }
+        if bytes.readableBytes == 0 { bytes = part } else { bytes.writeImmutableBuffer(part) }
+      }
+      return bytes
+    } catch let error where error is HTTPParserError || error is CancellationError || error is AppError {
       throw error
     } catch {
       throw ConnectionLost()

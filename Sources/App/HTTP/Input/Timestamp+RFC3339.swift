@@ -22,39 +22,53 @@ extension Timestamp {
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
     let (days, time) = seconds.floorDivided(by: 86_400)
     let (year, month, day) = Self.civil(fromDays: days)
-    var count = 0
-    func put(_ character: UInt8) {
-      bytes[count] = character
-      count += 1
+    var end = bytes
+    if year > 9999 {
+      for digit in String(year / 10_000).utf8 {
+        end[0] = digit
+        end += 1
+      }
     }
-    /// Two digits.
-    func put(_ value: Int64, _ end: Unicode.Scalar? = nil) {
-      let value = UInt8(truncatingIfNeeded: value)
-      put(UInt8(ascii: "0") + value / 10)
-      put(UInt8(ascii: "0") + value % 10)
-      if let end { put(UInt8(ascii: end)) }
-    }
-    if year > 9999 { for digit in String(year / 10_000).utf8 { put(digit) } }
-    put(year / 100 % 100)
-    put(year % 100, "-")
-    put(month, "-")
-    put(day, "T")
-    put(time / 3600, ":")
-    put(time / 60 % 60, ":")
-    put(time % 60, showsMicroseconds ? "." : "Z")
+    Self.put(year / 100 % 100, to: end)
+    Self.put(year % 100, "-", to: end + 2)
+    Self.put(month, "-", to: end + 5)
+    Self.put(day, "T", to: end + 8)
+    Self.put(time / 3600, ":", to: end + 11)
+    Self.put(time / 60 % 60, ":", to: end + 14)
+    Self.put(time % 60, showsMicroseconds ? "." : "Z", to: end + 17)
+    end += 20
     if showsMicroseconds {
-      put(fraction / 10_000)
-      put(fraction / 100 % 100)
-      put(fraction % 100, "Z")
+      Self.put(fraction / 10_000, to: end)
+      Self.put(fraction / 100 % 100, to: end + 2)
+      Self.put(fraction % 100, "Z", to: end + 4)
+      end += 7
     }
-    return count
+    return end - bytes
+  }
+
+  /// Writes two digits.
+  private static func put(_ value: Int64, to bytes: UnsafeMutablePointer<UInt8>) {
+    let value = UInt8(truncatingIfNeeded: value)
+    bytes[0] = UInt8(ascii: "0") + value / 10
+    bytes[1] = UInt8(ascii: "0") + value % 10
+  }
+
+  /// Writes two digits and a character.
+  private static func put(_ value: Int64, _ character: Unicode.Scalar, to bytes: UnsafeMutablePointer<UInt8>) {
+    put(value, to: bytes)
+    bytes[2] = UInt8(ascii: character)
   }
 
   /// Parses RFC 3339 with any offset and a fraction of any length. Digits below the microsecond are cut off.
   ///
   /// - Parameter fractionDigits: set to the number of digits in the fraction, 0 without one.
   init?(rfc3339 text: String, fractionDigits: inout Int) {
-    let bytes = Array(text.utf8)
+    var text = text
+    guard let time = text.withUTF8({ Self.parse($0, &fractionDigits) }) else { return nil }
+    self = time
+  }
+
+  private static func parse(_ bytes: UnsafeBufferPointer<UInt8>, _ fractionDigits: inout Int) -> Timestamp? {
     var position = 0
     func number(_ digits: Int) -> Int64? {
       guard position + digits <= bytes.count else { return nil }
@@ -73,7 +87,7 @@ extension Timestamp {
     }
     guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2), skip("Tt "),
       let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
-      (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day),
+      (1...12).contains(month), (1...days(in: month, of: year)).contains(day),
       hour < 24, minute < 60, second <= 60
     else { return nil }
     var fraction: Int64 = 0
@@ -95,10 +109,10 @@ extension Timestamp {
       offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "-") ? -1 : 1)
     }
     guard position == bytes.count else { return nil }
-    let days = Self.days(fromCivil: year, month, day)
+    let days = days(fromCivil: year, month, day)
     // A leap second becomes the second after it, because PostgreSQL and phones cannot represent it.
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset
-    self.init(microseconds: seconds * 1_000_000 + fraction)
+    return Timestamp(microseconds: seconds * 1_000_000 + fraction)
   }
 
   /// The years 1 to 9999 in microseconds. Both RFC 3339 and PostgreSQL can represent them.

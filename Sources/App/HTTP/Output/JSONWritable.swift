@@ -20,7 +20,7 @@ extension Int: JSONWritable {
 
 extension Double: JSONWritable {
   /// JSON has no infinity. The rules on input keep it out.
-  func write(to json: inout JSONWriter) { json.raw(isFinite ? "\(self)" : "null") }
+  func write(to json: inout JSONWriter) { json.raw(isFinite ? description : "null") }
 }
 
 extension Optional: JSONWritable where Wrapped: JSONWritable {
@@ -36,33 +36,29 @@ extension Array: JSONWritable where Element: JSONWritable {
 extension Identifier: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.raw(atMost: 38) { text in
-      var place = 0
-      func put(_ character: UInt8) {
-        text[place] = character
-        place += 1
-      }
-      func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
-      put(UInt8(ascii: "\""))
+      let digits = ("0123456789abcdef" as StaticString).utf8Start
+      text[0] = UInt8(ascii: "\"")
+      var place = text + 1
       withUnsafeBytes(of: rawValue.uuid) { bytes in
         for index in 0..<16 {
-          if index == 4 || index == 6 || index == 8 || index == 10 { put(UInt8(ascii: "-")) }
-          put(digit(bytes[index] >> 4))
-          put(digit(bytes[index] & 15))
+          if index == 4 || index == 6 || index == 8 || index == 10 {
+            place[0] = UInt8(ascii: "-")
+            place += 1
+          }
+          place[0] = digits[Int(bytes[index] >> 4)]
+          place[1] = digits[Int(bytes[index] & 15)]
+          place += 2
         }
       }
-      put(UInt8(ascii: "\""))
-      return place
+      place[0] = UInt8(ascii: "\"")
+      return place + 1 - text
     }
   }
 }
 
 /// RFC 3339 in UTC with whole seconds, as Apple's `.iso8601` strategy reads it.
 extension Timestamp: JSONWritable {
-  func write(to json: inout JSONWriter) {
-    json.literal("\"")
-    json.raw(atMost: Self.longestRFC3339) { writeRFC3339(to: $0) }
-    json.literal("\"")
-  }
+  func write(to json: inout JSONWriter) { json.time(self) }
 }
 
 extension FieldError: JSONWritable {

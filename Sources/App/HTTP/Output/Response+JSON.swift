@@ -46,29 +46,25 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
   }
 
+  /// A list in its envelope. The first page of a collection carries its ETag, which
+  /// ``Request/unlessUnchanged(_:of:in:_:)`` compares. A list with digests has none, because its bytes also depend on
+  /// the server's key.
+  ///
   /// - Parameters:
   ///   - digests: makes the digests of the items, if they are wanted.
   ///   - more: writes further members of the envelope.
   static func list(
     _ list: List<some JSONWritable>, digests: ItemDigests? = nil, more: (inout JSONWriter) -> Void = { _ in }
   ) -> Response {
-    .list(list, digests: digests, more: more) { $0 }
-  }
-
-  /// A list in its envelope. The first page of a collection carries its ETag, which
-  /// ``Request/unlessUnchanged(_:of:in:_:)`` compares. A list with digests has none, because its bytes also depend on
-  /// the server's key.
-  static func list<Item>(
-    _ list: List<Item>, digests: ItemDigests? = nil, more: (inout JSONWriter) -> Void = { _ in },
-    item: (Item) -> some JSONWritable
-  ) -> Response {
-    var json = JSONWriter()
+    var json = JSONWriter(capacity: 512 * (list.items.count + 1))
     json.object {
       var found: [String] = []
-      if let digests {
-        $0.member("items") { $0.array(list.items.map(item)) { found.append(digests.digest(of: $0)) } }
-      } else {
-        $0.member("items", list.items.map(item))
+      $0.member("items") {
+        $0.array(list.items.indices) { json, index in
+          let start = json.count
+          list.items[index].write(to: &json)
+          if let digests { json.withBytes(from: start) { found.append(digests.digest(of: $0)) } }
+        }
       }
       $0.member("nextCursor", list.next?.text)
       $0.member("timestamp", list.stamp.map(Stamp.init))

@@ -11,6 +11,6 @@ struct Stamp: JSONWritable {
   var eTag: String { "\"\(time.microseconds)\"" }
 
   func write(to json: inout JSONWriter) {
-    json.string(time.rfc3339(microseconds: true))
+    json.time(time, microseconds: true)
   }
 }

@@ -32,17 +32,21 @@ struct RouteTable: Sendable {
 
   /// - Returns: nil if there is no such path.
   func route(of path: String) -> (route: Route, parameters: Parameters)? {
-    var values: [Substring] = []
-    guard let route = root.route(of: path.utf8[...], &values) else { return nil }
+    var path = path
+    var values: [Range<Int>] = []
+    guard let route = path.withUTF8({ root.route(of: $0, from: 0, &values) }) else { return nil }
     var parameters = Parameters()
-    for (name, value) in zip(route.parameters, values) { parameters[name] = value }
+    for (name, value) in zip(route.parameters, values) {
+      let start = path.utf8.index(path.startIndex, offsetBy: value.lowerBound)
+      parameters[name] = path[start..<path.utf8.index(start, offsetBy: value.count)]
+    }
     return (route, parameters)
   }
 
   /// A segment of the paths. A literal segment wins over a parameter: `me` is not an id.
   private final class Node: Sendable {
     private let route: Route?
-    private let literals: [Substring: Node]
+    private let literals: [(text: [UInt8], node: Node)]
     private let parameter: Node?
 
     init(_ routes: [(segments: ArraySlice<Substring>, route: Route)]) {
@@ -55,22 +59,33 @@ struct RouteTable: Sendable {
         longer[Self.isParameter(first) ? "{}" : first, default: []].append((segments.dropFirst(), route))
       }
       parameter = longer.removeValue(forKey: "{}").map(Node.init)
-      literals = longer.mapValues(Node.init)
+      literals = longer.map { (Array($0.utf8), Node($1)) }
     }
 
     static func isParameter(_ segment: Substring) -> Bool { segment.hasPrefix("{") }
 
-    func route(of path: Substring.UTF8View, _ values: inout [Substring]) -> Route? {
+    /// - Parameter values: gets the bytes of the parameters.
+    func route(of path: UnsafeBufferPointer<UInt8>, from start: Int, _ values: inout [Range<Int>]) -> Route? {
       let slash = UInt8(ascii: "/")
-      let path = path.drop { $0 == slash }
-      guard !path.isEmpty else { return route }
-      let end = path.firstIndex(of: slash) ?? path.endIndex
-      let (segment, rest) = (Substring(path[..<end]), path[end...])
-      if let route = literals[segment]?.route(of: rest, &values) { return route }
+      var start = start
+      while start < path.count, path[start] == slash { start += 1 }
+      guard start < path.count else { return route }
+      var end = start
+      while end < path.count, path[end] != slash { end += 1 }
+      if let route = literal(UnsafeBufferPointer(rebasing: path[start..<end]))?.route(of: path, from: end, &values) {
+        return route
+      }
       guard let parameter else { return nil }
-      values.append(segment)
-      if let route = parameter.route(of: rest, &values) { return route }
+      values.append(start..<end)
+      if let route = parameter.route(of: path, from: end, &values) { return route }
       values.removeLast()
+      return nil
+    }
+
+    private func literal(_ segment: UnsafeBufferPointer<UInt8>) -> Node? {
+      for index in literals.indices where literals[index].text.count == segment.count {
+        if literals[index].text.elementsEqual(segment) { return literals[index].node }
+      }
       return nil
     }
   }

@@ -16,9 +16,8 @@ struct DeviceRoutes {
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     let current = try context.session
-    return .list(try await Device.list(of: context.user, page: page, in: database)) {
-      DeviceJSON(device: $0, current: current)
-    }
+    let list = try await Device.list(of: context.user, page: page, in: database)
+    return .list(list.map { DeviceJSON(device: $0, current: current) })
   }
 
   @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {

@@ -17,6 +17,19 @@ import Testing
     #expect(text("") == "\"\"")
   }
 
+  @Test func `a character that needs an escape is found at every place of a text of any length`() {
+    for length in 1...20 {
+      for place in 0..<length {
+        for (character, escaped) in [("\"", #"\""#), ("\\", #"\\"#), ("\n", #"\n"#), ("\u{1f}", #"\u001f"#)] {
+          let (before, after) = (
+            String(repeating: "!", count: place), String(repeating: "ÿ", count: length - place - 1)
+          )
+          #expect(text(before + character + after) == "\"\(before)\(escaped)\(after)\"")
+        }
+      }
+    }
+  }
+
   @Test func `integers of any size are written`() {
     for number in [0, 7, -7, 10, .max, .min] { #expect(text(number) == String(number)) }
   }
@@ -99,13 +112,19 @@ import Testing
         == #"{"a":[],"b":[[1,2],[],[3]],"c":{},"d":{"e":"x"},"f\"":true,"g":null,"h":1.5,"i":null}"#)
   }
 
-  @Test func `the bytes of each element are known, and a cleared writer begins again`() {
+  @Test func `the bytes of a part can be read, and a cleared writer begins again`() {
     var writer = JSONWriter()
     var elements: [String] = []
     for _ in 0..<2 {
       writer.object {
         $0.member("a", 1)
-        $0.member("b") { $0.array(["x", "", "y,"]) { elements.append(String(decoding: $0, as: UTF8.self)) } }
+        $0.member("b") {
+          $0.array(["x", "", "y,"]) { json, text in
+            let start = json.count
+            json.string(text)
+            json.withBytes(from: start) { elements.append(String(decoding: $0, as: UTF8.self)) }
+          }
+        }
         $0.member("c", 2)
       }
       #expect(writer.text == #"{"a":1,"b":["x","","y,"],"c":2}"#)

@@ -7,15 +7,21 @@ extension Fields.Rule where Value == String {
   static func text(_ length: ClosedRange<Int>) -> Self {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let raw) = json else { throw Fields.Broken.wrongType("a string", json) }
-      let bound = length.lowerBound == 0 ? "at most" : "\(length.lowerBound) to"
-      let miscounted = Fields.Broken(.wrongLength, "must have \(bound) \(length.upperBound) characters")
-      let trimmed = raw.trimmedScalars
-      guard trimmed.utf8.count <= length.upperBound * String.mostBytesOfComposed else { throw miscounted }
-      guard !trimmed.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
-      let text = String(trimmed).precomposedStringWithCanonicalMapping
-      guard length.contains(text.unicodeScalars.count) else { throw miscounted }
+      var text = String(raw.trimmedScalars)
+      // ASCII is composed, and has no marks.
+      if !text.isASCII {
+        guard text.utf8.count <= length.upperBound * String.mostBytesOfComposed else { throw miscounted(length) }
+        guard !text.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
+        text = text.precomposedStringWithCanonicalMapping
+      }
+      guard length.contains(text.unicodeScalars.count) else { throw miscounted(length) }
       return text
     }
+  }
+
+  private static func miscounted(_ length: ClosedRange<Int>) -> Fields.Broken {
+    let bound = length.lowerBound == 0 ? "at most" : "\(length.lowerBound) to"
+    return Fields.Broken(.wrongLength, "must have \(bound) \(length.upperBound) characters")
   }
 
   /// A single line of visible text: a name or a title, which mails and notifications quote.
