@@ -4,6 +4,36 @@ import Testing
 @testable import App
 
 @Suite struct EventTests {
+  /// An event is read as a record, whose fields have an order and no names.
+  @Test func `each member of an event has the value of its own column`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let id = try #require(Event.ID(try await ana.createEvent()["id"].string ?? ""))
+      try await app.database.execute(
+        """
+        UPDATE events
+        SET title = 'Title', note = 'Note', start_time = '2031-01-01T10:00Z', end_time = '2031-01-02T10:00Z',
+          time_zone = 'Asia/Tokyo', location_name = 'Place', latitude = 1.5, longitude = 2.5, capacity = 90,
+          answer_by = '2030-12-01T10:00Z', max_plus_ones = 7, version = 8, invited_count = 11, going_count = 12,
+          maybe_count = 13, declined_count = 14, waitlisted_count = 15, pending_count = 16, plus_ones_count = 17,
+          created_at = '2030-01-01T10:00Z', updated_at = '2030-01-02T10:00Z'
+        WHERE id = \(id)
+        """)
+      let event = try await ana.get("events/\(id)")
+      #expect(event["title"].string == "Title" && event["note"].string == "Note")
+      #expect(event["startTime"].string == "2031-01-01T10:00:00Z" && event["endTime"].string == "2031-01-02T10:00:00Z")
+      #expect(event["timeZone"].string == "Asia/Tokyo" && event["location"]["name"].string == "Place")
+      #expect(event["location"]["latitude"] == .number("1.5") && event["location"]["longitude"] == .number("2.5"))
+      #expect(event["capacity"].int == 90 && event["maxPlusOnes"].int == 7 && event["version"].int == 8)
+      #expect(event["answerBy"].string == "2030-12-01T10:00:00Z")
+      #expect(event["createdAt"].string == "2030-01-01T10:00:00Z")
+      #expect(event["updatedAt"].string == "2030-01-02T10:00:00Z")
+      let counts = ["invited", "going", "maybe", "declined", "waitlisted", "pending"].map { event["counts"][$0].int }
+      #expect(counts == [11, 12, 13, 14, 15, 16])
+      #expect(try await ana.get("events")["items"][0]["counts"] == event["counts"])
+    }
+  }
+
   @Test func `an event is created with all its fields and its guests`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
