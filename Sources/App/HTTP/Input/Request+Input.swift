@@ -34,14 +34,13 @@ extension Request {
     }
   }
 
-  /// The raw body, which ends after `Content-Length` bytes, if there is such a header. A body whose `Content-Length` is
-  /// too large is refused unread, any other as soon as it exceeds the limit.
+  /// The raw body. A body whose `Content-Length` is too large is refused unread, any other as soon as it exceeds the
+  /// limit. Waits for the end of the request: without it, a stream of HTTP/2 may still fail.
   func bytes(upTo limit: Int, else refusal: AppError) async throws -> ByteBuffer {
-    let length = headers.value(of: .contentLength).flatMap { Int($0) }
-    if let length, length > limit { throw refusal }
+    if let length = headers.value(of: .contentLength).flatMap({ Int($0) }), length > limit { throw refusal }
     var (parts, bytes) = (body.makeAsyncIterator(), ByteBuffer())
     do {
-      while bytes.readableBytes < length ?? .max, let part = try await parts.next() {
+      while let part = try await parts.next() {
         guard bytes.readableBytes + part.readableBytes <= limit else { throw refusal }
         if bytes.readableBytes == 0 { bytes = part } else { bytes.writeImmutableBuffer(part) }
       }

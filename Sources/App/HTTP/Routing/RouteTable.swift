@@ -83,10 +83,7 @@ struct RouteTable: Sendable {
     }
 
     private func literal(_ segment: UnsafeBufferPointer<UInt8>) -> Node? {
-      for index in literals.indices where literals[index].text.count == segment.count {
-        if literals[index].text.elementsEqual(segment) { return literals[index].node }
-      }
-      return nil
+      literals.first { $0.text.count == segment.count && $0.text.elementsEqual(segment) }?.node
     }
   }
 }

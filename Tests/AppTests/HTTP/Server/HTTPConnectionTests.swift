@@ -54,6 +54,24 @@ import Testing
     try await client.end()
   }
 
+  @Test func `even a body of the announced length is not taken for the whole before its end`() async throws {
+    let outcome = Mutex<Result<ByteBuffer, any Error>?>(nil)
+    let client = try await Client { request in
+      do {
+        let body = try await request.bytes(upTo: 100, else: .bodyTooLarge)
+        outcome.withLock { $0 = .success(body) }
+      } catch {
+        outcome.withLock { $0 = .failure(error) }
+      }
+      return Response(status: .ok)
+    }
+    try await client.send(Array(request("/", body: "part", length: 4).dropLast()))
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+    #expect(try await client.response().status == .ok)
+    #expect(throws: ConnectionLost.self) { try outcome.withLock { $0 }?.get() }
+    try await client.end()
+  }
+
   @Test func `a client that has finished sending gets the responses to all its requests`() async throws {
     let client = try await Client { _ in Response(status: .ok) }
     try await client.send(request("/1") + request("/2"))
@@ -140,8 +158,9 @@ import Testing
     #expect(client.closes == [.all])
   }
 
-  private func request(_ path: String, body: String = "") -> [HTTPRequestPart] {
-    let head = HTTPRequest(method: .post, scheme: "http", authority: "test", path: path)
+  private func request(_ path: String, body: String = "", length: Int? = nil) -> [HTTPRequestPart] {
+    var head = HTTPRequest(method: .post, scheme: "http", authority: "test", path: path)
+    head.headerFields[.contentLength] = length.map(String.init)
     return [.head(head)] + (body.isEmpty ? [] : [.body(ByteBuffer(string: body))]) + [.end(nil)]
   }
 }
