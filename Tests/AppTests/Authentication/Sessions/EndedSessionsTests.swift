@@ -20,6 +20,8 @@ import Testing
       configuration.database("copy", logger: logger), lifetime: 900, maximumAge: .seconds(60), pageLength: pageLength,
       logger: logger)
     defer { copy.close() }
+    // It waits only half a second for a connection, which opening one can exceed while many tests start.
+    try await eventually { (try? await copy.database.value("SELECT 1") as Int?) == 1 }
     try await body(copy)
   }
 
