@@ -40,11 +40,13 @@ final class KeyedQueue: Sendable {
   ///
   /// - Throws: ``AppError/contended`` if too many writes already wait, or if the wait took too long.
   func turn<Value: Sendable>(at keys: [Key], _ body: () async throws -> Value) async throws -> Value {
-    var held: [Key] = []
-    defer { for key in held { leave(key) } }
-    for key in Set(keys).sorted() {
-      try await wait(at: key)
-      held.append(key)
+    try Task.checkCancellation()
+    let keys = Self.inOrder(keys)
+    var held = takeFree(keys)
+    defer { leave(keys[..<held]) }
+    while held < keys.count {
+      try await wait(at: keys[held])
+      held += 1
     }
     return try await body()
   }
@@ -55,6 +57,34 @@ final class KeyedQueue: Sendable {
   /// Whether no write holds a key.
   var isIdle: Bool { lines.withLock { $0.isEmpty } }
 
+  /// The keys in the order in which they are taken, each once.
+  private static func inOrder(_ keys: [Key]) -> [Key] {
+    var ordered: [Key] = []
+    for key in keys.sorted() where key != ordered.last { ordered.append(key) }
+    return ordered
+  }
+
+  /// Takes keys in their order, up to the first that another write holds. Mostly all are free, and there is no wait.
+  ///
+  /// - Returns: the number of keys taken.
+  private func takeFree(_ keys: [Key]) -> Int {
+    lines.withLock { lines in
+      for (count, key) in keys.enumerated() {
+        guard Self.take(&lines[key]) else { return count }
+      }
+      return keys.count
+    }
+  }
+
+  /// Takes a key by its line, which it has only while it is held.
+  ///
+  /// - Returns: whether the key was free.
+  private static func take(_ line: inout [Waiter]?) -> Bool {
+    guard line == nil else { return false }
+    line = []
+    return true
+  }
+
   private func wait(at key: Key) async throws {
     let number = numbers.wrappingAdd(1, ordering: .relaxed).newValue
     try await withTaskCancellationHandler {
@@ -63,12 +93,9 @@ final class KeyedQueue: Sendable {
         let result = lines.withLock { lines -> Result<Void, any Error>? in
           // A cancellation before this point found no waiter to remove from the line.
           if Task.isCancelled { return .failure(CancellationError()) }
-          guard let length = lines[key]?.count else {
-            lines[key] = []
-            return .success(())
-          }
-          guard length < capacity else { return .failure(AppError.contended) }
-          lines[key]?.append(waiter)
+          if Self.take(&lines[key]) { return .success(()) }
+          guard lines[key, default: []].count < capacity else { return .failure(AppError.contended) }
+          lines[key, default: []].append(waiter)
           return nil
         }
         if let result { continuation.resume(with: result) }
@@ -83,19 +110,25 @@ final class KeyedQueue: Sendable {
     }
   }
 
-  private func leave(_ key: Key) {
+  /// Passes each key to the first write that waits for it.
+  private func leave(_ keys: ArraySlice<Key>) {
     let now = ContinuousClock.now
-    let (next, late) = lines.withLock { lines -> (Waiter?, [Waiter]) in
+    let (next, late) = lines.withLock { lines in
+      var next: [Waiter] = []
       var late: [Waiter] = []
-      while let first = lines[key]?.first {
-        lines[key]?.removeFirst()
-        if first.deadline > now { return (first, late) }
-        late.append(first)
+      for key in keys {
+        guard let place = lines.index(forKey: key) else { continue }
+        guard let first = lines.values[place].firstIndex(where: { $0.deadline > now }) else {
+          late += lines.remove(at: place).value
+          continue
+        }
+        late += lines.values[place][..<first]
+        next.append(lines.values[place][first])
+        lines.values[place].removeFirst(first + 1)
       }
-      lines[key] = nil
-      return (nil, late)
+      return (next, late)
     }
-    next?.continuation.resume()
+    for waiter in next { waiter.continuation.resume() }
     for waiter in late { waiter.continuation.resume(throwing: AppError.contended) }
   }
 }
