@@ -8,6 +8,9 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+/// An async call runs on its caller's executor, which saves two hops between executors.
+let nonsending: [SwiftSetting] = strict + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+
 let package = Package(
   name: "muster",
   platforms: [.macOS(.v15), .iOS(.v17)],
@@ -51,7 +54,7 @@ let package = Package(
         .product(name: "Metrics", package: "swift-metrics"),
       ],
       exclude: ["README.md"],
-      swiftSettings: strict),
+      swiftSettings: nonsending),
     .target(
       name: "EmbeddedPostgres",
       dependencies: [
@@ -93,7 +96,7 @@ let package = Package(
         "HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt", "Web/docs.mustache", "Web/style.css",
         "Web/share.mustache", "Web/share-style.css",
       ],
-      swiftSettings: strict,
+      swiftSettings: nonsending,
       plugins: ["EmbedFiles"]),
     .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
     .executableTarget(name: "embed-files", path: "Plugins/embed-files"),

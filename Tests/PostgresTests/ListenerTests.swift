@@ -76,7 +76,7 @@ struct ListenerTests {
           await Task.yield()
         }
         // The hint arrives although the only connection is in use with an open transaction.
-        #expect(await events.next() == hint)
+        #expect(await events.next(isolation: #isolation) == hint)
         try await transaction.rows("SELECT 1")
       }
       // One at the beginning of each 50 ms, and one for the calls since the last.

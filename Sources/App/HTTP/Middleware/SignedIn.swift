@@ -1,7 +1,8 @@
-import Postgres
+import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import NIOCore
+import Postgres
 
 /// Admits only requests with a valid access token whose session has not ended. The responses are for the caller alone.
 struct SignedIn: RouterMiddleware {
@@ -12,21 +13,23 @@ struct SignedIn: RouterMiddleware {
   /// Set for validations.
   var largeBodies: LargeBodies?
 
+  private static let cacheControl = HTTPField(name: .cacheControl, value: "private, no-cache")
+
   func handle(
-    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
   ) async throws -> Response {
     guard let token = request.bearerToken else { throw AppError.noToken }
     let caller = try await accessTokens.verify(token)
     context.admit(caller)
     try endedSessions.check(caller)
     var response = try await respond(to: request, of: caller, context, next)
-    if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "private, no-cache" }
+    if !response.headers.contains(.cacheControl) { response.headers.append(Self.cacheControl) }
     return response
   }
 
   private func respond(
     to request: Request, of caller: AccessTokens.Caller, _ context: Context,
-    _ next: (Request, Context) async throws -> Response
+    _ next: @concurrent (Request, Context) async throws -> Response
   ) async throws -> Response {
     if let largeBodies, LargeBodies.may(request) {
       return try await largeBodies.hold(for: caller.user) {

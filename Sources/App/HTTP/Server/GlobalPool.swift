@@ -6,7 +6,7 @@ import Hummingbird
 /// Other requests run on the thread that receives the database's results (see `Database.executor`), where such work
 /// would delay the results of all of them.
 enum GlobalPool {
-  static func run<Value>(_ work: () async throws -> Value) async rethrows -> Value {
+  static func run<Value>(_ work: @concurrent () async throws -> Value) async rethrows -> Value {
     try await withTaskExecutorPreference(globalConcurrentExecutor, operation: work)
   }
 }

@@ -16,7 +16,7 @@ extension NotificationStreams {
     deinit { streams.close(stream) }
 
     /// Sends notifications as fast as the client reads them, until the stream ends.
-    func write(to writer: inout any ResponseBodyWriter) async throws {
+    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
       defer { streams.close(stream) }
       while true {
         switch await stream.next() {
@@ -29,7 +29,7 @@ extension NotificationStreams {
       }
     }
 
-    private func catchUp(from place: Timestamp, to writer: inout any ResponseBodyWriter) async throws {
+    @concurrent private func catchUp(from place: Timestamp, to writer: inout any ResponseBodyWriter) async throws {
       let page: InboxReader.Page?
       do {
         page = try await streams.inboxes.page(of: stream.user, after: place)

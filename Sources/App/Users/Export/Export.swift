@@ -25,7 +25,7 @@ struct Export: Sendable {
   /// Sends the document, page by page, as fast as the client takes it.
   ///
   /// - Throws: ``AppError/sessionEnded``, before the end of the document, if the account was deleted meanwhile.
-  func write(to writer: inout any ResponseBodyWriter) async throws {
+  @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
     var bytes = ByteBuffer(string: #"{"exportedAt":"\#(Timestamp.now().rfc3339())","profile":\#(profile)"#)
     for section in Section.all {
       bytes.writeString(",\"\(section.name)\":[")

@@ -37,7 +37,7 @@ struct StoredPicture: Sendable {
   /// Sends the whole picture, as fast as the client takes it.
   ///
   /// - Throws: ``AppError/pictureNotFound`` if it was replaced meanwhile.
-  func write(to writer: inout any ResponseBodyWriter, from database: Database) async throws {
+  @concurrent func write(to writer: inout any ResponseBodyWriter, from database: Database) async throws {
     try await writer.write(ByteBuffer(bytes: beginning))
     var place = beginning.count
     while place < length {

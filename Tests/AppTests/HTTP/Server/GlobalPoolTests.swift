@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
@@ -24,6 +25,34 @@ import Testing
   func `long bodies, pages and files may take long`(path: String, headers: HTTPFields, mayTakeLong: Bool) {
     let head = HTTPRequest(method: .post, scheme: nil, authority: nil, path: path, headerFields: headers)
     #expect(Request(head: head, body: RequestBody(buffer: ByteBuffer())).mayTakeLong == mayTakeLong)
+  }
+
+  /// Runs tasks on one thread at a time, as the database's executor does.
+  private final class Lane: TaskExecutor {
+    private static let key = DispatchSpecificKey<Bool>()
+    private let queue = DispatchQueue(label: "lane")
+
+    init() { queue.setSpecific(key: Self.key, value: true) }
+
+    static var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      queue.async { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+  }
+
+  @Test func `work leaves the thread of its caller, who goes on there afterwards`() async throws {
+    let places = await withTaskExecutorPreference(Lane()) {
+      let before = Lane.isCurrent
+      let inside = await GlobalPool.run {
+        let atOnce = Lane.isCurrent
+        await Task.yield()
+        return [atOnce, Lane.isCurrent]
+      }
+      return [before] + inside + [Lane.isCurrent]
+    }
+    #expect(places == [true, false, false, true])
   }
 
   @Test func `a tag is found among a hundred, and none is looked for behind them`() {
