@@ -3,7 +3,7 @@ import Logging
 import Postgres
 
 /// Everything that the routes and the worker use.
-public struct Dependencies: Sendable {
+public final class Dependencies: Sendable {
   public let database: Database
   /// False behind a pooler, where a client does not keep its session.
   let canListen: Bool

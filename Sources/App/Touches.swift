@@ -14,7 +14,7 @@ struct Touches {
     let bits = bits
     guard bits != 0 else { return nil }
     var users: [SQL] = queries.map { query in
-      "SELECT user_id, \(unescaped: "\(query.bits)") FROM (\(query.users)) AS queried (user_id)"
+      "SELECT user_id, \(query.bits) FROM (\(query.users)) AS queried (user_id)"
     }
     if !self.users.isEmpty {
       users.append("SELECT * FROM unnest(\(Array(self.users.keys)), \(Array(self.users.values)))")

@@ -81,14 +81,7 @@ extension Event {
   private static func lock(
     _ id: ID, by user: User.ID, as roles: [Role], else refusal: AppError, in change: Change
   ) async throws -> Row {
-    let row = try await change.first(
-      """
-      SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Places.columns), visitor_count, status,
-        version, archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
-      FROM events WHERE id = \(id)
-      FOR NO KEY UPDATE
-      """)
-    guard let row else { throw AppError.eventNotFound }
+    guard let row = try await change.first(locking(id)) else { throw AppError.eventNotFound }
     if try (row["creator_id"] as User.ID?) == user { return row }
     // After the lock, in a statement of its own: the user may have been made a host, or removed, meanwhile.
     let role: String? = try await change.value(
@@ -101,6 +94,15 @@ extension Event {
     guard let role = role.flatMap(Role.init(rawValue:)) else { throw AppError.eventNotFound }
     guard roles.contains(role) else { throw refusal }
     return row
+  }
+
+  private static let locking = CompiledSQL { (id: SQLArgument<ID>) in
+    """
+    SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Places.columns), visitor_count, status,
+      version, archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
+    FROM events WHERE id = \(id)
+    FOR NO KEY UPDATE
+    """
   }
 
   /// Whether the deadline for answers has passed, as a column of `events` named `is_past_answers`.

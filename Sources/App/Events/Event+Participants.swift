@@ -14,7 +14,9 @@ extension Event {
   /// - Parameters:
   ///   - events: a query for ``columns``.
   ///   - order: the order of the events. It calls the query `event`.
-  static func withParticipants(_ events: SQL, order: SQL, atMost limit: Int, for user: User.ID) -> SQL {
+  static func withParticipants(
+    _ events: SQL, order: SQL, atMost limit: Int, for user: some SQLExpression<User.ID>
+  ) -> SQL {
     """
     SELECT event.*, ARRAY(
       SELECT \(Guest.record)
@@ -23,7 +25,7 @@ extension Event {
           array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
         FROM (\(Guest.visible(at: "event.id", to: user))) AS v
         ORDER BY rank, v.since, v.id
-        LIMIT \(limit)
+        LIMIT \(unescaped: "\(limit)")
       ) AS i
       LEFT JOIN users AS u ON u.id = i.user_id
       ORDER BY i.rank, i.since, i.id
@@ -47,7 +49,9 @@ extension Event {
 
   /// A query for an event with its first participants. Only its hosts and its guests can read it. For all other users
   /// it does not exist.
-  static func detail(_ id: ID, for user: User.ID) -> SQL {
+  static func detail(_ id: ID, for user: User.ID) -> SQL { detail(id, user) }
+
+  private static let detail = CompiledSQL { (id: SQLArgument<ID>, user: SQLArgument<User.ID>) in
     withParticipants(
       "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id", atMost: participantsShown,
       for: user)

@@ -70,7 +70,11 @@ public struct Event: Sendable {
     """
 
   /// The events that a user hosts or is invited to.
-  static func visible(to user: User.ID) -> SQL {
+  static func visible(to user: User.ID) -> SQL { visible(user) }
+
+  private static let visible = CompiledSQL { (user: SQLArgument<User.ID>) in visible(to: user) }
+
+  static func visible(to user: some SQLExpression<User.ID>) -> SQL {
     """
     (
       SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = \(user)

@@ -123,7 +123,7 @@ extension Response {
   /// A single event with its first participants. Its ETag is its version.
   static func event(_ event: Event, status: HTTPResponse.Status = .ok) -> Response {
     var response = Response.json(event, status: status)
-    response.headers[.eTag] = "\"\(event.version)\""
+    response.headers.append(HTTPField(name: .eTag, value: "\"\(event.version)\""))
     return response
   }
 }

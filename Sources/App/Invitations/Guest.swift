@@ -24,7 +24,7 @@ struct Guest: Sendable {
   ///
   /// - Parameter event: the event's id, as SQL.
   /// - Returns: a query that ends in its WHERE clause. Callers can add conditions with AND.
-  static func visible(at event: SQL, to user: User.ID) -> SQL {
+  static func visible(at event: SQL, to user: some SQLExpression<User.ID>) -> SQL {
     """
     SELECT id, user_id, name, status, plus_ones, since, answered_at FROM event_guests
     WHERE event_id = \(event) AND \(isShown(to: user))
@@ -39,7 +39,7 @@ struct Guest: Sendable {
 
   /// A SQL condition on `event_guests`: whether no block hides the guest. Nothing hides visitors, because they have no
   /// account.
-  static func isShown(to user: User.ID) -> SQL {
+  static func isShown(to user: some SQLExpression<User.ID>) -> SQL {
     "(user_id IS NULL OR \(User.visible("user_id", to: user)))"
   }
 

@@ -8,7 +8,7 @@ extension User {
   /// The set of hidden users is read once per statement, for any number of rows.
   ///
   /// - Parameter other: a column or value with a user's id. It must not be NULL.
-  static func visible(_ other: SQL, to user: User.ID) -> SQL {
+  static func visible(_ other: SQL, to user: some SQLExpression<User.ID>) -> SQL {
     "\(other) NOT IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))"
   }
 }

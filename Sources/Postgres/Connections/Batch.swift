@@ -3,8 +3,8 @@ final class Batch {
   enum Step {
     /// Makes the server forget the prepared statement with this name.
     case deallocate(String)
-    case prepare(PreparedStatements.Key, PreparedStatements.Statement)
-    case query(PreparedStatements.Key, PreparedStatements.Statement?)
+    case prepare(PreparedStatements.Statement)
+    case query(PreparedStatements.Statement)
   }
 
   /// The caller and its deadlines.

@@ -73,7 +73,9 @@ extension Connection {
             batch.error
             ?? PostgresError(.unknownOutcome, "the standby did not confirm the commit", mayHaveRun: true)
         }
-        let texts = batch.steps.lazy.compactMap { if case .query(let key, _) = $0 { key.text } else { nil } }
+        let texts = batch.steps.lazy.compactMap { step in
+          if case .query(let statement) = step { statement.key.text } else { nil }
+        }
         observer.finished(texts, after: state.lastArrival - batch.call.sent)
         finished.append((settle(batch.call), batch.error.map { .failure($0) } ?? .success(batch.rows)))
       } else if !take(result, of: batch, &state) {
@@ -101,17 +103,17 @@ extension Connection {
     }
     let step = batch.steps[batch.position]
     let status = PQresultStatus(result)
-    if case .prepare(let key, let statement) = step {
-      state.prepared.settle(key, statement, isPrepared: status == PGRES_COMMAND_OK)
+    if case .prepare(let statement) = step {
+      state.prepared.settle(statement, isPrepared: status == PGRES_COMMAND_OK)
     }
     switch status {
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
-      guard case .query(_, let statement) = step else {
+      guard case .query(let statement) = step else {
         PQclear(result)
         break
       }
-      let handle = ResultHandle(result, columns: statement?.columns)
-      statement?.note(handle.columns)
+      let handle = ResultHandle(result, columns: statement.columns)
+      statement.note(handle.columns)
       batch.rows.append(Rows(handle))
     case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
       PQclear(result)
@@ -127,9 +129,12 @@ extension Connection {
       if error.sqlState == "25006", purpose == .exclusive, let pg = state.pg {
         error.isFromReadOnlyServer = Self.isReadOnly(pg)
       }
-      if case .query(let key, .some) = step, key.hasInferredTypes, error.isAboutSchema { error.isStalePlan = true }
+      if case .query(let statement) = step, statement.isNamed, statement.key.hasInferredTypes, error.isAboutSchema {
+        error.isStalePlan = true
+      }
       switch step {
-      case .query(let key, _) where error.isStalePlan: state.prepared.forget(key, isGone: error.isUnknownStatement)
+      case .query(let statement) where error.isStalePlan:
+        state.prepared.forget(statement, isGone: error.isUnknownStatement)
       case .deallocate(let name) where !error.isUnknownStatement: state.prepared.keep(name)
       case .prepare, .deallocate, .query: break
       }

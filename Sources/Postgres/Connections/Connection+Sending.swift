@@ -71,26 +71,29 @@ extension Connection {
   private func send(
     _ sql: SQL, to pg: OpaquePointer, _ state: inout State, _ steps: inout [Batch.Step], _ effect: inout SessionEffect
   ) -> Bool {
-    let key = sql.template
-    var statement = state.prepared.use(key)
-    let count = Int32(key.parameterCount)
-    if statement == nil, let new = state.prepared.add(key) {
+    let statement: PreparedStatements.Statement
+    if let known = state.prepared.use(sql.template) {
+      statement = known
+    } else if let new = state.prepared.add(sql.template) {
+      statement = new.statement
       for old in new.replaced {
         guard PQsendQueryParams(pg, "DEALLOCATE \(old)", 0, nil, nil, nil, nil, 1) == 1 else { return false }
         steps.append(.deallocate(old))
       }
-      guard PQsendPrepare(pg, new.statement.name, key.text, count, key.types) == 1 else { return false }
-      steps.append(.prepare(key, new.statement))
-      statement = new.statement
+      let types = sql.types
+      guard PQsendPrepare(pg, statement.nameBytes, sql.text, Int32(types.count), types) == 1 else { return false }
+      steps.append(.prepare(statement))
+    } else {
+      statement = state.prepared.unnamed(sql.template)
     }
-    steps.append(.query(key, statement))
-    effect = max(effect, statement?.effect ?? state.prepared.effect(of: key))
-    return sql.withPointers { values, lengths, formats in
-      if let name = statement?.nameBytes {
-        return PQsendQueryPrepared(pg, name, count, values, lengths, formats, 1) == 1
-      }
-      return PQsendQueryParams(pg, key.text, count, key.types, values, lengths, formats, 1) == 1
+    steps.append(.query(statement))
+    effect = max(effect, statement.effect)
+    let count = Int32(sql.parameterCount)
+    guard statement.isNamed else {
+      let (text, types) = (sql.text, sql.types)
+      return sql.withPointers { PQsendQueryParams(pg, text, count, types, $0, $1, $2, 1) == 1 }
     }
+    return sql.withPointers { PQsendQueryPrepared(pg, statement.nameBytes, count, $0, $1, $2, 1) == 1 }
   }
 
   func flush(_ state: inout State) -> Finished {

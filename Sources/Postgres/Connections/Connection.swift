@@ -150,7 +150,7 @@ final class Connection: Sendable {
   ///   - deadline: the caller's deadline, if it is sooner.
   func submit(_ statements: [SQL], timeout: Duration, by deadline: ContinuousClock.Instant? = nil) -> Reply<[Rows]> {
     let reply = Reply<[Rows]>()
-    if let problem = statements.lazy.compactMap(\.problem).first {
+    if let problem = statements.problem {
       reply.fulfil(.failure(problem))
       return reply
     }

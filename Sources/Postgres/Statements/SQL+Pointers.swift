@@ -1,4 +1,59 @@
+import Foundation
+
 extension SQL {
+  /// What stands in front of a parameter's bytes.
+  @usableFromInline
+  struct ParameterHeader {
+    /// As in `pg_type.oid`.
+    let type: UInt32
+    /// -1 for NULL.
+    let length: Int32
+
+    static let size = 8
+
+    /// Makes room for a header.
+    @usableFromInline
+    static func append(to bytes: inout [UInt8]) {
+      withUnsafeBytes(of: UInt64(0)) { bytes.append(contentsOf: $0) }
+    }
+
+    func write(to bytes: inout [UInt8], at place: Int) {
+      bytes.withUnsafeMutableBytes { bytes in
+        bytes.storeBytes(of: type, toByteOffset: place, as: UInt32.self)
+        bytes.storeBytes(of: length, toByteOffset: place + 4, as: Int32.self)
+      }
+    }
+
+    /// Reads a header, and moves the offset behind it.
+    init(_ bytes: UnsafeRawBufferPointer, at offset: inout Int) {
+      type = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+      length = bytes.loadUnaligned(fromByteOffset: offset + 4, as: Int32.self)
+      offset += Self.size
+    }
+
+    init(type: UInt32, length: Int32) {
+      self.type = type
+      self.length = length
+    }
+
+    /// The size of the parameter without its header. The text of an inferred type ends in a zero.
+    var size: Int { length < 0 ? 0 : Int(length) + (type == 0 ? 1 : 0) }
+  }
+
+  /// The types of the parameters.
+  var types: [UInt32] {
+    bytes.withUnsafeBytes { bytes in
+      var types: [UInt32] = []
+      var offset = 0
+      while offset < bytes.count {
+        let header = ParameterHeader(bytes, at: &offset)
+        types.append(header.type)
+        offset += header.size
+      }
+      return types
+    }
+  }
+
   private typealias Value = UnsafePointer<CChar>?
 
   /// Calls `body` with the parameters as libpq expects them: values, lengths and formats. The pointers are valid only
@@ -6,33 +61,26 @@ extension SQL {
   func withPointers<Result>(
     _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Result
   ) -> Result {
-    let count = template.parameterCount
+    let (bytes, count) = (bytes, template.parameterCount)
     guard count > 0 else { return body(nil, nil, nil) }
     // On the stack, because this runs for each statement.
     return withUnsafeTemporaryAllocation(of: Value.self, capacity: count) { values in
       withUnsafeTemporaryAllocation(of: Int32.self, capacity: 2 * count) { numbers in
-        withBytes { base in
-          var index = 0
-          for case .parameter(let parameter) in template.pieces {
-            values.initializeElement(at: index, to: parameter.length < 0 ? nil : base + parameter.start)
-            numbers.initializeElement(at: index, to: max(0, parameter.length))
+        bytes.withUnsafeBytes { bytes in
+          var offset = 0
+          for index in 0..<count {
+            let header = ParameterHeader(bytes, at: &offset)
+            let value = bytes.baseAddress.map { ($0 + offset).assumingMemoryBound(to: CChar.self) }
+            values.initializeElement(at: index, to: header.length < 0 ? nil : value)
+            numbers.initializeElement(at: index, to: max(0, header.length))
             // A type that the server infers is sent as text.
-            numbers.initializeElement(at: count + index, to: parameter.type == 0 ? 0 : 1)
-            index += 1
+            numbers.initializeElement(at: count + index, to: header.type == 0 ? 0 : 1)
+            offset += header.size
           }
           let lengths = UnsafePointer(numbers.baseAddress)
           return body(UnsafePointer(values.baseAddress), lengths, lengths.map { $0 + count })
         }
       }
-    }
-  }
-
-  /// Calls `body` with the place of the bytes. Without bytes, empty strings still need a place: libpq treats a null
-  /// pointer as NULL.
-  private func withBytes<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
-    var nothing: CChar = 0
-    return withUnsafePointer(to: &nothing) { nothing in
-      bytes.withUnsafeBytes { body($0.bindMemory(to: CChar.self).baseAddress ?? nothing) }
     }
   }
 }

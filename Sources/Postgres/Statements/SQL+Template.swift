@@ -12,12 +12,11 @@ extension SQL {
       case parameter(Parameter)
     }
 
-    /// A parameter's type, and where its value is in the bytes of the statement.
-    struct Parameter: Sendable {
+    /// `$1`, `$2` and so on.
+    struct Parameter: Equatable, Sendable {
+      var number: Int32
+      /// As in `pg_type.oid`.
       let type: UInt32
-      /// -1 for NULL.
-      let length: Int32
-      let start: Int
     }
 
     /// Stands before the text.
@@ -25,6 +24,8 @@ extension SQL {
     private(set) var pieces: [Piece] = []
     private(set) var parameterCount = 0
     private var unescaped: [String] = []
+    /// No less than the bytes of the text after the prefix.
+    private var length = 0
 
     init(_ text: StaticString) {
       append(text)
@@ -35,46 +36,71 @@ extension SQL {
     }
 
     mutating func append(_ literal: StaticString) {
-      if literal.utf8CodeUnitCount > 0 { pieces.append(.literal(literal)) }
+      guard literal.utf8CodeUnitCount > 0 else { return }
+      pieces.append(.literal(literal))
+      length += literal.utf8CodeUnitCount
     }
 
     mutating func append(unescaped text: String) {
       pieces.append(.unescaped(unescaped.count))
       unescaped.append(text)
+      length += text.utf8.count
     }
 
-    mutating func append(_ parameter: Parameter) {
-      pieces.append(.parameter(parameter))
+    /// Appends the next parameter.
+    mutating func append(typeOfNext type: UInt32) {
       parameterCount += 1
+      append(argument: parameterCount, type: type)
     }
 
-    /// - Parameter offset: where the bytes of the other statement begin in those of this one.
-    mutating func append(_ other: Template, offset: Int) {
-      if other.unescaped.isEmpty, other.parameterCount == 0 || offset == 0 {
-        pieces += other.pieces
-      } else {
-        for piece in other.pieces { pieces.append(moved(piece, by: offset)) }
-        unescaped += other.unescaped
+    /// Appends the place of an argument, which counts as a parameter from ``takeArguments(of:)`` on.
+    mutating func append(argument number: Int, type: UInt32) {
+      pieces.append(.parameter(Parameter(number: Int32(clamping: number), type: type)))
+      length += Self.parameterLength
+    }
+
+    /// A dollar sign and at most seven digits: a larger number is reported before it is sent, and needs them as well.
+    private static let parameterLength = 8
+
+    /// Makes arguments with these types the parameters. All must occur: the pieces alone identify a prepared statement.
+    ///
+    /// - Returns: false if the pieces have other parameters, or lack one.
+    mutating func takeArguments(of types: [UInt32]) -> Bool {
+      var found: Set<Int32> = []
+      for case .parameter(let parameter) in pieces {
+        let index = Int(parameter.number) - 1
+        guard types.indices.contains(index), types[index] == parameter.type else { return false }
+        found.insert(parameter.number)
+      }
+      guard parameterCount == 0, found.count == types.count else { return false }
+      parameterCount = types.count
+      return true
+    }
+
+    /// Appends the pieces of another statement, whose numbers count on from those of this one.
+    mutating func append(_ other: Template) {
+      let start = pieces.count
+      pieces += other.pieces
+      if parameterCount > 0 && other.parameterCount > 0 || !unescaped.isEmpty && !other.unescaped.isEmpty {
+        for index in start..<pieces.count {
+          switch pieces[index] {
+          case .literal: break
+          case .unescaped(let text): pieces[index] = .unescaped(unescaped.count + text)
+          case .parameter(var parameter):
+            parameter.number += Int32(parameterCount)
+            pieces[index] = .parameter(parameter)
+          }
+        }
       }
       parameterCount += other.parameterCount
-    }
-
-    private func moved(_ piece: Piece, by offset: Int) -> Piece {
-      switch piece {
-      case .literal: piece
-      case .unescaped(let index): .unescaped(unescaped.count + index)
-      case .parameter(let parameter):
-        .parameter(Parameter(type: parameter.type, length: parameter.length, start: parameter.start + offset))
-      }
+      if !other.unescaped.isEmpty { unescaped += other.unescaped }
+      length += other.length
     }
 
     /// Whether the server infers types. They are a part of the prepared statement, so a change of the schema can make it
     /// fail.
-    var hasInferredTypes: Bool { types.contains(0) }
-
-    /// The types of the parameters, as in `pg_type.oid`.
-    var types: [UInt32] {
-      pieces.compactMap { if case .parameter(let parameter) = $0 { parameter.type } else { nil } }
+    var hasInferredTypes: Bool {
+      pieces.contains { if case .parameter(let parameter) = $0 { parameter.type == 0 } else { false } }
     }
 
     /// Built anew at each call.
@@ -91,33 +117,18 @@ extension SQL {
           text.withUTF8 { append($0) }
         }
         if let prefix { append(prefix.text) }
-        var number = 0
         for piece in pieces {
           switch piece {
           case .literal(let text): text.withUTF8Buffer { append($0) }
           case .unescaped(let index): append(unescaped[index])
-          case .parameter:
-            number += 1
-            append("$\(number)")
+          case .parameter(let parameter): append("$\(parameter.number)")
           }
         }
         return buffer.count - rest.count
       }
     }
 
-    /// No less than the bytes of the text.
-    private var capacity: Int {
-      var capacity = prefix?.text.utf8.count ?? 0
-      for piece in pieces {
-        switch piece {
-        case .literal(let text): capacity += text.utf8CodeUnitCount
-        case .unescaped(let index): capacity += unescaped[index].utf8.count
-        // A dollar sign and at most seven digits: a larger number is reported before it is sent, and needs them as well.
-        case .parameter: capacity += 8
-        }
-      }
-      return capacity
-    }
+    private var capacity: Int { length + (prefix?.text.utf8.count ?? 0) }
   }
 }
 
@@ -141,7 +152,7 @@ extension SQL.Template.Piece: Equatable {
       left.utf8CodeUnitCount == right.utf8CodeUnitCount
         && (left.utf8Start == right.utf8Start || memcmp(left.utf8Start, right.utf8Start, left.utf8CodeUnitCount) == 0)
     case (.unescaped(let left), .unescaped(let right)): left == right
-    case (.parameter(let left), .parameter(let right)): left.type == right.type
+    case (.parameter(let left), .parameter(let right)): left == right
     default: false
     }
   }

@@ -7,13 +7,14 @@
 /// parameters are renumbered. `\(unescaped:)` is the only way to put a plain string into the text: all other text is a
 /// `StaticString`, which only the compiler makes, from a literal.
 ///
-/// The text is the key of the prepared statement, so keep it static: pass everything that varies as a parameter.
+/// The text is the key of the prepared statement, so keep it static: pass everything that varies as a parameter. A
+/// ``CompiledSQL`` is put together only once.
 public struct SQL: Sendable, ExpressibleByStringInterpolation {
   /// PostgreSQL rejects larger ones, and closes the connection.
   private static let maximumParameterBytes = 0x3fff_ffff
 
-  private(set) var template: Template
-  /// The bytes of all parameters, concatenated, so that they need only one allocation.
+  var template: Template
+  /// All parameters, in one allocation: each with its ``ParameterHeader`` in front.
   @usableFromInline var bytes: [UInt8]
   /// Why the statement cannot be sent. As a text, because statements are copied often.
   private var reason: String?
@@ -70,29 +71,45 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
   @inlinable
   mutating func append<Value: SQLValue>(_ value: Value) {
-    let start = bytes.count
-    if start == 0 { bytes.reserveCapacity(64) }
-    let encoding = value.encode(into: &bytes)
-    appendParameter(Value.sqlType, encoding, from: start)
+    appendBytes(of: value, number: parameterCount + 1)
+    appendPlace(of: Value.sqlType)
   }
 
-  /// - Parameter start: where the value begins in `bytes`.
+  @usableFromInline var parameterCount: Int { template.parameterCount }
+
+  /// Appends the value of a parameter but not its place in the text.
+  @inlinable
+  mutating func appendBytes<Value: SQLValue>(of value: Value, number: Int) {
+    let start = bytes.count
+    if start == 0 { bytes.reserveCapacity(96) }
+    ParameterHeader.append(to: &bytes)
+    let encoding = value.encode(into: &bytes)
+    finishBytes(Value.sqlType, encoding, from: start, number: number)
+  }
+
+  /// - Parameter start: where the header is in `bytes`.
   @usableFromInline
-  mutating func appendParameter(_ type: SQLType, _ encoding: SQLEncoding, from start: Int) {
+  mutating func finishBytes(_ type: SQLType, _ encoding: SQLEncoding, from start: Int, number: Int) {
     var encoding = encoding
-    let end = bytes.count
-    if type.isInferred, encoding == .bytes {
-      if bytes[start...].hasZero { encoding = .unrepresentable }
+    let first = start + ParameterHeader.size
+    if encoding == .null { bytes.removeLast(bytes.count - first) }
+    let length = bytes.count - first
+    if type.isInferred, encoding != .null {
+      if bytes[first...].hasZero { encoding = .unrepresentable }
       bytes.append(0)  // libpq reads text up to here
     }
-    let length = encoding == .null ? -1 : Int32(clamping: end - start)
-    template.append(Template.Parameter(type: type.oid, length: length, start: start))
+    let header = ParameterHeader(type: type.oid, length: encoding == .null ? -1 : Int32(clamping: length))
+    header.write(to: &bytes, at: start)
     if encoding == .unrepresentable {
       note(
-        "parameter $\(template.parameterCount) cannot be encoded for PostgreSQL: "
-          + "text with U+0000, a value out of range, or a record")
+        "parameter $\(number) cannot be encoded for PostgreSQL: text with U+0000, a value out of range, or a record")
     }
-    if end - start > Self.maximumParameterBytes { note("parameter $\(template.parameterCount) has more than 1 GB") }
+    if length > Self.maximumParameterBytes { note("parameter $\(number) has more than 1 GB") }
+  }
+
+  @usableFromInline
+  mutating func appendPlace(of type: SQLType) {
+    template.append(typeOfNext: type.oid)
     checkCount()
   }
 
@@ -105,19 +122,19 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   }
 
   private mutating func append(_ other: SQL) {
-    template.append(other.template, offset: bytes.count)
+    template.append(other.template)
     if !other.bytes.isEmpty { bytes += other.bytes }
     reason = reason ?? other.reason
     checkCount()
   }
 
-  /// The interpolations that `\( )` accepts: a value, an optional value, a fragment, and unescaped text.
+  /// The interpolations that `\( )` accepts: a value, an optional value, a fragment, an argument, and unescaped text.
   public struct StringInterpolation: StringInterpolationProtocol {
     @usableFromInline var sql: SQL
 
     public init(literalCapacity: Int, interpolationCount: Int) {
       sql = SQL(stringLiteral: "")
-      sql.template.reserveCapacity(4 * interpolationCount + 1)
+      sql.template.reserveCapacity(8 * interpolationCount + 1)
     }
 
     public mutating func appendLiteral(_ literal: StaticString) {
@@ -141,6 +158,16 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
       sql.append(fragment)
     }
 
+    /// An argument of a ``CompiledSQL``, whose value comes later.
+    public mutating func appendInterpolation<Value: SQLValue>(_ argument: SQLArgument<Value>) {
+      sql.template.append(argument: argument.number, type: Value.sqlType.oid)
+    }
+
+    /// A value or an argument.
+    public mutating func appendInterpolation(_ expression: some SQLExpression) {
+      sql.append(expression.placeholder)
+    }
+
     /// Text that becomes SQL unchanged: only for names that the program chose, never for untrusted text.
     public mutating func appendInterpolation(unescaped text: String) {
       sql.append(unescaped: text)
@@ -152,13 +179,9 @@ extension SQL {
   /// The statement with the task's comment.
   var commented: SQL {
     guard let comment = SQL.comment else { return self }
-    return with(comment)
-  }
-
-  fileprivate func with(_ comment: Comment) -> SQL {
-    var copy = self
-    copy.template.prefix = comment
-    return copy
+    var statement = self
+    statement.template.prefix = comment
+    return statement
   }
 }
 
@@ -166,10 +189,18 @@ extension [SQL] {
   /// The statements with the task's comment.
   var commented: [SQL] {
     guard let comment = SQL.comment else { return self }
-    return map { $0.with(comment) }
+    var statements = self
+    for index in indices { statements[index].template.prefix = comment }
+    return statements
   }
 
-  /// The size of all parameters in bytes.
+  /// Why one of them cannot be sent.
+  var problem: PostgresError? {
+    for statement in self { if let problem = statement.problem { return problem } }
+    return nil
+  }
+
+  /// The size of all parameters in bytes, each with its header.
   var parameterBytes: Int { reduce(0) { $0 + $1.bytes.count } }
 
   /// All fragments in one, with the separator between them.

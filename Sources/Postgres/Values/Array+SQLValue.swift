@@ -1,6 +1,6 @@
 /// A one-dimensional array. It reads an array of any type that its elements read: `[Int]` reads `int2[]`, `int4[]` and
 /// `int8[]`, and `[Int?]` reads the same with NULLs.
-extension Array: SQLValue where Element: SQLValue {
+extension Array: SQLExpression, SQLValue where Element: SQLValue {
   public static var sqlType: SQLType {
     SQLType(oid: Element.sqlType.arrayOID, arrayOID: Element.sqlType.arrayOID)
   }

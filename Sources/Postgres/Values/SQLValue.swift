@@ -3,7 +3,7 @@ import Foundation
 /// A Swift value that can be a parameter of a statement and a column of a row.
 ///
 /// A type whose raw value conforms needs only a declaration: `extension Status: SQLValue {}`.
-public protocol SQLValue: Sendable {
+public protocol SQLValue: SQLExpression where Expressed == Self {
   /// The type of a parameter, as sent to the server.
   static var sqlType: SQLType { get }
   /// Appends the value in PostgreSQL's binary format.
@@ -98,7 +98,7 @@ extension Data: SQLValue {
   }
 }
 
-extension Optional: SQLValue where Wrapped: SQLValue {
+extension Optional: SQLExpression, SQLValue where Wrapped: SQLValue {
   @inlinable public static var sqlType: SQLType { Wrapped.sqlType }
 
   @inlinable

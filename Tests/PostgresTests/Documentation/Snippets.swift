@@ -154,6 +154,19 @@ enum Snippets {
     // end
   }
 
+  static func compile(_ database: Database, _ id: UUID) async throws {
+    // snippet
+    func isMember(of group: some SQLExpression<UUID>) -> SQL {
+      "user_id IN (SELECT user_id FROM members WHERE group_id = \(group))"
+    }
+    let photos = CompiledSQL { (group: SQLArgument<UUID>) in
+      "SELECT count(*) FROM photos WHERE \(isMember(of: group)) OR shared_with = \(group)"
+    }
+    let count: Int? = try await database.value(photos(id))
+    // end
+    print(count ?? 0)
+  }
+
   static func run(_ database: Database) async throws {
     // snippet
     try await withTaskExecutorPreference(database.executor) {

@@ -94,6 +94,29 @@ struct OwnTypeTests {
     }
   }
 
+  /// NULL after all, when its bytes are there already.
+  private struct Hesitant: SQLValue {
+    static var sqlType: SQLType { .text }
+
+    init() {}
+
+    init(cell: SQLCell) throws {}
+
+    func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+      bytes += Array(repeating: 255, count: 20)
+      return .null
+    }
+  }
+
+  @Test func `bytes of a value that turns out to be NULL are not sent`() async throws {
+    try await withDatabase { database, _ in
+      let row = try #require(try await database.first("SELECT \(1), \(Hesitant()) IS NULL, \("after")"))
+      #expect(try row[0] == 1)
+      #expect(try row[1])
+      #expect(try row[2] == "after")
+    }
+  }
+
   @Test func `a composite type, alone and in arrays`() async throws {
     let setUp = "CREATE TYPE place AS (name text, floor int); CREATE TABLE plans (place place, places place[])"
     try await withDatabase(setUp) { database, _ in

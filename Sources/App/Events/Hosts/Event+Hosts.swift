@@ -57,7 +57,7 @@ extension Event {
   }
 
   /// The co-hosts of `events AS e` whom a user sees, as a relation `co` with one row.
-  static func coHosts(seenBy user: User.ID) -> SQL {
+  static func coHosts(seenBy user: some SQLExpression<User.ID>) -> SQL {
     """
     LATERAL (
       SELECT ARRAY(

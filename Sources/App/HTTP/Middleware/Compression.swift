@@ -39,11 +39,11 @@ enum Compression {
 
   /// Whether the response depends on `Accept-Encoding`.
   private static func varies(_ response: Response, _ request: Request) -> Bool {
-    guard response.headers[.cacheControl] != "no-store", !request.uri.path.hasPrefix("/api/v1/auth/") else {
+    guard response.headers.value(of: .cacheControl) != "no-store", !request.uri.path.hasPrefix("/api/v1/auth/") else {
       return false
     }
     // A 304 for a list has no type.
-    guard let type = response.headers[.contentType] else { return true }
+    guard let type = response.headers.value(of: .contentType) else { return true }
     return types.contains { type.hasPrefix($0) }
   }
 

@@ -57,7 +57,7 @@ struct Envelope: HTTPResponder {
     response = try await Compression.apply(to: response, for: request)
     // A response to HEAD has no body, not even for an error: the client would take it for the next response.
     if request.method == .head { response = response.createHeadResponse() }
-    response.headers[.xRequestID] = context.requestID
+    response.headers.append(HTTPField(name: .xRequestID, value: context.requestID))
     SecurityHeaders.add(to: &response.headers, isSecure: base.hasPrefix("https:"))
     cors?.expose(&response, to: request)
     if let (limit, policy) = context.rateLimit?.headers {

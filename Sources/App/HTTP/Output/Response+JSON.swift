@@ -15,7 +15,7 @@ extension Response {
   /// An object that is a collection, with its ETag.
   static func json(_ value: some JSONWritable, stamp: Timestamp?) -> Response {
     var response = json(value)
-    if let stamp { response.headers[.eTag] = Stamp(stamp).eTag }
+    if let stamp { response.headers.append(HTTPField(name: .eTag, value: Stamp(stamp).eTag)) }
     return response
   }
 
@@ -75,7 +75,9 @@ extension Response {
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
       body: ResponseBody(byteBuffer: json.buffer))
     // A later page carries the stamp of the first page, which is not the ETag of its own items.
-    if let stamp = list.stamp, !list.isContinued, digests == nil { response.headers[.eTag] = Stamp(stamp).eTag }
+    if let stamp = list.stamp, !list.isContinued, digests == nil {
+      response.headers.append(HTTPField(name: .eTag, value: Stamp(stamp).eTag))
+    }
     return response
   }
 }

@@ -28,28 +28,35 @@ final class Pool: Sendable {
 
   /// - Parameter statements: the statements that the owner is known to send.
   func acquire(for statements: [SQL]) async throws -> Connection {
-    let reply = Reply<Connection>()
-    return if let idle = try takeIdle(orPromise: reply, for: statements) { idle } else { try await reply.value() }
+    switch try takeIdle(for: statements) {
+    case .idle(let connection): return connection
+    case .promised(let reply): return try await reply.value()
+    }
   }
 
-  /// - Returns: nil if the reply will bring a connection.
-  private func takeIdle(orPromise reply: Reply<Connection>, for statements: [SQL]) throws -> Connection? {
+  private enum Taken {
+    case idle(Connection)
+    case promised(Reply<Connection>)
+  }
+
+  private func takeIdle(for statements: [SQL]) throws -> Taken {
     var dropped: [Connection] = []
     // Outside this lock, because closing waits for the connection's lock.
     defer { for connection in dropped { connection.close() } }
-    let (idle, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
+    let (taken, mustOpen) = try state.withLock { state -> (Taken, Bool) in
       if state.isClosed { throw PostgresError(.cannotConnect, "the database is closed") }
       while let (connection, _) = state.idle.popLast() {
-        if connection.isHealthy { return (connection, false) }
+        if connection.isHealthy { return (.idle(connection), false) }
         state.total -= 1
         dropped.append(connection)
       }
       if state.total == 0 { try state.backoff.check() }
+      let reply = Reply<Connection>()
       try state.waiters.add(reply, for: statements)
-      return (nil, shouldOpen(&state))
+      return (.promised(reply), shouldOpen(&state))
     }
     if mustOpen { openOne() }
-    return idle
+    return taken
   }
 
   /// Returns a connection to the pool. Closes it if it is not ready for its next owner.

@@ -88,7 +88,7 @@ public final class ScriptConnection {
   @discardableResult
   public func rows(_ sql: SQL) throws -> Rows {
     if let problem = sql.problem { throw problem }
-    let types = sql.template.types
+    let types = sql.types
     return try check(
       sql.withPointers { values, lengths, formats in
         PQexecParams(pg, sql.text, Int32(types.count), types, values, lengths, formats, 1)

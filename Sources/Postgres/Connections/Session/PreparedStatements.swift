@@ -9,6 +9,8 @@ struct PreparedStatements {
   typealias Key = SQL.Template
 
   final class Statement {
+    let key: Key
+    /// Empty if it is sent unnamed.
     let name: String
     /// The name for libpq, ending in a zero.
     let nameBytes: [CChar]
@@ -23,13 +25,18 @@ struct PreparedStatements {
     /// it would not run. A query fails there anyway.
     fileprivate var mayFollowDeallocate: Bool { keepsColumns }
 
-    fileprivate init(name: String, text: String) {
+    var isNamed: Bool { !name.isEmpty }
+
+    fileprivate init(_ key: Key, name: String) {
+      let text = key.text
+      self.key = key
       self.name = name
       nameBytes = Array(name.utf8CString)
       let statement = text.hasPrefix("/*") ? text.split(separator: "*/ ", maxSplits: 1).last ?? "" : text[...]
       let word = statement.prefix { $0.isLetter }
       effect = SessionEffect(of: text)
-      keepsColumns = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES", "MERGE"].contains(word.uppercased())
+      let isPlanned = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES", "MERGE"].contains(word.uppercased())
+      keepsColumns = !name.isEmpty && isPlanned
     }
 
     func note(_ columns: Columns) {
@@ -46,8 +53,8 @@ struct PreparedStatements {
   private var unconfirmed: Set<Key> = []
   /// The names of statements that are no longer used, but that the server still has.
   private var unused: [String] = []
-  /// The effects of texts that have no name.
-  private var effects: [Key: SessionEffect] = [:]
+  /// Statements that were sent unnamed.
+  private var unnamed: [Key: Statement] = [:]
   private var names = 0
   private var uses = 0
 
@@ -68,7 +75,7 @@ struct PreparedStatements {
   /// - Returns: also the names of statements that the server must forget first.
   mutating func add(_ key: Key) -> (statement: Statement, replaced: [String])? {
     guard naming == .always, confirmed[key] == nil, !unconfirmed.contains(key) else { return nil }
-    let statement = Statement(name: "s\(names + 1)", text: key.text)
+    let statement = Statement(key, name: "s\(names + 1)")
     if confirmed.count + unconfirmed.count >= Self.maximum {
       guard statement.mayFollowDeallocate, let oldest = confirmed.min(by: { $0.value.lastUse < $1.value.lastUse })
       else {
@@ -86,30 +93,32 @@ struct PreparedStatements {
     return (statement, unused)
   }
 
+  /// The statement for a text that must be sent unnamed.
+  mutating func unnamed(_ key: Key) -> Statement {
+    if let known = unnamed[key] { return known }
+    if unnamed.count >= Self.maximum { unnamed = [:] }
+    let statement = Statement(key, name: "")
+    unnamed[key] = statement
+    return statement
+  }
+
   /// Records whether the server prepared the statement.
-  mutating func settle(_ key: Key, _ statement: Statement, isPrepared: Bool) {
-    unconfirmed.remove(key)
-    if isPrepared { confirmed[key] = statement }
+  mutating func settle(_ statement: Statement, isPrepared: Bool) {
+    unconfirmed.remove(statement.key)
+    if isPrepared { confirmed[statement.key] = statement }
   }
 
   /// Makes the next call prepare the text again.
   ///
   /// - Parameter isGone: whether the server has forgotten the statement already.
-  mutating func forget(_ key: Key, isGone: Bool) {
-    if let statement = confirmed.removeValue(forKey: key), !isGone { unused.append(statement.name) }
+  mutating func forget(_ statement: Statement, isGone: Bool) {
+    guard confirmed[statement.key] === statement else { return }
+    confirmed[statement.key] = nil
+    if !isGone { unused.append(statement.name) }
   }
 
   /// Records that the server still has a statement, because its DEALLOCATE failed or was skipped.
   mutating func keep(_ name: String) {
     unused.append(name)
-  }
-
-  /// The effect of a text that is sent unnamed.
-  mutating func effect(of key: Key) -> SessionEffect {
-    if let known = effects[key] { return known }
-    if effects.count >= Self.maximum { effects = [:] }
-    let effect = SessionEffect(of: key.text)
-    effects[key] = effect
-    return effect
   }
 }

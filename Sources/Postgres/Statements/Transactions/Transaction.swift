@@ -59,18 +59,20 @@ public final class Transaction: Querying {
   ///   continue.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     // Throw before the state says that BEGIN was sent.
-    if let problem = statements.lazy.compactMap(\.problem).first { throw problem }
+    if let problem = statements.problem { throw problem }
     // Submitting does not wait for the server, so it happens under the lock: concurrent statements cannot overtake BEGIN
     // or follow COMMIT.
     let (reply, count) = try state.withLock { state in
       switch state.phase {
       case .fresh, .begun:
         if let problem = state.problem { throw problem }
-        let before = (state.phase == .fresh ? [begin] : []) + state.written
-        (state.phase, state.written) = (.begun, [])
+        var all = waiting(&state, beside: statements.count)
+        let count = all.count
+        state.phase = .begun
         state.sends += 1
-        let timeout = database.configuration.timeout(of: before.count + statements.count, each: state.limit)
-        return (connection.submit(before + statements.commented, timeout: timeout), before.count)
+        all += statements.commented
+        let timeout = database.configuration.timeout(of: all.count, each: state.limit)
+        return (connection.submit(all, timeout: timeout), count)
       case .uncertain:
         throw Self.uncertain
       case .ended:
@@ -88,6 +90,18 @@ public final class Transaction: Querying {
       giveUp()
       throw error
     }
+  }
+
+  /// Takes what is sent before other statements: BEGIN, unless it was sent, and the statements that were written.
+  ///
+  /// - Parameter count: how many other statements there are.
+  private func waiting(_ state: inout State, beside count: Int) -> [SQL] {
+    var statements: [SQL] = []
+    statements.reserveCapacity(1 + state.written.count + count)
+    if state.phase == .fresh { statements.append(begin) }
+    statements += state.written
+    state.written = []
+    return statements
   }
 
   private static let uncertain = PostgresError(
@@ -127,7 +141,9 @@ public final class Transaction: Querying {
   }
 
   func atCommit(_ statements: [SQL]) {
-    state.withLock { $0.last += statements.commented }
+    state.withLock { state in
+      for statement in statements { state.last.append(statement.commented) }
+    }
   }
 
   /// - Returns: the results of the statements given to ``atCommit(_:)``.
@@ -139,10 +155,13 @@ public final class Transaction: Querying {
         state.phase = .ended
         return (nil, 0)
       }
-      let before = (state.phase == .fresh ? [begin] : []) + state.written
+      let count = state.last.count
+      var all = waiting(&state, beside: count + 1)
       state.phase = .ended
-      let timeout = database.configuration.timeout(of: before.count + state.last.count + 1, each: state.limit)
-      return (connection.submit(before + state.last + ["COMMIT"], timeout: timeout), state.last.count)
+      all += state.last
+      all.append("COMMIT")
+      let timeout = database.configuration.timeout(of: all.count, each: state.limit)
+      return (connection.submit(all, timeout: timeout), count)
     }
     guard let reply else { return [] }
     let results: [Rows]
@@ -156,7 +175,7 @@ public final class Transaction: Querying {
     guard tag == "COMMIT" else {
       throw PostgresError(.transactionAborted, "COMMIT returned \(tag ?? "nothing")")
     }
-    return results.dropLast().suffix(count)
+    return Array(results.dropLast()[(results.count - 1 - count)...])
   }
 
   /// Rolls back and waits for it, so that a retry does not run into its own locks.

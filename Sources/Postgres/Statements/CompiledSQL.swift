@@ -1,0 +1,43 @@
+/// A statement that is put together once, for statements of many fragments that are sent often:
+///
+///     static let title = CompiledSQL { (id: SQLArgument<UUID>) in "SELECT title FROM events WHERE id = \(id)" }
+///     let title: String? = try await database.value(Self.title(id))
+///
+/// An argument may stand in several places. Its value is sent once, so a type that the server infers must be the same in
+/// all of them.
+public struct CompiledSQL<each Value: SQLValue>: Sendable {
+  @usableFromInline let text: SQL
+
+  /// - Parameter build: makes the text, once. It must interpolate each of its arguments, and no other values.
+  public init(_ build: (repeat SQLArgument<each Value>) -> SQL) {
+    var types: [UInt32] = []
+    func argument<One: SQLValue>(_: One.Type) -> SQLArgument<One> {
+      types.append(One.sqlType.oid)
+      return SQLArgument(number: types.count)
+    }
+    var text = build(repeat argument((each Value).self))
+    precondition(text.template.takeArguments(of: types), "not exactly the arguments: \(text.text)")
+    self.text = text
+  }
+
+  /// The statement with these values.
+  @inlinable
+  public func callAsFunction(_ values: repeat each Value) -> SQL {
+    var statement = text
+    var number = 0
+    for value in repeat each values {
+      number += 1
+      statement.appendBytes(of: value, number: number)
+    }
+    return statement
+  }
+}
+
+/// The place of a value in a ``CompiledSQL``.
+public struct SQLArgument<Value: SQLValue>: SQLExpression {
+  let number: Int
+
+  public typealias Expressed = Value
+
+  public var placeholder: SQL { "\(self)" }
+}
