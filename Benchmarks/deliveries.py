@@ -22,6 +22,7 @@ import argparse
 import collections
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -334,10 +335,13 @@ def cost(arguments, psql):
                 threading.Thread(target=edit, args=(host, without if silent else told), daemon=True)
                 for host, told, without in hosts
             ]
+            if arguments.pause:
+                worker.process.send_signal(signal.SIGSTOP)
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
+            worker.process.send_signal(signal.SIGCONT)
             while psql.value(DEPTH) != "0":
                 time.sleep(0.05)
             drained = time.perf_counter() - begun
@@ -451,6 +455,7 @@ def main():
     parser.add_argument("--changes", type=float, default=200, help="changes per second, for latency")
     parser.add_argument("--seconds", type=float, default=20, help="length of latency, and of each turn of cost")
     parser.add_argument("--hosts", type=int, default=16, help="number of hosts, for cost")
+    parser.add_argument("--pause", action="store_true", help="stop the worker during the edits of cost")
     parser.add_argument("--minutes", type=float, default=5, help="length of idle")
     parser.add_argument("--rate", type=float, default=500, help="changes per second, for idle")
     parser.add_argument("--sessions", type=int, default=4, help="database sessions that make the changes, for idle")
