@@ -361,6 +361,8 @@ def cost(arguments, psql):
             f"cost: with a notice for ten, edits take {statistics.median(rates):.2f} times as long, goal 1.1, and use"
             f" {statistics.median(costs):.2f} times the CPU, goal 1.5; {arguments.hosts} hosts at once; {durability(psql)}")
     finally:
+        # A stopped process does not react to being ended.
+        worker.process.send_signal(signal.SIGCONT)
         worker.end()
         service.end()
     empty(psql)
