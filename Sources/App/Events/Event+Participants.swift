@@ -23,7 +23,7 @@ extension Event {
       FROM (
         SELECT v.id, v.user_id, v.name, v.status, v.plus_ones, v.since, v.answered_at,
           array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], v.status) AS rank
-        FROM (\(Guest.visible(at: "event.id", to: user))) AS v
+        FROM (\(Guest.visible(at: "event.id", to: user, withStatus: "event.my_status"))) AS v
         ORDER BY rank, v.since, v.id
         LIMIT \(unescaped: "\(limit)")
       ) AS i

@@ -54,10 +54,10 @@ public struct Event: Sendable {
     self = try row["event"]
   }
 
-  /// `id` and `event`: a record of a row `events AS e`, of its creator as `users AS c`, `my_status` and `my_plus_ones`
-  /// of a relation `m`, and ``coHosts(seenBy:)``.
+  /// `id`, `my_status` and `event`: a record of a row `events AS e`, of its creator as `users AS c`, `my_status` and
+  /// `my_plus_ones` of a relation `m`, and ``coHosts(seenBy:)``.
   static let columns: SQL = """
-    e.id, ROW(
+    e.id, m.my_status, ROW(
       e.id, \(Plan.record("e")), e.status, \(Person.record("c")), co.co_hosts, e.version, e.invited_count, e.going_count,
       e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count, e.created_at,
       e.updated_at, m.my_status, m.my_plus_ones
@@ -98,11 +98,17 @@ public struct Event: Sendable {
 
   /// A SQL condition: whether a user may see an event, as a host or as a guest.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
+    "\(status(of: user, at: id)) IS NOT NULL"
+  }
+
+  /// A SQL value: `creator`, `host`, or the state of a user's invitation. NULL if the user is none of these.
+  static func status(of user: User.ID, at id: ID) -> SQL {
     """
-    EXISTS (
-      SELECT 1 FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)
+    (
+      SELECT role FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)
       UNION ALL
-      SELECT 1 FROM invitations WHERE event_id = \(id) AND user_id = \(user)
+      SELECT status FROM invitations WHERE event_id = \(id) AND user_id = \(user)
+      LIMIT 1
     )
     """
   }

@@ -14,7 +14,7 @@ struct Guest: Sendable {
   let plusOnes: Int
   let answeredAt: Timestamp?
 
-  /// A record of a row of ``visible(at:to:)`` as `i` and of the guest as `users AS u`, which has no row for a visitor.
+  /// A record of a row of ``visible(at:to:withStatus:)`` as `i` and of the guest as `users AS u`, which has no row for a visitor.
   static let record: SQL = """
     ROW(i.id, \(Person.record("u")), coalesce(i.name, u.display_name), i.status, i.plus_ones, i.answered_at)
     """
@@ -22,18 +22,16 @@ struct Guest: Sendable {
   /// The guests of an event whom a reader of the event may see. Guest lists and participants read guests only through
   /// this query. Only hosts see guests who wait for approval. A member who waits for it sees no one else.
   ///
-  /// - Parameter event: the event's id, as SQL.
+  /// - Parameters:
+  ///   - event: the event's id, as SQL.
+  ///   - status: `creator`, `host`, or the state of the reader's invitation, as SQL.
   /// - Returns: a query that ends in its WHERE clause. Callers can add conditions with AND.
-  static func visible(at event: SQL, to user: some SQLExpression<User.ID>) -> SQL {
+  static func visible(at event: SQL, to user: some SQLExpression<User.ID>, withStatus status: SQL) -> SQL {
     """
     SELECT id, user_id, name, status, plus_ones, since, answered_at FROM event_guests
     WHERE event_id = \(event) AND \(isShown(to: user))
-      AND (id = \(user) OR NOT EXISTS (
-        SELECT FROM invitations WHERE event_id = \(event) AND user_id = \(user) AND status = 'pending'
-      ))
-      AND (status <> 'pending' OR id = \(user) OR EXISTS (
-        SELECT FROM event_hosts WHERE event_id = \(event) AND user_id = \(user)
-      ))
+      AND (id = \(user) OR \(status) <> 'pending')
+      AND (status <> 'pending' OR id = \(user) OR \(status) IN ('creator', 'host'))
     """
   }
 
@@ -53,7 +51,7 @@ struct Guest: Sendable {
     let query = Keyset(
       list: .guests, columns: "\(record) AS guest",
       source: """
-        (\(visible(at: "\(event)", to: user)) \(rest) ORDER BY id LIMIT \(page.limit + 1)) AS i
+        (\(visible(at: "\(event)", to: user, withStatus: Event.status(of: user, at: event))) \(rest) ORDER BY id LIMIT \(page.limit + 1)) AS i
         LEFT JOIN users AS u ON u.id = i.user_id
         WHERE \(Event.isVisible(event, to: user))
         """,

@@ -47,7 +47,7 @@ struct Invitation: Sendable {
       """
     if let status { source += " AND m.my_status = \(status)" }
     let query = Keyset(
-      list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.my_status, m.invited_at",
+      list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.invited_at",
       source: source, time: "m.invited_at", id: "e.id", order: .descending)
     if showsParticipants {
       return try await List.read(page: page, query: query, in: database) {

@@ -26,6 +26,19 @@ import Testing
     }
   }
 
+  @Test func `a co-host whom an operator adds with SQL is shown, too`() async throws {
+    try await run { app, scene in
+      let id = try #require(Event.ID(try await scene.ana.createEvent("Run", inviting: [scene.cleo])["id"].string ?? ""))
+      try await app.database.execute(
+        "INSERT INTO event_co_hosts (event_id, user_id, added_at) VALUES (\(id), \(scene.dev.userID), now())")
+      for reader in [scene.ana, scene.cleo, scene.dev] {
+        let hosts = try await reader.get("events?ids=\(id)")["items"][0]["hosts"].array
+        #expect(hosts.compactMap { $0["username"].string } == ["ana", "dev"])
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a co-host edits, invites their own friends and withdraws guests, and all hosts hear of answers`()
     async throws
   {

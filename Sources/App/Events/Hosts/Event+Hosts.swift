@@ -60,13 +60,13 @@ extension Event {
   static func coHosts(seenBy user: some SQLExpression<User.ID>) -> SQL {
     """
     LATERAL (
-      SELECT ARRAY(
+      SELECT CASE WHEN e.may_have_co_hosts THEN ARRAY(
         SELECT ROW(\(Person.columns("p")))
         FROM event_co_hosts AS h
         JOIN users AS p ON p.id = h.user_id
         WHERE h.event_id = e.id AND \(User.visible("h.user_id", to: user))
         ORDER BY h.added_at, h.user_id
-      ) AS co_hosts
+      ) ELSE ARRAY[]::record[] END AS co_hosts
     ) AS co
     """
   }

@@ -130,7 +130,7 @@ extension Export.Section {
       ],
       times: [
         "start_time", "end_time", "answer_by", "remind_at", "live_until", "archived_at", "created_at", "updated_at",
-      ]),
+      ], withheld: ["may_have_co_hosts"]),
     Self(
       name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id"], times: ["added_at"],

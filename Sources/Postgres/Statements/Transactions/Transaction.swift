@@ -175,7 +175,7 @@ public final class Transaction: Querying {
     guard tag == "COMMIT" else {
       throw PostgresError(.transactionAborted, "COMMIT returned \(tag ?? "nothing")")
     }
-    return Array(results.dropLast()[(results.count - 1 - count)...])
+    return Array(results.suffix(count + 1).dropLast())
   }
 
   /// Rolls back and waits for it, so that a retry does not run into its own locks.

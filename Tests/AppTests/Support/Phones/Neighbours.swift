@@ -131,6 +131,9 @@ extension TestApp {
       WHERE visitor_count <> (SELECT count(*) FROM visitors WHERE event_id = e.id)
       """)
     #expect(miscounted == 0, "visitors", sourceLocation: sourceLocation)
+    let hidden: Int? = try await value(
+      "SELECT count(*) FROM event_co_hosts AS h JOIN events AS e ON e.id = h.event_id WHERE NOT e.may_have_co_hosts")
+    #expect(hidden == 0, "co-hosts", sourceLocation: sourceLocation)
     let unfair: Int? = try await value(
       """
       SELECT count(*) FROM events AS e
