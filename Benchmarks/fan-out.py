@@ -10,6 +10,7 @@ The large changes, which the script sets up with psql at the start:
     edit     an event with 10,000 guests gets another title: 30,000 stamps and 10,000 notifications
     answers  64 of its guests answer at once, repeatedly
     rename   a user with 5,000 friends gets another name: 5,000 stamps
+    busy     for comparison, no change: two processes that only compute, as busy as PostgreSQL and the worker are
 
 At the end, 30 of these edits follow each other while a worker runs (`muster worker`), and the script reads from the
 inboxes how long the notifications of the small events took: from the change to the inbox.
@@ -20,6 +21,7 @@ import argparse
 import collections
 import itertools
 import subprocess
+import sys
 import threading
 import time
 
@@ -91,6 +93,21 @@ class Repeated:
             thread.join()
 
 
+class Busy:
+    """Processes that only compute. They read from a pipe now and then, so that none outlives the script."""
+
+    PROGRAM = "import select, sys\nwhile not select.select([sys.stdin], [], [], 0)[0]: sum(range(20000))"
+
+    def __init__(self, count):
+        self.processes = [
+            subprocess.Popen([sys.executable, "-c", self.PROGRAM], stdin=subprocess.PIPE) for _ in range(count)
+        ]
+
+    def end(self):
+        for process in self.processes:
+            process.communicate()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
@@ -138,7 +155,7 @@ def main():
             request("PATCH", f"/api/v1/events/{event}", {"title": f"Small {next(numbers)}"}, token)
             for _, event, token in writers
         ]
-        beside = Repeated(address, large[name][0](), large[name][1]) if name else None
+        beside = Busy(2) if name == "busy" else Repeated(address, large[name][0](), large[name][1]) if name else None
         results, late = start(run, address, writes, arguments.writes, arguments.seconds, 64)()
         if beside:
             beside.end()
@@ -146,7 +163,7 @@ def main():
         statuses = dict(collections.Counter(status for _, status in results))
         line = f"{name or 'alone':8} small writes p50 {percentile(times, 0.5):7.1f}  p99 {percentile(times, 0.99):7.1f} ms"
         line += f"  {statuses}, last sent {max(0, late * 1000):.0f} ms late"
-        if beside:
+        if name in large:
             line += f"; {len(beside.times)} large, p50 {percentile(beside.times, 0.5):.0f} ms {dict(beside.statuses)}"
         print(line, flush=True)
         return times
@@ -180,9 +197,9 @@ def main():
         print(f"{count:2} large edits: {notices} small notifications, change to inbox p50 {p50}, p99 {p99}, max {most} ms")
 
     turn()  # to warm up
-    alone, with_large = [], {name: [] for name in large}
+    alone, with_large = [], {name: [] for name in [*large, "busy"]}
     for _ in range(arguments.rounds):
-        for name in large:
+        for name in with_large:
             alone += turn()
             with_large[name] += turn(name)
     for name, times in with_large.items():

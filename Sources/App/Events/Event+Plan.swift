@@ -58,13 +58,14 @@ extension Event {
 
 extension Event.Plan: SQLRecord {
   /// - Parameter events: the alias of a row of `events`.
-  static func record(_ events: SQL) -> SQL {
+  static func record(_ events: SQL) -> SQL { "ROW(\(columns(events)))" }
+
+  /// The fields of ``record(_:)``, as a part of another record.
+  static func columns(_ events: SQL) -> SQL {
     """
-    ROW(
-      \(events).title, \(events).note, \(events).start_time, \(events).end_time, \(events).time_zone,
-      \(events).location_name, \(events).latitude, \(events).longitude, \(events).capacity, \(events).answer_by,
-      \(events).max_plus_ones
-    )
+    \(events).title, \(events).note, \(events).start_time, \(events).end_time, \(events).time_zone,
+    \(events).location_name, \(events).latitude, \(events).longitude, \(events).capacity, \(events).answer_by,
+    \(events).max_plus_ones
     """
   }
 

@@ -58,9 +58,9 @@ public struct Event: Sendable {
   /// `my_plus_ones` of a relation `m`, and ``coHosts(seenBy:)``.
   static let columns: SQL = """
     e.id, m.my_status, ROW(
-      e.id, \(Plan.record("e")), e.status, \(Person.record("c")), co.co_hosts, e.version, e.invited_count, e.going_count,
-      e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count, e.created_at,
-      e.updated_at, m.my_status, m.my_plus_ones
+      e.id, \(Plan.columns("e")), e.status, \(Person.columns("c")), co.co_hosts, e.version, e.invited_count,
+      e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
+      e.created_at, e.updated_at, m.my_status, m.my_plus_ones
     ) AS event
     """
 
@@ -198,9 +198,9 @@ public struct Event: Sendable {
 extension Event: SQLRecord {
   public init(fields: inout SQLFields) throws {
     id = try fields.next()
-    plan = try fields.next()
+    plan = try Plan(fields: &fields)
     status = try fields.next()
-    creator = try fields.next()
+    creator = try Person.orNil(&fields)
     coHosts = try fields.next()
     version = try fields.next()
     counts = Counts(

@@ -14,9 +14,10 @@ struct Guest: Sendable {
   let plusOnes: Int
   let answeredAt: Timestamp?
 
-  /// A record of a row of ``visible(at:to:withStatus:)`` as `i` and of the guest as `users AS u`, which has no row for a visitor.
+  /// A record of a row of ``visible(at:to:withStatus:)`` as `i` and of the guest as `users AS u`, which has no row for a
+  /// visitor.
   static let record: SQL = """
-    ROW(i.id, \(Person.record("u")), coalesce(i.name, u.display_name), i.status, i.plus_ones, i.answered_at)
+    ROW(i.id, \(Person.columns("u")), coalesce(i.name, u.display_name), i.status, i.plus_ones, i.answered_at)
     """
 
   /// The guests of an event whom a reader of the event may see. Guest lists and participants read guests only through
@@ -69,7 +70,7 @@ struct Guest: Sendable {
 extension Guest: SQLRecord {
   init(fields: inout SQLFields) throws {
     id = try fields.next()
-    person = try fields.next()
+    person = try Person.orNil(&fields)
     name = try fields.next()
     status = try fields.next()
     plusOnes = try fields.next()
