@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures how a change that thousands of users see affects the writes of other users: edits of small events at a fixed
-rate, in turns alone and during large changes. Run it by hand, against a server with MUSTER_RATE_LIMITS=off MUSTER_THROTTLING=off:
+rate, in turns alone and during large changes. Run it by hand, against a server with MUSTER_RATE_LIMITS=off
+MUSTER_THROTTLING=off:
 
     muster seed load --users 20000 --tokens tokens
     Benchmarks/fan-out.py http://127.0.0.1:8300 "$DATABASE_URL" --tokens tokens
@@ -10,7 +11,11 @@ The large changes, which the script sets up with psql at the start:
     edit     an event with 10,000 guests gets another title: 30,000 stamps and 10,000 notifications
     answers  64 of its guests answer at once, repeatedly
     rename   a user with 5,000 friends gets another name: 5,000 stamps
-    busy     for comparison, no change: two processes that only compute, as busy as PostgreSQL and the worker are
+
+For comparison, `busy` is no change, but two processes that compute all the time.
+
+Small events share guests with the large one, whose edit locks the guests' stamps until it commits. With `--apart`, they
+share none.
 
 At the end, 30 of these edits follow each other while a worker runs (`muster worker`), and the script reads from the
 inboxes how long the notifications of the small events took: from the change to the inbox.
@@ -37,7 +42,14 @@ LARGE = """
     FROM (
       SELECT id FROM unnest(:'guests'::uuid[]) AS id
       UNION
-      (SELECT id FROM users WHERE id <> :'host' AND id <> ALL(:'writers'::uuid[]) ORDER BY id LIMIT 11000)
+      (
+        SELECT id FROM users
+        WHERE id <> :'host' AND id <> ALL(:'writers'::uuid[]) AND (NOT :'apart'::boolean OR id NOT IN (
+          SELECT user_id FROM invitations JOIN events ON events.id = event_id
+          WHERE events.creator_id = ANY(:'writers'::uuid[])
+        ))
+        ORDER BY id LIMIT 11000
+      )
     ) AS guests
     WHERE id <> :'host'
     ORDER BY id = ANY(:'guests'::uuid[]) DESC
@@ -116,6 +128,8 @@ def main():
     parser.add_argument("--writes", type=float, default=100, help="of other users, per second")
     parser.add_argument("--seconds", type=float, default=10, help="length of each turn")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kinds", nargs="+", default=["edit", "answers", "rename", "busy"], help="default: all four")
+    parser.add_argument("--apart", action="store_true", help="the small events share no guests with the large one")
     arguments = parser.parse_args()
     address = address_of(arguments.url)
     people = read_tokens(arguments.tokens)
@@ -125,7 +139,8 @@ def main():
         return "{" + ",".join(user for user, _, _ in some) + "}"
 
     names = {
-        "event": EVENT, "host": host[0], "popular": popular[0], "guests": ids(guests), "writers": ids(writers),
+        "apart": arguments.apart, "event": EVENT, "host": host[0], "popular": popular[0], "guests": ids(guests),
+        "writers": ids(writers),
     }
     settings = [word for name, value in names.items() for word in ("-v", f"{name}={value}")]
     subprocess.run(
@@ -197,12 +212,12 @@ def main():
         print(f"{count:2} large edits: {notices} small notifications, change to inbox p50 {p50}, p99 {p99}, max {most} ms")
 
     turn()  # to warm up
-    alone, with_large = [], {name: [] for name in [*large, "busy"]}
+    alone, beside_load = [], {name: [] for name in arguments.kinds}
     for _ in range(arguments.rounds):
-        for name in with_large:
+        for name in beside_load:
             alone += turn()
-            with_large[name] += turn(name)
-    for name, times in with_large.items():
+            beside_load[name] += turn(name)
+    for name, times in beside_load.items():
         for share in (0.5, 0.99):
             one, other = percentile(alone, share), percentile(times, share)
             print(f"{name}: p{share * 100:.0f} alone {one:.1f} ms, with {name} {other:.1f} ms, ratio {other / one:.2f}")

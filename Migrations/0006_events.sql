@@ -12,13 +12,13 @@ CREATE TABLE events (
   location_name varchar(200),
   latitude double precision,
   longitude double precision,
-  -- The most places for guests who are going, plus-ones included. Hosts take none. NULL: no limit.
+  -- The most places for guests who are going, plus-ones included, from 1 to 10,000. Hosts take none. NULL: no limit.
   capacity integer,
-  -- The most people whom one guest may bring. Lowering it changes no answer.
+  -- The most people whom one guest may bring, from 0 to 10. Lowering it changes no answer.
   max_plus_ones integer NOT NULL DEFAULT 0,
   -- After this time, only hosts set answers. The service keeps it before the start.
   answer_by timestamptz,
-  -- Or 'cancelled'.
+  -- 'scheduled' or 'cancelled'.
   status text NOT NULL DEFAULT 'scheduled',
   -- Counts the hosts' edits, for If-Match.
   version integer NOT NULL DEFAULT 1,
@@ -35,8 +35,8 @@ CREATE TABLE events (
   plus_ones_count integer NOT NULL DEFAULT 0,
   -- The number of visitors in all states. An event without visitors costs no statement about them.
   visitor_count integer NOT NULL DEFAULT 0,
-  -- False: the event has never had a co-host. A trigger sets it. Most events have none, and looking for them was a tenth
-  -- of the cost of a feed.
+  -- False: the event has never had a co-host. A trigger sets it. Most events have none, and looking for them was a
+  -- tenth of the cost of a feed.
   may_have_co_hosts boolean NOT NULL DEFAULT false,
   -- A day after the end, when the worker archives the event. An event without an end counts as six hours long.
   live_until timestamptz NOT NULL,
@@ -46,9 +46,11 @@ CREATE TABLE events (
   remind_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
-  -- Every change of an event and every answer updates this row, and each UPDATE parses all of the table's checks again:
-  -- 14 of them took two thirds of an edit's UPDATE. So rules about one value belong to the type or to the service.
-  CONSTRAINT event_ends_after_start CHECK (end_time > start_time),
+  -- Few checks: every change of an event and every answer updates its row, and each UPDATE parses all of them again.
+  -- 14 took two thirds of an edit's UPDATE. So the type or the service checks a single value, except where a wrong one
+  -- stops more than its own event: reminders cannot read past an infinite time.
+  CONSTRAINT event_times CHECK (
+    isfinite(start_time) AND isfinite(end_time) AND isfinite(answer_by) AND end_time > start_time),
   CONSTRAINT event_place_is_whole CHECK ((latitude IS NULL) = (longitude IS NULL)),
   CONSTRAINT event_counts_not_negative CHECK (
     least(
@@ -70,13 +72,15 @@ CREATE TABLE event_co_hosts (
 );
 CREATE INDEX event_co_hosts_of_user ON event_co_hosts (user_id, event_id);
 
+-- A trigger, so that it also runs for an operator's statement.
 CREATE FUNCTION note_co_host() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE events SET may_have_co_hosts = true WHERE id = NEW.event_id AND NOT may_have_co_hosts;
   RETURN NULL;
 END
 $$;
-CREATE TRIGGER event_gets_co_host AFTER INSERT ON event_co_hosts FOR EACH ROW EXECUTE FUNCTION note_co_host();
+CREATE TRIGGER event_gets_co_host AFTER INSERT OR UPDATE OF event_id ON event_co_hosts
+  FOR EACH ROW EXECUTE FUNCTION note_co_host();
 
 -- Who hosts which event. Ask here, not creator_id, unless only the creator is meant.
 CREATE VIEW event_hosts AS

@@ -97,8 +97,9 @@ class Cluster:
             }
             options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
             self.log = open(f"{self.folder}/log", "wb")
+            self.program = os.path.join(os.path.dirname(found), "postgres")
             self.process = subprocess.Popen(
-                [os.path.join(os.path.dirname(found), "postgres"), "-D", data, *options], stdout=self.log,
+                [self.program, "-D", data, *options], stdout=self.log,
                 stderr=self.log, start_new_session=True, cwd=self.folder, **self.account)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -146,13 +147,16 @@ class Cluster:
                 pass
         self.frozen = []
 
-    def end(self):
+    def stop(self):
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait()
+
+    def end(self):
+        self.stop()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -84,15 +84,10 @@ extension Event {
     guard let row = try await change.first(locking(id)) else { throw AppError.eventNotFound }
     if try (row["creator_id"] as User.ID?) == user { return row }
     // After the lock, in a statement of its own: the user may have been made a host, or removed, meanwhile.
-    let role: String? = try await change.value(
-      """
-      SELECT role FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)
-      UNION ALL
-      SELECT 'guest' FROM invitations WHERE event_id = \(id) AND user_id = \(user)
-      """)
+    let status: String? = try await change.first("SELECT \(myStatus(of: user, at: id)) AS status")?["status"]
     // A guest may know that the event exists, other users may not.
-    guard let role = role.flatMap(Role.init(rawValue:)) else { throw AppError.eventNotFound }
-    guard roles.contains(role) else { throw refusal }
+    guard let status else { throw AppError.eventNotFound }
+    guard roles.contains(Role(status: status)) else { throw refusal }
     return row
   }
 

@@ -98,11 +98,11 @@ public struct Event: Sendable {
 
   /// A SQL condition: whether a user may see an event, as a host or as a guest.
   static func isVisible(_ id: ID, to user: User.ID) -> SQL {
-    "\(status(of: user, at: id)) IS NOT NULL"
+    "\(myStatus(of: user, at: id)) IS NOT NULL"
   }
 
   /// A SQL value: `creator`, `host`, or the state of a user's invitation. NULL if the user is none of these.
-  static func status(of user: User.ID, at id: ID) -> SQL {
+  static func myStatus(of user: User.ID, at id: ID) -> SQL {
     """
     (
       SELECT role FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)

@@ -14,8 +14,8 @@ struct Guest: Sendable {
   let plusOnes: Int
   let answeredAt: Timestamp?
 
-  /// A record of a row of ``visible(at:to:withStatus:)`` as `i` and of the guest as `users AS u`, which has no row for a
-  /// visitor.
+  /// A record of a row of ``visible(at:to:withStatus:)`` as `i` and of the guest as `users AS u`, which has no row for
+  /// a visitor.
   static let record: SQL = """
     ROW(i.id, \(Person.columns("u")), coalesce(i.name, u.display_name), i.status, i.plus_ones, i.answered_at)
     """
@@ -25,7 +25,8 @@ struct Guest: Sendable {
   ///
   /// - Parameters:
   ///   - event: the event's id, as SQL.
-  ///   - status: `creator`, `host`, or the state of the reader's invitation, as SQL.
+  ///   - status: `creator`, `host`, or the state of the reader's invitation, as SQL. For NULL, the query has no one but
+  ///     the reader.
   /// - Returns: a query that ends in its WHERE clause. Callers can add conditions with AND.
   static func visible(at event: SQL, to user: some SQLExpression<User.ID>, withStatus status: SQL) -> SQL {
     """
@@ -49,10 +50,11 @@ struct Guest: Sendable {
   ) async throws -> List<Guest> {
     let rest: SQL = page.cursor.map { cursor -> SQL in "AND id > \(cursor.id)" } ?? ""
     // Limit to the page before joining `users`: with thousands of guests, joining them all was most of the cost.
+    let guests = visible(at: "\(event)", to: user, withStatus: Event.myStatus(of: user, at: event))
     let query = Keyset(
       list: .guests, columns: "\(record) AS guest",
       source: """
-        (\(visible(at: "\(event)", to: user, withStatus: Event.status(of: user, at: event))) \(rest) ORDER BY id LIMIT \(page.limit + 1)) AS i
+        (\(guests) \(rest) ORDER BY id LIMIT \(page.limit + 1)) AS i
         LEFT JOIN users AS u ON u.id = i.user_id
         WHERE \(Event.isVisible(event, to: user))
         """,

@@ -18,7 +18,7 @@ struct VisitorCalendar: Sendable {
       ) AS m
       JOIN events AS e ON e.id = m.event_id
       LEFT JOIN users AS c ON c.id = e.creator_id
-      CROSS JOIN (SELECT '{}'::record[] AS co_hosts) AS co
+      CROSS JOIN (SELECT ARRAY[]::record[] AS co_hosts) AS co
       """
     ).map { VisitorCalendar(event: try Event(row: $0), isOpen: try $0["is_open"]) }
   }

@@ -40,10 +40,13 @@ import Testing
   @Test func `no event can have an infinite time`() async throws {
     try await TestApp.run { app in
       try await app.signUp("ana").createEvent()
-      for column in ["start_time", "end_time"] {
-        for time in ["infinity", "-infinity"] {
-          await #expect(throws: PostgresError.self, "\(column) \(time)") {
-            try await app.database.execute("UPDATE events SET \(unescaped: column) = \(time)::timestamptz")
+      for hasEnd in [true, false] {
+        if !hasEnd { try await app.database.execute("UPDATE events SET end_time = NULL") }
+        for column in ["start_time", "end_time", "answer_by"] {
+          for time in ["infinity", "-infinity"] {
+            await #expect(throws: PostgresError.self, "\(column) \(time)") {
+              try await app.database.execute("UPDATE events SET \(unescaped: column) = \(time)::timestamptz")
+            }
           }
         }
       }

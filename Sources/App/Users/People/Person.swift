@@ -40,9 +40,11 @@ extension Person: SQLRecord {
 
   /// Reads the ``columns(_:)`` of a `users` row that may be missing, as after a LEFT JOIN.
   static func orNil(_ fields: inout SQLFields) throws -> Person? {
-    let (id, username, displayName, pictureURL): (User.ID?, String?, String?, String?) =
-      (try fields.next(), try fields.next(), try fields.next(), try fields.next())
-    guard let id, let username, let displayName else { return nil }
-    return Person(id: id, username: username, displayName: displayName, pictureURL: pictureURL)
+    guard let id: User.ID = try fields.next() else {
+      for _ in 1...3 { _ = try fields.next() as String? }
+      return nil
+    }
+    return Person(
+      id: id, username: try fields.next(), displayName: try fields.next(), pictureURL: try fields.next())
   }
 }
