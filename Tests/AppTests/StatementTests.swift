@@ -25,6 +25,14 @@ import Testing
     }
   }
 
+  @Test func `the checks of an event's row are short, because each update parses them all`() async throws {
+    try await TestApp.run { app in
+      let length: Int? = try await app.database.value(
+        "SELECT sum(length(conbin::text)) FROM pg_constraint WHERE conrelid = 'events'::regclass AND contype = 'c'")
+      #expect(try #require(length) < 4000)
+    }
+  }
+
   /// - Parameter size: the number of guests, events and guests on the waitlist.
   private static func measure(_ size: Int, _ app: TestApp, _ log: StatementLog) async throws -> [String: Int] {
     let ana = try await app.signUp("ana\(size)")
