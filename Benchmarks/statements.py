@@ -79,7 +79,7 @@ def instructions(cluster, statement):
         command += ["-D", f"{cluster.folder}/data", *(word for setting in SETTINGS for word in ("-c", setting))]
         said = subprocess.run(
             [*command, "statements"], input=loop, capture_output=True, text=True, cwd=cluster.folder,
-            **cluster.account).stderr
+            env=dict(os.environ, TMPDIR=cluster.folder), **cluster.account).stderr
         collected = re.search(r"Collected : (\d+)", said)
         if not collected or "ERROR:" in said:
             sys.exit(f"{statement}\n{said[-2000:]}")
