@@ -12,7 +12,7 @@ The large changes, which the script sets up with psql at the start:
     answers  64 of its guests answer at once, repeatedly
     rename   a user with 5,000 friends gets another name: 5,000 stamps
 
-For comparison, `busy` is no change, but two processes that compute all the time.
+For comparison, `busy` makes no change: two processes compute all the time.
 
 Small events share guests with the large one, whose edit locks the guests' stamps until it commits. With `--apart`, they
 share none.

@@ -49,8 +49,8 @@ struct Guest: Sendable {
     of event: Event.ID, for user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<Guest> {
     let rest: SQL = page.cursor.map { cursor -> SQL in "AND id > \(cursor.id)" } ?? ""
-    // Limit to the page before joining `users`: with thousands of guests, joining them all was most of the cost.
     let guests = visible(at: "\(event)", to: user, withStatus: Event.myStatus(of: user, at: event))
+    // Limit to the page before joining `users`: with thousands of guests, joining them all was most of the cost.
     let query = Keyset(
       list: .guests, columns: "\(record) AS guest",
       source: """
