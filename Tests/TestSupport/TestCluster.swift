@@ -29,7 +29,7 @@ public enum TestCluster {
   private static let running = Lock<EmbeddedPostgres?>(nil)
 
   /// Limits the number of tests that use the server at once. More would only slow each other down.
-  private static let gate = Gate(places: ProcessInfo.processInfo.activeProcessorCount + 1)
+  private static let gate = Gate(places: ProcessInfo.processInfo.activeProcessorCount + 2)
 
   /// The URL of a database from which others can be created.
   public static func administrationURL() async throws -> String {

@@ -24,13 +24,15 @@ import Testing
     try await TestApp.run(environment) { app in
       let lines = try Line.all()
       let readers = try await Cast.gather(lines.count, in: app)
+      let picture = try await readers.owner.show(Sample.png())
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (number, line) in lines.enumerated() {
           // More lines at once would only slow each other down.
           if number >= 6 { _ = try await group.next() }
           group.addTask {
             // Each write has its own cast, so that one call does not spoil the next.
-            let cast = line.isRead ? readers : try await Cast.gather(number, in: app)
+            var cast = line.isRead ? readers : try await Cast.gather(number, in: app)
+            cast.things["pictures"] = String(picture.suffix(24))
             try await Self.checkRefusals(line, cast)
             for caller in Caller.allCases { try await Self.check(line, cast, caller) }
           }
@@ -251,7 +253,7 @@ private struct Cast: Sendable {
   let people: [Caller: Phone]
   let owner: Phone
   /// The owner's things, by the word before the id in a path, and others by a name in the table.
-  let things: [String: String]
+  var things: [String: String]
   /// The callers without a valid token, and their slugs. All tokens were the owner's or a guest's.
   let withoutAccess: [(who: String, token: String?, slug: String)]
 
@@ -277,7 +279,6 @@ private struct Cast: Sendable {
     let request = try await asker.sendFriendRequest(to: owner)
     let sentRequest = try await owner.sendFriendRequest(to: asked)
     try await owner.block(blocked)
-    let picture = try await owner.show(Sample.png())
     let (open, ended) = (try await owner.signInAgain(), try await owner.signInAgain())
     return Cast(
       app: app, people: people, owner: owner,
@@ -288,7 +289,7 @@ private struct Cast: Sendable {
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
         "invitations": try #require(people[.invitee]).id, "hosts": try #require(people[.invitee]).id,
         "visitor": visit.id.description, "pending": pending.id.description, "cohost": coHost.id,
-        "users": owner.id, "pictures": String(picture.suffix(24)),
+        "users": owner.id,
         "calendars": String(try await owner.makeCalendarLink().dropFirst("/calendars/".count)),
         "devices": try #require(try await owner.register(token: UUID().uuidString).json["id"].string),
       ],

@@ -8,7 +8,8 @@ import Yams
 struct APIDocument: Sendable {
   static let published = try? APIDocument()
 
-  private let paths: [Path]
+  /// By the number of their segments.
+  private let paths: [Int: [Path]]
   private let components: APISchema.Components
 
   private struct Path: Sendable {
@@ -36,7 +37,7 @@ struct APIDocument: Sendable {
       uniqueKeysWithValues: schemas.map { name, schema in
         ("#/components/schemas/\(name)", try APISchema(resolved(schema), resolved: resolved))
       })
-    paths = try items.map { path, item in
+    let paths = try items.map { path, item in
       var operations: [String: [String: [String: APISchema.Reference]]] = [:]
       for (method, operation) in members(item) where method != "parameters" {
         operations[method] = [:]
@@ -50,6 +51,7 @@ struct APIDocument: Sendable {
       }
       return Path(segments: path.split(separator: "/"), operations: operations)
     }
+    self.paths = Dictionary(grouping: paths, by: \.segments.count)
   }
 
   private struct Unreadable: Error {}
@@ -84,15 +86,14 @@ struct APIDocument: Sendable {
     guard !sent.body.isEmpty, let type else { return [] }
     guard let schema = response[type] else { return ["the type \(type) is not documented for \(sent.status)"] }
     guard type.hasSuffix("json") else { return [] }
-    return APISchema.faults(in: sent.json, schema, at: "", components)
+    return APISchema.faults(in: sent.json, schema, components)
   }
 
   /// A literal segment wins over a parameter, as in the router.
   private func path(_ path: Substring) -> Path? {
     let segments = path.split(separator: "/")
-    let matching = paths.filter { known in
-      known.segments.count == segments.count
-        && zip(known.segments, segments).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+    let matching = paths[segments.count, default: []].filter { known in
+      zip(known.segments, segments).allSatisfy { $0 == $1 || $0.hasPrefix("{") }
     }
     return matching.min { $0.parameters < $1.parameters }
   }

@@ -87,53 +87,53 @@ final class APISchema: Sendable {
 
   // MARK: Checking
 
-  /// Where a value breaks a schema. A member that an object's schema does not name is a fault too.
-  static func faults(in value: JSON, _ schema: Reference, at place: String, _ components: Components) -> [String] {
+  /// How a value breaks a schema, with the place of each fault in the value: `.items[0].id is no UUID`. A member that an
+  /// object's schema does not name is a fault, too.
+  static func faults(in value: JSON, _ schema: Reference, _ components: Components) -> [String] {
     switch schema {
-    case .inline(let schema): schema.faults(in: value, at: place, components)
-    case .component(let name):
-      components[name]?.faults(in: value, at: place, components) ?? ["\(place) has the unknown schema \(name)"]
+    case .inline(let schema): schema.faults(in: value, components)
+    case .component(let name): components[name]?.faults(in: value, components) ?? [" has the unknown schema \(name)"]
     }
   }
 
-  private func faults(in value: JSON, at place: String, _ components: Components) -> [String] {
+  private func faults(in value: JSON, _ components: Components) -> [String] {
     for (keyword, schemas) in choices {
-      let fits = schemas.count { Self.faults(in: value, $0, at: place, components).isEmpty }
-      if fits == 0 || keyword == "oneOf" && fits > 1 { return ["\(place) fits \(fits) of \(keyword)"] }
+      let fits = schemas.count { Self.faults(in: value, $0, components).isEmpty }
+      if fits == 0 || keyword == "oneOf" && fits > 1 { return [" fits \(fits) of \(keyword)"] }
     }
-    if let fault = typeFault(in: value, at: place) { return [fault] }
+    if let fault = typeFault(in: value) { return [fault] }
     var found: [String] = []
-    if let words, !words.contains(value) { found.append("\(place) is not in enum") }
-    if let constant, constant != value { found.append("\(place) is not const") }
+    if let words, !words.contains(value) { found.append(" is not in enum") }
+    if let constant, constant != value { found.append(" is not const") }
     switch value {
     case .object(let members):
-      for name in required where members[name] == nil { found.append("\(place).\(name) is missing") }
+      for name in required where members[name] == nil { found.append(".\(name) is missing") }
       for (name, member) in members {
         if let schema = properties[name] {
-          found += Self.faults(in: member, schema, at: "\(place).\(name)", components)
+          found += Self.faults(in: member, schema, components).map { ".\(name)\($0)" }
         } else if case .matching(let schema) = additional {
-          found += Self.faults(in: member, schema, at: "\(place).\(name)", components)
+          found += Self.faults(in: member, schema, components).map { ".\(name)\($0)" }
         } else if !properties.isEmpty, additional == nil {
-          found.append("\(place).\(name) is not documented")
+          found.append(".\(name) is not documented")
         }
       }
     case .array(let list):
-      if let maximumItems, list.count > maximumItems { found.append("\(place) has too many items") }
+      if let maximumItems, list.count > maximumItems { found.append(" has too many items") }
       guard let items else { break }
       for (index, item) in list.enumerated() {
-        found += Self.faults(in: item, items, at: "\(place)[\(index)]", components)
+        found += Self.faults(in: item, items, components).map { "[\(index)]\($0)" }
       }
-    case .string(let text): found += textFaults(in: text, at: place)
+    case .string(let text): found += textFaults(in: text)
     case .number(let digits):
       let number = Double(digits) ?? .nan
-      if let least = range.least, number < least { found.append("\(place) is too low") }
-      if let most = range.most, number > most { found.append("\(place) is too high") }
+      if let least = range.least, number < least { found.append(" is too low") }
+      if let most = range.most, number > most { found.append(" is too high") }
     case .bool, .null: break
     }
     return found
   }
 
-  private func typeFault(in value: JSON, at place: String) -> String? {
+  private func typeFault(in value: JSON) -> String? {
     guard !types.isEmpty else { return nil }
     let type =
       switch value {
@@ -145,18 +145,18 @@ final class APISchema: Sendable {
       case .object: "object"
       }
     if types.contains(type) || type == "integer" && types.contains("number") { return nil }
-    return "\(place) is \(type), not \(types.joined(separator: " or "))"
+    return " is \(type), not \(types.joined(separator: " or "))"
   }
 
-  private func textFaults(in text: String, at place: String) -> [String] {
+  private func textFaults(in text: String) -> [String] {
     var found: [String] = []
     if let pattern, pattern.firstMatch(in: text, range: NSRange(text.startIndex..., in: text)) == nil {
-      found.append("\(place) does not match \(pattern.pattern)")
+      found.append(" does not match \(pattern.pattern)")
     }
-    if let most = lengths.most, text.unicodeScalars.count > most { found.append("\(place) is too long") }
-    if let least = lengths.least, text.unicodeScalars.count < least { found.append("\(place) is too short") }
-    if format == "uuid", UUID(uuidString: text) == nil { found.append("\(place) is no UUID") }
-    if format == "date-time", Timestamp(rfc3339: text) == nil { found.append("\(place) is no time") }
+    if let most = lengths.most, text.unicodeScalars.count > most { found.append(" is too long") }
+    if let least = lengths.least, text.unicodeScalars.count < least { found.append(" is too short") }
+    if format == "uuid", UUID(uuidString: text) == nil { found.append(" is no UUID") }
+    if format == "date-time", Timestamp(rfc3339: text) == nil { found.append(" is no time") }
     return found
   }
 }
