@@ -1,9 +1,11 @@
 extension Migrator {
-  /// Runs a script of a migration. While it runs, records the processes that block it.
+  /// Runs a script of a migration.
   ///
+  /// - Parameter blockers: what to look for while it runs. Every attempt gets the same one.
   /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and, if known, the statement.
-  func run(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
-    var blockers = Blockers(of: connection, url: url)
+  func run(
+    _ script: String, of migration: Migration, on connection: ScriptConnection, lookingFor blockers: Blockers
+  ) throws {
     do {
       try connection.script(script, lookingUpEvery: min(lockTimeout / 4, .milliseconds(250))) { blockers.look() }
     } catch let failure as ScriptConnection.StatementFailure {
@@ -17,7 +19,7 @@ extension Migrator {
       guard failure.error.isLockTimeout || failure.error.sqlState == "40P01" else {
         throw failure.error.at(place)
       }
-      throw LockFailure(description: "\(place) waits for \(blockers.found ?? "a process that has since ended")")
+      throw LockFailure(description: "\(place) waits for \(blockers.found ?? "another process")")
     }
   }
 
@@ -35,41 +37,5 @@ extension Migrator {
       let (name, count): (String, Int) = (try row[0], try row[1])
       return "\(name.isEmpty ? "unnamed" : name) (\(count == 1 ? "1 connection" : "\(count) connections"))"
     }.joined(separator: ", ")
-  }
-}
-
-/// The processes that a statement waits for. A second connection queries them during the wait, because the server does
-/// not know them afterwards.
-private struct Blockers {
-  private let url: String
-  private let waiter: Int32
-  private var observer: ScriptConnection?
-  /// The most recent blockers, described for an operator.
-  private(set) var found: String?
-
-  init(of connection: ScriptConnection, url: String) {
-    self.url = url
-    waiter = connection.processID
-  }
-
-  mutating func look() {
-    do {
-      let observer = try observer ?? ScriptConnection.open(url, applicationName: "migrate")
-      self.observer = observer
-      let blockers: [String] = try observer.rows(
-        """
-        SELECT format(
-          'process %s (%s, %s, in its transaction for %s s)', pid, coalesce(nullif(application_name, ''), 'unnamed'),
-          coalesce(state, backend_type), coalesce(extract(epoch FROM clock_timestamp() - xact_start)::bigint, 0))
-        FROM pg_stat_activity
-        WHERE pid = ANY(pg_blocking_pids(\(waiter)))
-        ORDER BY xact_start
-        """
-      ).map { try $0[0] }
-      if !blockers.isEmpty { found = blockers.joined(separator: ", ") }
-    } catch {
-      // The migration continues without knowing its blockers.
-      observer = nil
-    }
   }
 }

@@ -84,16 +84,19 @@ public struct Migrator: Sendable {
           let others = try otherPrograms(on: connection)
           if !others.isEmpty { warning("\(migration.name) is breaking, but programs are connected: \(others)") }
         }
+        let blockers = Blockers(of: connection, url: url)
         let alone =
           migration.isTransactional
           ? nil
           : {
             guard try isPending(migration, on: connection) else { return }
-            try runAlone(migration.up, of: migration, on: connection)
+            try runAlone(migration.up, of: migration, on: connection, lookingFor: blockers)
           }
         let isNew = try exclusively(connection, before: alone, warning: warning) {
           guard try isPending(migration, on: connection) else { return false }
-          if migration.isTransactional { try run(migration.up, of: migration, on: connection) }
+          if migration.isTransactional {
+            try run(migration.up, of: migration, on: connection, lookingFor: blockers)
+          }
           try connection.rows(
             """
             INSERT INTO schema_migrations (version, name, checksum, breaking)
@@ -124,18 +127,19 @@ public struct Migrator: Sendable {
       for status in applied.reversed() {
         guard let migration = migrations.first(where: { $0.version == status.version }), let down = migration.down
         else { throw Refusal(description: "migration \(status.name) cannot be undone by this program") }
+        let blockers = Blockers(of: connection, url: url)
         let alone =
           migration.isTransactional
           ? nil
           : {
             guard try !isPending(migration, on: connection) else { return }
-            try runAlone(down, of: migration, on: connection)
+            try runAlone(down, of: migration, on: connection, lookingFor: blockers)
           }
         let isUndone = try exclusively(connection, before: alone, warning: warning) {
           // Another program may have undone it already.
           let gone = try connection.rows("DELETE FROM schema_migrations WHERE version = \(status.version)")
           guard gone.affected == 1 else { return false }
-          if migration.isTransactional { try run(down, of: migration, on: connection) }
+          if migration.isTransactional { try run(down, of: migration, on: connection, lookingFor: blockers) }
           return true
         }
         if isUndone { notice(migration.name) }
@@ -213,9 +217,11 @@ public struct Migrator: Sendable {
   }
 
   /// Runs a script whose single statement cannot run in a transaction.
-  private func runAlone(_ script: String, of migration: Migration, on connection: ScriptConnection) throws {
+  private func runAlone(
+    _ script: String, of migration: Migration, on connection: ScriptConnection, lookingFor blockers: Blockers
+  ) throws {
     let before = try InvalidIndex.all(on: connection).map(\.oid)
-    try run(script, of: migration, on: connection)
+    try run(script, of: migration, on: connection, lookingFor: blockers)
     // A failed CREATE INDEX CONCURRENTLY leaves an invalid index that is never used, and IF NOT EXISTS accepts it on
     // the next attempt.
     let words = Set(script.lowercased().split { !($0.isLetter || $0.isNumber || $0 == "_") })

@@ -74,7 +74,7 @@ import Testing
     try await TestApp.run(Self.settings) { app in
       let history = History(goal: 60_000, endsAtViolation: true)
       let world = try await CrowdedWorld(in: app, history)
-      // Long enough for phones to see a stamp before a late commit sets it back. The others show in quick changes.
+      // Only this one needs slow statements: phones must see a stamp before a late commit sets it back.
       if mutation == .stampsOfTheBeginning { try await Trouble.begin(slow: 60, failing: 0, longest: 0.2, in: app) }
       try await Trouble.apply(mutation, in: app)
       try await world.run(datesLate: mutation == .itemsBeforeTheirStamp)

@@ -23,16 +23,16 @@ import Testing
     ]
     try await TestApp.run(environment) { app in
       let lines = try Line.all()
-      let readers = try await Cast.gather(lines.count, in: app)
-      let picture = try await readers.owner.show(Sample.png())
+      var gathered = try await Cast.gather(lines.count, in: app)
+      gathered.things["pictures"] = String(try await gathered.owner.show(Sample.png()).suffix(24))
+      let readers = gathered
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (number, line) in lines.enumerated() {
           // More lines at once would only slow each other down.
           if number >= 6 { _ = try await group.next() }
           group.addTask {
             // Each write has its own cast, so that one call does not spoil the next.
-            var cast = line.isRead ? readers : try await Cast.gather(number, in: app)
-            cast.things["pictures"] = String(picture.suffix(24))
+            let cast = line.isRead ? readers : try await Cast.gather(number, in: app)
             try await Self.checkRefusals(line, cast)
             for caller in Caller.allCases { try await Self.check(line, cast, caller) }
           }
