@@ -173,7 +173,7 @@ import Testing
   }
 
   @Test func `a row that kills workers is sent alone and becomes a dead letter after three deaths`() async throws {
-    enum Victim { case unknown, process(Int32), nobody }
+    enum Victim { case unknown, process(Int32), none }
     let victim = Mutex(Victim.unknown)
     try await WebhookSink.run(responding: { _ in
       // A worker may send its first row before this test knows its pid.
@@ -194,7 +194,7 @@ import Testing
             let worker = try await Program(Program.path("muster"), ["worker"], environment: environment)
             defer { worker.signal(SIGKILL) }
             // After three deaths, the next row of the same subject would kill, too.
-            victim.withLock { $0 = death < 4 ? .process(worker.pid) : .nobody }
+            victim.withLock { $0 = death < 4 ? .process(worker.pid) : .none }
             // This test does not wait until the worker knows who died.
             try await eventually {
               try await app.database.execute(

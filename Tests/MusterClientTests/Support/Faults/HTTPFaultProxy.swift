@@ -50,6 +50,9 @@ final class HTTPFaultProxy: Sendable {
     var exchanges: [Exchange] = []
     var channels: [ObjectIdentifier: any Channel] = [:]
     var openStreams = 0
+    /// The accepted connections that are not served yet; nil once the proxy is closed. A listener that is closed drops
+    /// them, and swift-nio ends the process if a connection is dropped before it has ended.
+    var waiting: [ObjectIdentifier: Connection]? = [:]
   }
 
   typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
@@ -66,7 +69,17 @@ final class HTTPFaultProxy: Sendable {
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .bind(host: "127.0.0.1", port: 0) { channel in
-        channel.eventLoop.makeCompletedFuture { try Connection(wrappingChannelSynchronously: channel) }
+        channel.eventLoop.makeCompletedFuture {
+          try state.withLock { state in
+            guard state.waiting != nil else {
+              channel.close(promise: nil)
+              throw ChannelError.alreadyClosed
+            }
+            let connection = try Connection(wrappingChannelSynchronously: channel)
+            state.waiting?[ObjectIdentifier(channel)] = connection
+            return connection
+          }
+        }
       }
     self.state = state
     self.listener = listener
@@ -76,11 +89,17 @@ final class HTTPFaultProxy: Sendable {
         await withDiscardingTaskGroup { group in
           do {
             for try await connection in connections {
+              state.withLock { $0.waiting?[ObjectIdentifier(connection.channel)] = nil }
               group.addTask { await Self.serve(connection, state) }
             }
           } catch {
             // The listener was closed.
           }
+          let dropped = state.withLock { state in
+            defer { state.waiting = nil }
+            return state.waiting ?? [:]
+          }
+          for connection in dropped.values { group.addTask { try? await connection.executeThenClose { _, _ in } } }
           Self.hangUp(state)
         }
       }

@@ -1,4 +1,6 @@
 import Foundation
+import NIOCore
+import NIOPosix
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -27,5 +29,26 @@ import Testing
     #expect(try await URLSession.shared.data(from: url).0 == whole)
     await proxy.close()
     await #expect(throws: URLError.self) { try await URLSession.shared.data(from: url) }
+  }
+
+  @Test func `a proxy that is closed while connections arrive ends them all`() async throws {
+    for round in 0..<100 {
+      let proxy = try await HTTPFaultProxy(inFrontOf: 1)
+      await withDiscardingTaskGroup { group in
+        for _ in 0..<8 {
+          group.addTask {
+            while let client = try? await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+              .connect(host: "127.0.0.1", port: proxy.port).get()
+            {
+              try? await client.closeFuture.get()
+            }
+          }
+        }
+        group.addTask {
+          try? await Task.sleep(for: .microseconds(round * 50))
+          await proxy.close()
+        }
+      }
+    }
   }
 }
