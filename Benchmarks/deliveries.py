@@ -127,8 +127,8 @@ class Service(Program):
         """Registers a new user. Returns the id and the access token."""
         name = f"{name}-{os.getpid()}-{time.time_ns() % 10**9}"
         account = {"username": name, "email": f"{name}@example.com", "password": "correct horse battery"}
-        answer = self.ask("POST", "auth/register", account, None, 201)
-        return answer["user"]["id"], answer["accessToken"]
+        response = self.ask("POST", "auth/register", account, None, 201)
+        return response["user"]["id"], response["accessToken"]
 
     def befriend(self, one, other):
         # Two crossing requests make friends at once.
@@ -307,10 +307,10 @@ def cost(arguments, psql):
             host, guests = service.register("host"), [service.register("guest") for _ in range(10)]
             for guest in guests:
                 service.befriend(host, guest)
-            told, silent = service.plan(host, guests), service.plan(host, guests)
+            notified, silent = service.plan(host, guests), service.plan(host, guests)
             for guest in guests:
                 service.ask("PUT", f"events/{silent}/invitations/me", {"status": "declined"}, guest[1], 200)
-            hosts.append((host, told, silent))
+            hosts.append((host, notified, silent))
         turns = 0
 
         def turn(silent):
@@ -332,8 +332,8 @@ def cost(arguments, psql):
                     times.append(time.perf_counter() - sent)
 
             threads = [
-                threading.Thread(target=edit, args=(host, without if silent else told), daemon=True)
-                for host, told, without in hosts
+                threading.Thread(target=edit, args=(host, without if silent else notified), daemon=True)
+                for host, notified, without in hosts
             ]
             if arguments.pause:
                 worker.process.send_signal(signal.SIGSTOP)

@@ -68,8 +68,8 @@ def main():
 
     def get(path, **headers):
         asked = urllib.request.Request(f"http://127.0.0.1:{port}/{path}", headers=headers)
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(asked, timeout=30) as response:
+            return json.load(response)
 
     environment = dict(
         os.environ, DATABASE_URL=explaining(database), MUSTER_PUBLIC_URL="http://127.0.0.1", MUSTER_RATE_LIMITS="off", MUSTER_THROTTLING="off")

@@ -57,9 +57,9 @@ def main():
         line += f"  {dict(statuses)}, last sent {max(0, late * 1000):.0f} ms late"
         print(("with logins:    " if with_logins else "alone:          ") + line, flush=True)
         if flood:
-            answers, late = flood()
-            statuses = collections.Counter(status for _, status in answers)
-            good = [milliseconds for milliseconds, status in answers if status == 200] or [0]
+            responses, late = flood()
+            statuses = collections.Counter(status for _, status in responses)
+            good = [milliseconds for milliseconds, status in responses if status == 200] or [0]
             print(
                 f"  logins: {dict(statuses)}, {statuses[200] / (arguments.seconds + 3):.1f} successes per second,"
                 f" p50 {percentile(good, 0.5):.0f}  p99 {percentile(good, 0.99):.0f} ms,"

@@ -60,11 +60,11 @@ def main():
         body = json.dumps({"login": login, "password": "not the password"})
         start = time.perf_counter()
         connection.request("POST", "/api/v1/auth/login", body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        answer.read()
+        response = connection.getresponse()
+        response.read()
         seconds = time.perf_counter() - start
-        if answer.status != 401:
-            raise SystemExit(f"{login}: expected 401, got {answer.status} (is MUSTER_THROTTLING off?)")
+        if response.status != 401:
+            raise SystemExit(f"{login}: expected 401, got {response.status} (is MUSTER_THROTTLING off?)")
         return seconds * 1000
 
     def unknown():

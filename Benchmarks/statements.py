@@ -106,9 +106,9 @@ def requested(works, cluster, muster):
                 time.sleep(0.5)  # PostgreSQL logs after it has responded.
                 start = os.path.getsize(f"{cluster.folder}/log")
                 sent = body and {name: value.format(number=number) for name, value in body.items()}
-                answer = service.call(method, path.format(user=user, event=event), sent, token)
-                if answer.status != 200:
-                    raise SystemExit(f"{method} {path}: {answer.status} {answer.body}")
+                response = service.call(method, path.format(user=user, event=event), sent, token)
+                if response.status != 200:
+                    raise SystemExit(f"{method} {path}: {response.status} {response.body}")
             time.sleep(0.5)
             with open(f"{cluster.folder}/log") as file:
                 file.seek(start)

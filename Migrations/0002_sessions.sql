@@ -17,7 +17,7 @@ CREATE TABLE sessions (
   device text CONSTRAINT device_length CHECK (char_length(device) <= 100),
   counter bigint NOT NULL DEFAULT 0,
   branch integer NOT NULL DEFAULT 0,
-  -- The branch of the token that the current one replaced. Only that token may be shown again after a lost response.
+  -- The branch of the token that the current one replaced. Only that token is accepted again after a lost response.
   parent_branch integer NOT NULL DEFAULT 0,
   rotated_at timestamptz NOT NULL,
   kid text NOT NULL,
@@ -84,7 +84,7 @@ CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose)
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
 -- The mails with a code to sign in, and the wrong codes, of the last 24 hours. Both are limited for each account. They
--- are no columns of `mail_tokens`, because a new code replaces the row there.
+-- are not columns of `mail_tokens`, because a new code replaces the row there.
 CREATE TABLE code_uses (
   id uuid PRIMARY KEY DEFAULT uuid_v7(),
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,

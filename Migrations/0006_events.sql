@@ -62,7 +62,7 @@ CREATE INDEX events_of_creator ON events (creator_id, start_time, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
 CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
 
--- The hosts of an event beside its creator. They hold no invitation to it.
+-- The hosts of an event besides its creator. They have no invitation to it.
 CREATE TABLE event_co_hosts (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,

@@ -140,7 +140,7 @@ CREATE TABLE deliveries (
   deaths integer NOT NULL DEFAULT 0,
   last_error text,
   -- A claim: its worker, its end, and the fencing token that an acknowledgement must match. `worker_id` stays when the
-  -- claim ends: a row that a worker has held may have been sent.
+  -- claim ends: a row that a worker has leased may have been sent.
   worker_id uuid,
   leased_until timestamptz,
   lease uuid,
@@ -206,8 +206,8 @@ CREATE TABLE apple_revocations (
 CREATE INDEX apple_revocations_due ON apple_revocations (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX dead_apple_revocations ON apple_revocations (died_at) WHERE died_at IS NOT NULL;
 
--- Workers. Each sends a heartbeat every second. When a lease has expired, the heartbeat tells a dead worker from a slow
--- one.
+-- Workers. Each sends a heartbeat every second. When a lease has expired, the heartbeat distinguishes a dead worker
+-- from a slow one.
 CREATE TABLE workers (
   id uuid PRIMARY KEY,
   heartbeat_at timestamptz NOT NULL DEFAULT now(),

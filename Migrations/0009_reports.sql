@@ -28,7 +28,7 @@ CREATE TABLE reports (
 );
 -- Pictures are compressed already.
 ALTER TABLE reports ALTER COLUMN picture SET STORAGE EXTERNAL;
--- Repeated reports find the open one, also if they arrive at once.
+-- Repeated reports find the open one, even if they arrive at once.
 CREATE UNIQUE INDEX one_open_report_per_reporter ON reports (reporter_id, coalesce(user_id, event_id))
   WHERE closed_at IS NULL;
 CREATE INDEX reports_open ON reports (created_at, id) WHERE closed_at IS NULL;

@@ -39,8 +39,8 @@ CREATE INDEX unconfirmed_visitors ON visitors (event_id) WHERE confirmed_at IS N
 CREATE INDEX visitors_by_email ON visitors (lower(email)) WHERE confirmed_at IS NOT NULL;
 CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL;
 
--- All guests of an event: those with an account, whose id is the user's, and visitors. What is true of both is read
--- here. Each half has indexes for the orders in which it is read.
+-- All guests of an event: those with an account, whose id is the user's, and visitors. Statements about both read this
+-- view. Each half has indexes for the orders in which it is read.
 CREATE VIEW event_guests AS
   SELECT event_id, user_id AS id, user_id, NULL::text AS name, status, plus_ones, invited_at AS since, answered_at
   FROM invitations

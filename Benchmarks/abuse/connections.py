@@ -154,8 +154,8 @@ def trickled_pictures(lab):
                 upload.sendall(bytes(2048))
             except OSError:
                 pass  # It was refused.
-        answer = service.call("PUT", "users/me/picture", small_picture(), ben.token, timeout=5)
-        statuses.append(answer.status)
+        response = service.call("PUT", "users/me/picture", small_picture(), ben.token, timeout=5)
+        statuses.append(response.status)
     held = 0
     for upload in uploads:
         readable, _, _ = select.select([upload], [], [], 0)

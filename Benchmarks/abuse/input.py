@@ -141,8 +141,8 @@ def hostile_text(lab):
     def cost(request):
         method, path, content, headers = request
         start = service.cpu_seconds()
-        answer = service.call(method, path, content, headers=headers, timeout=30)
-        return service.cpu_seconds() - start, answer.status
+        response = service.call(method, path, content, headers=headers, timeout=30)
+        return service.cpu_seconds() - start, response.status
 
     costs, odd = {}, []
     for name, request in made:

@@ -15,7 +15,7 @@ import time
 from .machine import Program, Psql, wait_until
 
 Outcome = collections.namedtuple("Outcome", "measured limit ok")
-Answer = collections.namedtuple("Answer", "status body headers seconds")
+Response = collections.namedtuple("Response", "status body headers seconds")
 User = collections.namedtuple("User", "id name token refresh")
 
 REFRESH_KEY = bytes(range(64, 96))
@@ -65,9 +65,9 @@ class Client:
             data = response.read()
         except (OSError, http.client.HTTPException):
             self.close()
-            return Answer(0, None, {}, time.monotonic() - start)
+            return Response(0, None, {}, time.monotonic() - start)
         isJSON = "json" in (response.getheader("Content-Type") or "")
-        return Answer(
+        return Response(
             response.status, json.loads(data) if isJSON and data else None, response.headers, time.monotonic() - start)
 
     def close(self):
@@ -102,15 +102,15 @@ class Service(Program):
 
     def ask(self, user, method, path, body=None, expecting=(200, 201, 204)):
         """Returns the body of a response that must have one of these statuses."""
-        answer = self.call(method, path, body, user and user.token)
-        if answer.status not in expecting:
-            raise RuntimeError(f"{method} {path}: {answer.status} {answer.body}")
-        return answer.body
+        response = self.call(method, path, body, user and user.token)
+        if response.status not in expecting:
+            raise RuntimeError(f"{method} {path}: {response.status} {response.body}")
+        return response.body
 
     def register(self, name):
         account = {"username": name, "email": f"{name}@example.com", "password": PASSWORD}
-        answer = self.ask(None, "POST", "auth/register", account)
-        return User(answer["user"]["id"], name, answer["accessToken"], answer["refreshToken"])
+        response = self.ask(None, "POST", "auth/register", account)
+        return User(response["user"]["id"], name, response["accessToken"], response["refreshToken"])
 
     def validate(self, user):
         return self.call("POST", f"cache/validate/{user.id}", {}, user.token, timeout=5)

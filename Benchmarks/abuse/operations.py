@@ -93,12 +93,12 @@ def migration_beside_reader(lab):
     before = versions[place - 1].split("_")[0]
     pid = reader.value("BEGIN; SELECT pg_backend_pid(); SELECT count(*) FROM devices")
     migrate = lab.start("migrate", "down", "--to", before)
-    answers = []
+    responses = []
     end = time.monotonic() + 9
     try:
         while time.monotonic() < end:
-            answer = service.call("GET", "devices", token=ana.token)
-            answers.append((answer.status, answer.seconds))
+            response = service.call("GET", "devices", token=ana.token)
+            responses.append((response.status, response.seconds))
             time.sleep(0.1)
         ended = not migrate.is_running
     finally:
@@ -108,10 +108,10 @@ def migration_beside_reader(lab):
             " WHERE datname = current_database() AND application_name LIKE '%migrate%'")
     output = migrate.output()
     named = [what for what in (versions[place], "DROP TABLE", pid) if what in output]
-    failed = sum(status != 200 for status, _ in answers)
-    slowest = max(seconds for _, seconds in answers)
+    failed = sum(status != 200 for status, _ in responses)
+    slowest = max(seconds for _, seconds in responses)
     return Outcome(
-        f"{failed} of {len(answers)} requests failed, the slowest took {slowest:.1f} s; muster migrate"
+        f"{failed} of {len(responses)} requests failed, the slowest took {slowest:.1f} s; muster migrate"
         f" {'ended' if ended else 'still runs'} and names {len(named)} of migration, statement and blocking process",
         "0 failed, 2 s; 3 names", failed == 0 and slowest < 2 and len(named) == 3)
 
@@ -122,15 +122,15 @@ def frozen_database(lab):
     ask = lambda: service.call("GET", "/health/ready", timeout=20)
     lab.cluster.freeze()
     try:
-        answers = [ask() for _ in range(3)] + at_once(*[ask] * 20)
+        responses = [ask() for _ in range(3)] + at_once(*[ask] * 20)
     finally:
         lab.cluster.thaw()
     start = time.monotonic()
     again = wait_until(lambda: ask().status == 200, 15)
-    slowest = max(answer.seconds for answer in answers)
-    statuses = sorted({answer.status for answer in answers})
+    slowest = max(response.seconds for response in responses)
+    statuses = sorted({response.status for response in responses})
     return Outcome(
-        f"{len(answers)} requests got {statuses}, the slowest after {slowest:.2f} s; ready again"
+        f"{len(responses)} requests got {statuses}, the slowest after {slowest:.2f} s; ready again"
         + (f" after {time.monotonic() - start:.1f} s" if again else ": no"), "503 within 1 s; 10 s",
         statuses == [503] and slowest <= 1 and bool(again) and time.monotonic() - start < 10)
 
@@ -150,8 +150,8 @@ def shutdown(lab):
     service.process.terminate()
     seen = []
     while time.monotonic() < start + 14 and not (seen and seen[-1][1] == 0):
-        answer = service.call("GET", "/health/ready", timeout=2)
-        seen.append((time.monotonic() - start, answer.status))
+        response = service.call("GET", "/health/ready", timeout=2)
+        seen.append((time.monotonic() - start, response.status))
         time.sleep(0.02)
     code = service.wait(20)
     took = time.monotonic() - start

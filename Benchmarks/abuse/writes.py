@@ -45,8 +45,8 @@ def locked_user(lab):
     refusals = []
 
     def edit(number):
-        answer = service.call("PATCH", "users/me", {"displayName": f"Ana {number}"}, ana.token, timeout=60)
-        refusals.append((answer.status, (answer.body or {}).get("type") if answer.status != 200 else None))
+        response = service.call("PATCH", "users/me", {"displayName": f"Ana {number}"}, ana.token, timeout=60)
+        refusals.append((response.status, (response.body or {}).get("type") if response.status != 200 else None))
 
     threads = [threading.Thread(target=edit, args=(number,), daemon=True) for number in range(40)]
     for thread in threads:
@@ -55,8 +55,8 @@ def locked_user(lab):
     beside = []
     end = time.monotonic() + 8
     while time.monotonic() < end:
-        answer = service.call("PATCH", "users/me", {"displayName": f"Ben {len(beside)}"}, ben.token)
-        beside.append((answer.status, answer.seconds))
+        response = service.call("PATCH", "users/me", {"displayName": f"Ben {len(beside)}"}, ben.token)
+        beside.append((response.status, response.seconds))
         time.sleep(0.1)
     holder.run("ROLLBACK")
     for thread in threads:
@@ -86,9 +86,9 @@ def request_flood(lab):
         client = Client(service)
 
         def call():
-            answer = client.call("POST", "/api/v1/friend-requests", {"receiverId": ana.id}, sender.token)
-            if answer.status == 201:
-                client.call("DELETE", f"/api/v1/friend-requests/{answer.body['id']}", None, sender.token)
+            response = client.call("POST", "/api/v1/friend-requests", {"receiverId": ana.id}, sender.token)
+            if response.status == 201:
+                client.call("DELETE", f"/api/v1/friend-requests/{response.body['id']}", None, sender.token)
 
         return call
 
@@ -98,8 +98,8 @@ def request_flood(lab):
     try:
         time.sleep(1)
         for sender in [*senders[:3], *senders[16:19]]:
-            answer = service.call("PUT", f"blocks/{sender.id}", token=ana.token)
-            blocks.append((answer.status, answer.seconds))
+            response = service.call("PUT", f"blocks/{sender.id}", token=ana.token)
+            blocks.append((response.status, response.seconds))
             time.sleep(0.3)
     finally:
         count = flood.end()
@@ -121,12 +121,12 @@ def ask_again(lab):
     lab.worker()
     statuses, waits = [], []
     for _ in range(40):
-        answer = service.call("POST", "friend-requests", {"receiverId": ben.id}, ana.token)
-        statuses.append(answer.status)
-        if answer.status == 429:
-            waits.append(int(answer.headers.get("Retry-After", 0)))
-        if answer.status in (200, 201):
-            service.call("DELETE", f"friend-requests/{answer.body['id']}", token=ana.token)
+        response = service.call("POST", "friend-requests", {"receiverId": ben.id}, ana.token)
+        statuses.append(response.status)
+        if response.status == 429:
+            waits.append(int(response.headers.get("Retry-After", 0)))
+        if response.status in (200, 201):
+            service.call("DELETE", f"friend-requests/{response.body['id']}", token=ana.token)
     time.sleep(2)
     rows = inbox(service, ben, "friend-request")
     wait = f", Retry-After {max(waits)} s" if waits else ""

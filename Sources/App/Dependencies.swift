@@ -35,7 +35,7 @@ public final class Dependencies: Sendable {
   let logsAddresses: Bool
   let readiness = Readiness()
   let drainSeconds: Int
-  /// The most client connections, in total and per address.
+  /// The maximum number of client connections, in total and per address.
   let maximumConnections: Int
   let connectionsPerAddress: Int
   let metrics = MetricsRegistry()

@@ -95,8 +95,3 @@ struct Account: Sendable {
     }
   }
 }
-
-/// Sleeps, even if the task is cancelled.
-func pause(_ duration: Duration) async {
-  await Task.detached { try? await Task.sleep(for: duration) }.value
-}

@@ -25,7 +25,7 @@ struct Postmaster: Sendable {
         try await stop(in: home)
         throw CancellationError()
       }
-      await pause(.milliseconds(20))
+      await Task.pause(.milliseconds(20))
     }
     return nil
   }
@@ -38,7 +38,7 @@ struct Postmaster: Sendable {
         kill(pid, signal)
         while ContinuousClock.now < deadline {
           guard await Self.isServer(pid, of: home) else { return }
-          await pause(.milliseconds(20))
+          await Task.pause(.milliseconds(20))
         }
       }
       throw EmbeddedPostgresError(

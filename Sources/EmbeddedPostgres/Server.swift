@@ -121,7 +121,7 @@ struct Server: Sendable {
         // When a postmaster is killed with its owner, its server processes need a moment to end.
         failure = error
         attempts += 1
-        await pause(.milliseconds(500))
+        await Task.pause(.milliseconds(500))
       }
     } while attempts < 10 && !Task.isCancelled
     throw failure
@@ -147,7 +147,7 @@ struct Server: Sendable {
           "PostgreSQL does not start", output: log.isEmpty ? output : log, log: home.log, folder: home.path)
       }
       if let postmaster = await Postmaster.running(in: home), postmaster.isReady { return postmaster }
-      await pause(.milliseconds(20))
+      await Task.pause(.milliseconds(20))
     }
     child.cancel()
     await child.value

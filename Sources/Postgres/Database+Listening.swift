@@ -29,7 +29,7 @@ extension Database {
   }
 
   /// Listens on one connection for as long as it lives.
-  private func listen(to channels: [String], _ hear: (ListenerEvent) -> Void) async throws {
+  private func listen(to channels: [String], _ onEvent: (ListenerEvent) -> Void) async throws {
     let (events, continuation) = AsyncStream.makeStream(of: ListenerEvent.self)
     let connection = try await openListener { event in
       if let event { continuation.yield(event) } else { continuation.finish() }
@@ -38,8 +38,8 @@ extension Database {
     for channel in channels {
       _ = try await connection.submit(["LISTEN \(unescaped: channel.asIdentifier)"], timeout: .seconds(10)).value()
     }
-    hear(.mayHaveMissed)
-    for await event in events { hear(event) }
+    onEvent(.mayHaveMissed)
+    for await event in events { onEvent(event) }
     throw PostgresError(.connectionLost, "the listening connection is lost")
   }
 }

@@ -35,7 +35,7 @@ extension Database {
         do {
           return try await sendOnce(statements, timeout: timeout, by: deadline)
         } catch let error as PostgresError where error.isRetryableRead && .now < deadline && attempts > 0 {
-          // If the connection closed before the statements were sent, this was no attempt.
+          // If the connection closed before the statements were sent, this was not an attempt.
           if error.kind != .connectionLost || error.mayHaveRun { attempts -= 1 }
         }
       }
@@ -49,7 +49,7 @@ extension Database {
       throw PostgresError(.misuse, "this database was configured without shared connections")
     }
     var best: Connection?
-    var leastWait = Int64.max
+    var shortestWait = Int64.max
     var isAllOpen = true
     for shared in sharedConnections {
       guard let open = shared.openConnection else {
@@ -64,10 +64,10 @@ extension Database {
       }
       // A connection that is full of large statements is the last choice.
       if open.bytes.load(ordering: .relaxed) >= configuration.maximumWaitingBytes { wait = .max - 1 }
-      if wait < leastWait { (best, leastWait) = (open, wait) }
+      if wait < shortestWait { (best, shortestWait) = (open, wait) }
     }
     // A closed shared connection is opened when the others are busy. Callers wait for it only if no other is open.
-    if best != nil, !isAllOpen, leastWait > 0 {
+    if best != nil, !isAllOpen, shortestWait > 0 {
       for shared in sharedConnections { shared.openInBackground() }
     }
     let connection = if let best { best } else { try await first.connection(for: statements, by: deadline) }

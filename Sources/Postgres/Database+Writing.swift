@@ -66,7 +66,7 @@ extension Database {
   /// Runs `body` in a transaction on a connection of the pool.
   ///
   /// - Parameter statements: the statements that the body is known to send.
-  /// - Returns: also the results of the statements given to ``Transaction/atCommit(_:)``.
+  /// - Returns: the value of the body, and the results of the statements given to ``Transaction/atCommit(_:)``.
   func repeated<Value: Sendable>(
     _ isRepeatable: Bool, orAfter isConflict: (PostgresError) -> Bool = { _ in false }, on pool: Pool,
     isolation: IsolationLevel? = nil, for statements: [SQL] = [], _ body: (Transaction) async throws -> Value

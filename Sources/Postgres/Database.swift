@@ -82,9 +82,9 @@ public final class Database: Querying {
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
   /// Opens a separate connection that receives notifications.
-  func openListener(_ hear: @escaping @Sendable (ListenerEvent?) -> Void) async throws -> Connection {
+  func openListener(_ onEvent: @escaping @Sendable (ListenerEvent?) -> Void) async throws -> Connection {
     try await connecting.open(.exclusive) { [observer, reactor] in
-      try Connection($0, for: .exclusive, naming: .never, observer: observer, reactor: reactor, hear: hear)
+      try Connection($0, for: .exclusive, naming: .never, observer: observer, reactor: reactor, onEvent: onEvent)
     }
   }
 

@@ -21,7 +21,7 @@ def unique():
 
 
 class Person:
-    """A user with a session. Logs in again if the session ends, and is someone new if the account is gone."""
+    """A user with a session. Logs in again if the session ends, and registers again if the account is gone."""
 
     def __init__(self, people, email, password):
         self.people = people

@@ -1,5 +1,5 @@
 """The rules of requests that the document has only in prose, because no schema can express them. A response that is due
-to one of them is no finding."""
+to one of them is not a finding."""
 import re
 
 # Fields of requests with the codes of their errors, and the rule.

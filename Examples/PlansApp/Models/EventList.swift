@@ -1,7 +1,7 @@
 import Foundation
 import MusterClient
 
-/// The user's events, also without a network.
+/// The user's events, even without a network.
 @MainActor struct EventList {
   struct Row: Identifiable, Hashable {
     let event: Event

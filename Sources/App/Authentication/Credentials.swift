@@ -71,18 +71,18 @@ extension User {
 
   /// Changes the password, and ends all sessions except the one that asks for it. The owner gets a mail.
   ///
-  /// - Parameter proven: the hash that the current password was checked against, outside this change. Nil if a mailed
-  ///   code was checked instead; then the account need not have a password.
+  /// - Parameter old: the hash that the current password was checked against, outside this change. Nil if a mailed code
+  ///   was checked instead; then the account need not have a password.
   /// - Returns: false, without any effect, if the account has another hash by now.
   /// - Throws: ``AppError/sessionEnded``.
   static func changePassword(
-    of id: ID, from proven: String?, to hash: String, keeping session: Session.ID, in change: Change
+    of id: ID, from old: String?, to hash: String, keeping session: Session.ID, in change: Change
   ) async throws -> Bool {
     try change.takeTurns(at: [id], for: .update)
     let changed = try await change.rows(
       """
       UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp()
-      WHERE id = \(id) AND (\(proven) IS NULL OR password_hash = \(proven))
+      WHERE id = \(id) AND (\(old) IS NULL OR password_hash = \(old))
       """)
     guard changed.affected == 1 else { return false }
     try await Session.check(session, in: change)
@@ -91,7 +91,7 @@ extension User {
     try await MailToken.revoke([.resetPassword, .signInCode], of: id, in: change)
     let hadPending = try await MailToken.revokePending(of: id, in: change)
     // Without a previous password, this may be the account's first one, which the profile shows.
-    if hadPending || proven == nil { change.touch(.profile, of: id) }
+    if hadPending || old == nil { change.touch(.profile, of: id) }
     change.mail(.passwordChanged(id))
     return true
   }

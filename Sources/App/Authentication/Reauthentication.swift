@@ -1,21 +1,22 @@
 import Hummingbird
 import Postgres
 
-/// Fresh evidence that the account's owner is acting, and not someone else with their unlocked phone.
+/// What a user presents before a risky change, so that it is the account's owner who makes it, and not someone else
+/// with their unlocked phone.
 enum Reauthentication: Sendable {
   case password(String)
   /// A fresh identity token of a linked provider.
   case identity(IdentityToken)
   /// A code that was mailed to the account's verified address.
   case code(String)
-  /// Nothing. This is enough for an account that has nothing to show, such as one that was registered without a
-  /// password and with a mistyped address: its owner can still correct it.
+  /// Nothing. This is enough for an account that has no way in, such as one that was registered without a password and
+  /// with a mistyped address: its owner can still correct it.
   ///
   /// - Parameter missing: the error for all other accounts.
   case session(missing: AppError)
 
-  /// Evidence that was checked.
-  struct Proven: Sendable {
+  /// A reauthentication that was checked.
+  struct Confirmation: Sendable {
     fileprivate let user: User.ID
     /// The hash that the password was checked against.
     fileprivate(set) var passwordHash: String?
@@ -42,38 +43,39 @@ enum Reauthentication: Sendable {
     }
   }
 
-  /// Checks the evidence. This takes as long as checking a password, so it must not run in a transaction: see
+  /// Checks what was presented. This takes as long as checking a password, so it must not run in a transaction: see
   /// ``Session/check(_:in:)``.
   ///
   /// - Returns: what the change must spend.
   /// - Throws: ``AppError/wrongPassword``, ``AppError/noPassword``, ``AppError/identityNotProven``,
   ///   ``AppError/wrongCode`` or ``AppError/emailUnverified``; ``AppError/tooManyAttempts`` after several failures.
-  func check(_ context: Context, in dependencies: Dependencies) async throws -> Proven {
+  func check(_ context: Context, in dependencies: Dependencies) async throws -> Confirmation {
     let (user, database) = (try context.user, dependencies.database)
     guard let account = try await Credentials.find(user, in: database) else { throw AppError.sessionEnded }
-    let proven = try await dependencies.throttle.attempt(.reauthentication(try context.session)) { () -> Proven? in
+    let key = Throttle.Key.reauthentication(try context.session)
+    let confirmation = try await dependencies.throttle.attempt(key) { () -> Confirmation? in
       switch self {
       case .password(let password):
         guard let hash = account.passwordHash else { throw AppError.noPassword }
         let isRight = try await dependencies.passwords.verify(password, against: hash)
-        return isRight ? Proven(user: user, passwordHash: hash) : nil
+        return isRight ? Confirmation(user: user, passwordHash: hash) : nil
       case .identity(let token):
-        let isProven = try await Identity.proves(
+        let isConfirmed = try await Identity.confirms(
           token, is: user, providers: dependencies.identityProviders, logger: context.logger, in: database)
-        return isProven ? Proven(user: user) : nil
+        return isConfirmed ? Confirmation(user: user) : nil
       case .code(let code):
         // The reader of an unverified address may be anyone: the owner may have mistyped it.
         guard account.isEmailVerified else { throw AppError.emailUnverified }
         let token = try await dependencies.change(at: .user(user)) {
           try await SignInCode.check(code, of: user, keys: dependencies.refreshTokenKeys, in: $0)
         }
-        return token.map { Proven(user: user, code: $0) }
+        return token.map { Confirmation(user: user, code: $0) }
       case .session(let missing):
         guard account.hasNoWayIn else { throw missing }
-        return Proven(user: user, missing: missing)
+        return Confirmation(user: user, missing: missing)
       }
     }
-    if let proven { return proven }
+    if let confirmation { return confirmation }
     switch self {
     case .password: throw AppError.wrongPassword
     case .identity: throw AppError.identityNotProven

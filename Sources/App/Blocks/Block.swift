@@ -108,8 +108,8 @@ extension User {
     }
   }
 
-  /// A query of the events that one of two users hosts, and the other hosts or is invited to. Two co-hosts remain, but
-  /// one may become the creator meanwhile.
+  /// A query of the events that a block between two users concerns. One of them hosts the event, and the other hosts
+  /// it, too, or is invited. It includes events with both as co-hosts, because one may become the creator meanwhile.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
@@ -156,8 +156,8 @@ extension User {
         """)
   }
 
-  /// A SQL condition: whether a user does not host an event after a block of another host. The creator stays, and two
-  /// co-hosts both stay.
+  /// A SQL condition: whether a user does not host an event after a block between them and another host of it. The
+  /// block ends the role of a co-host only if the other host is the creator.
   private static func doesNotRemainHost(_ user: SQL, at event: SQL, besides other: SQL) -> SQL {
     """
     NOT EXISTS (

@@ -15,7 +15,7 @@ struct CacheRoutes {
     routes.post("cache/validate/{userId}", readsQuery: true, limit: .reads, use: validate)
   }
 
-  /// Tells a phone which of its collections are stale. This takes one indexed read, whatever their size, which
+  /// Responds with which of a phone's collections are stale. This takes one indexed read, whatever their size, which
   /// concurrent requests share. With `include`, each stale collection takes one more read.
   @Sendable private func validate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user

@@ -6,13 +6,13 @@ import Postgres
 extension Request {
   /// Further tags in a header are ignored: then the response has a body that the client may already have. Clients send
   /// a few.
-  private static let mostTags = 100
+  private static let maximumTags = 100
 
   /// Whether an `If-None-Match` names this tag.
   func alreadyHas(_ eTag: String) -> Bool {
     headers[values: .ifNoneMatch].contains { value in
       // Split as bytes and into few parts, because a header may consist of thousands of commas.
-      value.utf8.split(separator: UInt8(ascii: ","), maxSplits: Self.mostTags).contains { candidate in
+      value.utf8.split(separator: UInt8(ascii: ","), maxSplits: Self.maximumTags).contains { candidate in
         let tag = String(Substring(candidate)).trimmingCharacters(in: .whitespaces).plainTag
         // RFC 9110 requires weak comparison for If-None-Match.
         return tag == "*" || tag == eTag || tag == "W/\(eTag)"
@@ -23,7 +23,7 @@ extension Request {
   /// Responds with 304 if the client's copy of a collection is current, and reads only its stamp then. Otherwise runs
   /// `body`.
   ///
-  /// - Parameter collection: nil for a list that is no collection.
+  /// - Parameter collection: nil for a list that is not a collection.
   func unlessUnchanged(
     _ collection: Collection?, of user: User.ID, in database: Database, _ body: () async throws -> Response
   ) async throws -> Response {

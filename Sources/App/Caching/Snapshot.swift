@@ -13,17 +13,17 @@ struct Snapshot: Sendable {
   init(_ list: Collection.Items, digests: ItemDigests? = nil) {
     var json = JSONWriter()
     var found: [String] = []
-    var isWhole = list.next == nil
+    var isComplete = list.next == nil
     json.raw("[")
-    for (index, item) in list.items.enumerated() where isWhole {
+    for (index, item) in list.items.enumerated() where isComplete {
       if index > 0 { json.raw(",") }
       let start = json.count
       item.write(to: &json)
-      isWhole = json.count < Self.maximumLength
+      isComplete = json.count < Self.maximumLength
       if let digests { json.withBytes(from: start) { found.append(digests.digest(of: $0)) } }
     }
     json.raw("]")
-    items = isWhole ? json.bytes : nil
-    self.digests = isWhole && digests != nil ? found : nil
+    items = isComplete ? json.bytes : nil
+    self.digests = isComplete && digests != nil ? found : nil
   }
 }

@@ -22,7 +22,7 @@ public struct MusterConfiguration: Sendable {
   public var accessTokenSeconds: Int
   public var poolSize: Int
   public var isBehindPooler: Bool
-  /// Nil for the most that the limit of open files allows.
+  /// Nil for the maximum that the limit of open files allows.
   public var maximumConnections: Int?
   public var connectionsPerAddress: Int
   public var drainSeconds: Int

@@ -2,7 +2,7 @@ import Postgres
 
 extension Event {
   /// Moves events that ended a day ago from the live lists to the archive. Archiving is a write like any other: no list
-  /// changes because time passes. One call archives events with about 10,000 guests in total at most, because one
+  /// changes because time passes. One call archives events with at most about 10,000 guests in total, because one
   /// statement writes the stamps of all of them and must end in time.
   ///
   /// - Returns: the number of archived events.

@@ -4,7 +4,7 @@ extension Event {
   /// When a copy of an event takes place.
   struct CopyTimes: Sendable {
     let startTime: Timestamp
-    /// Kept: the copy is as long as the event.
+    /// `.keep`: the copy is as long as the event.
     let endTime: Edit<Timestamp?>
   }
 

@@ -1,11 +1,11 @@
 import Postgres
 
 extension Event {
-  /// The most people whom an event, or a link to it, can let each guest bring.
+  /// The maximum number of people whom an event, or a link to it, can let each guest bring.
   static let maximumPlusOnes = 10
 
   /// The places of an event whose row is locked. A guest's group takes one place for the guest, and one for each of the
-  /// guest's plus-ones. The rules are the same for members and visitors.
+  /// guest's plus-ones. The rules are the same for invitees and visitors.
   struct Places {
     /// The columns of `events` for ``read(_:of:maxPlusOnes:in:)``.
     static let columns: SQL = "capacity, max_plus_ones, going_count, waitlisted_count"
@@ -15,8 +15,8 @@ extension Event {
     private let going: Int
     /// The places for which guests wait.
     let waiting: Int
-    /// Whether every group that waits is larger than the whole event. The capacity was lowered below their size.
-    private var hasOnlyHopelessWaiting = false
+    /// Whether every waiting group is larger than the capacity, which was lowered below their size.
+    private var noWaitingGroupFits = false
 
     private init(row: Row, maxPlusOnes: Int?) throws {
       capacity = try row["capacity"]
@@ -27,28 +27,27 @@ extension Event {
 
     /// - Parameters:
     ///   - row: the locked row, with ``columns``.
-    ///   - maxPlusOnes: the most people whom the guest may bring; nil for the event's own maximum.
+    ///   - maxPlusOnes: the maximum number of people whom the guest may bring; nil for the event's own.
     static func read(
       _ row: Row, of event: ID, maxPlusOnes: Int? = nil, in change: Change
     ) async throws -> Places {
       var places = try Places(row: row, maxPlusOnes: maxPlusOnes)
-      // Free places although groups wait are rare. Only then does it matter who waits.
+      // Groups rarely wait while places are free. Only then does it matter who waits.
       guard let capacity = places.capacity, places.waiting > 0, places.going < capacity else { return places }
       let row = try await change.first(
         """
         SELECT 1 FROM event_guests WHERE event_id = \(event) AND status = 'waitlisted' AND plus_ones < \(capacity)
         LIMIT 1
         """)
-      places.hasOnlyHopelessWaiting = row == nil
+      places.noWaitingGroupFits = row == nil
       return places
     }
 
     /// A guest's group after an answer.
     ///
     /// - Parameters:
-    ///   - plusOnes: the number of people whom the guest brings from now on. Nil keeps the number. A guest who has
-    ///     declined and comes back then brings at most the maximum. Any other guest may keep what an earlier maximum
-    ///     allowed.
+    ///   - plusOnes: the number of people whom the guest brings from now on. Nil keeps the number. A guest who accepts
+    ///     after declining then brings at most the maximum. Any other guest may keep what an earlier maximum allowed.
     /// - Throws: ``AppError/noRoom`` if a guest who is going wants to bring more people than there are places, or if
     ///   the group is larger than the whole event.
     func group(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Group) throws
@@ -75,15 +74,16 @@ extension Event {
     private func check(_ plusOnes: Int, atMost most: Int) throws {
       guard plusOnes > most else { return }
       guard most > 0 else {
-        throw AppError.invalid("plusOnes", .noPlusOnes, "must be 0: this event takes no plus-ones")
+        throw AppError.invalid("plusOnes", .noPlusOnes, "must be 0: this event does not allow plus-ones")
       }
       throw AppError.invalid("plusOnes", .outOfRange, "must be at most \(most): the event's maxPlusOnes")
     }
 
-    /// While anyone waits, nothing is free, even if a place is: the first group may be too large for it, and an event
-    /// that is over promotes no one. No one may pass them, except groups that can never be promoted.
+    /// While groups wait, there is no room, even if a place is free: the first group may be too large for it, and an
+    /// event that is over promotes no one. No one may pass the waiting groups, unless all of them are too large for the
+    /// event.
     private func hasRoom(for places: Int) -> Bool {
-      (waiting == 0 || hasOnlyHopelessWaiting) && (capacity.map { going + places <= $0 } ?? true)
+      (waiting == 0 || noWaitingGroupFits) && (capacity.map { going + places <= $0 } ?? true)
     }
 
     private func canEverHold(_ places: Int) -> Bool { capacity.map { places <= $0 } ?? true }

@@ -16,7 +16,7 @@ extension Event {
     var timeZone: String
     var location: Location?
     var capacity: Int?
-    /// Guests answer until then, and hosts set answers at any time.
+    /// Guests can answer until then. Hosts can set answers at any time.
     var answerBy: Timestamp?
     /// The number of people whom each guest may bring.
     var maxPlusOnes = 0

@@ -154,7 +154,8 @@ public struct Event: Sendable {
   static func create(
     _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
   ) async throws {
-    // The locks keep names from changing: the host's enters the guests' lists, and theirs the guest list.
+    // The locks keep names from changing: the host's name enters the guests' lists, and the guests' names enter the
+    // guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
@@ -184,7 +185,8 @@ public struct Event: Sendable {
 
   /// Invites friends of a host to an open event, all or none. Existing invitations stay unchanged.
   static func invite(_ guests: [User.ID], to id: ID, by host: User.ID, in change: Change) async throws {
-    // The locks keep names from changing: the host's enters the guests' lists, and theirs the guest list.
+    // The locks keep names from changing: the host's name enters the guests' lists, and the guests' names enter the
+    // guest list.
     guard try await change.lock(users: guests + [host], for: .share).contains(host) else {
       throw AppError.sessionEnded
     }

@@ -35,7 +35,7 @@ struct HealthRoutes {
   }
 
   /// The process can serve requests: it is not stopping; the database responds, has all migrations of this release and
-  /// no breaking one of a newer release; and the list of ended sessions is up to date.
+  /// no breaking one of a newer release; and the copy of the ended sessions is up to date.
   @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
     if readiness.isStopping { throw AppError.stopping }
     guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
@@ -44,7 +44,7 @@ struct HealthRoutes {
     return .json(Health(status: "ready"))
   }
 
-  /// - Throws: 503 also if the database does not respond in time.
+  /// - Throws: 503 if the database is unavailable, or does not respond in time.
   private func areMigrationsApplied() async throws -> Bool {
     let versions = Resources.migrations.map(\.version)
     return try await withThrowingTaskGroup(of: Bool.self) { [database] group in

@@ -1,9 +1,9 @@
 import Postgres
 
-/// What hosts do about guests who came by a link with approval.
+/// What hosts do about guests who came through a link with approval.
 extension Guest {
-  /// Approves a guest who waits for it. A member becomes `invited`, and is notified. A visitor's wanted answer applies,
-  /// by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.
+  /// Approves a guest who waits for it. An invitee becomes `invited`, and is notified. A visitor's wanted answer
+  /// applies, by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.
   ///
   /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if
   ///   the group has become larger than the event.
@@ -22,7 +22,7 @@ extension Guest {
     guard let hostRow = rows[1].first else { throw AppError.sessionEnded }
     let old = Invitation.Group(status: try found["status"], plusOnes: try found["plus_ones"])
     guard old.status == .pending else { return }
-    // No one comes to an event that has ended, although it stays live for a day.
+    // No one can come to an event that has ended, although it stays live for a day.
     try Event.checkIsNotOver(row)
     if let user: User.ID = try found["user_id"] {
       let new = Invitation.Group(status: .invited, plusOnes: old.plusOnes)
@@ -35,7 +35,7 @@ extension Guest {
       return
     }
     let wanted: Invitation.Status? = try found["wanted"]
-    // Who does not come needs no approval, and must ask again after a change of mind.
+    // Guests who decline need no approval. After a change of mind, they ask again.
     guard wanted != .declined else { return }
     let visitor = Visitor.ID(rawValue: guest.rawValue)
     let places = try await Event.Places.read(row, of: event, in: change)

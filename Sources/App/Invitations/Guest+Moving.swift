@@ -1,10 +1,10 @@
 import Postgres
 
-/// What answers of members and of visitors have in common.
+/// What answers of invitees and of visitors have in common.
 extension Guest {
   /// The row of a guest.
   enum Key: Sendable {
-    case member(User.ID)
+    case invitee(User.ID)
     case visitor(Visitor.ID)
   }
 
@@ -16,7 +16,7 @@ extension Guest {
     let time = answeredAt(event, from: old.status, to: new.status)
     let state: SQL = "status = \(new.status), plus_ones = \(Int32(new.plusOnes)), answered_at = \(time)"
     switch guest {
-    case .member(let user):
+    case .invitee(let user):
       try change.write("UPDATE invitations SET \(state) WHERE event_id = \(event) AND user_id = \(user)")
       change.touch(.events, .invitations, of: user)
     case .visitor(let id):

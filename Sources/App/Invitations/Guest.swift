@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// An entry of an event's guest list: a member or a visitor.
+/// An entry of an event's guest list: an invitee or a visitor.
 struct Guest: Sendable {
   /// The user's id, or the visitor's.
   typealias ID = Identifier<Guest>
@@ -21,7 +21,7 @@ struct Guest: Sendable {
     """
 
   /// The guests of an event whom a reader of the event may see. Guest lists and participants read guests only through
-  /// this query. Only hosts see guests who wait for approval. A member who waits for it sees no one else.
+  /// this query. Only hosts see guests who wait for approval. An invitee who waits for it sees no one else.
   ///
   /// - Parameters:
   ///   - event: the event's id, as SQL.

@@ -1,10 +1,10 @@
 import Postgres
 
-/// The answers of members.
+/// The answers of invitees.
 extension Invitation {
   /// Sets a guest's answer. "Going" puts the guest on the waiting list, with their plus-ones, if not all of them find a
   /// place, or if others wait already. Giving up places promotes the guests who have waited longest. The same answer
-  /// again changes nothing: a waiting guest keeps their place in the line, also with another number of plus-ones.
+  /// again changes nothing: a waiting guest keeps their place in the line, even with another number of plus-ones.
   ///
   /// - Parameters:
   ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
@@ -36,7 +36,7 @@ extension Invitation {
     let new = try places.group(after: answer, bringing: plusOnes, from: old)
     guard new != old else { return }
     if try host == nil && eventRow["is_past_answers"] { throw AppError.answersClosed }
-    try Guest.move(.member(guest), at: event, from: old, to: new, in: change)
+    try Guest.move(.invitee(guest), at: event, from: old, to: new, in: change)
     change.notify(
       hosts,
       about: .invitationAnswered(
@@ -47,9 +47,9 @@ extension Invitation {
 }
 
 extension AppError {
-  static let ownEvent = AppError(.conflict, "own-event", "You are the host of this event, not a guest.")
+  static let ownEvent = AppError(.conflict, "own-event", "You are a host of this event, not a guest.")
   static let answersClosed = AppError(
     .conflict, "answers-closed", "The deadline for answers has passed. Ask a host to set your answer.")
   static let approvalPending = AppError(
-    .conflict, "approval-pending", "A host must approve the guest first. Until then, there is nothing to answer.")
+    .conflict, "approval-pending", "A host must approve the guest first. Until then, the answer cannot be set.")
 }

@@ -20,7 +20,7 @@ extension Invitation {
         """
     }
 
-    /// Assignments to the counts of `events`, for a group that comes or goes.
+    /// Assignments to the counts of `events`, for a group that joins or leaves.
     ///
     /// - Parameter sign: 1 or -1.
     func counting(times sign: Int) -> SQL {

@@ -2,7 +2,7 @@ import Postgres
 
 extension Invitation {
   /// Withdraws an invitation to an open event on behalf of a host, or removes a visitor. A place that becomes free goes
-  /// to the guest who has waited longest. A member loses all earlier notifications about the event, and is notified,
+  /// to the guest who has waited longest. An invitee loses all earlier notifications about the event, and is notified,
   /// unless they have declined. Repeating the call changes nothing.
   static func withdraw(
     from guest: Guest.ID, to event: Event.ID, by host: User.ID, in change: Change
@@ -37,8 +37,8 @@ extension Invitation {
       """, by: cause, in: change)
   }
 
-  /// Deletes all notifications about an event that a user can no longer see, wherever they wait or are kept. The caller
-  /// has locked the event.
+  /// Deletes all notifications about an event that a user can no longer see: in the queue, in deliveries, and in the
+  /// inbox. The caller has locked the event.
   static func forgetNotices(of user: User.ID, about event: Event.ID, in change: Change) throws {
     let mine: SQL = "recipient_id = \(user) AND subject_id = \(event)"
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
@@ -56,8 +56,8 @@ extension Invitation {
 }
 
 extension Guest {
-  /// Removes guests from guest lists and updates the counts. Places that become free go to the guests who
-  /// have waited longest, and only these are notified. The caller holds the locks on the events.
+  /// Removes guests from guest lists and updates the counts. Places that become free go to the guests who have waited
+  /// longest, and only these are notified. The caller holds the locks on the events.
   ///
   /// - Parameters:
   ///   - deletion: a DELETE that returns `event_id`, `user_id`, which is NULL for a visitor, `status` and `plus_ones`.

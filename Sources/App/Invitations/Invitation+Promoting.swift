@@ -1,6 +1,6 @@
 import Postgres
 
-/// The waiting line, which members and visitors share.
+/// The waiting list, which invitees and visitors share.
 extension Invitation {
   /// Who caused a promotion.
   enum Cause {
@@ -116,7 +116,7 @@ extension Invitation {
       WHERE e.id = ANY(\(events)) AND e.live_until > clock_timestamp() + interval '24 hours'
         AND (e.capacity IS NULL OR e.going_count + first.places <= e.capacity)
     ),
-    members AS (
+    invitees AS (
       UPDATE invitations AS i SET status = 'going'
       FROM promoted
       WHERE i.event_id = promoted.event_id AND i.user_id = promoted.user_id
@@ -130,7 +130,7 @@ extension Invitation {
     )
     SELECT g.event_id, g.guest_id, g.plus_ones, coalesce(g.name, u.display_name) AS name, \(Person.columns("u"))
     FROM (
-      SELECT event_id, user_id AS guest_id, user_id, NULL AS name, plus_ones FROM members
+      SELECT event_id, user_id AS guest_id, user_id, NULL AS name, plus_ones FROM invitees
       UNION ALL
       SELECT event_id, id, NULL, name, plus_ones FROM visiting
     ) AS g

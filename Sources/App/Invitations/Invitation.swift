@@ -82,7 +82,7 @@ struct Invitation: Sendable {
       SELECT user_id, true, false FROM invitations
       WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND \(User.visible("user_id", to: host))
       UNION ALL
-      -- Hosts hold no invitation. To invite one is as harmless as to invite a guest again.
+      -- Hosts have no invitation. Inviting a host is as harmless as inviting a guest again.
       SELECT user_id, true, false FROM event_hosts
       WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND user_id <> \(host)
         AND \(User.visible("user_id", to: host))
@@ -109,7 +109,7 @@ struct Invitation: Sendable {
   }
 
   /// Adds guests to an event, and touches the lists that show it. The caller holds the locks on the event, its hosts
-  /// and the new guests, and has checked that they may be guests and are none yet.
+  /// and the new guests, and has checked that they may be guests and are not guests yet.
   ///
   /// - Parameters:
   ///   - status: `invited`, or `pending` until a host approves.

@@ -1,7 +1,7 @@
 import Hummingbird
 import Postgres
 
-/// The share links of events, for their hosts, and joining by a link.
+/// The share links of events, for their hosts, and joining through a link.
 struct LinkRoutes {
   let dependencies: Dependencies
 

@@ -1,10 +1,10 @@
 import Postgres
 
-/// Becoming a guest by a link.
+/// Becoming a guest through a link.
 extension ShareLink {
   /// The event that a link leads to.
   ///
-  /// - Throws: ``AppError/linkNotFound`` also for a link that was revoked.
+  /// - Throws: ``AppError/linkNotFound``, including for a link that was revoked.
   static func event(of token: (id: ID, kid: String), in database: some Querying) async throws -> Event.ID {
     let event: Event.ID? = try await database.value(
       "SELECT event_id FROM share_links WHERE id = \(token.id) AND kid = \(token.kid)")
@@ -12,16 +12,16 @@ extension ShareLink {
     return event
   }
 
-  /// Makes a user a guest of an event. They need not be a friend of a host. They get the state `invited`, and answer
-  /// as every guest does; until then no one is notified. If the link asks for approval, they get the state `pending`,
-  /// and the hosts are notified. A user who is a guest already stays one, also if the link no longer admits anyone.
+  /// Makes a user a guest of an event. They need not be a friend of a host. They get the state `invited`, and answer as
+  /// every guest does; until then no one is notified. If the link asks for approval, they get the state `pending`, and
+  /// the hosts are notified. A user who is a guest already stays one, even if the link no longer admits anyone.
   ///
-  /// - Throws: ``AppError/linkNotFound`` also if the user and a host are hidden from each other.
+  /// - Throws: ``AppError/linkNotFound``, including if the user and a host are hidden from each other.
   static func join(
     _ token: (id: ID, kid: String), to event: Event.ID, by user: User.ID, in change: Change
   ) async throws {
-    // The locks keep names from changing, and blocks away: the hosts' names enter the guest's lists, and the guest's
-    // the guest list.
+    // The locks keep names from changing, and keep out blocks: the hosts' names enter the guest's lists, and the
+    // guest's name enters the guest list.
     let expected: [User.ID] = try await change.rows(Event.hosts(of: event)).map { try $0["user_id"] }
     let locked = try await change.lock(users: expected + [user], for: .share)
     guard locked.contains(user) else { throw AppError.sessionEnded }
@@ -71,7 +71,7 @@ extension ShareLink {
 
 extension AppError {
   static let linkOnlyShows = AppError(
-    .forbidden, "link-only-shows", "This link only shows the event. Ask the host for an invitation.")
-  static let linkExpired = AppError(.conflict, "link-expired", "This link has expired. Ask the host for another one.")
-  static let linkFull = AppError(.conflict, "link-full", "No more guests can join by this link.")
+    .forbidden, "link-only-shows", "This link only shows the event. Ask a host for an invitation.")
+  static let linkExpired = AppError(.conflict, "link-expired", "This link has expired. Ask a host for another one.")
+  static let linkFull = AppError(.conflict, "link-full", "No more guests can join through this link.")
 }

@@ -9,7 +9,7 @@ struct ShareLink: Sendable {
     case view, answer
   }
 
-  /// What the page shows of the guests: how many they are, or also the names of those who go.
+  /// What the page shows of the guests: their numbers, or also the names of those who are going.
   enum Shows: String, CaseIterable, Sendable, SQLValue {
     case counts, names
   }
@@ -25,12 +25,12 @@ struct ShareLink: Sendable {
     var shows: Shows
     /// Nil: the link works until the event is archived.
     var expiresAt: Timestamp?
-    /// The number of guests that may come by the link; nil for no limit.
+    /// The maximum number of guests who may come through the link; nil for no limit.
     var maxGuests: Int?
     /// The number of people whom each visitor may bring.
     var maxPlusOnes = 0
     var email = Email.optional
-    /// Whether a host approves each guest first.
+    /// Whether a host must approve each guest first.
     var approval = false
   }
 
@@ -45,7 +45,7 @@ struct ShareLink: Sendable {
     let approval: Edit<Bool>
   }
 
-  /// The most links of one event. Expired ones make room for new ones.
+  /// The maximum number of links of one event. Expired ones make room for new ones.
   static let maximumPerEvent = 20
 
   let id: ID
@@ -114,7 +114,7 @@ struct ShareLink: Sendable {
     throw AppError.eventNotFound
   }
 
-  // MARK: Writing. No cached list shows links, so that none of these moves a stamp.
+  // MARK: Writing. No cached list shows links, so none of these moves a stamp.
 
   /// Creates a link to an open event.
   static func create(
@@ -169,7 +169,7 @@ struct ShareLink: Sendable {
     return try ShareLink(row: edited[0])
   }
 
-  /// A statement that revokes the links of a user who hosts an event no longer. Otherwise they would be a way back in.
+  /// A statement that revokes the links of a user who no longer hosts the event. Otherwise they would be a way back in.
   static func revoking(of host: User.ID, at event: Event.ID) -> SQL {
     "DELETE FROM share_links WHERE event_id = \(event) AND creator_id = \(host)"
   }

@@ -5,16 +5,16 @@ import Postgres
 enum Mail: Sendable {
   /// Sends a token to the address that it was issued for; no mail if none was issued.
   case token(MailToken.ID)
-  /// Tells the account's address that the password has changed.
+  /// Notifies the account's address that the password has changed.
   case passwordChanged(User.ID)
-  /// Tells the account's former address that it no longer belongs to the account.
+  /// Notifies the account's former address that it no longer belongs to the account.
   case emailChanged(User.ID, from: String)
-  /// Tells the account's address that one more identity can log in.
+  /// Notifies the account's address that one more identity can log in.
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
-  /// Asks a visitor's address for a confirmation.
+  /// Asks the reader of a visitor's address to confirm it.
   case visitorConfirm(Visitor.ID, at: Timestamp)
-  /// Tells the visitors of an event, or one of them, what has happened.
+  /// Notifies the visitors of an event, or one of them.
   case visitors(VisitorMail.Kind, at: Event.ID, only: Visitor.ID? = nil, fields: [String] = [])
 
   /// The prefix of all mail types.
@@ -38,7 +38,7 @@ enum Mail: Sendable {
     case .identityUnlinked(let user): Self.informing("identity-unlinked", user, to: "u.email")
     case .visitorConfirm(let id, let time): VisitorMail.asking(id, at: time)
     case .visitors(let kind, let event, let only, let fields):
-      VisitorMail.telling(kind, of: event, only: only, fields: fields)
+      VisitorMail.announcing(kind, of: event, only: only, fields: fields)
     case .emailChanged(let user, let old): Self.informing("email-changed", user, to: "\(old)")
     }
   }

@@ -11,7 +11,7 @@ public struct OutgoingMail: Sendable {
   public let to: String
   /// Nil for a visitor.
   public let username: String?
-  /// Nil if a visitor's address is not confirmed: the name is a text by anyone.
+  /// Nil if a visitor's address is not confirmed, because anyone may have typed the name.
   public let displayName: String?
   /// The six digits that the reader may type instead of presenting the token; nil in all mails but `sign-in-code`.
   public let code: String?
@@ -62,7 +62,7 @@ extension OutgoingMail {
     case over
   }
 
-  /// - Returns: the expiry of each row's token. Rows that are no longer held are missing.
+  /// - Returns: the expiry of each row's token. Rows that are no longer leased are missing.
   private static func expiries(of rows: [LeasedRow], in database: Database) async throws -> [Int64: Expiry] {
     let found = try await database.rows(
       """

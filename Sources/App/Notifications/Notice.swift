@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// One thing to tell some recipients: the type that clients switch on, the ids with which they open the right screen,
-/// and the data for its sentence. See ``rendered(_:at:)`` for the sentence.
+/// A message about a change, for some recipients: the type that clients switch on, the ids with which they open the
+/// right screen, and the data for its sentence. See ``rendered(_:at:)`` for the sentence.
 struct Notice: Sendable {
   typealias ID = Identifier<Notice>
 
@@ -126,7 +126,7 @@ struct Notice: Sendable {
       plusOnes: plusOnes)
   }
 
-  /// For the hosts. A visitor is no user, so the notice names none.
+  /// For the hosts. A visitor is not a user, so the notice names none.
   static func visitorPromoted(
     _ event: Event.ID, _ title: String, guest: Guest.ID, named name: String, with plusOnes: Int, by actor: User.ID?
   ) -> Notice {

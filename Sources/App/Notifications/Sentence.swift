@@ -5,7 +5,7 @@ struct Sentence: ExpressibleByStringInterpolation {
   private(set) var text: String
   /// The parts that are not English, in the order of the text.
   private(set) var args: [String] = []
-  /// Tells sentences of one type apart whose words differ. Stable, because apps have translations for it.
+  /// Distinguishes sentences of one type whose words differ. Stable, because apps have translations for it.
   private(set) var variant: String?
 
   init(stringLiteral text: String) {

@@ -19,14 +19,6 @@ extension Report {
 
   /// Deletes expired reports.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM reports WHERE id IN (
-        SELECT id FROM reports
-        WHERE expires_at <= now()
-        LIMIT \(limit)
-        FOR UPDATE SKIP LOCKED
-      )
-      """)[0].affected
+    try await database.purge("reports", by: "expires_at", upTo: "now()", atMost: limit)
   }
 }

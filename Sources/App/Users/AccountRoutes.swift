@@ -19,7 +19,7 @@ struct AccountRoutes {
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (edit, evidence) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
+    let (edit, reauthentication) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
       let edit = ProfileEdit(
         username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
         bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))
@@ -27,9 +27,9 @@ struct AccountRoutes {
       guard case .set = edit.email else { return (edit, nil) }
       return (edit, fields.reauthentication(password: "currentPassword"))
     }
-    let proven: Reauthentication.Proven?
+    let confirmation: Reauthentication.Confirmation?
     do {
-      proven = try await evidence?.check(context, in: dependencies)
+      confirmation = try await reauthentication?.check(context, in: dependencies)
     } catch let error as AppError where error == .wrongCode {
       // A repeated request finds its code spent by the first one, which may have committed meanwhile.
       guard let repeated = context.idempotent, let first = try await repeated.stored(in: database) else {
@@ -43,7 +43,7 @@ struct AccountRoutes {
     }
     let keys = dependencies.refreshTokenKeys
     return try await dependencies.respond(to: context, at: .user(me)) { change in
-      try await proven?.spend(in: change)
+      try await confirmation?.spend(in: change)
       try await User.edit(me, edit, by: session, keys: keys, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
@@ -56,10 +56,10 @@ struct AccountRoutes {
 
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let evidence = try await request.read { $0.reauthentication(password: "password") }
-    let proven = try await evidence.check(context, in: dependencies)
+    let reauthentication = try await request.read { $0.reauthentication(password: "password") }
+    let confirmation = try await reauthentication.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
-      try await proven.spend(in: change)
+      try await confirmation.spend(in: change)
       try await User.erase(me, by: session, in: change)
     }
     return .noContent

@@ -6,9 +6,9 @@ extension User {
   /// - Their events that have co-hosts pass to the one who has served longest.
   /// - Their other events that have guests stay, without a creator, a note and a place. Coming ones are cancelled, and
   ///   the guests who have not declined get a notification. Events that no one else sees are deleted.
-  /// - They leave every guest list, also as visitors with their address. The guest who has waited longest gets their
-  ///   place. An event whose creator is already gone is deleted with its last guest.
-  /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them any more, or names them.
+  /// - They leave every guest list, including as visitors with their address. The guest who has waited longest gets
+  ///   their place. An event whose creator is already gone is deleted with its last guest.
+  /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them, or names them.
   /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones later.
   /// - The username is retired for 30 days.
   ///
@@ -126,8 +126,8 @@ extension User {
     Delivery.delete(where: "recipient_id = \(id) OR person_id = \(id)")
   }
 
-  /// Removes notes and places of a user's events from notices of edits, wherever these wait or are kept. The caller has
-  /// locked the events.
+  /// Removes notes and places of a user's events from notices of edits, in the queue, in deliveries, and in inboxes.
+  /// The caller has locked the events.
   private static func forgetNotesAndPlaces(of id: ID, in change: Change) throws {
     let edits: SQL = """
       n.type = 'event-updated' AND n.subject_id IN (SELECT id FROM events WHERE creator_id = \(id))
@@ -187,11 +187,6 @@ extension User {
 extension User {
   /// Releases retired usernames whose time is over.
   static func freeNames(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM retired_usernames
-      WHERE digest IN (SELECT digest FROM retired_usernames WHERE until <= now() LIMIT \(limit))
-        AND until <= now()
-      """)[0].affected
+    try await database.purge("retired_usernames", key: "digest", by: "until", upTo: "now()", atMost: limit)
   }
 }

@@ -34,7 +34,8 @@ public struct User: Stamped {
 
   /// Creates an account and the stamps of all its collections.
   ///
-  /// - Throws: ``AppError/usernameTaken``, also for the name of a recently deleted account, or ``AppError/emailTaken``.
+  /// - Throws: ``AppError/usernameTaken``, including for the name of a recently deleted account, or
+  ///   ``AppError/emailTaken``.
   static func register(_ new: Registration, id: ID = .new(), in change: Change) async throws -> ID {
     do {
       let retired = retired("\(new.username)")

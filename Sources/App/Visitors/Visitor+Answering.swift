@@ -2,7 +2,7 @@ import Postgres
 
 /// What a visitor does on their own page.
 extension Visitor {
-  /// Changes a visitor's answer, by the rules of members' answers. While a visitor waits for approval, only the wanted
+  /// Changes a visitor's answer, by the rules of invitees' answers. While a visitor waits for approval, only the wanted
   /// answer changes.
   ///
   /// - Parameters:

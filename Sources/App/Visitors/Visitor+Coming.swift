@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// Becoming a guest by a link's form.
+/// Becoming a guest through a link's form.
 extension Visitor {
   /// What the form says.
   struct Draft: Sendable {
@@ -11,9 +11,9 @@ extension Visitor {
     let email: String?
   }
 
-  /// Makes a visitor by a share link. The answer counts at once, unless the link asks for approval. With an address it
-  /// ends a day after the mail to the address, unless its reader confirms it. A form that is sent again changes
-  /// nothing.
+  /// Adds a visitor through a share link. The answer counts at once, unless the link asks for approval. With an
+  /// address, it is deleted a day after the mail to the address, unless its reader confirms it. A form that is sent
+  /// again changes nothing.
   ///
   /// - Parameters:
   ///   - id: from the form's token.
@@ -98,8 +98,7 @@ extension Visitor {
     if draft.email != nil, unconfirmed >= maximumUnconfirmed { throw AppError.tooManyUnconfirmed }
   }
 
-  /// Notifies the hosts of an answer, or of a request for approval. Nothing needs approval if the visitor does not
-  /// come.
+  /// Notifies the hosts of an answer, or of a request for approval. A visitor who declines needs no approval.
   ///
   /// - Parameter host: the host who set the answer.
   static func notify(
@@ -120,5 +119,5 @@ extension Visitor {
 extension AppError {
   static let tooManyUnconfirmed = AppError(
     .conflict, "too-many-unconfirmed",
-    "Too many answers to this event wait for their addresses to be confirmed. Try again later, or ask the host.")
+    "Too many visitors have not confirmed their e-mail addresses yet. Try again later, or ask a host.")
 }

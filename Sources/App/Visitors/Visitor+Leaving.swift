@@ -48,8 +48,8 @@ extension Visitor {
     try change.write(deletingAbandoned([event]))
   }
 
-  /// Deletes the notices that have a visitor's name, wherever hosts keep them or they wait. The caller has locked the
-  /// event.
+  /// Deletes the notices that have a visitor's name: in the queue, in deliveries, and in the inboxes of hosts. The
+  /// caller has locked the event.
   static func forgetNotices(about id: ID, at event: Event.ID, in change: Change) throws {
     let named: SQL = "subject_id = \(event) AND payload->>'guestId' = \(id.description)"
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.

@@ -3,9 +3,9 @@ import Postgres
 
 /// Visitors whose address an account has verified become guests with this account.
 ///
-/// The change that proves the address marks its confirmed visitors, and a worker merges each in a change of its own: it
-/// locks the hosts of the event, in the order of ids, which a login could not. A mark is lost only together with the
-/// proof, and a merge removes the row that has the mark, so each visitor is merged exactly once.
+/// The change that verifies the address marks its confirmed visitors, and a worker merges each in a change of its own:
+/// it locks the hosts of the event, in the order of ids, which a login could not. A mark is lost only together with the
+/// verification, and a merge removes the row that has the mark, so each visitor is merged exactly once.
 extension Visitor {
   /// Marks the confirmed visitors with an account's verified address. The caller has locked the account.
   static func claim(for user: User.ID, in change: Change) async throws {
@@ -69,9 +69,9 @@ extension Visitor {
 
   /// Merges a marked visitor into an account. Without an invitation, the account gets one with the visitor's state and
   /// place in the line. Otherwise the newer answer wins, except that a place is never given up for a place in the line.
-  /// A host, and a user hidden from a host, is no guest: the visitor is removed.
+  /// A host, and a user hidden from a host, cannot be a guest: the visitor is removed.
   static func merge(_ id: ID, at event: Event.ID, into user: User.ID, in change: Change) async throws {
-    // As for joining by a link: no names change meanwhile, and no block comes between the user and a host.
+    // As for joining through a link: no names change meanwhile, and no block comes between the user and a host.
     let expected: [User.ID] = try await change.rows(Event.hosts(of: event)).map { try $0["user_id"] }
     let locked = try await change.lock(users: expected + [user], for: .share)
     _ = try await change.first("SELECT 1 FROM events WHERE id = \(event) FOR NO KEY UPDATE")
@@ -104,8 +104,8 @@ extension Visitor {
     if isHidden || hosts.contains(user) {
       return try await leave(where: "v.id = \(id)", by: isHidden ? .block : .visitor, in: change)
     }
-    if let member = rows[2].first {
-      return try await combine(visitor, answeredAt, with: member, of: user, in: change)
+    if let invitee = rows[2].first {
+      return try await combine(visitor, answeredAt, with: invitee, of: user, in: change)
     }
     try change.write("DELETE FROM visitors WHERE id = \(id)")
     try change.write(
@@ -122,12 +122,12 @@ extension Visitor {
 
   /// Merges into an invitation that the account has. The places of both are counted until then, so nothing is oversold.
   private static func combine(
-    _ visitor: Visitor, _ answeredAt: Timestamp, with member: Row, of user: User.ID, in change: Change
+    _ visitor: Visitor, _ answeredAt: Timestamp, with invitee: Row, of user: User.ID, in change: Change
   ) async throws {
-    let old = Invitation.Group(status: try member["status"], plusOnes: try member["plus_ones"])
-    let memberAnsweredAt: Timestamp? = try member["answered_at"]
-    let answer = merged(visitor.group, answeredAt, with: old, memberAnsweredAt)
-    if answer.group != old || answer.at != memberAnsweredAt {
+    let old = Invitation.Group(status: try invitee["status"], plusOnes: try invitee["plus_ones"])
+    let inviteeAnsweredAt: Timestamp? = try invitee["answered_at"]
+    let answer = merged(visitor.group, answeredAt, with: old, inviteeAnsweredAt)
+    if answer.group != old || answer.at != inviteeAnsweredAt {
       try change.write(
         """
         UPDATE invitations
@@ -144,19 +144,20 @@ extension Visitor {
     }
   }
 
-  /// The state of a member who was also a visitor.
+  /// The state of an invitee who was also a visitor.
   static func merged(
-    _ visitor: Invitation.Group, _ visitorAt: Timestamp, with member: Invitation.Group, _ memberAt: Timestamp?
+    _ visitor: Invitation.Group, _ visitorAt: Timestamp, with invitee: Invitation.Group, _ inviteeAt: Timestamp?
   ) -> (group: Invitation.Group, at: Timestamp?) {
     // No host has approved the visitor, so the answer does not count yet.
-    if visitor.status == .pending { return (member, memberAt) }
-    guard let memberAt else { return (visitor, visitorAt) }
+    if visitor.status == .pending { return (invitee, inviteeAt) }
+    guard let inviteeAt else { return (visitor, visitorAt) }
     // If both wait, keep the earlier place and the newer number of people.
-    if visitor.status == .waitlisted, member.status == .waitlisted {
-      return (visitorAt > memberAt ? visitor : member, min(visitorAt, memberAt))
+    if visitor.status == .waitlisted, invitee.status == .waitlisted {
+      return (visitorAt > inviteeAt ? visitor : invitee, min(visitorAt, inviteeAt))
     }
     let (newer, older) =
-      visitorAt > memberAt ? ((visitor, visitorAt), (member, memberAt)) : ((member, memberAt), (visitor, visitorAt))
+      visitorAt > inviteeAt
+      ? ((visitor, visitorAt), (invitee, inviteeAt)) : ((invitee, inviteeAt), (visitor, visitorAt))
     return newer.0.status == .waitlisted && older.0.status == .going ? older : newer
   }
 

@@ -6,7 +6,7 @@ struct Visitor: Sendable {
 
   /// The maximum number of visitors of one event whose addresses are not confirmed.
   static let maximumUnconfirmed = 500
-  /// Seconds after which an answer with an unconfirmed address ends.
+  /// Seconds after which an answer with an unconfirmed address is deleted.
   static let confirmationTime = 24 * 3600
   /// Days after an event for which its visitors' data is kept.
   static let daysKept = 90

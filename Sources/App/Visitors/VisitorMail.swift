@@ -56,13 +56,13 @@ enum VisitorMail {
     """
   }
 
-  /// Queues a mail for each visitor who wants to hear of an event. If one of the same type is waiting, no second one is
-  /// queued: its text is composed when it is sent.
+  /// Queues a mail for each visitor who wants mails about an event. If one of the same type is waiting, no second one
+  /// is queued: its text is composed when it is sent.
   ///
   /// - Parameters:
   ///   - visitor: the only one to get it; nil for all.
   ///   - fields: the names of the event's properties that have changed.
-  static func telling(
+  static func announcing(
     _ kind: Kind, of event: Event.ID, only visitor: Visitor.ID?, fields: [String]
   ) -> SQL {
     let some: SQL = visitor.map { "AND v.id = \($0)" } ?? ""
@@ -125,12 +125,6 @@ enum VisitorMail {
   private static let hostLimit: Int32 = 0x766d_686f
 
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM visitor_mails
-      WHERE id IN (
-        SELECT id FROM visitor_mails WHERE queued_at <= now() - interval '1 day' ORDER BY queued_at LIMIT \(limit)
-      )
-      """)[0].affected
+    try await database.purge("visitor_mails", by: "queued_at", upTo: "now() - interval '1 day'", atMost: limit)
   }
 }

@@ -49,7 +49,7 @@ struct Queue: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-      guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000") }
+      guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000.") }
     }
 
     func run() async throws {
@@ -72,7 +72,7 @@ struct Queue: AsyncParsableCommand {
     @Argument(
       help: "The names of the dead letters, as shown by `list --dead`, such as deliveries/17.",
       transform: { text in
-        guard let id = QueueRow.ID(text) else { throw ValidationError("\"\(text)\" must look like deliveries/17") }
+        guard let id = QueueRow.ID(text) else { throw ValidationError("\"\(text)\" must look like deliveries/17.") }
         return id
       })
     var ids: [QueueRow.ID] = []
@@ -84,7 +84,7 @@ struct Queue: AsyncParsableCommand {
     var type: String?
 
     func validate() throws {
-      guard ids.isEmpty == all else { throw ValidationError("Name the dead letters to retry, or give --all.") }
+      guard ids.isEmpty == all else { throw ValidationError("Name the dead letters to retry, or use --all.") }
       guard all || type == nil else { throw ValidationError("--type requires --all.") }
     }
 
@@ -106,8 +106,8 @@ struct Queue: AsyncParsableCommand {
     var olderThan = 0
 
     func validate() throws {
-      guard dead else { throw ValidationError("Give --dead: only dead letters can be purged.") }
-      guard (0...36_500).contains(olderThan) else { throw ValidationError("--older-than must be from 0 to 36500") }
+      guard dead else { throw ValidationError("Use --dead: only dead letters can be purged.") }
+      guard (0...36_500).contains(olderThan) else { throw ValidationError("--older-than must be from 0 to 36500.") }
     }
 
     func run() async throws {

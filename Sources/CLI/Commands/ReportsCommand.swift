@@ -21,7 +21,7 @@ struct ReportsCommand: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-      guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000") }
+      guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000.") }
     }
 
     func run() async throws {
@@ -39,12 +39,12 @@ struct ReportsCommand: AsyncParsableCommand {
 
     @OptionGroup var report: ReportArgument
 
-    @Option(help: "The decision. Do not name anyone: the note may outlive their accounts.")
+    @Option(help: "The decision. Do not name anyone: the note may be kept after their accounts are deleted.")
     var note: String?
 
     func validate() throws {
       guard note.map(\.unicodeScalars.count) ?? 0 <= Report.maximumText else {
-        throw ValidationError("--note must have at most \(Report.maximumText) characters")
+        throw ValidationError("--note must have at most \(Report.maximumText) characters.")
       }
     }
 
@@ -64,7 +64,7 @@ extension ReportsCommand {
     @Argument(
       help: "The id of the report, as shown by `list`.",
       transform: { text in
-        guard let id = Report.ID(text) else { throw ValidationError("\"\(text)\" must be the id of a report") }
+        guard let id = Report.ID(text) else { throw ValidationError("\"\(text)\" must be the id of a report.") }
         return id
       })
     var id: Report.ID

@@ -25,7 +25,7 @@ extension Seed {
     func run() async throws {
       let logger = makeLogger()
       guard let export = try SeedExport(day: day, logger: logger) else {
-        throw ValidationError("--day must be a day such as \(SeedExport.day)")
+        throw ValidationError("--day must be a day such as \(SeedExport.day).")
       }
       let service = ExportService(export: export, folder: URL(filePath: folder))
       var quiet = logger

@@ -58,7 +58,7 @@ extension Seed {
     var tokens: String?
 
     func validate() throws {
-      guard (100...10_000_000).contains(users) else { throw ValidationError("--users must be from 100 to 10000000") }
+      guard (100...10_000_000).contains(users) else { throw ValidationError("--users must be from 100 to 10000000.") }
     }
 
     func run() async throws {

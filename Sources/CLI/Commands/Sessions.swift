@@ -16,7 +16,7 @@ struct Sessions: AsyncParsableCommand {
     var all = false
 
     func validate() throws {
-      guard all == (user == nil) else { throw ValidationError("Give either --user or --all.") }
+      guard all == (user == nil) else { throw ValidationError("Use either --user or --all.") }
     }
 
     func run() async throws {

@@ -14,7 +14,7 @@ struct Worker: AsyncParsableCommand {
   var once = false
 
   func validate() throws {
-    guard (1...1000).contains(concurrency) else { throw ValidationError("--concurrency must be from 1 to 1000") }
+    guard (1...1000).contains(concurrency) else { throw ValidationError("--concurrency must be from 1 to 1000.") }
   }
 
   func run() async throws {

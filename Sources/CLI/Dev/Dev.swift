@@ -30,7 +30,7 @@ struct Dev: AsyncParsableCommand {
 
   func validate() throws {
     guard port != 0 || LocalNetwork.isLoopback(host) else {
-      throw ValidationError("--port must not be 0 with --host \(host): phones keep the address")
+      throw ValidationError("--port must not be 0 with --host \(host): phones keep the address.")
     }
   }
 

@@ -18,7 +18,7 @@ struct ProfileFolder {
   init(name: String?, environment: [String: String] = ProcessInfo.processInfo.environment) throws {
     let name = name ?? environment["MUSTER_PROFILE"].flatMap { $0.isEmpty ? nil : $0 } ?? "default"
     guard name.wholeMatch(of: /[A-Za-z0-9_][A-Za-z0-9._-]{0,63}/) != nil else {
-      throw Failure.usage("\"\(name)\" is not the name of a profile: use letters, digits, and . _ -")
+      throw Failure.usage("\"\(name)\" is not a valid profile name. Use letters, digits, and . _ -")
     }
     settings = ProfileFolder.base("XDG_CONFIG_HOME", or: ".config", environment).appending(path: name)
     caches = ProfileFolder.base("XDG_CACHE_HOME", or: ".cache", environment).appending(path: name)

@@ -19,7 +19,7 @@ struct ServerURL: Equatable, CustomStringConvertible {
     var normal = parts
     normal.scheme = scheme
     normal.host = host.lowercased()
-    guard let url = normal.url else { throw Failure.usage("\"\(text)\" is not a URL") }
+    guard let url = normal.url else { throw Failure.usage("\"\(text)\" is not a URL.") }
     self.url = url
   }
 

@@ -10,7 +10,7 @@ struct CopySync {
     folder = CopyFolder(account.copies)
   }
 
-  /// What the service left out of a response is asked for again so often at most.
+  /// The maximum number of further requests for what the service left out of a response.
   private static let maximumRounds = 50
 
   /// - Returns: a change for each list, and the response with the verdicts.

@@ -11,7 +11,7 @@ enum ProgramExit: Int32, CaseIterable {
   /// Ctrl-C at a question.
   case interrupted = 130
 
-  /// The `type` of an error that is no refusal of the service.
+  /// The `type` of an error that is not a refusal of the service.
   var slug: String {
     switch self {
     case .success, .refused: "refused"

@@ -3,10 +3,10 @@ import MusterClient
 
 /// Finds an event by its id, the beginning or end of the id, or a part of the title.
 enum EventMatch {
-  /// An id's part is at least so long; shorter texts are titles.
+  /// The minimum length of a partial id. Shorter texts are titles.
   private static let minimumIDPart = 4
 
-  /// Seconds. The service takes an event without an end for over after this time.
+  /// Seconds. An event without an end counts as over after this time.
   private static let usualLength = 6.0 * 3600
 
   /// The events that a text may mean. An event whose whole title it is comes before all others.

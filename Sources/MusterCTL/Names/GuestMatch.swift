@@ -3,7 +3,7 @@ import MusterClient
 
 /// Finds a guest by username, by the name of a visitor, by the id, or by the beginning or end of the id.
 enum GuestMatch {
-  /// An id's part is at least so long.
+  /// The minimum length of a partial id.
   private static let minimumIDPart = 4
 
   /// The guests whom a text can mean. A whole id takes precedence, because visitors choose their names. Then comes a

@@ -3,7 +3,7 @@ import MusterClient
 
 /// Finds a share link by its URL, its id, or the beginning or end of the id.
 enum LinkMatch {
-  /// An id's part is at least so long.
+  /// The minimum length of a partial id.
   private static let minimumIDPart = 4
 
   static func candidates(for text: String, in links: [ShareLink]) -> [ShareLink] {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The ends of ids that tell the items of a list apart. Their beginnings are times, and so often equal.
+/// The ends of ids that tell the items of a list apart. Their beginnings are times, which are often equal.
 struct ShortID {
   private static let minimum = 6
 

@@ -13,7 +13,7 @@ struct PlannedTime {
       return
     }
     guard let zone = TimeZone(identifier: name) else {
-      throw Failure.usage("\"\(name)\" is not a time zone. Write for example Europe/Lisbon.")
+      throw Failure.usage("\"\(name)\" is not a time zone. Write, for example, Europe/Lisbon.")
     }
     self.zone = zone
   }
@@ -27,7 +27,7 @@ struct PlannedTime {
     guard start <= now else { return }
     let time = TimeText.here.dayAndTime(start)
     try Prompt.confirm(
-      "The start, \(time), is in the past. Go on?", isConfirmed: isConfirmed, refusal: "Nothing was changed.")
+      "The start, \(time), is in the past. Continue?", isConfirmed: isConfirmed, refusal: "Nothing was changed.")
   }
 
   /// - Parameters:
@@ -38,7 +38,7 @@ struct PlannedTime {
     guard let until else { return nil }
     let phrase = TimePhrase(now: TimePhrase.isClockAlone(until) ? start : now, zone: zone)
     let end = try phrase.date(from: until)
-    guard end > start else { throw Failure.usage("the end \"\(until)\" must be after the start") }
+    guard end > start else { throw Failure.usage("The end \"\(until)\" must be after the start.") }
     return end
   }
 }

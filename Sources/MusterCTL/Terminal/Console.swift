@@ -5,7 +5,7 @@ struct Console: Sendable {
   /// Whether results are JSON, for scripts.
   let printsJSON: Bool
   let isColored: Bool
-  /// The width of the terminal; nil if the output is no terminal.
+  /// The width of the terminal; nil if the output is not a terminal.
   let columns: Int?
 
   /// - Parameter environment: `NO_COLOR` (any text) and `TERM=dumb` turn colors off; `COLUMNS` overrides the width.

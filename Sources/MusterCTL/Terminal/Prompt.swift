@@ -17,7 +17,7 @@ enum Prompt {
   /// - Throws: `Failure` if the user says no, or if there is no terminal to ask.
   static func confirm(_ question: String, isConfirmed: Bool, refusal: String) throws {
     if isConfirmed { return }
-    guard isPossible else { throw Failure.usage("\(question) There is no terminal to ask. Give --yes.") }
+    guard isPossible else { throw Failure.usage("\(question) There is no terminal to ask. Use --yes.") }
     guard try confirms(question) else { throw Failure.refused(refusal) }
   }
 
@@ -37,7 +37,7 @@ enum Prompt {
   /// - Throws: `Failure` on Ctrl-C and Ctrl-D. The terminal shows input again in any case.
   static func secret(_ question: String) throws -> String {
     var before = termios()
-    guard tcgetattr(STDIN_FILENO, &before) == 0 else { throw Failure.usage("cannot read from the terminal") }
+    guard tcgetattr(STDIN_FILENO, &before) == 0 else { throw Failure.usage("The terminal cannot be read.") }
     var hidden = before
     // Byte by byte, and Ctrl-C as a byte: the settings must be restored before the program ends.
     hidden.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)

@@ -3,7 +3,7 @@ enum UserInput {
   /// - Parameter name: the missing value, if there is neither a terminal nor a line on stdin.
   static func line(_ question: String, missing name: String) throws -> String {
     if Prompt.isPossible { return try Prompt.line(question) }
-    guard let line = readLine(), !line.isEmpty else { throw Failure.usage("\(name) is missing") }
+    guard let line = readLine(), !line.isEmpty else { throw Failure.usage("The \(name) is missing.") }
     return line
   }
 
@@ -27,5 +27,5 @@ enum UserInput {
     return line
   }
 
-  private static let advice = "Give --password-stdin and send the password to stdin."
+  private static let advice = "Use --password-stdin and send the password to stdin."
 }

@@ -3,7 +3,7 @@ struct PhraseClock: CustomStringConvertible {
   let hour: Int
   let minute: Int
 
-  var description: String { "\(twoDigits(hour)):\(twoDigits(minute))" }
+  var description: String { "\(hour.twoDigits):\(minute.twoDigits)" }
 
   init?(from words: inout PhraseWords) throws {
     if words.takeIf({ $0 == "noon" }) != nil {
@@ -31,15 +31,9 @@ struct PhraseClock: CustomStringConvertible {
     // A number alone is a day.
     guard half != nil || match.2 != nil else { return nil }
     guard (half == nil ? 0...23 : 1...12).contains(hour), minute < 60 else {
-      throw Failure.usage("\"\(word)\" is not a time of day")
+      throw Failure.usage("\"\(word)\" is not a time of day.")
     }
     guard let half else { return PhraseClock(hour: hour, minute: minute) }
     return PhraseClock(hour: hour % 12 + (half == "pm" ? 12 : 0), minute: minute)
   }
 }
-
-extension Character {
-  var isASCIIDigit: Bool { isASCII && isNumber }
-}
-
-func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }

@@ -18,7 +18,7 @@ enum PhraseDay {
       throw Failure.usage(
         "\"next\" can mean two days. Write the weekday alone for the one that comes first, or a date.")
     } else if words.next.contains("/") {
-      throw Failure.usage("\"\(words.next)\" can be two dates. Write for example 2026-05-01 or \"1 May\".")
+      throw Failure.usage("\"\(words.next)\" can be two dates. Write, for example, 2026-05-01 or \"1 May\".")
     } else {
       return nil
     }

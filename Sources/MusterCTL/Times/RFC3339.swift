@@ -20,7 +20,7 @@ enum RFC3339 {
     // The parser takes February 30 for March 2.
     guard let midnight = try? style.parse("\(match.1)T00:00:00Z"), style.format(midnight).hasPrefix(match.1),
       let date = try? style.parse("\(match.1)T\(match.2)\(match.3 ?? ":00")\(match.4.uppercased())")
-    else { throw Failure.usage("\"\(text)\" is not a time") }
+    else { throw Failure.usage("\"\(text)\" is not a time.") }
     return date
   }
 }

@@ -38,7 +38,7 @@ struct TimePhrase {
     return (try? PhraseClock(from: &words)) != nil && words.isEmpty
   }
 
-  private static let advice = "Write for example \"tomorrow 19:00\", \"fri 18:30\", \"1 May 6pm\" or \"in 2 hours\"."
+  private static let advice = "Write, for example, \"tomorrow 19:00\", \"fri 18:30\", \"1 May 6pm\" or \"in 2 hours\"."
 
   private func date(on day: PhraseDay?, at clock: PhraseClock) throws -> Date {
     switch day {
@@ -47,7 +47,7 @@ struct TimePhrase {
       return today > now ? today : try date(daysFromNow: 1, clock)
     case .relative(let days):
       let date = try date(daysFromNow: days, clock)
-      guard date > now else { throw Failure.usage("today \(clock) has passed") }
+      guard date > now else { throw Failure.usage("Today at \(clock) has passed.") }
       return date
     case .weekday(let weekday):
       let days = (weekday - calendar.component(.weekday, from: now) + 7) % 7
@@ -77,13 +77,13 @@ struct TimePhrase {
   /// - Returns: the first of two moments if the clocks are set back over this time.
   private func date(_ year: Int, _ month: Int, _ day: Int, _ clock: PhraseClock) throws -> Date {
     let parts = DateComponents(year: year, month: month, day: day, hour: clock.hour, minute: clock.minute)
-    let name = "\(year)-\(twoDigits(month))-\(twoDigits(day))"
-    guard isDate(year, month, day) else { throw Failure.usage("\(name) is not a date") }
+    let name = "\(year)-\(month.twoDigits)-\(day.twoDigits)"
+    guard isDate(year, month, day) else { throw Failure.usage("\(name) is not a date.") }
     guard let date = calendar.date(from: parts),
       calendar.component(.hour, from: date) == clock.hour, calendar.component(.minute, from: date) == clock.minute
     else {
       let zone = calendar.timeZone.identifier
-      throw Failure.usage("\(clock) does not exist on \(name) in \(zone): the clocks are set forward then")
+      throw Failure.usage("\(clock) does not exist on \(name) in \(zone): the clocks are set forward then.")
     }
     return date
   }

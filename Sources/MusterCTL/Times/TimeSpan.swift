@@ -38,7 +38,7 @@ struct TimeSpan: Equatable {
     guard (1...TimeSpan.limit).contains(total) else { throw refusal }
   }
 
-  /// The time so much later, on a full minute. Never earlier than asked.
+  /// The time after this span, rounded up to a full minute.
   func added(to date: Date, in calendar: Calendar) throws -> Date {
     let day = calendar.date(byAdding: .day, value: days, to: date) ?? date
     let exact = day.timeIntervalSince1970 + Double(minutes) * 60

@@ -14,13 +14,13 @@ struct TimeText {
     let day =
       "\(TimeText.weekdays[(parts.weekday ?? 1) - 1]) \(parts.day ?? 0) \(TimeText.months[(parts.month ?? 1) - 1])"
     let shownYear = year == calendar.component(.year, from: now) ? "" : " \(year)"
-    return "\(day)\(shownYear) \(twoDigits(parts.hour ?? 0)):\(twoDigits(parts.minute ?? 0))"
+    return "\(day)\(shownYear) \((parts.hour ?? 0).twoDigits):\((parts.minute ?? 0).twoDigits)"
   }
 
   /// Such as `2026-05-01`.
   func day(_ date: Date) -> String {
     let parts = Calendar.gregorian(in: zone).dateComponents([.year, .month, .day], from: date)
-    return "\(parts.year ?? 0)-\(twoDigits(parts.month ?? 0))-\(twoDigits(parts.day ?? 0))"
+    return "\(parts.year ?? 0)-\((parts.month ?? 0).twoDigits)-\((parts.day ?? 0).twoDigits)"
   }
 
   /// Such as `Fri 1 May 19:00 to 22:00`, or with both days if they differ.

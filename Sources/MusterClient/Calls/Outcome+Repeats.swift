@@ -1,5 +1,5 @@
 extension Outcome {
-  /// 502, 503 and 504 of a proxy: the request may have reached Muster.
+  /// Statuses of a proxy that do not tell whether the request reached Muster.
   private static let gatewayStatuses = [408, 502, 503, 504]
   /// Problems with a wait that is the user's business.
   private static let limitsOfUsers: Set<Problem.Slug> = [

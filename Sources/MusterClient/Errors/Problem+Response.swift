@@ -2,7 +2,7 @@ import Foundation
 
 extension Problem {
   /// Seconds: 30 days. The service never asks for more.
-  private static let longestWait = 30 * 86_400
+  private static let maximumWait = 30 * 86_400
 
   /// The problem that a response of Muster has: `application/problem+json` with a slug. Nil for the error page of a
   /// proxy, whatever its status.
@@ -17,7 +17,7 @@ extension Problem {
 
   /// Seconds that a response asks to wait, if it does.
   static func retryAfter(of response: TransportResponse) -> Int? {
-    response.headers["retry-after"].flatMap(Int.init).flatMap { $0 >= 0 ? min($0, longestWait) : nil }
+    response.headers["retry-after"].flatMap(Int.init).flatMap { $0 >= 0 ? min($0, maximumWait) : nil }
   }
 }
 

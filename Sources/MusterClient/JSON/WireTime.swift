@@ -13,7 +13,7 @@ enum WireTime {
 
   /// Reads a time with any offset and any number of fractional digits.
   ///
-  /// - Returns: nil if the text is no such time.
+  /// - Returns: nil if the text is not such a time.
   static func date(_ text: String) -> Date? {
     var rest = Array(text.utf8)[...]
     guard let year = number(&rest, 4), skip(&rest, "-"), let month = number(&rest, 2), skip(&rest, "-"),

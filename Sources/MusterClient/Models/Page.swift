@@ -3,7 +3,7 @@ public struct Page<Item> {
   public var items: [Item]
   /// For the next page; nil on the last page. Opaque.
   public var nextCursor: String?
-  /// The collection's stamp when the first page was read. Nil for lists that are no cache collection, and on a later
+  /// The collection's stamp when the first page was read. Nil for lists that are not cache collections, and on a later
   /// page once the list has changed.
   public var timestamp: Stamp?
   /// The number of unread notifications in the whole inbox; only in pages of the inbox.

@@ -69,7 +69,7 @@ extension MusterStore {
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
     try await outbox.noteAttempt(record)
     // From here on, the write may happen at any time.
-    doubts.raise(record.write.collections)
+    invalidations.add(record.write.collections)
     do {
       let write = record.write.resolved(outbox.identities)
       let created = try await write.send(with: client, key: record.key)
@@ -98,12 +98,12 @@ extension MusterStore {
 
   private func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
     await outbox.move(record, to: .refused(reason))
-    doubt(record.write.collections)
+    invalidate(record.write.collections)
   }
 
   /// The lists that were validated before may not show the write.
   private func noteMoved(_ record: OutboxRecord) {
-    doubts.raise(record.write.collections)
-    sentMarks[record.id] = doubts.mark
+    invalidations.add(record.write.collections)
+    sentMarks[record.id] = invalidations.mark
   }
 }

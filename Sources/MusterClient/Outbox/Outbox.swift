@@ -17,7 +17,7 @@ public final class Outbox {
   @ObservationIgnored private(set) var unsaved: Set<OutboxRecord.ID> = []
   /// Real ids by temporary ones, for as long as this object exists.
   @ObservationIgnored private(set) var identities: [UUID: UUID] = [:]
-  /// The writes as which refused ones were sent again, by the ids of those, for as long as this object exists.
+  /// The new writes for refused ones that were sent again. The keys are the ids of the refused writes.
   @ObservationIgnored private var sentAgain: [OutboxRecord.ID: PendingWrite] = [:]
   /// Writes the file of the newest write, after those of the earlier ones, so that writes keep their order.
   @ObservationIgnored private var saving: Task<Int, any Error>?
@@ -164,7 +164,7 @@ extension Outbox {
     }
   }
 
-  /// Forgets identities that no write can need any more.
+  /// Forgets identities that no write can need from now on.
   func purge(before time: Date) async {
     for record in records {
       guard case .settled = record.state, record.createdAt < time else { continue }
@@ -181,7 +181,7 @@ extension Outbox {
     return !makers.isEmpty && makers.allSatisfy { if case .refused = $0.state { true } else { false } }
   }
 
-  /// Shows nothing any more. The files are erased with their folder.
+  /// Shows nothing from now on. The files are erased with their folder.
   func forget() {
     records = []
     identities = [:]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A client for SwiftUI previews, without a service. It answers from the folder that `muster seed export` wrote.
+/// A client for SwiftUI previews, without a service. It responds from the folder that `muster seed export` wrote.
 ///
 ///     #Preview {
 ///       EventList(client: PreviewClient.make())

@@ -4,10 +4,10 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// Answers from the folder that `muster seed export` wrote, for previews and tests of views.
+/// Responds from the folder that `muster seed export` wrote, for previews and tests of views.
 ///
-/// Reads return the demo. Writes are carried out in memory: an answer shows in the lists, makes copies stale and is
-/// told on the stream, until the transport is released. Lists are read in pages, and copies are validated, as by the
+/// Reads return the demo. Writes are carried out in memory: an answer shows in the lists, makes copies stale and
+/// appears on the stream, until the transport is released. Lists are read in pages, and copies are validated, as by the
 /// service. The rules are simpler: there are no rate limits and no limits on lengths, and all tokens are accepted.
 public final class PreviewTransport: Transport {
   /// The URL for the client.

@@ -10,7 +10,7 @@ struct ListState: Sendable, Hashable {
 
   /// - Parameters:
   ///   - status: nil without a copy.
-  ///   - isProved: whether a validation that began after the last doubt has proved the copy.
+  ///   - isProved: whether a validation that began after the last invalidation has proved the copy.
   init(_ status: CopyStatus?, isProved: Bool, hasPendingWrites: Bool) {
     isLoaded = status != nil
     isUpToDate = isLoaded && isProved && !hasPendingWrites

@@ -20,7 +20,8 @@ extension MusterStore {
     }
     func state(_ collection: CacheCollection) -> ListState {
       ListState(
-        statuses[collection], isProved: doubts.isProved(collection), hasPendingWrites: pending.contains(collection))
+        statuses[collection], isProved: invalidations.isProved(collection),
+        hasPendingWrites: pending.contains(collection))
     }
     profile.show(shown.profile, state(.profile))
     friends.show(shown.friends, state(.friends))
@@ -33,10 +34,10 @@ extension MusterStore {
     notificationPreferences.show(shown.notificationPreferences, state(.notificationPreferences))
   }
 
-  /// Raises a doubt, and shows it.
-  func doubt(_ collections: some Swift.Collection<CacheCollection>) {
+  /// Records that the copies may be out of date, and shows it.
+  func invalidate(_ collections: some Swift.Collection<CacheCollection>) {
     guard !collections.isEmpty else { return }
-    doubts.raise(collections)
+    invalidations.add(collections)
     publish()
   }
 }

@@ -46,9 +46,9 @@ public final class MusterStore {
   /// The copies, without pending writes.
   @ObservationIgnored var base = Lists()
   @ObservationIgnored var statuses: [CacheCollection: CopyStatus] = [:]
-  @ObservationIgnored var doubts = Doubts()
+  @ObservationIgnored var invalidations = Invalidations()
   /// When writes were carried out; without a mark, before the launch.
-  @ObservationIgnored var sentMarks: [OutboxRecord.ID: Doubts.Mark] = [:]
+  @ObservationIgnored var sentMarks: [OutboxRecord.ID: Invalidations.Mark] = [:]
   /// How often the service failed to carry out a write.
   @ObservationIgnored var failedAttempts: [OutboxRecord.ID: Int] = [:]
   /// The number of items to keep, for lists that are not kept as a whole.

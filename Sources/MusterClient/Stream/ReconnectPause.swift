@@ -4,10 +4,10 @@ import Foundation
 struct ReconnectPause: Sendable {
   /// Seconds, unless the service says otherwise.
   static let usual: TimeInterval = 2
-  /// Seconds. The longest random wait.
-  static let longest: TimeInterval = 60
-  /// Seconds. No hint of the service counts for more.
-  static let longestHint: TimeInterval = 300
+  /// Seconds. The maximum of the random part of the wait.
+  static let maximumBackoff: TimeInterval = 60
+  /// Seconds. The maximum of the wait that the service asks for.
+  static let maximumHint: TimeInterval = 300
 
   private var minimum = usual
   private var failures = 0
@@ -17,7 +17,7 @@ struct ReconnectPause: Sendable {
   /// - Parameter retry: milliseconds that the stream asks to wait, if it does.
   mutating func succeed(retry: Int?) {
     failures = 0
-    minimum = retry.map { min(TimeInterval($0) / 1000, Self.longestHint) } ?? Self.usual
+    minimum = retry.map { min(TimeInterval($0) / 1000, Self.maximumHint) } ?? Self.usual
   }
 
   /// Records an attempt to connect that failed.
@@ -25,7 +25,7 @@ struct ReconnectPause: Sendable {
   /// - Parameter retryAfter: seconds that the service asks to wait, if it does.
   mutating func fail(retryAfter: Int?) {
     failures += 1
-    minimum = min(max(Self.usual, TimeInterval(retryAfter ?? 0)), Self.longestHint)
+    minimum = min(max(Self.usual, TimeInterval(retryAfter ?? 0)), Self.maximumHint)
   }
 
   /// At least what the service asks for; after failures in a row, longer. Not all clients come back at once.
@@ -34,6 +34,6 @@ struct ReconnectPause: Sendable {
   /// - Returns: seconds.
   func seconds(random: Double) -> TimeInterval {
     // A larger exponent is beyond the limit.
-    minimum + random * min(minimum * pow(2, Double(min(failures, 10) - 1)), Self.longest)
+    minimum + random * min(minimum * pow(2, Double(min(failures, 10) - 1)), Self.maximumBackoff)
   }
 }

@@ -173,7 +173,7 @@ final class Credentials: Sendable {
       do {
         try await exclusively { try clear() }
       } catch {
-        // Also without the lock.
+        // The tokens must go even without the lock.
         try clear()
       }
     }.value

@@ -11,7 +11,7 @@ import Foundation
 /// Keeps tokens in a file that only its owner may read. For systems without a keychain.
 ///
 /// The file's folder is created with access for the owner alone, if it does not exist. Beside the file stands its lock,
-/// `FILE.lock`. A damaged file counts as no tokens.
+/// `FILE.lock`. A damaged file counts as a missing one.
 public struct FileTokenStore: TokenStore {
   private static let newPrefix = "new-"
 

@@ -33,7 +33,7 @@ extension Connection {
     reactor.remove(self)
     if isFailure { reactor.suspectOthers(than: self) }
     observer.closed()
-    hear?(nil)
+    onEvent?(nil)
     let finished = state.batches.map { batch -> Finished.Element in
       // The server may have sent the reason before it closed the connection.
       var reason = batch.error ?? error

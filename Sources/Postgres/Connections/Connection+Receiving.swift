@@ -22,7 +22,7 @@ extension Connection {
         repeat { isAlive = PQconsumeInput(pg) == 1 } while isAlive && encryption.hasMore(of: pg)
         if isAlive, encryption == .opaque { isAlive = PQconsumeInput(pg) == 1 }
         if isSign { state.lastArrival = .now }
-        if let hear { Self.takeNotifications(pg, hear) }
+        if let onEvent { Self.takeNotifications(pg, onEvent) }
         var finished = readBuffered(&state, isBroken: !isAlive)
         if state.pg != nil {
           if isSign { isSuspect.store(false, ordering: .relaxed) }
@@ -85,17 +85,17 @@ extension Connection {
     return (finished, false)
   }
 
-  private static func takeNotifications(_ pg: OpaquePointer, _ hear: (ListenerEvent) -> Void) {
+  private static func takeNotifications(_ pg: OpaquePointer, _ onEvent: (ListenerEvent) -> Void) {
     while let notification = PQnotifies(pg) {
       defer { PQfreemem(notification) }
-      hear(
+      onEvent(
         .notification(
           channel: String(cString: notification.pointee.relname),
           payload: notification.pointee.extra.map { String(cString: $0) } ?? ""))
     }
   }
 
-  /// Records a result of the oldest batch. Returns false if the connection cannot be used anymore.
+  /// Records a result of the oldest batch. Returns false if the connection can no longer be used.
   private func take(_ result: OpaquePointer, of batch: Batch, _ state: inout State) -> Bool {
     guard batch.position < batch.steps.count else {
       PQclear(result)

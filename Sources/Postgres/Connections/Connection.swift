@@ -37,13 +37,13 @@ final class Connection: Sendable {
   /// Another connection to the same server has failed since this one last received data.
   let isSuspect = Atomic(false)
   let isClosed = Atomic(false)
-  /// No caller may take it anymore. A shared connection then closes once the last result has arrived.
+  /// Callers may no longer take it. A shared connection then closes once the last result has arrived.
   let isRetired = Atomic(false)
   let purpose: Connecting.Purpose
   /// Whether the server rejects all writes of this session, so that its statements can be repeated.
   let isReadOnly: Bool
   let observer: Observer
-  let hear: (@Sendable (ListenerEvent?) -> Void)?
+  let onEvent: (@Sendable (ListenerEvent?) -> Void)?
   let notices = ServerNotices()
   let state: Lock<State>
   let outbox = Lock<[Batch.Request]>([])
@@ -56,17 +56,17 @@ final class Connection: Sendable {
 
   /// Takes over an open, blocking libpq connection.
   ///
-  /// - Parameter hear: for a listening connection: called with each notification, and with nil when it closes.
+  /// - Parameter onEvent: for a listening connection: called with each notification, and with nil when it closes.
   init(
     _ pg: sending OpaquePointer, for purpose: Connecting.Purpose, naming: PreparedStatements.Naming, observer: Observer,
-    reactor: Reactor, lifetime: Duration? = nil, hear: (@Sendable (ListenerEvent?) -> Void)? = nil
+    reactor: Reactor, lifetime: Duration? = nil, onEvent: (@Sendable (ListenerEvent?) -> Void)? = nil
   ) throws {
     self.purpose = purpose
     // Behind a pooler, this server's session says nothing about the next one.
     isReadOnly = purpose != .exclusive && naming == .always && Connection.isReadOnly(pg)
     retiresAt = lifetime.map { .now + $0 * Double.random(in: 0.9...1) }
     self.observer = observer
-    self.hear = hear
+    self.onEvent = onEvent
     PQsetNoticeReceiver(pg, ServerNotices.receive, Unmanaged.passUnretained(notices).toOpaque())
     PQsetnonblocking(pg, 1)
     guard PQenterPipelineMode(pg) == 1, let cancelHandle = CancelHandle(of: pg) else {

@@ -32,12 +32,3 @@ public struct CompiledSQL<each Value: SQLValue>: Sendable {
     return statement
   }
 }
-
-/// The place of a value in a ``CompiledSQL``.
-public struct SQLArgument<Value: SQLValue>: SQLExpression {
-  let number: Int
-
-  public typealias Expressed = Value
-
-  public var placeholder: SQL { "\(self)" }
-}

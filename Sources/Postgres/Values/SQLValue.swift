@@ -33,7 +33,7 @@ extension String: SQLValue {
     default: throw CellMismatch.type
     }
     self.init(decoding: bytes, as: UTF8.self)
-    // What is not UTF-8 was replaced by other bytes.
+    // Bytes that are not UTF-8 were replaced.
     guard hasBytes(bytes) else { throw CellMismatch.malformed }
   }
 

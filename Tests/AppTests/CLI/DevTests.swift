@@ -207,7 +207,7 @@ import Testing
         stamp = try await send("friends", token: token).json["timestamp"]
         #expect(stamp != .null)
       }
-      // Later runs keep the keys, also without other machines.
+      // Later runs keep the keys, even without other machines.
       try await run(folder, port: port, ["--public-url", address]) { dev in
         #expect(dev.standardOutput.contains("Muster is up at http://127.0.0.1:\(port)\n"))
         #expect(!dev.standardOutput.contains("NSAllowsLocalNetworking"))
@@ -265,7 +265,7 @@ import Testing
           #expect(dev.standardOutput.contains("keys of its own") == isFirst)
           // Anyone could have signed it.
           #expect(try await devices(old).status == 401)
-          // Its secret could not be opened any more.
+          // Its secret could no longer be opened.
           let new = try await log(in: dev)
           #expect(try await devices(new).count == 0)
         }

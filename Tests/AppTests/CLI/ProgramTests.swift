@@ -29,17 +29,17 @@ import Testing
       }
       let urls = addresses.joined(separator: ",")
 
-      func tell(_ more: [String: String]) async throws {
+      func runStory(_ more: [String: String]) async throws {
         let story = try await Program(
           Program.checkout.appending(path: "Scripts/story").path, [urls, databaseURL],
           environment: environment.merging(more) { $1 }.merging(["MUSTER": muster]) { $1 })
         #expect(try await story.exitStatus(within: .seconds(120)) == 0, "\(story.standardOutput)\(story.standardError)")
       }
       // First without a worker, so that the script can inspect the queue, then with two workers.
-      try await tell([:])
+      try await runStory([:])
       let workers = [try await start("worker"), try await start("worker")]
       for worker in workers { try await worker.waitForOutput("working") }
-      try await tell(["STORY_WORKER": "running", "STORY_TOKEN_WAIT": "0"])
+      try await runStory(["STORY_WORKER": "running", "STORY_TOKEN_WAIT": "0"])
       for program in servers + workers { program.signal(SIGTERM) }
       for program in servers + workers { #expect(try await program.exitStatus(within: .seconds(12)) == 0) }
       // No process logged a token, a password, an address or a body.

@@ -128,15 +128,15 @@ import Testing
         #expect(count == nil)
       }
       #expect(statements.count == 2)
-      let read = try await App.Collection.friends.items(of: ana.userID, page: .whole, in: app.database)
+      let read = try await App.Collection.friends.items(of: ana.userID, page: .all, in: app.database)
       #expect(Snapshot(read).items == nil)
       #expect(
-        try await Friend.list(of: ana.userID, page: .whole, in: app.database).items.count == PageRequest.whole.limit)
+        try await Friend.list(of: ana.userID, page: .all, in: app.database).items.count == PageRequest.all.limit)
       // Not even the shortest items would fit.
       let shortest =
         #"{"user":{"id":"01900000-0000-7000-8000-000000000001","username":"abc","displayName":"A","#
         + #""pictureUrl":null},"since":"2026-05-01T18:00:00Z"},"#
-      #expect(PageRequest.whole.limit * shortest.utf8.count > Snapshot.maximumLength)
+      #expect(PageRequest.all.limit * shortest.utf8.count > Snapshot.maximumLength)
     }
   }
 }

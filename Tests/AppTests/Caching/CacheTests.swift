@@ -83,7 +83,7 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       #expect(try await ana.send("POST", "cache/validate/\(ben.id)", "{}").status == 403)
-      #expect(try await ana.send("POST", "cache/validate/nobody", "{}").status == 403)
+      #expect(try await ana.send("POST", "cache/validate/unknown", "{}").status == 403)
       #expect(try await ana.send("POST", "cache/validate/\(ana.id.uppercased())", "{}").status == 200)
     }
   }

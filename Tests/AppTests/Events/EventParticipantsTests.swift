@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `lists with participants are no collections`() async throws {
+  @Test func `lists with participants are not collections`() async throws {
     try await TestApp.run { app in
       let (_, ben, _, _) = try await app.hostAndGuests()
       for path in ["events", "invitations"] {

@@ -16,7 +16,7 @@ import Testing
       """)
   }
 
-  @Test func `times are instants, also around daylight saving changes`() async throws {
+  @Test func `times are instants, even around daylight saving changes`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       for (zone, start, end, startUTC, endUTC) in [

@@ -8,6 +8,17 @@ import Testing
 /// Two users act on each other at the same time. The statuses and the final state must be those of some serial order of
 /// the acts.
 @Suite struct FriendRaceTests {
+  /// The relation of the two users at the beginning.
+  enum Start: String, CaseIterable, Sendable {
+    case strangers
+    /// Ana has sent Ben a friend request.
+    case asked
+    /// Ana sent a friend request, and Ben accepted it.
+    case friends
+    /// Ana has blocked Ben.
+    case blocked
+  }
+
   @Test(arguments: Start.allCases)
   func `any two concurrent acts end as in some serial order`(start: Start) async throws {
     var scripts: [Script] = []
@@ -69,19 +80,8 @@ private struct Act: Sendable, CustomStringConvertible {
   var description: String { "\(side) \(verb)" }
 }
 
-/// The relation of the two users at the beginning.
-enum Start: String, CaseIterable, Sendable {
-  case strangers
-  /// Ana has sent Ben a friend request.
-  case asked
-  /// Ana sent a friend request, and Ben accepted it.
-  case friends
-  /// Ana has blocked Ben.
-  case blocked
-}
-
 private struct Script: Sendable, CustomStringConvertible {
-  let start: Start
+  let start: FriendRaceTests.Start
   let acts: [Act]
 
   var description: String { "\(start): \(acts)" }
@@ -221,7 +221,7 @@ private struct Stage: Sendable {
   }
 
   /// - Returns: the request that the acts name, or an unknown id.
-  private func set(_ start: Start) async throws -> String {
+  private func set(_ start: FriendRaceTests.Start) async throws -> String {
     try await app.database.execute("DELETE FROM blocks WHERE blocker_id = ANY(\(pair))")
     try await app.database.execute("DELETE FROM friend_requests WHERE sender_id = ANY(\(pair))")
     try await app.database.execute("DELETE FROM friendships WHERE user_a = ANY(\(pair))")

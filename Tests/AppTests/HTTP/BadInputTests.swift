@@ -634,7 +634,7 @@ private struct Scene: Sendable {
         "PATCH", "/api/v1/users/me", by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
         wrong: [
           (
-            #"{"username": null, "displayName": "", "bio": 5, "email": "nobody"}"#,
+            #"{"username": null, "displayName": "", "bio": 5, "email": "unknown"}"#,
             ["username", "displayName", "bio", "email", "currentPassword"]
           ),
           (#"{"username": "a b", "bio": "\#("a".repeated(501))"}"#, ["username", "bio"]),
@@ -846,7 +846,7 @@ private struct Scene: Sendable {
             ["username", "email", "password", "displayName", "device"]
           ),
           (
-            #"{"username": "a b", "email": "nobody", "password": "short", "displayName": ""}"#,
+            #"{"username": "a b", "email": "unknown", "password": "short", "displayName": ""}"#,
             ["username", "email", "password", "displayName"]
           ),
           (

@@ -223,7 +223,7 @@ import Testing
       }
       let me = try await guests[0].send("DELETE", "events/\(id)/invitations/me")
       #expect(me.status == 405 && me.header("Allow") == "PUT")
-      #expect(try await ana.send("DELETE", "events/\(id)/invitations/nobody").problem == "user-not-found")
+      #expect(try await ana.send("DELETE", "events/\(id)/invitations/unknown").problem == "user-not-found")
       try await app.database.execute("UPDATE events SET archived_at = now()")
       #expect(try await ana.withdraw(guests[0], from: id, expecting: 409).problem == "event-archived")
       #expect(try await ana.get("events/\(id)")["counts"]["invited"].int == 2)

@@ -47,7 +47,7 @@ import Testing
       let both = try await ben.send("PUT", path, #"{"status": "soon", "plusOnes": -1}"#)
       #expect(both.badFields == ["status", "plusOnes"])
       let refused = try await ben.send("PUT", path, #"{"status": "maybe", "plusOnes": 1}"#)
-      #expect(refused.json["errors"][0]["message"].string == "must be 0: this event takes no plus-ones")
+      #expect(refused.json["errors"][0]["message"].string == "must be 0: this event does not allow plus-ones")
       #expect(try await ben.get("events/\(id)")["myStatus"].string == "maybe")
       try await app.takeNotifications()
     }

@@ -54,7 +54,7 @@ import Testing
       let received = try await app.takeNotifications()
       #expect(received.map(\.type) == ["event-updated"] && received.map(\.recipient) == [ben.id])
       #expect(received[0].payload["message"].string == "“Picnic” has changed: the number of plus-ones.")
-      // The guest keeps their number, also by sending it. More than that must be within the new maximum.
+      // The guest keeps their number, even by sending it. More than that must be within the new maximum.
       #expect(state(try await ben.answer("maybe", to: id)) == "maybe 3")
       #expect(state(try await ben.answer("maybe", plusOnes: 3, to: id)) == "maybe 3")
       #expect(try await ben.answer("maybe", plusOnes: 4, to: id, expecting: 422).badFields == ["plusOnes"])
@@ -168,7 +168,7 @@ import Testing
       #expect(try await guests[1].answer("going", plusOnes: 3, to: id, expecting: 409).problem == "no-room")
       #expect(state(try await guests[2].answer("going", to: id)) == "waitlisted 0")
       try await app.takeNotifications()
-      // The group of three can never go any more.
+      // The group of three can no longer go.
       try await ana.edit(id, #"{"capacity": 2}"#)
       #expect(state(try await guests[1].answer("going", plusOnes: 2, to: id)) == "waitlisted 2")
       try await guests[0].answer("going", plusOnes: 0, to: id)
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  @Test func `a large group is promoted as a whole, and hosts and guests hear how many come`() async throws {
+  @Test func `a large group is promoted as a whole, and hosts and guests learn how many come`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(3, around: ana)

@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `an event has at most 20 links, also if many are created at once, and expired ones make room`()
+  @Test func `an event has at most 20 links, even if many are created at once, and expired ones make room`()
     async throws
   {
     try await TestApp.run(queuesWrites: false) { app in

@@ -9,10 +9,8 @@ import Testing
 /// while the other one runs or waits. Phones look before, during and after, and no copy that is called fresh may be
 /// stale.
 @Suite struct PausedPairsTests {
-  @Test(arguments: PausedPair.all)
-  func `holding one change of a pair before COMMIT leaves no stale copy fresh`(pair: PausedPair)
-    async throws
-  {
+  @Test(arguments: Pair.all)
+  func `holding one change of a pair before COMMIT leaves no stale copy fresh`(pair: Pair) async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       let scene = try await PairScene.gather(in: app)
       defer { scene.elsewhere.close() }
@@ -103,75 +101,78 @@ private struct PairScene: Sendable {
   }
 }
 
-/// Two concurrent changes. The first is held before COMMIT.
-struct PausedPair: Sendable, CustomStringConvertible {
-  enum Act: String, Sendable {
-    case rename, putPicture, befriend, invite, create, edit, request, block, friendBlocks, renameGuest
-    case visitorAnswers, makeRoom, cancelParty, merge, removeVisitor
+extension PausedPairsTests {
+  /// Two concurrent changes. The first is held before COMMIT.
+  struct Pair: Sendable, CustomStringConvertible {
+    enum Act: String, Sendable {
+      case rename, putPicture, befriend, invite, create, edit, request, block, friendBlocks, renameGuest
+      case visitorAnswers, makeRoom, cancelParty, merge, removeVisitor
 
-    /// Whether the other change may be impossible after this one.
-    fileprivate var mayPrevent: Bool {
-      [.block, .friendBlocks, .cancelParty, .merge, .removeVisitor].contains(self)
-    }
+      /// Whether the other change may be impossible after this one.
+      fileprivate var mayPrevent: Bool {
+        [.block, .friendBlocks, .cancelParty, .merge, .removeVisitor].contains(self)
+      }
 
-    /// - Returns: whether the change was made.
-    fileprivate func perform(_ scene: PairScene) async throws -> Bool {
-      let (ana, ben) = (scene.ana, scene.ben)
-      switch self {
-      case .rename: return try await ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status == 200
-      case .renameGuest: return try await ben.send("PATCH", "users/me", #"{"displayName": "Benno"}"#).status == 200
-      case .putPicture: return try await ana.send("PUT", "users/me/picture", Sample.webpText).status == 200
-      case .befriend: return try await scene.cleo.send("POST", "friend-requests/\(scene.request)/accept").status == 200
-      case .create:
-        let body = """
-          {"title": "Dinner", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(ben.id)"]}
-          """
-        return try await ana.send("POST", "events", body).status == 201
-      case .edit:
-        return try await ana.send("PATCH", "events/\(scene.event)", #"{"title": "Brunch"}"#).status == 200
-      case .request:
-        return try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(scene.dev.id)"}"#).status == 201
-      case .block: return try await scene.dev.send("PUT", "blocks/\(ana.id)").status == 204
-      case .friendBlocks: return try await ben.send("PUT", "blocks/\(ana.id)").status == 204
-      case .visitorAnswers:
-        return try await scene.app.submit(scene.visit.path, ["do": "answer", "answer": "going"]).status == 303
-      case .makeRoom: return try await ana.send("PATCH", "events/\(scene.party)", #"{"capacity": 2}"#).status == 200
-      case .cancelParty: return try await ana.send("DELETE", "events/\(scene.party)").status == 200
-      case .merge:
-        let party = try #require(Event.ID(scene.party))
-        try await scene.elsewhere.change {
-          try await Visitor.merge(scene.visit.id, at: party, into: scene.dev.userID, in: $0)
-        }
-        return try await scene.app.value("SELECT true FROM invitations WHERE user_id = \(scene.dev.userID)") ?? false
-      case .removeVisitor:
-        let path = "events/\(scene.party)/invitations/\(scene.visit.id)"
-        return try await ana.send("DELETE", path).status == 200
-      case .invite:
-        let event = try #require(Event.ID(scene.event))
-        do {
+      /// - Returns: whether the change was made.
+      fileprivate func perform(_ scene: PairScene) async throws -> Bool {
+        let (ana, ben) = (scene.ana, scene.ben)
+        switch self {
+        case .rename: return try await ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status == 200
+        case .renameGuest: return try await ben.send("PATCH", "users/me", #"{"displayName": "Benno"}"#).status == 200
+        case .putPicture: return try await ana.send("PUT", "users/me/picture", Sample.webpText).status == 200
+        case .befriend:
+          return try await scene.cleo.send("POST", "friend-requests/\(scene.request)/accept").status == 200
+        case .create:
+          let body = """
+            {"title": "Dinner", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(ben.id)"]}
+            """
+          return try await ana.send("POST", "events", body).status == 201
+        case .edit:
+          return try await ana.send("PATCH", "events/\(scene.event)", #"{"title": "Brunch"}"#).status == 200
+        case .request:
+          return try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(scene.dev.id)"}"#).status == 201
+        case .block: return try await scene.dev.send("PUT", "blocks/\(ana.id)").status == 204
+        case .friendBlocks: return try await ben.send("PUT", "blocks/\(ana.id)").status == 204
+        case .visitorAnswers:
+          return try await scene.app.submit(scene.visit.path, ["do": "answer", "answer": "going"]).status == 303
+        case .makeRoom: return try await ana.send("PATCH", "events/\(scene.party)", #"{"capacity": 2}"#).status == 200
+        case .cancelParty: return try await ana.send("DELETE", "events/\(scene.party)").status == 200
+        case .merge:
+          let party = try #require(Event.ID(scene.party))
           try await scene.elsewhere.change {
-            try await Event.invite([ben.userID], to: event, by: ana.userID, in: $0)
+            try await Visitor.merge(scene.visit.id, at: party, into: scene.dev.userID, in: $0)
           }
-          return true
-        } catch is AppError {
-          return false
+          return try await scene.app.value("SELECT true FROM invitations WHERE user_id = \(scene.dev.userID)") ?? false
+        case .removeVisitor:
+          let path = "events/\(scene.party)/invitations/\(scene.visit.id)"
+          return try await ana.send("DELETE", path).status == 200
+        case .invite:
+          let event = try #require(Event.ID(scene.event))
+          do {
+            try await scene.elsewhere.change {
+              try await Event.invite([ben.userID], to: event, by: ana.userID, in: $0)
+            }
+            return true
+          } catch is AppError {
+            return false
+          }
         }
       }
     }
+
+    let first: Act
+    let second: Act
+
+    var description: String { "\(first), \(second)" }
+
+    static let all: [Pair] = {
+      let pairs: [(Act, Act)] = [
+        (.rename, .befriend), (.putPicture, .befriend), (.rename, .invite), (.renameGuest, .invite), (.rename, .create),
+        (.edit, .invite), (.request, .block), (.invite, .friendBlocks), (.rename, .block), (.rename, .request),
+        (.visitorAnswers, .makeRoom), (.visitorAnswers, .cancelParty), (.visitorAnswers, .merge),
+        (.visitorAnswers, .removeVisitor), (.merge, .removeVisitor),
+      ]
+      return pairs.flatMap { [Pair(first: $0, second: $1), Pair(first: $1, second: $0)] }
+    }()
   }
-
-  let first: Act
-  let second: Act
-
-  var description: String { "\(first), \(second)" }
-
-  static let all: [PausedPair] = {
-    let pairs: [(Act, Act)] = [
-      (.rename, .befriend), (.putPicture, .befriend), (.rename, .invite), (.renameGuest, .invite), (.rename, .create),
-      (.edit, .invite), (.request, .block), (.invite, .friendBlocks), (.rename, .block), (.rename, .request),
-      (.visitorAnswers, .makeRoom), (.visitorAnswers, .cancelParty), (.visitorAnswers, .merge),
-      (.visitorAnswers, .removeVisitor), (.merge, .removeVisitor),
-    ]
-    return pairs.flatMap { [PausedPair(first: $0, second: $1), PausedPair(first: $1, second: $0)] }
-  }()
 }

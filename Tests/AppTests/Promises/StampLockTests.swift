@@ -41,12 +41,12 @@ import Testing
           try await app.fileNotifications(count, for: ana)
           let ids = try await ana.get("notifications?limit=3")["items"].array.compactMap { $0["id"].string }
           let these = #"{"ids": [\#(ids.map { "\"\($0)\"" }.joined(separator: ", "))]}"#
-          let answer = try await watch.run(in: app) {
+          let response = try await watch.run(in: app) {
             try await ana.send(
               "POST", "notifications/read", body ?? these,
               headers: key ? [("Idempotency-Key", UUID().uuidString)] : [])
           }
-          #expect(answer.status == 200 && answer.json["unread"].int == 0, "\(answer.body)")
+          #expect(response.status == 200 && response.json["unread"].int == 0, "\(response.body)")
           #expect(watch.faults == [])
         }
       }

@@ -209,7 +209,7 @@ import Testing
         _ = try await app.send("GET", "/e/\(link.token)")
         _ = try await ana.send("DELETE", "events/\(event)/links/\(other.id)")
       }
-      try await watch.expect("joining by a link") { _ = try await emre.join(link.token) }
+      try await watch.expect("joining through a link") { _ = try await emre.join(link.token) }
       try await watch.expect("joining again", changes: false) { _ = try await emre.join(link.token) }
       try await watch.expect("more places") { try await ana.edit(event, #"{"capacity": null}"#) }
       try await watch.expect("plus-ones") { try await ana.edit(event, #"{"maxPlusOnes": 2}"#) }
@@ -281,7 +281,7 @@ import Testing
         _ = try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)")
       }
       try await watch.expect("asking to join") { _ = try await people.finn.join(approving.token) }
-      try await watch.expect("approving a member") {
+      try await watch.expect("approving an invitee") {
         _ = try await ana.send("POST", "events/\(event)/invitations/\(people.finn.id)/approve")
       }
       let lapsing = try await app.visit(link.token, email: "lapsing@x.org")

@@ -153,7 +153,7 @@ import Testing
         for member in ["note", "location", "creator"] { #expect(seen[member] == .null, "\(member)") }
       }
       try await app.expectConsistency()
-      // Once the last guest has gone, too, no one sees them any more.
+      // Once the last guest has gone, too, no one sees them.
       try await ben.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM events") == 0)
     }

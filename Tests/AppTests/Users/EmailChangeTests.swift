@@ -58,7 +58,7 @@ import Testing
       #expect(try await change(ana, to: "ana@example.com").json["pendingEmail"] == .null)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
       #expect(try await ana.get("users/me")["email"].string == "ana@example.com")
-      // Nothing is pending any more.
+      // No change is pending now.
       #expect(try await ana.stale { _ = try await change(ana, to: "ana@example.com") } == [])
     }
   }

@@ -17,7 +17,7 @@ import Testing
       #expect(received.count == 1 && received[0] == ("approval-requested", ana))
       #expect(received[0].payload["message"].string == "Zoe asks to come to “Swim”, with 1 other.")
       #expect(
-        try await visit.page().body.contains("A host looks at your answer first: you want to come, with 1 other."))
+        try await visit.page().body.contains("A host must approve your answer first: you want to come, with 1 other."))
       let counts = try await ana.get("events/\(event)")["counts"]
       #expect(counts["pending"].int == 2 && counts["going"].int == 0)
       #expect(try await visit.entry(at: event, seenBy: ana)["status"].string == "pending")
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `a member waits for approval, sees no one else, and is then invited`() async throws {
+  @Test func `an invitee waits for approval, sees no one else, and is then invited`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")

@@ -51,7 +51,7 @@ import Testing
       }
       #expect(responses.allSatisfy { $0.status == 303 } && Set(responses.map { $0.header("Location") }).count == 1)
       #expect(try await app.value("SELECT count(*) FROM visitors") == 1)
-      // Also later, when the link admits no one.
+      // The same later, when the link admits no more guests.
       #expect(try await app.submit("/e/\(link.token)", fields).header("Location") == responses[0].header("Location"))
       #expect(try await app.takeNotifications().count == 1)
       try await app.expectConsistency()
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func `bodies that are no forms are refused before anything is read`() async throws {
+  @Test func `bodies that are not forms are refused before anything is read`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let event = try await ana.createEvent()["id"].string ?? ""
@@ -215,7 +215,7 @@ import Testing
         FROM generate_series(1, \(Visitor.maximumUnconfirmed))
         """)
       let crowded = try await app.submit("/e/\(link.token)", fields.merging(["email": "z@x.org"]) { $1 })
-      #expect(crowded.status == 422 && crowded.body.contains("wait for their addresses"), "\(crowded.body)")
+      #expect(crowded.status == 422 && crowded.body.contains("have not confirmed"), "\(crowded.body)")
       #expect(try await app.submit("/e/\(link.token)", fields).status == 303)
       try await app.takeNotifications()
     }

@@ -79,7 +79,7 @@ import Testing
       var fields = ["form": form, "name": "Mal", "answer": "going", "email": "mal@x.org"]
       let first = Visit(app: app, token: try app.visitorToken(in: try await app.submit("/e/\(link.token)", fields)))
       let proven = try #require(try await app.takeMails().first { $0.to == "mal@x.org" }?.page)
-      // The same form again, after the data was erased, with the address of someone else.
+      // The same form again, after the data was erased, with another person's address.
       try await first.act("erase", expecting: 200)
       fields["email"] = "ben@example.com"
       let second = try app.visitorToken(in: try await app.submit("/e/\(link.token)", fields))
@@ -102,7 +102,7 @@ import Testing
       .replacing("Hosted by <bdi>Ben", with: "Hosted by <bdi>Ana")
   }
 
-  @Test func `an address gets three mails a day, a host causes 200, and the pages do not tell`() async throws {
+  @Test func `an address gets three mails a day, a host causes 200, and the pages do not reveal it`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       var links: [String] = []
@@ -122,7 +122,7 @@ import Testing
       #expect(try await app.value("SELECT count(*) \(later)") == 3)
       #expect(try await app.value("SELECT count(*) \(later) AND v.lapses_at = m.due_at + interval '1 day'") == 3)
       #expect(try await app.takeMails().map(\.type) == Array(repeating: "mail-visitor-confirm", count: 6))
-      // The address of an account, and one that gets no mail any more, have the same page.
+      // The address of an account, and one that no longer gets mail, have the same page.
       let known = try await app.visit(links[0], email: "ben@example.com")
       pages.insert(try await plain(known))
       #expect(pages.count == 1, "\(pages)")
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `confirmed visitors hear of changes, in one mail each, until they unsubscribe`() async throws {
+  @Test func `confirmed visitors get changes by mail, one mail each, until they unsubscribe`() async throws {
     try await TestApp.run { app in
       let ((ana, ben), mailbox) = (try await app.friends("ana", "ben"), Mailbox())
       let event = try await ana.createEvent("Swim", inviting: [ben], capacity: 1)["id"].string ?? ""
@@ -183,12 +183,12 @@ import Testing
       // RFC 8058: one POST, without a redirect. A GET changes nothing.
       let letter = try #require(mails[0].letter)
       let path = try #require(letter.unsubscribeURL).replacing(app.url, with: "")
-      #expect(try await app.send("GET", path).body.contains("Send me no more e-mails"))
+      #expect(try await app.send("GET", path).body.contains("Stop sending me e-mails"))
       #expect(try await app.value("SELECT count(*) FROM visitors WHERE unsubscribed_at IS NOT NULL") == 0)
       #expect(try await app.submit(path, ["List-Unsubscribe": "One-Click"]).status == 200)
       #expect(
         try await app.send("POST", path, body: "x", headers: [("Content-Type", "multipart/form-data")]).status == 200)
-      #expect(try await visit.page().body.contains("You get no more e-mails about this event."))
+      #expect(try await visit.page().body.contains("You will get no more e-mails about this event."))
       try await other.answer("maybe")
       try await ana.cancelEvent(event)
       mails = try await deliver(app, to: mailbox)

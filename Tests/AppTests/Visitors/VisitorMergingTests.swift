@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func `hosts, and users hidden from a host, are no guests, and their places become free`() async throws {
+  @Test func `hosts, and users hidden from a host, are not guests, and their places become free`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app, capacity: 1)
       let ben = try await app.signUp("ben")
@@ -147,7 +147,7 @@ import Testing
     }
     let (early, late) = (Timestamp(microseconds: 1), Timestamp(microseconds: 2))
     let rows:
-      [(visitor: Invitation.Group, Timestamp, member: Invitation.Group, Timestamp?, Invitation.Group, Timestamp?)] = [
+      [(visitor: Invitation.Group, Timestamp, invitee: Invitation.Group, Timestamp?, Invitation.Group, Timestamp?)] = [
         (group(.going, 1), early, group(.invited), nil, group(.going, 1), early),
         (group(.going, 1), early, group(.pending), nil, group(.going, 1), early),
         (group(.pending), late, group(.invited), nil, group(.invited), nil),
@@ -162,9 +162,9 @@ import Testing
         (group(.waitlisted), early, group(.declined), late, group(.declined), late),
         (group(.going, 3), late, group(.going, 1), early, group(.going, 3), late),
       ]
-    for (visitor, visitorAt, member, memberAt, expected, at) in rows {
-      let merged = Visitor.merged(visitor, visitorAt, with: member, memberAt)
-      #expect(merged.group == expected && merged.at == at, "\(visitor) \(member)")
+    for (visitor, visitorAt, invitee, inviteeAt, expected, at) in rows {
+      let merged = Visitor.merged(visitor, visitorAt, with: invitee, inviteeAt)
+      #expect(merged.group == expected && merged.at == at, "\(visitor) \(invitee)")
     }
   }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// Members and visitors who answer at once.
+/// Invitees and visitors who answer at once.
 @Suite struct VisitorRaceTests {
   /// The groups of an event in a state, by the time of their answers.
   private func groups(_ status: String, in app: TestApp) async throws -> [(id: Guest.ID, places: Int)] {
@@ -13,7 +13,7 @@ import Testing
     ).map { (try $0["id"], try $0["places"]) }
   }
 
-  @Test func `1,000 members and visitors race for 50 places, which are never oversold, and move up in order`()
+  @Test func `1,000 invitees and visitors race for 50 places, which are never oversold, and move up in order`()
     async throws
   {
     try await TestApp.run { app in

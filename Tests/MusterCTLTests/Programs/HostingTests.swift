@@ -53,7 +53,7 @@ import Testing
       let removed = try await demo.say("events hosts remove quiz ben", as: "ana")
       #expect(removed.hasPrefix("Ben Okafor (ben) is no longer a host of “Quiz”, "))
       let past = try await demo.ctl(["events", "duplicate", "quiz", "2020-01-01 18:00"], as: "ana")
-      #expect(past.status == 2 && past.errors.contains("Give --yes."))
+      #expect(past.status == 2 && past.errors.contains("Use --yes."))
     }
   }
 
@@ -120,7 +120,7 @@ import Testing
     #expect(response.status == 303, "\(String(decoding: response.body, as: UTF8.self))")
   }
 
-  @Test func `guests who come by a link are listed, approved and turned away`() async throws {
+  @Test func `guests who come through a link are listed, approved and turned away`() async throws {
     try await Demo.run { demo in
       try await demo.logIn("ana", "goran")
       _ = try await demo.say("events create Quiz 'tomorrow 19:00' --plus-ones 2", as: "ana")
@@ -136,7 +136,7 @@ import Testing
       #expect(rows.first == ["ID", "USERNAME", "NAME", "ANSWER"])
       #expect(rows.contains { $0.dropFirst() == ["-", "Yan", "awaiting", "approval", "+1"] }, "\(list)")
       let several = try await refusal(demo, "events approve quiz zoe", as: "ana")
-      #expect(several.contains("can mean several guests. Give the id:\n"), "\(several)")
+      #expect(several.contains("can mean several guests. Use the id:\n"), "\(several)")
       let zoe = try #require(rows.first { $0.contains("Zoe") }?.first)
       let approved = try await demo.say("events approve quiz \(zoe)", as: "ana")
       #expect(approved.hasPrefix("Approved Zoe (visitor) as a guest of “Quiz”, "))
@@ -164,7 +164,7 @@ import Testing
       #expect(first.contains("Subscribe  webcal://muster.test/calendars/"))
       #expect(try await demo.say("calendar show", as: "ana") == first)
       let asked = try await demo.ctl(["calendar", "replace"], as: "ana")
-      #expect(asked.status == 2 && asked.errors.contains("Give --yes."))
+      #expect(asked.status == 2 && asked.errors.contains("Use --yes."))
       #expect(try await demo.say("calendar replace --yes", as: "ana") != first)
       #expect(try await demo.ctl(["calendar", "revoke"], as: "ana").status == 2)
       #expect(try await demo.say("calendar revoke --yes", as: "ana") == "Your calendar link is revoked.\n")

@@ -103,7 +103,7 @@ import Testing
     try await Demo.run { demo in
       for (arguments, text) in [
         (["login", "ana"], "--password-stdin"), (["login", "ana", "--password-stdin"], "no password on stdin"),
-        (["login", "--code"], "the login is missing"), (["login", "ana", "--password-stdin", "--code"], "either"),
+        (["login", "--code"], "The login is missing."), (["login", "ana", "--password-stdin", "--code"], "either"),
         (["register", "rosa"], "email"),
       ] {
         let result = try await demo.ctl(arguments, as: "ana")

@@ -22,12 +22,12 @@ import Testing
         (["events", "create", String(repeating: "x", count: 201), "tomorrow 19:00"], 1, "title: "),
         (["events", "create", "Pasta", "someday"], 2, "\"someday\" is not a time"),
         (["events", "create", "Pasta", "tomorrow 19:00", "--zone", "Moon"], 2, "\"Moon\" is not a time zone"),
-        (["events", "cancel", "climbing"], 2, "Give --yes."),
-        (["events", "create", "Pasta", "2020-01-01 18:00"], 2, "is in the past. Go on? There is no terminal to ask."),
-        (["events", "edit", "climbing", "--time", "2020-01-01 18:00"], 2, "is in the past. Go on?"),
+        (["events", "cancel", "climbing"], 2, "Use --yes."),
+        (["events", "create", "Pasta", "2020-01-01 18:00"], 2, "in the past. Continue? There is no terminal to ask."),
+        (["events", "edit", "climbing", "--time", "2020-01-01 18:00"], 2, "is in the past. Continue?"),
         (["events", "edit", "climbing"], 2, "Say what to change."),
         (["whoami", "--server", "ftp://x"], 2, "is not the URL of a service"),
-        (["whoami", "--profile", "../ben"], 2, "is not the name of a profile"),
+        (["whoami", "--profile", "../ben"], 2, "is not a valid profile name"),
       ]
       for (arguments, status, text) in cases {
         let result = try await demo.ctl(arguments, as: "ana")
@@ -70,7 +70,7 @@ import Testing
     try await Demo.run { demo in
       try await demo.logIn("ana")
       let terminal = try demo.terminal("events create Pasta '2020-01-01 18:00'", as: "ana")
-      try await terminal.waitForOutput("The start, Wed 1 Jan 2020 18:00, is in the past. Go on? [y/N] ")
+      try await terminal.waitForOutput("The start, Wed 1 Jan 2020 18:00, is in the past. Continue? [y/N] ")
       terminal.type("n\n")
       #expect(try await terminal.exitStatus() == 1)
       #expect(try await !demo.say("events --json", as: "ana").contains("2020-01-01"))
@@ -180,7 +180,7 @@ import Testing
     }
   }
 
-  @Test func `a reader that stops early is no error`() async throws {
+  @Test func `a reader that stops early is not an error`() async throws {
     try await Demo.run { demo in
       try await demo.logIn("ana")
       // The reader is gone before the program begins to write.

@@ -4,7 +4,7 @@ import Testing
 
 /// The story of the README, done with musterctl alone.
 @Suite struct StoryTests {
-  @Test func `two users become friends, and both hear of their plans`() async throws {
+  @Test func `two users become friends, and both are notified of their plans`() async throws {
     try await Demo.run { demo in
       for name in ["rosa", "theo"] {
         let result = try await demo.ctl(

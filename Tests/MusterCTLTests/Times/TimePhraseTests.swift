@@ -40,7 +40,7 @@ import Testing
   @Test(arguments: [
     ("", "no time of day"), ("tomorrow", "no time of day"), ("soon", "\"soon\" does not fit"),
     ("next fri 18:30", "can mean two days"), ("5/1 18:00", "can be two dates"), ("tomorrow midnight", "00:00 or 23:59"),
-    ("today 9:00", "today 09:00 has passed"), ("25:00", "not a time of day"), ("13pm", "not a time of day"),
+    ("today 9:00", "Today at 09:00 has passed."), ("25:00", "not a time of day"), ("13pm", "not a time of day"),
     ("0am", "not a time of day"), ("10:60", "not a time of day"), ("2026-02-30 10:00", "2026-02-30 is not a date"),
     ("2026-13-01 10:00", "2026-13-01 is not a date"), ("31 june 10:00", "is not a date"),
     ("0 may 10:00", "is not a date"),

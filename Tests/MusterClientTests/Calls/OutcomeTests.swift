@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [200, 302, 401, 403, 500, 502, 511])
-  func `a page of another server is no response of Muster`(status: Int) throws {
+  func `a page of another server is not a response of Muster`(status: Int) throws {
     let outcome = Outcome(.html(status: status))
     guard case .unexpectedResponse(status, let detail) = outcome.error else {
       Issue.record("\(outcome)")

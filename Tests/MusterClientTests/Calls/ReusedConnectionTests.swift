@@ -8,7 +8,7 @@ import Testing
 
 /// Servers and networks close connections while clients believe them open.
 @Suite struct ReusedConnectionTests {
-  @Test func `a write whose connection breaks off fails at once, also on a connection that was used before`()
+  @Test func `a write whose connection breaks off fails at once, even on a connection that was used before`()
     async throws
   {
     let shared = try await MusterServer.shared.value
@@ -17,7 +17,7 @@ import Testing
     let request = TransportRequest(
       method: "POST", url: proxy.url.appending(path: "api/v1/auth/login"),
       headers: ["Content-Type": "application/json"],
-      body: Data(#"{"login": "nobody", "password": "correct horse"}"#.utf8), timeout: 10)
+      body: Data(#"{"login": "unknown", "password": "correct horse"}"#.utf8), timeout: 10)
     for fault in [HTTPFaultProxy.Fault.loseRequest, .loseResponse, .cutResponse(0.9)] {
       proxy.plan { _, _ in .none }
       #expect(try await transport.send(request).status == 401)

@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `a login page of the network is no success`() async throws {
+  @Test func `a login page of the network is not a success`() async throws {
     let transport = Self.failing([.html(status: 200)])
     await #expect(throws: MusterError.self) { try await MusterClient.scripted(transport).friends.end(with: .ben) }
   }

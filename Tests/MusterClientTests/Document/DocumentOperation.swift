@@ -60,13 +60,13 @@ struct DocumentOperation: Sendable {
 
   /// Whether a path is one of this operation's.
   ///
-  /// - Parameter values: what the path may name. A misspelled word is no id.
+  /// - Parameter values: what the path may name. A misspelled word is not an id.
   func matches(_ path: [String], naming values: Set<String>) -> Bool {
     path.count == self.path.count
       && zip(self.path, path).allSatisfy { $0.hasPrefix("{") ? values.contains($1) : $0 == $1 }
   }
 
-  /// The number of words in the path that are no parameters. `/users/me` goes before `/users/{id}`.
+  /// The number of words in the path that are not parameters. `/users/me` goes before `/users/{id}`.
   var literals: Int { path.count { !$0.hasPrefix("{") } }
 
   /// What a request has that the operation does not know, or lacks.

@@ -150,7 +150,11 @@ enum EveryCall {
       _ = try await $0.devices.register(device)
     },
     { try await $0.devices.remove(id) },
-    { _ = try await $0.cache.validate([.friends: Claim(timestamp: nil)], include: .changes) },
+    {
+      for include in [CacheInclude.changes, .items, .itemsAndDigests] {
+        _ = try await $0.cache.validate([.friends: Claim(timestamp: nil)], include: include)
+      }
+    },
     { for collection in CacheCollection.allCases { _ = try await $0.cache.page(of: collection, cursor: "c") } },
   ]
 }

@@ -16,7 +16,7 @@ import Testing
   @Test func `a refusal that is sent again by processes that are killed happens once, and is gone`() async throws {
     let shared = try await MusterServer.shared.value
     let proxy = try await HTTPFaultProxy(inFrontOf: shared.port, seed: 11)
-    try await withFolder { folder in
+    try await URL.withFolder { folder in
       let tokens = folder.appending(path: "tokens")
       let ana = try await TestUser.register("ana", at: shared.url, tokens: FileTokenStore(file: tokens))
       let store = folder.appending(path: "store")

@@ -17,14 +17,14 @@ import Testing
     }
 
     /// The write after the last one may be on the disk, too.
-    var doubtful: Int? { performed.last.map { $0 + 1 } }
+    var possible: Int? { performed.last.map { $0 + 1 } }
   }
 
   @Test(arguments: [1, 2])
   func `every write that was on the disk when its process was killed happens once`(processes: Int) async throws {
     let shared = try await MusterServer.shared.value
     let proxy = try await HTTPFaultProxy(inFrontOf: shared.port, seed: 5)
-    try await withFolder { folder in
+    try await URL.withFolder { folder in
       let tokens = folder.appending(path: "tokens")
       let ana = try await TestUser.register("ana", at: shared.url, tokens: FileTokenStore(file: tokens))
       proxy.plan { _, random in Self.trouble.randomElement(using: &random) ?? .none }
@@ -71,13 +71,13 @@ import Testing
       (events, cursor) = (events + page.items, page.nextCursor)
     } while cursor != nil
     let performed = Set(runs.flatMap(\.performed))
-    let doubtful = Set(runs.compactMap(\.doubtful))
+    let possible = Set(runs.compactMap(\.possible))
     let numbers = events.compactMap { Int($0.title.dropFirst("Event ".count)) }
     let expected = performed.filter { $0.isMultiple(of: 3) }
     #expect(Set(numbers).count == numbers.count, "an event was created twice")
     #expect(expected.subtracting(numbers) == [], "events are missing")
-    #expect(Set(numbers).subtracting(expected).subtracting(doubtful) == [])
-    for (number, event) in zip(numbers, events) where !doubtful.contains(number + 1) {
+    #expect(Set(numbers).subtracting(expected).subtracting(possible) == [])
+    for (number, event) in zip(numbers, events) where !possible.contains(number + 1) {
       let isEdited = performed.contains(number + 1)
       #expect(event.version == (isEdited ? 2 : 1), "\(number)")
       #expect(event.note == (isEdited ? "Note \(number + 1)" : nil), "\(number)")
@@ -85,12 +85,12 @@ import Testing
     guard inOrder else { return }
     let bios = performed.filter { $0 % 3 == 2 }.sorted()
     let bio = try await user.client.me.get().bio.flatMap { Int($0) }
-    #expect(bio == bios.last || bio.map(doubtful.contains) == true, "\(String(describing: bio)), not \(bios.last ?? 0)")
+    #expect(bio == bios.last || bio.map(possible.contains) == true, "\(String(describing: bio)), not \(bios.last ?? 0)")
   }
 
   @Test func `two processes with one file of tokens refresh once between them`() async throws {
     let shared = try await MusterServer.shared.value
-    try await withFolder { folder in
+    try await URL.withFolder { folder in
       let tokens = folder.appending(path: "tokens")
       let proxy = try await HTTPFaultProxy(inFrontOf: shared.port)
       let ana = try await ExpiredUser.register("ana", at: proxy.url, tokens: FileTokenStore(file: tokens))
@@ -106,7 +106,7 @@ import Testing
 
   @Test func `processes that are killed while they refresh end no session`() async throws {
     let shared = try await MusterServer.shared.value
-    try await withFolder { folder in
+    try await URL.withFolder { folder in
       let tokens = folder.appending(path: "tokens")
       let proxy = try await HTTPFaultProxy(inFrontOf: shared.port)
       let ana = try await ExpiredUser.register("ana", at: proxy.url, tokens: FileTokenStore(file: tokens))

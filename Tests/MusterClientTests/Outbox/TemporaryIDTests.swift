@@ -19,7 +19,7 @@ import Testing
       let real = try #require(test.store.outbox.realID(of: id))
       #expect(test.store.events.items.map(\.id) == [real] && test.store.events.items.map(\.title) == ["Quiz 2"])
       #expect(server.received(\.isWrite).dropFirst().allSatisfy { $0.path.contains(real.wire) })
-      // A screen that still has the temporary id, also after a launch.
+      // A screen that still has the temporary id, even after a launch.
       try await test.relaunch()
       try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 3")))
       #expect(test.store.events.items.map(\.title) == ["Quiz 3"])
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `an event that is sent again after a refusal takes writes, also if the app ends before that`()
+  @Test func `an event that is sent again after a refusal takes writes, even if the app ends before that`()
     async throws
   {
     try await TestStore.run { test, server in

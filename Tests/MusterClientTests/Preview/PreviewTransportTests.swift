@@ -55,7 +55,7 @@ import Testing
     #expect(first.items.count == 5 && second.items.count == 8 && second.nextCursor == nil)
     #expect(second.timestamp == first.timestamp)
     try await client.events.answer(ExportedDemo.trailRun, .going)
-    // The pages do not fit together any more.
+    // The pages no longer fit together.
     #expect(try await client.events.list(limit: 100, cursor: cursor).timestamp == nil)
   }
 
@@ -80,10 +80,13 @@ import Testing
     #expect(verdict.timestamp == events.timestamp && verdict.changed?.keys.map(\.self) == [event.id.wire])
     #expect(verdict.keys == events.items.map(\.id.wire))
     #expect(try verdict.changed?[event.id.wire]?.item.decode(as: Event.self).myStatus == .going)
-    let full = try await client.cache.validate([.events: claims[.events] ?? Claim(timestamp: nil)], include: .items)
+    let stale = [CacheCollection.events: claims[.events] ?? Claim(timestamp: nil)]
+    let full = try await client.cache.validate(stale, include: .items)
     #expect(full[.events]?.updatedItems?.count == 13 && full[.events]?.keys == nil)
     let page = try await client.cache.page(of: .events)
     #expect(page.digests.count == 13 && page.timestamp == events.timestamp)
+    let digested = try await client.cache.validate(stale, include: .itemsAndDigests)[.events]
+    #expect(digested?.updatedItems == full[.events]?.updatedItems && digested?.digests == page.digests)
   }
 
   @Test func `answers follow the rules of the service`() async throws {
@@ -207,7 +210,7 @@ import Testing
     #expect(try await client.notifications.preferences() == preferences)
   }
 
-  @Test func `the stream tells of changes`() async throws {
+  @Test func `changes appear on the stream`() async throws {
     let (client, transport) = try await client()
     var events = client.notifications.stream().makeAsyncIterator()
     #expect(try await events.next() == .connected)

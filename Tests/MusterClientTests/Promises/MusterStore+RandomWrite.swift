@@ -44,7 +44,7 @@ extension MusterStore {
     case .cancelRequest: return sentFriendRequests.items.randomElement(using: &random).map { .cancelRequest($0.id) }
     case .sendRequest: return others.randomElement(using: &random).map { .sendRequest(to: $0) }
     case .endFriendship: return friends.items.randomElement(using: &random).map { .endFriendship(with: $0.user.id) }
-    // Blocks end so much that they must stay rare.
+    // A block ends a friendship and invitations, so blocks must stay rare.
     case .block:
       return Int.random(in: 0..<6, using: &random) > 0 ? nil : others.randomElement(using: &random).map { .block($0) }
     case .unblock: return blocks.items.randomElement(using: &random).map { .unblock($0.user.id) }

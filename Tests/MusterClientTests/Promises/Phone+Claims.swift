@@ -36,7 +36,7 @@ extension Phone {
   /// Refreshes, and checks that the store claims to be up to date, and shows what the server sends.
   func expectTruth(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     try await catchUp()
-    // Late announcements of earlier changes raise doubts, which the store settles by itself only while it runs.
+    // Late announcements of earlier changes invalidate copies, which the store validates by itself only while it runs.
     try await eventually {
       if try claims.count < CacheCollection.allCases.count { try await catchUp() }
       return try claims.count == CacheCollection.allCases.count

@@ -20,7 +20,7 @@ struct StoreClaim: Sendable {
     case isFalse(String)
   }
 
-  /// Seconds. A change may become visible so long after the time in its stamp.
+  /// Seconds. The maximum delay between the time in a change's stamp and the moment when the change becomes visible.
   private static let commitTime: TimeInterval = 2
 
   /// Compares the claim with what the server sends for the same collection.

@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `an announced change that the copy has already is no doubt`() async throws {
+  @Test func `an announced change that the copy has already invalidates nothing`() async throws {
     try await run { test, server in
       let stamp = try #require(server.state.withLock { $0.lists[.events]?.stamp })
       test.store.take(.changed([.events: stamp]))
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func `a validation that began before a doubt does not settle it`() async throws {
+  @Test func `a validation that began before an invalidation does not cover it`() async throws {
     try await run { test, server in
       server.state.withLock { state in
         state.after = { [weak test] _ in
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `a notification makes the inbox doubtful`() async throws {
+  @Test func `a notification invalidates the inbox`() async throws {
     try await run { test, _ in
       let item = InboxItem(id: UUID(), createdAt: .now, type: .eventInvited, message: "Come!")
       test.store.take(.notification(item))

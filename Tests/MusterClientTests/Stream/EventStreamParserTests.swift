@@ -50,7 +50,7 @@ import Testing
     #expect(parser.lastEventID == "7")
   }
 
-  @Test func `a block is complete at its blank line, also without data`() {
+  @Test func `a block is complete at its blank line, even without data`() {
     var parser = EventStreamParser()
     _ = parser.read(Data(": open\nretry: 2000\nid: 5\n".utf8))
     #expect(!parser.hasBlock && parser.lastEventID == nil)
@@ -68,7 +68,7 @@ import Testing
     #expect(parser.read(Data("id: a\0b\ndata: z\n\n".utf8)).map(\.id) == ["4"])
   }
 
-  @Test func `a wait that is no number is ignored`() {
+  @Test func `a wait that is not a number is ignored`() {
     var parser = EventStreamParser()
     _ = parser.read(Data("retry: soon\nretry: -1\n\n".utf8))
     #expect(parser.retry == nil)

@@ -123,7 +123,7 @@ final class MusterServer: Sendable {
   /// The name of the database.
   private var name: String { String(databaseURL.prefix { $0 != "?" }.split(separator: "/").last ?? "") }
 
-  /// Waits until nothing changes any more: no request is under way, and all notices are filed.
+  /// Waits until everything is done: no request is in progress, and all notices are filed.
   ///
   /// - Returns: the time since which nothing has changed.
   func quiet() async throws -> Date {

@@ -237,7 +237,7 @@ import Testing
     #expect(transport.requests(to: "/auth/logout").count == 4)
   }
 
-  @Test func `a store that cannot be read is no logout`() async throws {
+  @Test func `a store that cannot be read is not a logout`() async throws {
     let store = UnreliableTokenStore(.sample(1))
     store.failures.change { $0 = [.load] }
     let client = try MusterClient.scripted(Self.server(), tokens: store)

@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{", "[]", #"{"accessToken":"a"}"#, "\u{0}\u{1}"])
-  func `a damaged file is no tokens, and can be replaced`(text: String) throws {
+  func `a damaged file counts as a missing one, and can be replaced`(text: String) throws {
     try store.save(.sample(1))
     try Data(text.utf8).write(to: store.file)
     #expect(try store.load() == nil)
@@ -56,7 +56,7 @@ import Testing
     #expect(try store.load()?.accessToken == "access-2")
   }
 
-  @Test func `a file that cannot be read is no logout`() throws {
+  @Test func `a file that cannot be read is not a logout`() throws {
     try FileManager.default.createDirectory(at: store.file, withIntermediateDirectories: true)
     #expect(throws: (any Error).self) { try self.store.load() }
     #expect(throws: MusterError.self) { try self.store.save(.sample(1)) }

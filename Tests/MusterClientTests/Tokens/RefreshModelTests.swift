@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import MusterClient
@@ -7,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RefreshModelTests {
   private struct Server: Sendable {
     var model = RefreshModel()
-    var random: SeededGenerator
+    var random: SeededRandom
     var valid: Set<String> = []
     var losses = 0
   }
@@ -42,14 +43,14 @@ import Testing
 
   @Test(arguments: 0..<20)
   func `lost responses, failed saves and crashes never look like theft`(seed: UInt64) async throws {
-    let server = Locked(Server(random: SeededGenerator(seed: seed)))
+    let server = Locked(Server(random: SeededRandom(seed: seed)))
     let store = UnreliableTokenStore(
       StoredTokens(accessToken: "", refreshToken: "1.0", accessExpiresAt: .distantFuture, user: .ana))
     let transport = Self.transport(server)
     var clients = [
       try MusterClient.scripted(transport, tokens: store), try MusterClient.scripted(transport, tokens: store),
     ]
-    var random = SeededGenerator(seed: seed &+ 1000)
+    var random = SeededRandom(seed: seed &+ 1000)
     var successes = 0
     for _ in 0..<150 {
       let luck = Int.random(in: 0..<20, using: &random)

@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test func `two clients with one file of tokens refresh once between them`() async throws {
-    try await withFolder { folder in
+    try await URL.withFolder { folder in
       let file = folder.appending(path: "tokens")
       let transports = [LossyTransport(), LossyTransport()]
       let ana = try await ExpiredUser.register("ana", tokens: FileTokenStore(file: file), transport: transports[0])
@@ -50,7 +50,7 @@ import Testing
       }
       #expect(transports.flatMap(\.refreshes).count == 1)
       #expect(try await ana.session() == ExpiredUser.SessionRow(counter: 1, isOpen: true))
-      #expect(try permissions(of: file) == 0o600)
+      #expect(try file.permissions() == 0o600)
     }
   }
 
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func `a refresh that found no network leaves the tokens for the next launch`() async throws {
-    try await withFolder { folder in
+    try await URL.withFolder { folder in
       let tokens = FileTokenStore(file: folder.appending(path: "tokens"))
       let transport = LossyTransport { _ in .ofResponse }
       let ana = try await ExpiredUser.register("ana", tokens: tokens, transport: transport)

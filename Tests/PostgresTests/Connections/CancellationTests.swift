@@ -171,7 +171,7 @@ struct CancellationTests {
       }
     ) { database, server in
       var random = SeededRandom(seed: 42)
-      let answered = try await withThrowingTaskGroup(of: Int?.self) { tasks in
+      let completed = try await withThrowingTaskGroup(of: Int?.self) { tasks in
         for nonce in 0..<400 {
           let delay = Duration.microseconds(Int.random(in: 0...200_000, using: &random))
           let pause = Double.random(in: 0...0.01, using: &random)
@@ -206,7 +206,7 @@ struct CancellationTests {
       try await expectFullPool(of: database, connections: 4)
       // A task that is cancelled during COMMIT still gets its result, so both sides agree on every row.
       let committed: [Int] = try await server.value("SELECT coalesce(array_agg(id), '{}') FROM notes")
-      #expect(Set(committed) == answered)
+      #expect(Set(committed) == completed)
       #expect(try await server.backends() <= 4 + 2)
       #expect(try await database.value("SELECT 1") == 1)
     }

@@ -42,9 +42,10 @@ struct TimeLimitTests {
     }
   }
 
-  @Test(
-    "A write among slow reads is the program's mistake, and not a failure of the database", arguments: [true, false])
-  func slowWrites(isBehindPooler: Bool) async throws {
+  @Test(arguments: [true, false])
+  func `a write among slow reads is the program's mistake, and not a failure of the database`(isBehindPooler: Bool)
+    async throws
+  {
     try await withDatabase("CREATE TABLE notes (n int)", configure: { $0.isBehindPooler = isBehindPooler }) {
       database, server in
       let error = try await postgresError { try await database.slow.rows("INSERT INTO notes VALUES (1)") }

@@ -162,19 +162,17 @@ struct MigratorLockTests {
     }
   }
 
-  @Test(
-    "A script is split into its statements",
-    arguments: [
-      ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]), (" -- a; b\n;; ", []),
-      ("SELECT ';', \"a;b\", E'\\';', 'it''s;' ; SELECT 2;", ["SELECT ';', \"a;b\", E'\\';', 'it''s;'", "SELECT 2"]),
-      ("/* a /* b; */ c; */ SELECT 1 -- ;\n+ 1;", ["SELECT 1 + 1"]),
-      (
-        "DO $$ BEGIN a; END $$; DO $b$ $$;$$ $b$; SELECT a$1;",
-        ["DO $$ BEGIN a; END $$", "DO $b$ $$;$$ $b$", "SELECT a$1"]
-      ),
-      ("SELECT 'open; ", ["SELECT 'open;"]),
-    ])
-  func dividing(script: String, statements: [String]) {
+  @Test(arguments: [
+    ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]), (" -- a; b\n;; ", []),
+    ("SELECT ';', \"a;b\", E'\\';', 'it''s;' ; SELECT 2;", ["SELECT ';', \"a;b\", E'\\';', 'it''s;'", "SELECT 2"]),
+    ("/* a /* b; */ c; */ SELECT 1 -- ;\n+ 1;", ["SELECT 1 + 1"]),
+    (
+      "DO $$ BEGIN a; END $$; DO $b$ $$;$$ $b$; SELECT a$1;",
+      ["DO $$ BEGIN a; END $$", "DO $b$ $$;$$ $b$", "SELECT a$1"]
+    ),
+    ("SELECT 'open; ", ["SELECT 'open;"]),
+  ])
+  func `a script is split into its statements`(script: String, statements: [String]) {
     #expect(SQLScript.statements(of: script).map { SQLScript.summary(of: $0) } == statements)
   }
 }

@@ -141,13 +141,11 @@ struct SQLTests {
     }
   }
 
-  @Test(
-    "A value that looks like SQL stays a value",
-    arguments: [
-      "'; DROP TABLE notes; --", "\\'; DROP TABLE notes; --", "$1", "$2) OR (1=1", "NULL", "''", "\"", "%s %1$s \\0",
-      "/* */ --", "E'\\x41'", "\u{feff}\u{202e}'", "1); COMMIT; DROP TABLE notes; SELECT (1", "\\N", "{1,2}",
-    ])
-  func hostileValues(value: String) async throws {
+  @Test(arguments: [
+    "'; DROP TABLE notes; --", "\\'; DROP TABLE notes; --", "$1", "$2) OR (1=1", "NULL", "''", "\"", "%s %1$s \\0",
+    "/* */ --", "E'\\x41'", "\u{feff}\u{202e}'", "1); COMMIT; DROP TABLE notes; SELECT (1", "\\N", "{1,2}",
+  ])
+  func `a value that looks like SQL stays a value`(value: String) async throws {
     try await withDatabase("CREATE TABLE notes (text text)") { database, server in
       try await database.execute("INSERT INTO notes (text) VALUES (\(value))")
       #expect(try await server.value("SELECT text FROM notes") == value)

@@ -35,7 +35,7 @@ struct StreamTests {
     }
   }
 
-  @Test func `statements run between the parts, also in several streams at once`() async throws {
+  @Test func `statements run between the parts, even in several streams at once`() async throws {
     try await withDatabase("CREATE TABLE notes (n int)") { database, server in
       try await database.transaction { transaction in
         for try await row in transaction.stream("SELECT i FROM generate_series(1, 7) AS i", partsOf: 2) {

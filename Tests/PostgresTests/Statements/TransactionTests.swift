@@ -284,9 +284,10 @@ struct TransactionTests {
     }
   }
 
-  @Test(
-    "A wait for a lock times out before the statement does, and its error differs from that of an unavailable server")
-  func lockTimeout() async throws {
+  @Test
+  func `a wait for a lock times out before the statement does, with another error than an unavailable server`()
+    async throws
+  {
     try await withDatabase(
       Self.notes + "; INSERT INTO notes VALUES (1, 'a')",
       configure: {

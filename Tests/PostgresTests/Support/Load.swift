@@ -202,5 +202,5 @@ final class Load: Sendable {
 extension Database.Configuration {
   /// The sum of the deadlines of one call: for a connection, for two statements and for COMMIT, with a margin for a
   /// busy machine.
-  var longestCall: Duration { acquireTimeout + statementTimeout * 3 + .seconds(4) }
+  var maximumCallTime: Duration { acquireTimeout + statementTimeout * 3 + .seconds(4) }
 }

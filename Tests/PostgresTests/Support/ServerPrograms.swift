@@ -9,7 +9,7 @@ struct ServerPrograms: Sendable {
   private let user: Int
   private let group: Int
   /// A socket's path has at most 107 bytes.
-  private static let longestParent = 50
+  private static let maximumParentLength = 50
 
   init() async throws {
     let cluster = Server(url: try await TestCluster.administrationURL())
@@ -25,7 +25,7 @@ struct ServerPrograms: Sendable {
   func makeFolder(_ name: String) throws -> String {
     let cluster = ProcessInfo.processInfo.environment["MUSTER_TEST_CLUSTER"]
     let beside = cluster.map { URL(filePath: $0).deletingLastPathComponent().path }
-    let parent = beside.flatMap { $0.utf8.count < Self.longestParent ? $0 : nil } ?? "/tmp"
+    let parent = beside.flatMap { $0.utf8.count < Self.maximumParentLength ? $0 : nil } ?? "/tmp"
     let folder = "\(parent)/\(name)-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])

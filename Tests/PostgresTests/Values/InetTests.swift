@@ -30,11 +30,11 @@ struct InetTests {
     ":::",
     "::1/129", "fe80::1%eth0", "1.2.3.4\0", "example.org", "::g",
   ])
-  func `a text that is no address is rejected`(text: String) {
+  func `a text that is not an address is rejected`(text: String) {
     #expect(Inet(text) == nil)
   }
 
-  @Test func `bytes that are no address are an error`() {
+  @Test func `bytes that are not an address are an error`() {
     #expect(Inet(address: [1, 2, 3]) == nil)
     #expect(Inet(address: [1, 2, 3, 4], prefixLength: 33) == nil)
     #expect(Inet(address: [1, 2, 3, 4])?.isIPv6 == false)

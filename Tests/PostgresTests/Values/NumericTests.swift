@@ -82,7 +82,7 @@ struct NumericTests {
     "", "-", "+", ".", "e5", "1e", "1e+", "1 ", " 1", "1.2.3", "0x10", "1_000", "١", "nan ", "1e999999999999999999999",
     "1e200000", "1e-16384", "--1", "1e5e5", "infinit",
   ])
-  func `a text that is no number, or too long, is rejected`(text: String) {
+  func `a text that is not a number, or too long, is rejected`(text: String) {
     #expect(SQLNumeric(text) == nil)
   }
 
@@ -130,7 +130,7 @@ struct NumericTests {
     }
   }
 
-  @Test func `bytes that are no number are an error, and never a trap`() {
+  @Test func `bytes that are not a number are an error, and never a trap`() {
     let header: [UInt8] = [0, 1, 0, 0, 0, 0, 0, 0]
     let bad: [[UInt8]] = [
       [], [0, 1], header, header + [0x27, 0x10], header + [0xff, 0xff], [0xff, 0xff] + header.dropFirst(2),

@@ -75,7 +75,7 @@ struct RangeTests {
     #expect(!SQLRange.between(.exclusive(1), .unbounded).contains(1))
   }
 
-  @Test func `a range of another type, and bytes that are no range, are errors`() async throws {
+  @Test func `a range of another type, and bytes that are not a range, are errors`() async throws {
     try await withDatabase { database, _ in
       for sql: SQL in ["SELECT '[1,2)'::numrange AS r", "SELECT 'empty'::daterange AS r", "SELECT 1 AS r"] {
         let error = try await postgresError { _ = try await database.value(sql, as: SQLRange<Int>.self) }

@@ -175,7 +175,7 @@ struct TimeTests {
     }
   }
 
-  @Test func `bytes that are no time are an error`() {
+  @Test func `bytes that are not a time are an error`() {
     let bytes = [UInt8](repeating: 0xff, count: 7)
     bytes.withUnsafeBytes { bytes in
       _ = #expect(throws: CellMismatch.malformed) { try Interval(cell: SQLCell(type: 1186, bytes: bytes)) }

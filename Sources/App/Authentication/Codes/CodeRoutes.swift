@@ -27,7 +27,7 @@ struct CodeRoutes {
   }
 
   /// The code or token that the user presents.
-  private enum Shown {
+  private enum Presented {
     case token(String)
     case code(String, email: String)
 
@@ -42,10 +42,10 @@ struct CodeRoutes {
   }
 
   @Sendable private func confirm(_ request: Request, _ context: Context) async throws -> Response {
-    let (shown, device) = try await request.read { fields in
-      (Shown(&fields), fields.optional("device", .line(1...100)))
+    let (presented, device) = try await request.read { fields in
+      (Presented(&fields), fields.optional("device", .line(1...100)))
     }
-    guard let (user, token) = try await find(shown, context) else { throw AppError.invalidCode }
+    guard let (user, token) = try await find(presented, context) else { throw AppError.invalidCode }
     let signedIn = try await dependencies.change(at: .user(user)) { change -> (User?, Session.Pass)? in
       guard let redeemed = try await MailToken.redeem(token, of: user, for: .signInCode, in: change) else { return nil }
       let pass = try await User.signIn(by: redeemed, device: device, keys: keys, in: change)
@@ -56,9 +56,9 @@ struct CodeRoutes {
   }
 
   private func find(
-    _ shown: Shown, _ context: Context
+    _ presented: Presented, _ context: Context
   ) async throws -> (user: User.ID, token: MailToken.ID)? {
-    switch shown {
+    switch presented {
     case .token(let text):
       // Never throttled: it cannot be guessed, and it lets the owner in while others use up the wrong codes.
       return try await MailToken.find(text, for: .signInCode, keys: keys, in: database)
@@ -80,18 +80,18 @@ struct CodeRoutes {
 }
 
 extension User {
-  /// Starts a session for the reader of a mail. This also proves the account's address. If it was not verified before,
-  /// someone else may have registered it and still know a way in: then the account's password, identities, sessions and
-  /// other mailed tokens end.
+  /// Starts a session for the reader of a mail. This also verifies the account's address. If it was not verified
+  /// before, someone else may have registered it and still know a way in: then the account's password, identities,
+  /// sessions and other mailed tokens end.
   static func signIn(
     by token: MailToken, device: String?, keys: SigningKeys, in change: Change
   ) async throws -> Session.Pass {
-    let proven = try await change.rows(
+    let verified = try await change.rows(
       """
       UPDATE users SET email_verified_at = clock_timestamp(), password_hash = NULL, updated_at = clock_timestamp()
       WHERE id = \(token.user) AND email_verified_at IS NULL
       """)
-    if proven.affected == 1 {
+    if verified.affected == 1 {
       try await Identity.unlinkAll(from: token.user, in: change)
       try await Session.endAll(of: token.user, in: change)
       try await MailToken.revoke([.resetPassword, .verifyEmail], of: token.user, in: change)

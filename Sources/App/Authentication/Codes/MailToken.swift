@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// A mailed permission for one use, by the person who reads the address's mail. Its text is derived from a server key,
-/// as a refresh token's is. Neither its row nor the mail queue holds a secret.
+/// A mailed single-use token for the person who reads the address's mail. Its text is derived from a server key, as a
+/// refresh token's is. Neither its row nor the mail queue holds a secret.
 struct MailToken: Sendable {
   typealias ID = Identifier<MailToken>
 
@@ -69,7 +69,7 @@ struct MailToken: Sendable {
     return id
   }
 
-  // MARK: Showing
+  // MARK: Presenting
 
   private static let label = "mm1"
 

@@ -2,9 +2,9 @@ import Crypto
 import Foundation
 import Postgres
 
-/// The six digits in a mail that sign in the reader of the mail, or serve as fresh evidence that the owner is acting.
-/// They stand for the ``MailToken`` of the same mail, and are derived from its id with a server key. So they are not
-/// stored anywhere, and belong to one account, one address and one mail.
+/// The six digits in a mail that sign in the reader of the mail, or serve as reauthentication. They stand for the
+/// ``MailToken`` of the same mail, and are derived from its id with a server key. So they are not stored anywhere, and
+/// belong to one account, one address and one mail.
 ///
 /// Six digits can be guessed. So only a few wrong ones are compared each day; after that, all codes of the account are
 /// refused. The token in the mail cannot be guessed, and is never refused.
@@ -110,17 +110,7 @@ enum SignInCode {
   ///
   /// - Returns: how many rows it deleted.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM code_uses
-      WHERE id IN (
-        SELECT id FROM code_uses
-        WHERE used_at <= now() - interval '24 hours'
-        ORDER BY used_at
-        LIMIT \(limit)
-        FOR UPDATE SKIP LOCKED
-      )
-      """)[0].affected
+    try await database.purge("code_uses", by: "used_at", upTo: "now() - interval '24 hours'", atMost: limit)
   }
 }
 

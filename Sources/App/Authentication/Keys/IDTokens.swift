@@ -34,7 +34,8 @@ struct IDTokens<Thing>: Sendable {
     return keys.first { Self.mac(content, $0.key).equalsInConstantTime(mac) }.map { (id: id, kid: $0.kid) }
   }
 
-  /// A MAC of an id and of a text that is not part of the token. It shows that its reader got it where the text leads.
+  /// A MAC of an id and of a text that is not part of the token, such as an address: only a mail to that address has
+  /// the MAC.
   func proof(of id: Identifier<Thing>, with text: String, kid: String) -> String? {
     guard let key = key(kid) else { return nil }
     return Self.mac(Self.content(id) + Data(text.utf8), key).base64URL

@@ -5,9 +5,9 @@ import Synchronization
 /// priority. Only as many callers may wait as can be served before they give up.
 final class HashingThreads: Sendable {
   /// Seconds. Phones give up soon after, and hashing for a caller that is gone would delay everyone behind it.
-  private static let longestWait = 2.0
-  private static let fewestPlaces = 4.0
-  private static let mostPlaces = 1024.0
+  private static let maximumWait = 2.0
+  private static let minimumPlaces = 4.0
+  private static let maximumPlaces = 1024.0
   /// One processor is left to the rest of the service. The limit bounds memory: 32 MiB per thread at the recommended
   /// cost.
   static let maximumThreads = min(8, max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
@@ -21,8 +21,8 @@ final class HashingThreads: Sendable {
     /// The number of waiting callers is limited. Machines and their load differ, so the limit follows from the average
     /// duration of a hash.
     var isFull: Bool {
-      let places = HashingThreads.longestWait / max(seconds, 1e-6) * Double(HashingThreads.maximumThreads)
-      return Double(waiting.count) >= min(max(places, HashingThreads.fewestPlaces), HashingThreads.mostPlaces)
+      let places = HashingThreads.maximumWait / max(seconds, 1e-6) * Double(HashingThreads.maximumThreads)
+      return Double(waiting.count) >= min(max(places, HashingThreads.minimumPlaces), HashingThreads.maximumPlaces)
     }
   }
 
@@ -79,7 +79,7 @@ final class HashingThreads: Sendable {
       job.run()
       let seconds = (ContinuousClock.now - start) / .seconds(1)
       // A duration that includes the machine's sleep says nothing about the next hash.
-      state.withLock { $0.seconds += (min(seconds, Self.longestWait) - $0.seconds) / 5 }
+      state.withLock { $0.seconds += (min(seconds, Self.maximumWait) - $0.seconds) / 5 }
     }
   }
 

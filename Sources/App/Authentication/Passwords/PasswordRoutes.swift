@@ -19,7 +19,7 @@ struct PasswordRoutes {
 
   @Sendable private func changePassword(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (evidence, new) = try await request.read { fields in
+    let (reauthentication, new) = try await request.read { fields in
       (fields.reauthentication(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
     }
     // Tries again if the password was changed or hashed anew meanwhile. Of two concurrent changes, the second then
@@ -27,13 +27,13 @@ struct PasswordRoutes {
     while true {
       guard let account = try await Credentials.find(me, in: database) else { throw AppError.sessionEnded }
       try account.checkChoice(of: new)
-      let proven = try await evidence.check(context, in: dependencies)
+      let confirmation = try await reauthentication.check(context, in: dependencies)
       // Outside the transaction: hashing takes a while, and must not occupy a connection.
       let hash = try await passwords.hash(new)
       let isChanged = try await dependencies.change(at: .user(me)) { change -> Bool in
-        try await proven.spend(in: change)
+        try await confirmation.spend(in: change)
         return try await User.changePassword(
-          of: me, from: proven.passwordHash, to: hash, keeping: session, in: change)
+          of: me, from: confirmation.passwordHash, to: hash, keeping: session, in: change)
       }
       if isChanged { return .noContent }
     }

@@ -9,7 +9,8 @@ extension Passwords {
     let choice = folded(password)
     if common.contains(choice) { return "must not be one of the most common passwords" }
     let names = [username, displayName, email, email.map { String($0.prefix { $0 != "@" }) }].compactMap { $0 }
-    return names.contains { folded($0) == choice } ? "must not be one of the account's names or its address" : nil
+    return names.contains { folded($0) == choice }
+      ? "must not be the account's username, display name or e-mail address, nor the part before the @" : nil
   }
 
   private static func folded(_ text: String) -> String {

@@ -21,7 +21,7 @@ struct AppleGrants: Sendable {
 
   /// Exchanges the code that came with an identity token. A sign-in waits for this, so the timeout is short.
   ///
-  /// - Throws: an error also if the code and the token belong to different people.
+  /// - Throws: an error if Apple refuses, or if the code and the token belong to different people.
   func exchange(_ code: String, of identity: Identity) async throws -> AppleGrant {
     let response = try await ask(
       settings.tokenURL, as: identity.clientID, within: .seconds(3), ["grant_type": "authorization_code", "code": code])

@@ -37,7 +37,7 @@ struct Identity: Sendable {
         guard let user = try await owner(of: identity, in: change) else { throw AppError.emailBelongsToAccount }
         return (user, false)
       }
-      // Not made from the address, which no one else may learn.
+      // The username is not made from the address, because others must not learn the address.
       guard let username = try await Username.free(like: [displayName, identity.name], in: change) else { continue }
       let user = User.ID.new()
       if try await create(user, username, displayName ?? identity.name ?? username, identity, in: change) {
@@ -156,7 +156,7 @@ struct Identity: Sendable {
   /// Removes the identity of a provider from an account, and queues Apple's grant for revocation. The owner gets a
   /// mail. Idempotent.
   ///
-  /// - Throws: ``AppError`` `last-way-in` if the user could not sign in any more. With a verified address, mailed codes
+  /// - Throws: ``AppError`` `last-way-in` if the user could no longer sign in. With a verified address, mailed codes
   ///   are a way in.
   static func unlink(
     _ provider: IdentityProvider.Name, from user: User.ID, by session: Session.ID, in change: Change
@@ -176,11 +176,11 @@ struct Identity: Sendable {
     change.mail(.identityUnlinked(user))
   }
 
-  /// Whether a token proves that this user is acting now: its identity is linked to the account, and it was issued
-  /// within the last ten minutes.
+  /// Whether a token is enough for this user's reauthentication: its identity is linked to the account, and it was
+  /// issued within the last ten minutes.
   ///
   /// - Throws: `provider-unavailable` if the token cannot be verified at the moment.
-  static func proves(
+  static func confirms(
     _ token: IdentityToken, is user: User.ID, providers: IdentityProviders, logger: Logger, in database: some Querying
   ) async throws -> Bool {
     let identity: Identity

@@ -10,8 +10,8 @@ import Synchronization
 final class ProviderKeys: Service {
   struct Timing: Sendable {
     /// Bounds for the maximum age in `Cache-Control`.
-    var leastAge = Duration.seconds(300)
-    var greatestAge = Duration.seconds(86_400)
+    var minimumAge = Duration.seconds(300)
+    var maximumAge = Duration.seconds(86_400)
     /// The pause between fetches for unknown key ids, which anyone can make up.
     var unknownKeyPause = Duration.seconds(60)
     /// The timeout of one fetch, and so of a request that waits for it.
@@ -114,7 +114,7 @@ final class ProviderKeys: Service {
       let now = timing.now()
       state.withLock { state in
         state.failures += 1
-        state.nextFetch = now + min(Duration.seconds(1 << min(state.failures, 6)), timing.leastAge)
+        state.nextFetch = now + min(Duration.seconds(1 << min(state.failures, 6)), timing.minimumAge)
         state.fetch = nil
       }
       if Task.isCancelled { return }
@@ -155,7 +155,7 @@ final class ProviderKeys: Service {
     func number(_ text: Substring?) -> Int { max(0, min(text.flatMap { Int($0) } ?? 0, 1 << 30)) }
     let maximum = headers[canonicalForm: "Cache-Control"].first { $0.lowercased().hasPrefix("max-age=") }
     let left = number(maximum?.dropFirst("max-age=".count)) - number(headers[canonicalForm: "Age"].first)
-    return min(max(Duration.seconds(left), timing.leastAge), timing.greatestAge)
+    return min(max(Duration.seconds(left), timing.minimumAge), timing.maximumAge)
   }
 }
 

@@ -27,12 +27,12 @@ struct ProviderRoutes {
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let provider = try dependencies.identityProviders.named(name)
-    let (shown, displayName, device) = try await request.read { fields in
+    let (presented, displayName, device) = try await request.read { fields in
       (
-        Shown(&fields), fields.optional("displayName", .line(1...100)), fields.optional("device", .line(1...100))
+        Presented(&fields), fields.optional("displayName", .line(1...100)), fields.optional("device", .line(1...100))
       )
     }
-    let identity = try await provider.verify(shown.token, logger: context.logger)
+    let identity = try await provider.verify(presented.token, logger: context.logger)
     try await dependencies.throttle.count(.sessions(of: identity))
     let turns = try await Identity.accounts(of: identity, in: database).map(KeyedQueue.Key.user)
     let (user, pass, isNew) = try await dependencies.change(at: turns) { change in
@@ -40,7 +40,7 @@ struct ProviderRoutes {
       let pass = try await Session.start(for: id, device: device, keys: dependencies.refreshTokenKeys, in: change)
       return (try await User.find(id, in: change), pass, isNew)
     }
-    await keepGrant(shown.authorizationCode, identity, logger: context.logger)
+    await keepGrant(presented.authorizationCode, identity, logger: context.logger)
     return try await dependencies.signedIn(user, pass, isNew: isNew)
   }
 
@@ -50,19 +50,19 @@ struct ProviderRoutes {
     let (me, session) = (try context.user, try context.session)
     let provider = try dependencies.identityProviders.named(name)
     // Without this, an unlocked phone is enough to give someone else lasting access.
-    let (shown, evidence) = try await request.read { fields in
+    let (presented, reauthentication) = try await request.read { fields in
       (
-        Shown(&fields),
+        Presented(&fields),
         fields.reauthentication(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
       )
     }
-    let identity = try await provider.verify(shown.token, logger: context.logger)
-    let proven = try await evidence.check(context, in: dependencies)
+    let identity = try await provider.verify(presented.token, logger: context.logger)
+    let confirmation = try await reauthentication.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
-      try await proven.spend(in: change)
+      try await confirmation.spend(in: change)
       try await Identity.link(identity, to: me, by: session, in: change)
     }
-    await keepGrant(shown.authorizationCode, identity, logger: context.logger)
+    await keepGrant(presented.authorizationCode, identity, logger: context.logger)
     return .noContent
   }
 
@@ -70,12 +70,12 @@ struct ProviderRoutes {
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let evidence = try await request.read {
+    let reauthentication = try await request.read {
       $0.reauthentication(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
     }
-    let proven = try await evidence.check(context, in: dependencies)
+    let confirmation = try await reauthentication.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
-      try await proven.spend(in: change)
+      try await confirmation.spend(in: change)
       try await Identity.unlink(name, from: me, by: session, in: change)
     }
     return .noContent
@@ -97,7 +97,7 @@ struct ProviderRoutes {
 }
 
 /// The fields that an app sends after a sign-in with a provider.
-private struct Shown {
+private struct Presented {
   let token: IdentityToken
   let authorizationCode: String?
 

@@ -120,7 +120,7 @@ final class EndedSessions: Service {
     readAt.map { ContinuousClock.now - $0 <= maximumAge } ?? false
   }
 
-  /// Every request fails alike, so one log line now and then gives their number.
+  /// All requests fail alike. One log line every few seconds gives their number.
   private func noteRefusal() {
     let now = ContinuousClock.now
     let count = refusals.withLock { refusals -> Int? in
@@ -131,7 +131,7 @@ final class EndedSessions: Service {
     }
     guard let count else { return }
     logger.error(
-      "refusing requests: the list of ended sessions is too old",
+      "refusing requests: the copy of the ended sessions is too old",
       metadata: ["requests": "\(count)", "age_seconds": "\(age / .seconds(1))"])
   }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Proof that a session may get new tokens: the session's id, a counter and a branch, with a MAC over them. It is
+/// The token for which a session gets new tokens: the session's id, a counter and a branch, with a MAC over them. It is
 /// derived from a server key, so nothing of it is stored, and the same token can be issued again if a response was
 /// lost.
 struct RefreshToken: Equatable, Sendable {

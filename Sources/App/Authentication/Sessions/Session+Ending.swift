@@ -82,21 +82,16 @@ extension Session {
   /// Deletes sessions that ended so long ago that none of their access tokens is valid, and sessions that are too old
   /// to be refreshed. Also ends sessions of earlier epochs.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    let rows = try await database.batch(
-      """
-      DELETE FROM sessions
-      WHERE id IN (
-        SELECT id FROM sessions WHERE ended_at < now() - interval '2 days' ORDER BY ended_at LIMIT \(limit)
-      )
-      """,
-      // The ids contain their time, so the primary key finds the oldest ones.
+    let ended = try await database.purge(
+      "sessions", by: "ended_at", upTo: "now() - interval '2 days'", atMost: limit)
+    // The ids contain their time, so the primary key finds the oldest ones.
+    let tooOld = try await database.batch(
       """
       DELETE FROM sessions
       WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))
         AND created_at < now() - make_interval(secs => \(Double(maximumAge)))
-      """)
-    let former = try await endFormer(atMost: limit, in: database)
-    return rows.map(\.affected).reduce(former, +)
+      """)[0].affected
+    return try await ended + tooOld + endFormer(atMost: limit, in: database)
   }
 }
 

@@ -70,8 +70,8 @@ struct SessionRoutes {
   }
 
   /// The response to a repeated registration: the account that the first one created, with a new session. Without a
-  /// password, it is refused like a registration without an `Idempotency-Key`: the key and the body are no secrets, and
-  /// anyone who has seen them could log in.
+  /// password, it is refused like a registration without an `Idempotency-Key`: the key and the body are not secrets,
+  /// and anyone who has seen them could log in.
   private func logInAgain(
     _ first: IdempotentRequest.Stored, _ password: String?, _ device: String?, _ context: Context
   ) async throws -> Response {
@@ -98,7 +98,7 @@ struct SessionRoutes {
   ) async throws -> Response {
     // Tries again if the password was changed or hashed anew before the session starts.
     while true {
-      let proven = try await dependencies.throttle.attempt(
+      let found = try await dependencies.throttle.attempt(
         .login(login), .logins(from: context.address), .sessions(by: login)
       ) { () -> (id: User.ID, hash: String)? in
         let account = try await Credentials.find(login: login, in: database)
@@ -106,7 +106,7 @@ struct SessionRoutes {
         guard let account, let hash = account.passwordHash else { return nil }
         return (account.user, hash)
       }
-      guard let (id, hash) = proven else { throw AppError.wrongCredentials }
+      guard let (id, hash) = found else { throw AppError.wrongCredentials }
       // If there is no capacity to hash it now, a later login upgrades it.
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
       let started = try await dependencies.change(at: .user(id)) { change -> (User?, Session.Pass)? in

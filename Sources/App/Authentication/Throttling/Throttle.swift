@@ -1,17 +1,17 @@
 import Postgres
 
-/// Slows down callers that repeatedly fail to prove something, such as a password. After a few failures, each further
-/// one doubles the wait until the next attempt. Failures are counted in the database, by its clock, so all processes
-/// count together. Evidence that was already given, such as an open session, is not throttled. Actions that need
-/// none, such as requests for mails, are counted in the same way.
+/// Slows down callers that repeatedly fail to authenticate, for example with a password. After a few failures, each
+/// further one doubles the wait until the next attempt. Failures are counted in the database, by its clock, so all
+/// processes count together. An open session is not throttled. Actions that need no authentication, such as requests
+/// for mails, are counted in the same way.
 struct Throttle: Sendable {
   /// The subject of a count. Each kind has its own label, so that failures of one kind never block another.
   struct Key: Sendable {
     fileprivate let label: String
     fileprivate let subject: String
-    /// How many cost no wait.
+    /// The number of attempts without a wait.
     fileprivate let free: Int
-    /// Seconds to wait after the first one beyond that.
+    /// Seconds to wait after the first attempt beyond that.
     fileprivate let firstWait: Double
     /// Whether a success clears the failures before it. Otherwise a success just does not count.
     fileprivate var isClearedBySuccess = false
@@ -36,7 +36,7 @@ struct Throttle: Sendable {
     /// The address that password resets are requested from.
     static func resets(from address: String) -> Key { from(address, "resets from") }
 
-    /// The address that codes are requested from, or wrong ones come from. Accounts have counts, too: ``SignInCode``.
+    /// The address that requests codes, or that sends wrong ones. Accounts have counts, too: ``SignInCode``.
     static func codeRequests(from address: String) -> Key { from(address, "code requests", free: 200) }
     static func codes(from address: String) -> Key { from(address, "codes") }
 
@@ -84,13 +84,13 @@ struct Throttle: Sendable {
   }
 
   /// In seconds.
-  private static let longestWait = 900.0
+  private static let maximumWait = 900.0
 
   let database: Database
   /// False for load tests, which log in more often than users do.
   let isOn: Bool
 
-  /// Counts an action that needs no evidence but is limited.
+  /// Counts an action that needs no authentication but is limited.
   ///
   /// - Throws: ``AppError/tooManyAttempts`` with the seconds to wait. The action is then not counted.
   func count(_ keys: Key...) async throws {
@@ -161,7 +161,7 @@ struct Throttle: Sendable {
       SET failures = counted.failures,
         blocked_until = statement_timestamp() + make_interval(secs => CASE
           WHEN counted.failures <= counted.free THEN 0
-          ELSE least(\(Self.longestWait), counted.first_wait * 2 ^ least(counted.failures - counted.free - 1, 20)::float8)
+          ELSE least(\(Self.maximumWait), counted.first_wait * 2 ^ least(counted.failures - counted.free - 1, 20)::float8)
         END),
         expires_at = statement_timestamp() + interval '24 hours'
       FROM counted
@@ -226,17 +226,7 @@ struct Throttle: Sendable {
   ///
   /// - Returns: how many counts it deleted.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM throttles
-      WHERE key IN (
-        SELECT key FROM throttles
-        WHERE expires_at <= now()
-        ORDER BY expires_at
-        LIMIT \(limit)
-        FOR UPDATE SKIP LOCKED
-      )
-      """)[0].affected
+    try await database.purge("throttles", key: "key", by: "expires_at", upTo: "now()", atMost: limit)
   }
 }
 

@@ -31,7 +31,7 @@ struct Keyset: Sendable {
         rest = "AND (\(time), \(id)) \(unescaped: order == .ascending ? ">" : "<") (\(cursor.time), \(cursor.id))"
       }
     }
-    let pageOrder: SQL = page.isWhole ? "" : "ORDER BY \(sorting)"
+    let pageOrder: SQL = page.isComplete ? "" : "ORDER BY \(sorting)"
     // One extra row shows whether there is a next page.
     let keys: SQL = """
       \(time) AS cursor_time, \(id) AS cursor_id

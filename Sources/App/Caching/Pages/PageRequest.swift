@@ -3,11 +3,11 @@ struct PageRequest: Sendable {
   var limit = 50
   var cursor: Cursor?
 
-  /// Whether the list is wanted only if it is complete. Its rows are read in any order, so that the read ends if there
-  /// are too many, and are sorted afterwards.
-  var isWhole = false
+  /// Whether only the complete list is wanted. Its rows are read in any order, so that the read ends if there are too
+  /// many, and are sorted afterwards.
+  var isComplete = false
 
   static let limits = 1...100
-  /// The most items that a ``Snapshot`` can hold: none is shorter than 132 bytes.
-  static let whole = PageRequest(limit: Snapshot.maximumLength / 132, isWhole: true)
+  /// All items, up to the maximum that a ``Snapshot`` can hold: no item is shorter than 132 bytes.
+  static let all = PageRequest(limit: Snapshot.maximumLength / 132, isComplete: true)
 }

@@ -71,7 +71,7 @@ struct Delta: Sendable {
     self.next = next
   }
 
-  /// Anything in the place of a digest that is none matches no item.
+  /// A value that is not a digest matches no item.
   private static func holds(_ digest: String, _ key: String, _ held: JSON.Object?) -> Bool {
     // Some clients print ids in upper case.
     guard let held, case .string(let text)? = held[key] ?? held[key.uppercased()] else { return false }

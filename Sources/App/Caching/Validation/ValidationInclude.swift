@@ -10,7 +10,7 @@ enum ValidationInclude: Equatable {
   var page: PageRequest? {
     switch self {
     case .nothing: nil
-    case .items: .whole
+    case .items: .all
     case .changes: PageRequest(limit: Delta.maximumItems)
     }
   }

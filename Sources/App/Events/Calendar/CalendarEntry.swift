@@ -65,6 +65,6 @@ struct CalendarEntry {
 }
 
 extension Event {
-  /// Whether the reader is at the event, as far as they have said. These users also get the reminder.
+  /// Whether the reader is a host, or a guest who is going. These users also get the reminder.
   var takesUpTime: Bool { myRole != .guest || myStatus == "going" }
 }

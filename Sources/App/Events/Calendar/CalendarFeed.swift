@@ -112,7 +112,7 @@ struct CalendarFeed: Sendable {
     return CalendarFeed(tag: try Tag(first, today: today), items: items, hasAlarms: try !first["is_muted"])
   }
 
-  /// A query of the guests and co-hosts whose feeds may show archived events of a user. The set is a few days larger,
+  /// A query of the guests and hosts whose feeds may show archived events of a user. The set is a few days larger,
   /// because the clocks of processes differ.
   static func readers(ofArchivedEventsOf creator: User.ID) -> SQL {
     """
@@ -121,7 +121,7 @@ struct CalendarFeed: Sendable {
     CROSS JOIN LATERAL (
       SELECT user_id FROM invitations WHERE event_id = e.id
       UNION ALL
-      SELECT user_id FROM event_co_hosts WHERE event_id = e.id
+      SELECT user_id FROM event_hosts WHERE event_id = e.id
     ) AS reader
     WHERE e.creator_id = \(creator) AND e.archived_at IS NOT NULL
       AND e.live_until >= clock_timestamp() - make_interval(days => \(Int32(pastDays + 3)))

@@ -10,7 +10,8 @@ extension Event {
   ///
   /// - Throws: ``AppError/userNotFound`` if the creator does not see the user.
   static func addHost(_ user: User.ID, to id: ID, by creator: User.ID, in change: Change) async throws {
-    // The locks keep the name from changing, which enters the guests' lists, and wait for a block between the two.
+    // The locks wait for a block between the two users. They also keep the new host's name from changing, because it
+    // enters the guests' lists.
     let found = try await change.lock(user, creator, for: .share)
     guard found.contains(creator) else { throw AppError.sessionEnded }
     let row = try await lock(id, byCreator: creator, in: change)
@@ -37,13 +38,13 @@ extension Event {
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
     let leaving = isGuest ? hidden + [user] : hidden
     if !leaving.isEmpty {
-      // All at once, so that no place goes to one who leaves.
+      // All leave in one step, so that no free place goes to a guest who is about to leave.
       try await Invitation.leave(
         where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(creator) : .block,
         in: change)
       for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
     }
-    // Later than all others, even if the clock was set back.
+    // The time is later than those of all other co-hosts, even if the clock was set back.
     try change.write(
       """
       INSERT INTO event_co_hosts (event_id, user_id, added_at)
@@ -54,10 +55,10 @@ extension Event {
     change.notify(user, about: .hostAdded(id, try row["title"], by: try Person(row: facts)))
   }
 
-  /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. No invitation is left. The
-  /// co-host loses all notifications about the event. Removing a user who is not a co-host changes nothing.
+  /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. The former co-host is not
+  /// invited, and loses all notifications about the event. Removing a user who is not a co-host changes nothing.
   static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
-    // A block or its removal, which decides who sees the host, waits, or is seen by the touch below.
+    // Blocks decide who sees the host. A block that is added or removed now waits, or the touch below sees it.
     _ = try await change.lock(user, actor, for: .share)
     let row =
       try await user == actor

@@ -1,8 +1,8 @@
 import Postgres
 
-/// Who hosts an event: its creator and the co-hosts, as the view `event_hosts` says.
+/// The hosts of an event: its creator and its co-hosts, as in the view `event_hosts`.
 extension Event {
-  /// What the reader is at an event.
+  /// The reader's role at an event.
   enum Role: String {
     case creator, host, guest
 

@@ -123,15 +123,9 @@ struct IdempotentRequest: Sendable {
 
   /// Deletes rows that are older than 24 hours.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM idempotency_keys WHERE digest IN (
-        SELECT digest FROM idempotency_keys
-        WHERE created_at < now() - make_interval(secs => \(Double(lifetime)))
-        LIMIT \(limit)
-        FOR UPDATE SKIP LOCKED
-      )
-      """)[0].affected
+    try await database.purge(
+      "idempotency_keys", key: "digest", by: "created_at",
+      upTo: "now() - make_interval(secs => \(Double(lifetime)))", atMost: limit)
   }
 }
 

@@ -2,7 +2,7 @@ import Foundation
 import Hummingbird
 
 extension Request {
-  /// The most bytes of a form. The longest one that a page can send is shorter.
+  /// The maximum length of a form, in bytes. All forms that a page can send are shorter.
   static let maximumForm = 16 << 10
 
   /// The fields of a form, `application/x-www-form-urlencoded`, as strings. The length is checked before anything else,
@@ -19,14 +19,14 @@ extension Request {
 }
 
 extension JSON.Object {
-  private static let mostFields = 32
+  private static let maximumFields = 32
 
   /// Nil if the form is malformed.
   init?(form bytes: [UInt8]) {
     self.init()
     for pair in bytes.split(separator: UInt8(ascii: "&")) {
       let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      guard count < Self.mostFields, let name = Self.text(parts[0]),
+      guard count < Self.maximumFields, let name = Self.text(parts[0]),
         let value = parts.count == 2 ? Self.text(parts[1]) : "", insert(.string(value), forKey: name)
       else { return nil }
     }

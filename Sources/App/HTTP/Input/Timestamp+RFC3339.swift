@@ -18,10 +18,10 @@ extension Timestamp {
   func writeRFC3339(
     to bytes: UnsafeMutablePointer<UInt8>, microseconds showsMicroseconds: Bool = false
   ) -> Int {
-    let microseconds = max(microseconds, Self.year0)
+    let microseconds = Int(max(microseconds, Self.year0))
     let (seconds, fraction) = microseconds.floorDivided(by: 1_000_000)
     let (days, time) = seconds.floorDivided(by: 86_400)
-    let (year, month, day) = Self.civil(fromDays: days)
+    let (year, month, day) = Day(days: days).calendar
     var end = bytes
     if year > 9999 {
       for digit in String(year / 10_000).utf8 {
@@ -47,14 +47,14 @@ extension Timestamp {
   }
 
   /// Writes two digits.
-  private static func put(_ value: Int64, to bytes: UnsafeMutablePointer<UInt8>) {
+  private static func put(_ value: Int, to bytes: UnsafeMutablePointer<UInt8>) {
     let value = UInt8(truncatingIfNeeded: value)
     bytes[0] = UInt8(ascii: "0") + value / 10
     bytes[1] = UInt8(ascii: "0") + value % 10
   }
 
   /// Writes two digits and a character.
-  private static func put(_ value: Int64, _ character: Unicode.Scalar, to bytes: UnsafeMutablePointer<UInt8>) {
+  private static func put(_ value: Int, _ character: Unicode.Scalar, to bytes: UnsafeMutablePointer<UInt8>) {
     put(value, to: bytes)
     bytes[2] = UInt8(ascii: character)
   }
@@ -70,12 +70,12 @@ extension Timestamp {
 
   private static func parse(_ bytes: UnsafeBufferPointer<UInt8>, _ fractionDigits: inout Int) -> Timestamp? {
     var position = 0
-    func number(_ digits: Int) -> Int64? {
+    func number(_ digits: Int) -> Int? {
       guard position + digits <= bytes.count else { return nil }
-      var value: Int64 = 0
+      var value = 0
       for byte in bytes[position..<position + digits] {
         guard (0x30...0x39).contains(byte) else { return nil }
-        value = value * 10 + Int64(byte - 0x30)
+        value = value * 10 + Int(byte - 0x30)
       }
       position += digits
       return value
@@ -87,10 +87,9 @@ extension Timestamp {
     }
     guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2), skip("Tt "),
       let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
-      (1...12).contains(month), (1...days(in: month, of: year)).contains(day),
-      hour < 24, minute < 60, second <= 60
+      let date = Day(year: year, month: month, day: day), hour < 24, minute < 60, second <= 60
     else { return nil }
-    var fraction: Int64 = 0
+    var fraction = 0
     fractionDigits = 0
     if skip(".") {
       while let digit = number(1) {
@@ -100,7 +99,7 @@ extension Timestamp {
       guard fractionDigits > 0 else { return nil }
       for _ in min(fractionDigits, 6)..<6 { fraction *= 10 }
     }
-    var offset: Int64 = 0
+    var offset = 0
     if !skip("Zz") {
       guard position < bytes.count, case let sign = bytes[position], skip("+-"), let hours = number(2), skip(":"),
         let minutes = number(2),
@@ -109,10 +108,9 @@ extension Timestamp {
       offset = (hours * 3600 + minutes * 60) * (sign == UInt8(ascii: "-") ? -1 : 1)
     }
     guard position == bytes.count else { return nil }
-    let days = days(fromCivil: year, month, day)
     // A leap second becomes the second after it, because PostgreSQL and phones cannot represent it.
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset
-    return Timestamp(microseconds: seconds * 1_000_000 + fraction)
+    let seconds = date.days * 86_400 + hour * 3600 + minute * 60 + second - offset
+    return Timestamp(microseconds: Int64(seconds * 1_000_000 + fraction))
   }
 
   /// The years 1 to 9999 in microseconds. Both RFC 3339 and PostgreSQL can represent them.
@@ -124,35 +122,10 @@ extension Timestamp {
     var digits = 0
     self.init(rfc3339: text, fractionDigits: &digits)
   }
-
-  // Days and dates of the proleptic Gregorian calendar; years begin in March, so that the leap day comes last.
-
-  private static func days(fromCivil year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-    let (era, yearOfEra) = (month <= 2 ? year - 1 : year).floorDivided(by: 400)
-    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-  }
-
-  private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-    let (era, dayOfEra) = (days + 719_468).floorDivided(by: 146_097)
-    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let shifted = (5 * dayOfYear + 2) / 153
-    let month = shifted < 10 ? shifted + 3 : shifted - 9
-    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
-  }
-
-  private static func days(in month: Int64, of year: Int64) -> Int64 {
-    switch month {
-    case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
-  }
 }
 
-extension Int64 {
-  fileprivate func floorDivided(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+extension Int {
+  fileprivate func floorDivided(by divisor: Int) -> (quotient: Int, remainder: Int) {
     let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
   }

@@ -34,21 +34,21 @@ struct SignedIn: RouterMiddleware {
     if let largeBodies, LargeBodies.may(request) {
       return try await largeBodies.hold(for: caller.user) {
         try await next(
-          try await whole(request, of: caller, upTo: LargeBodies.maximumLength, else: .claimsTooLarge), context)
+          try await complete(request, of: caller, upTo: LargeBodies.maximumLength, else: .claimsTooLarge), context)
       }
     }
     guard let uploads, request.method == .put else {
       return try await next(
-        try await whole(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)
+        try await complete(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)
     }
     return try await uploads.hold(for: caller.user) {
       try await next(
-        try await whole(request, of: caller, upTo: Picture.maximumLength, else: .pictureTooLarge), context)
+        try await complete(request, of: caller, upTo: Picture.maximumLength, else: .pictureTooLarge), context)
     }
   }
 
   /// Returns the request with its complete body. Throws if the session ends before the body is complete.
-  private func whole(
+  private func complete(
     _ request: Request, of caller: AccessTokens.Caller, upTo limit: Int, else refusal: AppError
   ) async throws -> Request {
     guard request.hasBody else { return request }

@@ -25,7 +25,7 @@ extension HTTPClient {
   /// Sends a request and reads the complete response.
   ///
   /// - Parameter limit: the time from connecting to the last byte. The client's own deadline ends at the headers.
-  /// - Throws: also if the body is longer than `bytes`.
+  /// - Throws: if the request fails, or if the body is longer than `bytes`.
   func response(
     to request: HTTPClientRequest, within limit: Duration, atMost bytes: Int = 64 << 10
   ) async throws -> OutgoingResponse {

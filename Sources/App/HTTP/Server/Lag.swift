@@ -3,7 +3,7 @@ import NIOCore
 /// How many seconds a peer is behind the minimum speed. Its clock can be stopped.
 struct Lag {
   let bytesPerSecond: Double
-  /// The most seconds that a fast peer may be ahead.
+  /// The maximum number of seconds that a fast peer may be ahead.
   let credit: Double
   /// Bytes that are not yet counted in `seconds`.
   var bytes = 0

@@ -18,7 +18,7 @@ public struct Push: Sendable {
   /// The trace of the request that caused the notification.
   var trace: Trace?
 
-  /// The type of a push that only sets the number on an iPhone's badge. It is no notification.
+  /// The type of a push that only sets the number on an iPhone's badge. It is not a notification.
   static let badgeOnly = "badge"
 }
 

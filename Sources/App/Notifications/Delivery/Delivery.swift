@@ -65,8 +65,8 @@ enum Delivery {
   /// Rereads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a
   /// deletion or a logout that was confirmed before.
   ///
-  /// - Returns: what to send to, by row; nil if the device must not get the notification anymore. Rows that are no
-  ///   longer held are missing.
+  /// - Returns: what to send to, by row; nil if the device must no longer get the notification. Rows that are no longer
+  ///   leased are missing.
   private static func recheck(
     _ rows: [LeasedRow], in database: Database
   ) async throws -> [Int64: Result<Target?, any Error>] {

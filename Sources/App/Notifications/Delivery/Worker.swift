@@ -32,12 +32,7 @@ enum Worker {
 
   /// Deletes workers that died more than a day ago.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.batch(
-      """
-      DELETE FROM workers WHERE id IN (
-        SELECT id FROM workers WHERE heartbeat_at < now() - interval '1 day' LIMIT \(limit) FOR UPDATE SKIP LOCKED
-      )
-      """)[0].affected
+    try await database.purge("workers", by: "heartbeat_at", upTo: "now() - interval '1 day'", atMost: limit)
   }
 
   private static let isFresh: SQL =

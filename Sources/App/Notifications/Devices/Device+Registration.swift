@@ -168,7 +168,7 @@ extension Device {
     """
   }
 
-  /// Deletes devices whose session has ended. Nothing is sent to them anymore.
+  /// Deletes devices whose session has ended. Nothing more is sent to them.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     let left: SQL = """
       SELECT d.id

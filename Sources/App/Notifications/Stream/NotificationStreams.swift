@@ -6,7 +6,7 @@ import ServiceLifecycle
 import Synchronization
 
 /// The notification streams that this process has open. One reader serves them all: it checks which inboxes have
-/// changed, at regular intervals and when it hears that some may have, and reads the new items.
+/// changed, at regular intervals and when it is notified that some may have, and reads the new items.
 ///
 /// The number of a notification in the stream is its place in the inbox. It is assigned under the lock of the inbox's
 /// stamp, so a client that sees a notification can also see all those with lower numbers. Reading on after the last
@@ -142,7 +142,7 @@ final class NotificationStreams: Service {
     }
   }
 
-  /// Whether the database tells this process of new items in inboxes.
+  /// Whether the database notifies this process of new items in inboxes.
   var isListening: Bool { state.withLock { $0.isListening } }
 
   /// Has the inboxes checked soon.

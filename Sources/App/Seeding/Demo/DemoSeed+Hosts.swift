@@ -10,7 +10,7 @@ extension DemoSeed {
     let maxGuests: Int?
     let maxPlusOnes: Int?
     let approval: Bool?
-    /// How many guests have joined by it.
+    /// How many guests have joined through it.
     let joined: Int
   }
 

@@ -65,7 +65,7 @@ extension DemoSeed {
     case .friendAccepted: return .friendAccepted(by: try person(item.person).person)
     case .sessionRevoked: return .sessionRevoked(Session.ID(rawValue: item.id))
     case .invitationWithdrawn:
-      // The recipient does not see the event any more.
+      // The recipient no longer sees the event.
       guard let event = item.event, let title = item.title else {
         throw AppError.invalidSeed("The notification \(item.id) has no event or no title.")
       }

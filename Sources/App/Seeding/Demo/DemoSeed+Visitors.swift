@@ -3,7 +3,7 @@ import Postgres
 
 /// Visitors of the demo's events.
 extension DemoSeed {
-  /// A guest without an account, who has answered by the event's first share link.
+  /// A guest without an account, who has answered through the event's first share link.
   struct VisitorSeed: Decodable {
     let id: UUID
     let name: String

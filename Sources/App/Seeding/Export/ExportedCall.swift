@@ -17,7 +17,7 @@ struct ExportedCall: Sendable {
     ExportedCall(method: .get, path: path, status: status, name: name)
   }
 
-  /// The name of the file. Of an id, it has the last twelve digits, which tell the demo's ids of one kind apart:
+  /// The name of the file. Of an id, it has the last twelve digits, which distinguish the demo's ids of one kind:
   /// `put-events-000000000005-invitations-me.json`.
   var file: String {
     if let name { return name }

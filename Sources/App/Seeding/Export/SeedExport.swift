@@ -27,7 +27,7 @@ public struct SeedExport: Sendable {
   private var replacements: [String: String] = [:]
 
   /// - Parameter day: the day on which the demo is planted, such as `2026-05-01`.
-  /// - Returns: nil if it is no day.
+  /// - Returns: nil if it is not a day.
   public init?(day: String, logger: Logger) throws {
     let isDay = day.wholeMatch(of: /\d{4}-\d\d-\d\d/) != nil
     guard isDay, let now = Timestamp(rfc3339: day + Self.time) else { return nil }

@@ -13,7 +13,7 @@ extension Export {
     }
   }
 
-  /// Ends with the export that holds it, also if that is interrupted.
+  /// Ends with the export that holds it, even if that is interrupted.
   final class Turn: Sendable {
     private let user: User.ID
     private let turns: Turns

@@ -48,27 +48,15 @@ struct Export: Sendable {
     guard try await database.slow.first("SELECT 1 FROM users WHERE id = \(user)") != nil else {
       throw AppError.sessionEnded
     }
-    // A client that has the whole document may ask for the next one.
+    // A client that has the complete document may ask for the next one.
     turn.end()
     bytes.writeString("}")
     try await writer.write(bytes)
     try await writer.finish(nil)
   }
-
-  /// Tables whose rows belong to no user's export, and why.
-  static let tablesLeftOut = [
-    "apple_revocations": "names no user",
-    "workers": "is about workers",
-    "schema_migrations": "is about the schema",
-    "throttles": "counts attempts by digest, kept for a day; a list of names can reverse them",
-    "idempotency_keys": "holds responses that the user has got, encrypted, kept for a day",
-    "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
-    "session_epoch": "is one row for everyone",
-    "visitor_mails": "counts mails to addresses of no account by their MAC, kept for a day",
-  ]
 }
 
 extension AppError {
   static let exportRunning = AppError(
-    .conflict, "export-running", "Another export is being sent to you. Wait until it ends.")
+    .conflict, "export-running", "Another export is running. Wait until it finishes.")
 }

@@ -3,7 +3,7 @@ import Postgres
 extension Person {
   /// The minimum similarity of a match. A word of four letters with one typo, or with two letters swapped, has this
   /// much.
-  private static let leastLikeness = 0.2
+  private static let minimumSimilarity = 0.2
 
   /// Those of some people whom a user sees, in the given order.
   static func these(_ ids: [User.ID], for reader: User.ID, in database: some Querying) async throws -> [Person] {
@@ -23,13 +23,13 @@ extension Person {
   static func named(
     _ query: String, for reader: User.ID, atMost limit: Int, in database: Database
   ) async throws -> [Person] {
-    let results = try await database.slow.send([likenessSetting, search(query, for: reader, atMost: limit)])
+    let results = try await database.slow.send([similaritySetting, search(query, for: reader, atMost: limit)])
     return try results[1].map { try Person(row: $0) }
   }
 
   /// Sets the minimum similarity at which the index returns a name, for the transaction of a ``search(_:for:atMost:)``.
-  static let likenessSetting: SQL =
-    "SELECT set_config('pg_trgm.word_similarity_threshold', \(String(leastLikeness)), true)"
+  static let similaritySetting: SQL =
+    "SELECT set_config('pg_trgm.word_similarity_threshold', \(String(minimumSimilarity)), true)"
 
   /// Strangers come in the order of the index, which then reads only as many as are wanted. For that, its operand must
   /// be a value, so it is a subquery and not a join. Among equally similar parts, the most similar whole names come
@@ -44,8 +44,8 @@ extension Person {
       SELECT friend_id FROM friends WHERE user_id = \(reader)
     ), found AS (
       (
-        SELECT u.id, true AS is_friend, word_similarity(wanted.name, u.search_name) AS likeness,
-          similarity(wanted.name, u.search_name) AS whole_likeness
+        SELECT u.id, true AS is_friend, word_similarity(wanted.name, u.search_name) AS similarity,
+          similarity(wanted.name, u.search_name) AS whole_similarity
         FROM wanted
         CROSS JOIN mine
         JOIN users AS u ON u.id = mine.friend_id
@@ -63,13 +63,13 @@ extension Person {
         LIMIT \(limit)
       )
     ), ranked AS (
-      SELECT id, is_friend, likeness, whole_likeness, max(likeness) OVER () AS best FROM found
+      SELECT id, is_friend, similarity, whole_similarity, max(similarity) OVER () AS best FROM found
     )
     SELECT \(columns("u"))
     FROM ranked AS r
     JOIN users AS u ON u.id = r.id
-    WHERE r.likeness >= \(leastLikeness) AND r.likeness >= r.best / 2
-    ORDER BY r.is_friend DESC, r.likeness DESC, r.whole_likeness DESC, r.id
+    WHERE r.similarity >= \(minimumSimilarity) AND r.similarity >= r.best / 2
+    ORDER BY r.is_friend DESC, r.similarity DESC, r.whole_similarity DESC, r.id
     LIMIT \(limit)
     """
   }

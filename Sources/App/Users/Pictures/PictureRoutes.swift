@@ -76,9 +76,8 @@ struct PictureRoutes {
       })
   }
 
-  /// `?size=`; nil for the picture as it was uploaded. Other parameters are ignored, because sites that
-  /// share a URL may append their own. A wrong size is an error: if it got another picture, caches would keep that for
-  /// ever.
+  /// `?size=`; nil for the picture as it was uploaded. Other parameters are ignored, because sites that share a URL may
+  /// append their own. A wrong size is an error: if it got another picture, caches would keep that forever.
   private func size(in request: Request) throws -> PictureSize? {
     var query = QueryFields(request.uri)
     let size = query.word("size", of: PictureSize.allCases)

@@ -11,8 +11,8 @@ struct StoredPicture: Sendable {
   let length: Int
   let beginning: Data
 
-  /// Bytes per part. A picture is read in parts, so that it neither delays other reads nor waits in memory, whole, for
-  /// a slow client. Most pictures are one part.
+  /// Bytes per part. A picture is read in parts, so that it does not delay other reads, and does not fill the memory
+  /// while a slow client receives it. Most pictures are one part.
   private static let partLength = 128 << 10
 
   /// - Parameters:

@@ -81,6 +81,7 @@ struct AnswerForm: Sendable {
   }
 
   private mutating func note(_ error: FieldError) {
+    if error.field == "answer" { return errors.append(("answer", "Choose one of the three answers.")) }
     let subject =
       switch error.field {
       case "name": "Your name"
@@ -88,8 +89,7 @@ struct AnswerForm: Sendable {
       case "plusOnes": "The number of people"
       default: "Your answer"
       }
-    let message = error.field == "answer" ? "must be one of the three" : error.message
-    errors.append((error.field, "\(subject) \(message)."))
+    errors.append((error.field, "\(subject) \(error.message)."))
   }
 
   // MARK: Showing
@@ -109,7 +109,7 @@ struct AnswerForm: Sendable {
     guard token != nil else { return form }
     form["trap"] = Self.trap
     form["nameField"] = field("name", name, atMost: Self.longestName, ["most": "\(Self.longestName)"])
-    if needsApproval { form["approval"] = "A host looks at your answer first." }
+    if needsApproval { form["approval"] = "A host must approve your answer first." }
     if let asksForEmail, asksForEmail != .none {
       form["emailField"] = field(
         "email", email, atMost: Self.longestEmail, ["isRequired": asksForEmail == .required])
@@ -123,7 +123,7 @@ struct AnswerForm: Sendable {
   ///   page stays small.
   private func field(_ name: String, _ value: String, atMost length: Int, _ more: [String: Any]) -> [String: Any] {
     let trimmed = value.trimmedScalars
-    let isBounded = trimmed.utf8.count <= length * String.mostBytesOfComposed && !trimmed.hasLongRunOfMarks
+    let isBounded = trimmed.utf8.count <= length * String.maximumBytesOfComposed && !trimmed.hasLongRunOfMarks
     let text = isBounded ? String(trimmed).precomposedStringWithCanonicalMapping : String(trimmed)
     let shown = String(text.unicodeScalars.prefix(length))
     var members: [String: Any] = ["typed": shown.withoutDirectionControls]

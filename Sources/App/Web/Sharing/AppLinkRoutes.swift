@@ -80,5 +80,5 @@ private struct AndroidStatement: JSONWritable {
 
 extension AppError {
   static let appLinksNotConfigured = AppError(
-    .notFound, "app-links-not-configured", "No app of this kind opens this service's links.")
+    .notFound, "app-links-not-configured", "No app for this platform is configured to open links.")
 }

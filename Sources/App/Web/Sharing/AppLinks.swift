@@ -1,4 +1,4 @@
-/// The apps that open share links, and the files by which iOS and Android learn so.
+/// The apps that open share links. Files in `/.well-known/` name them to iOS and Android.
 public struct AppLinks: Sendable {
   /// Like `ABCDE12345.com.example.app`. Empty: no iOS app opens links.
   var appleAppIDs: [String] = []

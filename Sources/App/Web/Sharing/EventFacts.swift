@@ -3,7 +3,7 @@ import Postgres
 
 /// An event as the pages for people without the app show it.
 struct EventFacts: Sendable {
-  /// How many names of guests a page shows.
+  /// The maximum number of guests whose names a page shows.
   static let maximumNames = 20
   /// Bytes of HTML for the names of guests, and for those of hosts, so that no page gets large.
   private static let maximumNameBytes = 1500
@@ -13,7 +13,7 @@ struct EventFacts: Sendable {
   let isArchived: Bool
   let isOver: Bool
   let isFull: Bool
-  /// Whether the deadline for answers is over.
+  /// Whether the deadline for answers has passed.
   let isPastAnswers: Bool
   let going: Int
   let maybe: Int
@@ -22,7 +22,7 @@ struct EventFacts: Sendable {
 
   /// Of `events AS e`.
   ///
-  /// - Parameter showsNames: a condition, whether the page shows the names of those who go.
+  /// - Parameter showsNames: a condition: whether the page shows the names of guests who are going.
   static func columns(showsNames: SQL) -> SQL {
     """
     \(Event.Plan.record("e")) AS plan, \(Event.isPastAnswers), \(Event.isOver), e.status = 'cancelled' AS is_cancelled,
@@ -64,9 +64,9 @@ struct EventFacts: Sendable {
 
   /// Why no one can answer, whatever the link says; nil if they can.
   var closed: String? {
-    if isCancelled { return "The event does not take place." }
+    if isCancelled { return "The event was cancelled." }
     if isOver || isArchived { return "The event is over." }
-    if isPastAnswers { return "The deadline for answers has passed. Ask the host." }
+    if isPastAnswers { return "The deadline for answers has passed. Ask a host whether you can still come." }
     return nil
   }
 

@@ -55,25 +55,25 @@ struct SharePage: Sendable {
 
   static let unknown = SharePage(
     title: "This link does not work",
-    text: "It may be incomplete, or the host has taken it back. Ask the host for another one.")
+    text: "It may be incomplete, or a host has revoked it. Ask a host for another one.")
   static let expired = SharePage(
-    title: "This link has expired", text: "Ask the host for another one if you want to see the event.")
+    title: "This link has expired", text: "Ask a host for another one if you want to see the event.")
   static let erased = SharePage(
-    title: "Your data is erased", text: "The host no longer has your answer. You can close this page.")
+    title: "Your data has been erased", text: "The hosts no longer have your answer. You can close this page.")
   /// Asks before erasing a visitor's data, because that cannot be undone.
   ///
   /// - Parameter token: the token in the URL of the visitor's page.
   static func erasing(_ token: String) -> SharePage {
     SharePage(
       title: "Erase your data?",
-      text: "The hosts then no longer have your answer, and your page is gone. This cannot be undone.",
+      text: "The hosts will no longer have your answer, and your page will no longer exist. This cannot be undone.",
       button: "Erase my data for good", act: "erase", back: "../g/\(token)")
   }
 
   static let unsubscribed = SharePage(
-    title: "You get no more e-mails about this event", text: "Your answer stays. You can close this page.")
+    title: "You will get no more e-mails about this event", text: "Your answer stays. You can close this page.")
   static let unsubscribing = SharePage(
-    title: "E-mails about this event", text: "Your answer stays.", button: "Send me no more e-mails")
+    title: "E-mails about this event", text: "Your answer stays.", button: "Stop sending me e-mails")
 
   /// The policy for browsers: nothing may be loaded or run, the page's own style is the only one, and forms go to this
   /// service.

@@ -31,7 +31,7 @@ struct SharePageRoutes {
     guard let token = tokens.forms.read(fields.field("form")), token.link == link.id else {
       return try refuse(nil, shared, fields)
     }
-    // A form that was sent already leads to its page, also if the event takes no answers any more.
+    // A form that was sent already leads to its page, even if the event no longer takes answers.
     let knownKid: String? = try await database.value("SELECT kid FROM visitors WHERE id = \(token.visitor)")
     guard let page = tokens.page.token(of: token.visitor, kid: knownKid ?? tokens.page.kid) else {
       throw AppError.linkNotFound

@@ -39,22 +39,22 @@ struct SharedEvent: Sendable {
     if isExpired { return .expired }
     let state = facts.isCancelled ? "This event is cancelled." : facts.isFull ? "All places are taken." : nil
     let title = facts.isCancelled ? "No answer needed" : refusal == nil ? "Your answer" : "How to answer"
-    let text = refusal ?? (facts.isFull ? "You can still get on the waiting list." : "")
+    let text = refusal ?? (facts.isFull ? "You can still join the waiting list." : "")
     var page = SharePage(
       title: facts.title, event: facts.page(state: state, answerTitle: title, answer: text))
     if refusal == nil { page.form = form }
     return page
   }
 
-  /// Why no one can answer by this link; nil if they can.
+  /// Why no one can answer through this link; nil if they can.
   private var refusal: String? {
     if facts.isCancelled { return facts.closed }
     guard link.settings.kind == .answer else {
-      return "This link only shows the event. Ask the host for an invitation."
+      return "This link only shows the event. Ask a host for an invitation."
     }
     if let closed = facts.closed { return closed }
     if let limit = link.settings.maxGuests, link.joined >= limit {
-      return "No more guests can join by this link. Ask the host for an invitation."
+      return "No more guests can join through this link. Ask a host for an invitation."
     }
     return nil
   }

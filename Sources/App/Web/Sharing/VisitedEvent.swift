@@ -5,7 +5,7 @@ import Postgres
 struct VisitedEvent: Sendable {
   let visitor: Visitor
   let facts: EventFacts
-  /// The most people whom the visitor may bring from now on.
+  /// The maximum number of people whom the visitor may bring from now on.
   private let maxPlusOnes: Int
 
   /// Reads in one statement, and writes nothing.
@@ -27,7 +27,7 @@ struct VisitedEvent: Sendable {
   private init(row: Row) throws {
     visitor = try Visitor(row: row)
     facts = try EventFacts(row: row)
-    // Who comes back after declining is bound by the link again. See ``Event/Places``.
+    // A visitor who accepts after declining is bound by the link again. See ``Event/Places``.
     maxPlusOnes =
       try visitor.group.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.group.plusOnes)
   }
@@ -75,9 +75,9 @@ struct VisitedEvent: Sendable {
       case .declined, .invited, .pending: "You are not coming."
       }
     }
-    guard let wanted = visitor.wanted else { return words(visitor.group.status) }
-    return "A host looks at your answer first: "
-      + words(wanted).replacing("You are going", with: "you want to come")
-      .replacing("You may come", with: "you may come").replacing("You are not coming", with: "you are not coming")
+    // Guests who decline need no approval.
+    guard let wanted = visitor.wanted, wanted != .declined else { return words(visitor.group.status) }
+    return "A host must approve your answer first: "
+      + words(wanted).replacing("You are going", with: "you want to come").replacing("You may", with: "you may")
   }
 }

@@ -53,7 +53,7 @@ struct VisitorPageRoutes {
       guard visited.takesAnswers, let draft = form.draft() else {
         return try .page(page(visited, token, form), visited.takesAnswers ? .unprocessableContent : .conflict)
       }
-      // Without the field, the event takes no plus-ones.
+      // Without the field, the event does not allow plus-ones.
       let plusOnes = fields["plusOnes"] == nil ? nil : draft.plusOnes
       return try await answer(draft.answer, plusOnes, visited, token, form, context)
     case .withdraw:

@@ -25,7 +25,7 @@ struct Login: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func validate() throws {
-    guard !(passwordStdin && code) else { throw ValidationError("Give either --password-stdin or --code.") }
+    guard !(passwordStdin && code) else { throw ValidationError("Use either --password-stdin or --code.") }
   }
 
   func run() async throws {
@@ -33,12 +33,12 @@ struct Login: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    let login = try login ?? UserInput.line(code ? "E-mail: " : "Username or e-mail: ", missing: "the login")
+    let login = try login ?? UserInput.line(code ? "E-mail: " : "Username or e-mail: ", missing: "login")
     let reply: Reply<User>
     if code {
       try await account.client.auth.requestCode(email: login)
       console.note("If an account has this address, a code is on its way.")
-      let digits = try UserInput.line("Code: ", missing: "the code").trimmingCharacters(in: .whitespaces)
+      let digits = try UserInput.line("Code: ", missing: "code").trimmingCharacters(in: .whitespaces)
       reply = try await account.logIn {
         try await account.client.auth.logIn(email: login, code: digits, device: Account.deviceName)
       }

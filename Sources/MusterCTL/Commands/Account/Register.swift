@@ -28,7 +28,7 @@ struct Register: AccountCommand {
 
   func validate() throws {
     guard !(passwordStdin && noPassword) else {
-      throw ValidationError("Give either --password-stdin or --no-password.")
+      throw ValidationError("Use either --password-stdin or --no-password.")
     }
   }
 

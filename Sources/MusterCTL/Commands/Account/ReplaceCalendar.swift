@@ -14,7 +14,7 @@ struct ReplaceCalendar: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     if try await account.client.me.calendarLink() != nil {
       try Prompt.confirm(
-        "Calendars that use the present link stop updating. Go on?", isConfirmed: yes,
+        "Calendars that use the present link stop updating. Continue?", isConfirmed: yes,
         refusal: "Nothing was changed.")
     }
     let reply = try await account.responses.reply { try await account.client.me.makeCalendarLink() }

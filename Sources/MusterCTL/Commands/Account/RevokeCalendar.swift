@@ -13,7 +13,7 @@ struct RevokeCalendar: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     try Prompt.confirm(
-      "Calendars that use the link stop updating. Go on?", isConfirmed: yes, refusal: "Nothing was changed.")
+      "Calendars that use the link stop updating. Continue?", isConfirmed: yes, refusal: "Nothing was changed.")
     let reply = try await account.responses.reply { try await account.client.me.revokeCalendarLink() }
     try console.show(reply) { "Your calendar link is revoked." }
   }

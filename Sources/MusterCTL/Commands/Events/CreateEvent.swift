@@ -57,8 +57,8 @@ struct CreateEvent: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func validate() throws {
-    guard time.isEmpty != (`in` == nil) else { throw ValidationError("Give the start as a time, or with --in.") }
-    guard until == nil || length == nil else { throw ValidationError("Give either --until or --for.") }
+    guard time.isEmpty != (`in` == nil) else { throw ValidationError("Specify the start as a time, or with --in.") }
+    guard until == nil || length == nil else { throw ValidationError("Use either --until or --for.") }
   }
 
   func run(as account: Account, on console: Console) async throws {

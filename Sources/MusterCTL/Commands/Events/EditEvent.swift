@@ -63,13 +63,13 @@ struct EditEvent: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func validate() throws {
-    guard until == nil || length == nil else { throw ValidationError("Give either --until or --for.") }
+    guard until == nil || length == nil else { throw ValidationError("Use either --until or --for.") }
     let given: [Field?] = [
       note.map { _ in .note }, place.map { _ in .place }, capacity.map { _ in .capacity },
       (until ?? length).map { _ in .end }, answerBy.map { _ in .answerBy },
     ]
     guard let both = given.compactMap({ $0 }).first(where: clear.contains) else { return }
-    throw ValidationError("\(both.rawValue) cannot be both set and cleared.")
+    throw ValidationError("The field \(both.rawValue) cannot be both set and cleared.")
   }
 
   func run(as account: Account, on console: Console) async throws {

@@ -3,7 +3,7 @@ import MusterClient
 
 struct JoinCommand: AccountCommand {
   static let configuration = CommandConfiguration(
-    commandName: "join", abstract: "Join an event by a share link. Then answer it.",
+    commandName: "join", abstract: "Join an event through a share link. Then answer it.",
     discussion: """
         musterctl join https://muster.example/e/AaBb...
         musterctl answer pasta going

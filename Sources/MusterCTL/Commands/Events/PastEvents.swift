@@ -11,7 +11,7 @@ struct PastEvents: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func validate() throws {
-    guard (1...10_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 10000") }
+    guard (1...10_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 10000.") }
   }
 
   func run(as account: Account, on console: Console) async throws {

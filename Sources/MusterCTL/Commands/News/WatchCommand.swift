@@ -22,7 +22,7 @@ struct WatchCommand: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func validate() throws {
-    guard count.map({ $0 > 0 }) ?? true else { throw ValidationError("--count must be at least 1") }
+    guard count.map({ $0 > 0 }) ?? true else { throw ValidationError("--count must be at least 1.") }
   }
 
   func run(as account: Account, on console: Console) async throws {

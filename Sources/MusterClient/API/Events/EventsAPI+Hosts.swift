@@ -18,7 +18,7 @@ extension EventsAPI {
     try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
   }
 
-  /// Sets the answer of a guest of an event that the caller hosts, also after `answerBy`.
+  /// Sets the answer of a guest of an event that the caller hosts, even after `answerBy`.
   ///
   /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
@@ -31,7 +31,7 @@ extension EventsAPI {
       .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": status], key: key))
   }
 
-  /// Admits a guest who came by a link with `approval`. A user may then answer; the answer of a visitor applies. To
+  /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies. To
   /// turn the guest away, use ``withdraw(_:from:key:)``.
   ///
   /// - Parameter guestID: the ``Guest/id``.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Events that the caller created or is invited to.
+/// Events that the caller hosts or is invited to.
 public struct EventsAPI: Sendable {
   let caller: APICaller
 

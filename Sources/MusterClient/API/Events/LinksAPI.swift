@@ -1,6 +1,6 @@
 import Foundation
 
-/// Joining events by share links.
+/// Joining events through share links.
 public struct LinksAPI: Sendable {
   let caller: APICaller
 

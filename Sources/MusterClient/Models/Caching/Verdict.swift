@@ -5,7 +5,7 @@ public struct Verdict: Codable, Sendable, Hashable {
   /// The collection's current stamp. It belongs to the items of this response; nil for a collection that the service
   /// does not know.
   public var timestamp: Stamp?
-  /// `malformed-timestamp`, if the claim had a stamp that is no time.
+  /// `malformed-timestamp`, if the claim had a stamp that is not a time.
   public var warning: String?
   /// All items, on request, if they are at most 64 KiB.
   public var updatedItems: [JSONValue]?

@@ -10,7 +10,7 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   /// The time zone of the place, a name from the IANA database. The times themselves are in UTC.
   public var timeZone: String
   public var location: Location?
-  /// The number of places for guests, not counting the host; nil for no limit.
+  /// The number of places for guests, not counting the hosts; nil for no limit.
   public var capacity: Int?
   /// The number of people whom each guest may bring along.
   public var maxPlusOnes: Int

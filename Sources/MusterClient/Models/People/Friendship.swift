@@ -1,4 +1,4 @@
-/// How another user stands to the caller.
+/// The relationship of another user to the caller.
 public struct Friendship: WireValue {
   public let rawValue: String
 

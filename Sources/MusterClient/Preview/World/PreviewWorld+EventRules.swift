@@ -15,7 +15,7 @@ extension PreviewWorld {
     guard let plusOnes, plusOnes > event.maxPlusOnes else { return }
     let problem =
       event.maxPlusOnes == 0
-      ? FieldProblem(field: "plusOnes", code: "no-plus-ones", message: "must be 0: this event takes no plus-ones")
+      ? FieldProblem(field: "plusOnes", code: "no-plus-ones", message: "must be 0: this event does not allow plus-ones")
       : FieldProblem(
         field: "plusOnes", code: "out-of-range",
         message: "must be at most \(event.maxPlusOnes): the event's maxPlusOnes")

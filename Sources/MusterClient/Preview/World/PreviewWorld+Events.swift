@@ -72,7 +72,9 @@ extension PreviewWorld {
   // MARK: Writes
 
   private mutating func answer(_ event: Event, _ request: PreviewRequest) throws {
-    guard event.myRole == .guest else { throw Problem.preview(.ownEvent, 409, "You are the host of this event.") }
+    guard event.myRole == .guest else {
+      throw Problem.preview(.ownEvent, 409, "You are a host of this event, not a guest.")
+    }
     try checkIsOpen(event)
     let body: JSONValue = try request.read()
     let answer = AnswerStatus(rawValue: body["status"]?.string ?? "")

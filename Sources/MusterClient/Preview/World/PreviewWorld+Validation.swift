@@ -1,8 +1,8 @@
 import Foundation
 
 extension PreviewWorld {
-  /// The most keys in a verdict.
-  private static let mostKeys = 500
+  /// The maximum number of keys in a verdict.
+  private static let maximumKeys = 500
 
   /// Tells which copies are stale.
   func validation(_ request: PreviewRequest) throws -> TransportResponse {
@@ -33,7 +33,7 @@ extension PreviewWorld {
       var held: [String: JSONValue] = [:]
       if case .object(let items)? = claim["items"] { held = items }
       let items = try items(of: collection)
-      let shown = items.prefix(Self.mostKeys)
+      let shown = items.prefix(Self.maximumKeys)
       verdict.keys = shown.map(\.key)
       verdict.changed = Dictionary(
         uniqueKeysWithValues: shown.filter { held[$0.key]?.string != $0.digest }.map {

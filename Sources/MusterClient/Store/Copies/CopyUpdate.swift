@@ -136,7 +136,7 @@ struct CopyUpdate: Sendable {
     if hasProgress { need = .verdict } else { fail("The missing items of \(collection.rawValue) do not come.") }
   }
 
-  /// Trusts no digest any more.
+  /// Trusts no digests from now on, and asks for everything.
   private mutating func askAfresh(_ reason: String) {
     stamp = nil
     held = []

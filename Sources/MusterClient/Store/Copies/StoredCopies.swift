@@ -29,7 +29,7 @@ actor StoredCopies {
     self.now = now
   }
 
-  /// Reads the files. A damaged one counts as no copy.
+  /// Reads the files. A damaged one does not count as a copy.
   func load() -> Result {
     let proofs = proofs()
     var result = Result()

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// One file, replaced atomically, has the items, their digests and their stamp, so that they always belong together.
 extension StoredCopy {
-  /// A file with another number counts as no copy.
+  /// A file with another number does not count as a copy.
   private static let format = 1
   private static let newline = UInt8(ascii: "\n")
   private static let tab = UInt8(ascii: "\t")

@@ -7,7 +7,7 @@ struct StoredCopy: Sendable, Hashable {
     let key: String
     /// Opaque.
     let digest: String
-    /// The item as it came, also if this version of the app cannot decode it.
+    /// The item as it came, even if this version of the app cannot decode it.
     let json: Data
   }
 

@@ -33,7 +33,7 @@ extension MusterStore {
     await load()
     do {
       let failure = try await sendOutbox()
-      let collections = wanted.union(doubts.open)
+      let collections = wanted.union(invalidations.unproved)
       if !collections.isEmpty { try await validate(collections) }
       if let failure { throw failure }
       note(nil)
@@ -44,12 +44,12 @@ extension MusterStore {
   }
 
   private func validate(_ collections: Set<CacheCollection>) async throws {
-    let mark = doubts.mark
+    let mark = invalidations.mark
     let result = await copies.validate(collections, lengths: lengths)
     guard !isForgotten else { throw MusterError.loggedOut }
-    for collection in result.proved { doubts.settle(collection, since: mark) }
+    for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
     let failed = collections.subtracting(result.proved)
-    if !failed.isEmpty { doubts.raise(failed) }
+    if !failed.isEmpty { invalidations.add(failed) }
     let settled = outbox.unsettled.filter(isProved)
     outbox.settle(settled)
     for record in settled { sentMarks[record.id] = nil }
@@ -63,7 +63,7 @@ extension MusterStore {
   private func isProved(_ record: OutboxRecord) -> Bool {
     guard case .sent = record.state else { return false }
     let mark = sentMarks[record.id] ?? 1
-    return record.write.collections.allSatisfy { doubts.isProved($0, since: mark) }
+    return record.write.collections.allSatisfy { invalidations.isProved($0, since: mark) }
   }
 
   /// Records how a pass ended.
@@ -78,7 +78,7 @@ extension MusterStore {
     // Other failures say nothing about the session.
     let isEnded = error == .loggedOut || (isLoggedOut && life.failures > 0 && client.userID != folder.user)
     if isLoggedOut != isEnded { isLoggedOut = isEnded }
-    if isUnreachable || isLoggedOut { doubt(CacheCollection.allCases) }
+    if isUnreachable || isLoggedOut { invalidate(CacheCollection.allCases) }
     if isLoggedOut { stop() } else { schedule() }
   }
 }

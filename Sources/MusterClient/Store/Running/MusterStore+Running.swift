@@ -1,7 +1,7 @@
 import Foundation
 
 extension MusterStore {
-  /// Keeps the lists up to date from now on: validates them, follows the stream, and sends writes, also after failures.
+  /// Keeps the lists up to date from now on: validates them, follows the stream, and sends writes, even after failures.
   /// Does nothing if the store runs already.
   ///
   /// Call ``stop()`` when the app leaves the front, and this again when it comes back.
@@ -10,7 +10,7 @@ extension MusterStore {
     life.isRunning = true
     life.failures = 0
     // Earlier proofs do not count: nothing was watching for changes since.
-    doubt(CacheCollection.allCases)
+    invalidate(CacheCollection.allCases)
     let number = life.number
     life.stream = Task { [client, timing, weak self] in
       while !Task.isCancelled {
@@ -26,7 +26,7 @@ extension MusterStore {
         }
         guard !Task.isCancelled else { return }
         self?.loseStream(ofLife: number)
-        try? await timing.sleep(timing.longestRetry)
+        try? await timing.sleep(timing.maximumRetry)
       }
     }
     catchUpSoon(Set(CacheCollection.allCases))
@@ -37,7 +37,7 @@ extension MusterStore {
     guard life.isRunning else { return }
     life.cancel()
     life = StoreLife(number: life.number + 1)
-    doubt(CacheCollection.allCases)
+    invalidate(CacheCollection.allCases)
   }
 
   /// Begins a pass for what there is to do, if the store runs.
@@ -47,7 +47,7 @@ extension MusterStore {
   func schedule() {
     life.timer?.cancel()
     guard life.isRunning, !isLoggedOut else { return }
-    let isBehind = !doubts.open.isEmpty || outbox.next != nil
+    let isBehind = !invalidations.unproved.isEmpty || outbox.next != nil
     if life.failures == 0, isBehind { return poke() }
     schedule(
       after: timing.delay(
@@ -73,23 +73,23 @@ extension MusterStore {
     switch event {
     case .connected:
       life.isStreaming = true
-      doubt(CacheCollection.allCases)
-    case .notification: doubt([.notifications])
+      invalidate(CacheCollection.allCases)
+    case .notification: invalidate([.notifications])
     case .changed(let stamps):
       // A copy with the announced stamp has the change.
-      doubt(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
+      invalidate(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
     }
     // After a failure, the timer decides: the service may have asked for time. If the network failed, a new connection
     // ends the wait.
     let isWaiting = life.failures > 0 && (event != .connected || life.retryAfter != nil)
-    if !doubts.open.isEmpty, !isWaiting { poke() }
+    if !invalidations.unproved.isEmpty, !isWaiting { poke() }
   }
 
   /// Changes may have been missed since the stream was lost.
   func loseStream() {
     guard life.isStreaming else { return }
     life.isStreaming = false
-    doubt(CacheCollection.allCases)
+    invalidate(CacheCollection.allCases)
     // Not at once: a service that stops loses the streams of all phones together.
     schedule(after: timing.firstRetry * (1 + timing.random()))
   }

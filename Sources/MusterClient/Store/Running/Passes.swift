@@ -4,6 +4,6 @@ struct Passes {
   var running: Task<Void, any Error>?
   /// Has not begun.
   var next: Task<Void, any Error>?
-  /// What the next pass validates beside the collections in doubt.
+  /// What the next pass validates in addition to the collections that are not proved.
   var wanted: Set<CacheCollection> = []
 }

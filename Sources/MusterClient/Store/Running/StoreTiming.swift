@@ -6,11 +6,11 @@ struct StoreTiming: Sendable {
   var withStream: TimeInterval = 600
   /// Between validations without a stream.
   var withoutStream: TimeInterval = 60
-  /// The longest wait after the first failure. It doubles with each further one.
+  /// The maximum wait after the first failure. It doubles with each further one.
   var firstRetry: TimeInterval = 1
-  var longestRetry: TimeInterval = 60
-  /// What the service asks for counts up to this: a proxy may ask for days.
-  var longestHint: TimeInterval = 900
+  var maximumRetry: TimeInterval = 60
+  /// The maximum of the wait that the service asks for. A proxy may ask for days.
+  var maximumHint: TimeInterval = 900
   /// A write is sent again for this long after it was made. The service keeps keys for an hour more.
   var writeLifetime: TimeInterval = 23 * 3600
   /// How far a clock may go back without effect.
@@ -26,11 +26,11 @@ struct StoreTiming: Sendable {
   ///   - retryAfter: what the service asked for.
   func delay(failures: Int, isStreaming: Bool, retryAfter: Int?) -> TimeInterval {
     guard failures > 0 else { return (isStreaming ? withStream : withoutStream) * (0.8 + 0.4 * random()) }
-    let longest = min(longestRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
-    return min(longestHint, TimeInterval(retryAfter ?? 0)) + longest * (0.5 + 0.5 * random())
+    let backoff = min(maximumRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
+    return min(maximumHint, TimeInterval(retryAfter ?? 0)) + backoff * (0.5 + 0.5 * random())
   }
 
-  /// Whether a write may not be sent any more. A clock that was set back makes it expire, too, because the write's age
+  /// Whether a write may no longer be sent. A clock that was set back makes it expire, too, because the write's age
   /// is unknown then.
   func isExpired(_ createdAt: Date) -> Bool {
     !(-clockMargin...writeLifetime).contains(now().timeIntervalSince(createdAt))

@@ -72,7 +72,7 @@ struct PreparedStatements {
 
   /// A new named statement for a text that is neither confirmed nor in flight; nil if the text must be sent unnamed.
   ///
-  /// - Returns: also the names of statements that the server must forget first.
+  /// - Returns: the statement, and the names of statements that the server must forget first.
   mutating func add(_ key: Key) -> (statement: Statement, replaced: [String])? {
     guard naming == .always, confirmed[key] == nil, !unconfirmed.contains(key) else { return nil }
     let statement = Statement(key, name: "s\(names + 1)")

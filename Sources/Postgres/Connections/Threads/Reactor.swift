@@ -19,9 +19,9 @@ final class Reactor: TaskExecutor {
   /// Jobs of tasks; nil once the thread has ended.
   private let jobs = Lock<[UnownedJob]?>([])
   /// While this many jobs wait for the thread, further ones run in the global pool.
-  private static let mostJobs = 8
+  private static let maximumJobs = 8
   /// In nanoseconds. Once jobs have kept the thread from its sockets for this long, others run in the global pool.
-  private static let longestJobs: UInt64 = 500_000
+  private static let maximumJobTime: UInt64 = 500_000
   /// When the thread began to run jobs, in nanoseconds of the system's uptime; 0 if it runs none.
   private let jobsBegan = Atomic<UInt64>(0)
   /// A byte written to the pipe ends a wait in `poll`.
@@ -91,7 +91,7 @@ final class Reactor: TaskExecutor {
     let job = UnownedJob(job)
     let isBusy = haveJobsRunLong
     let isTaken = jobs.withLock { jobs in
-      guard !isBusy, let count = jobs?.count, count < Self.mostJobs else { return false }
+      guard !isBusy, let count = jobs?.count, count < Self.maximumJobs else { return false }
       jobs?.append(job)
       // Inside the lock, which the thread takes before it runs the job. The job may drop the last reference to this.
       wake()
@@ -102,7 +102,7 @@ final class Reactor: TaskExecutor {
 
   private var haveJobsRunLong: Bool {
     let began = jobsBegan.load(ordering: .relaxed)
-    return began != 0 && DispatchTime.now().uptimeNanoseconds &- began > Self.longestJobs
+    return began != 0 && DispatchTime.now().uptimeNanoseconds &- began > Self.maximumJobTime
   }
 
   func stop() {

@@ -92,7 +92,7 @@ public final class Transaction: Querying {
     }
   }
 
-  /// Takes what is sent before other statements: BEGIN, unless it was sent, and the statements that were written.
+  /// Takes the statements that go before others: BEGIN, unless it was sent, and the statements that were written.
   ///
   /// - Parameter count: how many other statements there are.
   private func waiting(_ state: inout State, beside count: Int) -> [SQL] {

@@ -59,7 +59,7 @@ extension LocalTimestamp: SQLValue {
 
   public init(cell: SQLCell) throws {
     let value = try cell.bytes(of: .timestamp).integer(Int64.self)
-    // 'infinity' and '-infinity' are no times: see `MaybeInfinite`.
+    // 'infinity' and '-infinity' are not times: see `MaybeInfinite`.
     let (sum, overflow) = value.addingReportingOverflow(Timestamp.epoch)
     guard !overflow, value != .min else { throw CellMismatch.malformed }
     microseconds = sum

@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func `an address that is not verified is no way in`() async throws {
+  @Test func `an address that is not verified is not a way to log in`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await app.signUp("ana")
       let token = try identity.token(.google, "1")
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func `a code to an address that is not verified is no evidence`() async throws {
+  @Test func `a code to an address that is not verified does not count as evidence`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let code = try await app.takeCode(of: email).code
@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test func `another user's code is no evidence`() async throws {
+  @Test func `another user's code does not count as evidence`() async throws {
     try await TestApp.run { app in
       let ana = try await signUp(in: app)
       let ben = try await app.signUp("ben")

@@ -146,7 +146,7 @@ extension Phone {
       _ = try await app.signUp("ana")
       try await app.takeMails()
       let known = try await app.askForReset("ana@example.com")
-      let unknown = try await app.askForReset("nobody@example.com")
+      let unknown = try await app.askForReset("unknown@example.com")
       for response in [known, unknown] {
         #expect(response.status == 202 && response.body == "{}")
         #expect(response.header("Cache-Control") == "no-store")
@@ -161,7 +161,7 @@ extension Phone {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await app.takeMails()
-      for address in ["ana@example.com", "nobody@example.com"] {
+      for address in ["ana@example.com", "unknown@example.com"] {
         for _ in 0..<9 {
           let response = try await app.askForReset(address)
           #expect(response.status == 202, "\(response.body)")
@@ -170,7 +170,7 @@ extension Phone {
       let mails = try await app.takeMails()
       #expect((1..<9).contains(mails.count))
       // Nor can one client flood many mailboxes.
-      let statuses = try await app.race(60) { try await app.askForReset("nobody\($0)@example.com") }
+      let statuses = try await app.race(60) { try await app.askForReset("unknown\($0)@example.com") }
       #expect(Set(statuses.keys) == [202, 429])
     }
   }

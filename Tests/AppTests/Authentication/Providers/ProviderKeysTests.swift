@@ -180,8 +180,8 @@ import Testing
     try await IdentityServer.run { identity in
       let outgoing = try Outgoing(trusting: identity.certificateFile)
       var timing = ProviderKeys.Timing()
-      timing.leastAge = .milliseconds(20)
-      timing.greatestAge = .milliseconds(40)
+      timing.minimumAge = .milliseconds(20)
+      timing.maximumAge = .milliseconds(40)
       let keys = ProviderKeys(
         url: "\(identity.url)/keys", client: outgoing.client, timing: timing, logger: .quiet)
       let providers = IdentityProviders([IdentityProvider(.google, clientIDs: ["x"], keys: keys)])

@@ -238,7 +238,7 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       _ = try await ana.link(.google, try identity.token(.google, "1"))
       func proves(_ token: String, nonce: String? = nil, is phone: Phone) async throws -> Bool {
-        try await Identity.proves(
+        try await Identity.confirms(
           IdentityToken(text: token, nonce: nonce), is: phone.userID, providers: app.dependencies.identityProviders,
           logger: app.dependencies.logger, in: app.database)
       }

@@ -237,8 +237,8 @@ private struct Line: CustomStringConvertible {
       slugs[Int(parts[0]) ?? 0] = parts[1]
     }
     let isOpen = words[2] == "none"
-    let answers = Set(statuses.values)
-    try #require(isOpen ? answers.count == 1 : words[2] == "needed", "\(text)")
+    let responses = Set(statuses.values)
+    try #require(isOpen ? responses.count == 1 : words[2] == "needed", "\(text)")
     name = Self.withoutThings("\(words[0]) \(words[1])")
     method = words[0]
     path = words[1].hasPrefix("/") ? words[1] : "/api/v1/" + words[1]
@@ -362,7 +362,7 @@ private struct Cast: Sendable {
       return #"{"idToken": "made-up", "nonce": "made-up", "currentPassword": "\#(password)"}"#
     case "DELETE auth/apple", "DELETE auth/google": return #"{"currentPassword": "\#(password)"}"#
     case "POST auth/password": return #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
-    case "PATCH users/me": return #"{"displayName": "Somebody else"}"#
+    case "PATCH users/me": return #"{"displayName": "Another name"}"#
     case "PUT users/me/picture": return Sample.webpText
     case "DELETE users/me": return #"{"password": "\#(password)"}"#
     case "POST reports": return #"{"userId": "\#(id)", "reason": "spam"}"#

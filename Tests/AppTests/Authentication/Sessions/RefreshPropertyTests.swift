@@ -47,7 +47,7 @@ import Testing
     try await app.database.execute(
       """
       INSERT INTO users (id, username, email, display_name, password_hash)
-      SELECT id, 'person' || number, number || '@example.com', 'Somebody', 'none'
+      SELECT id, 'person' || number, number || '@example.com', 'Person', 'none'
       FROM unnest(\(users)) WITH ORDINALITY AS new (id, number)
       """)
     return users

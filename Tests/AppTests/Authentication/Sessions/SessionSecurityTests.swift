@@ -56,7 +56,7 @@ import Testing
         ("no type", try mint.token(without: ["typ"])),
         ("another issuer", try mint.token(claims: ["iss": "https://accounts.google.com"])),
         ("no issuer", try mint.token(without: ["iss"])),
-        ("another audience", try mint.token(claims: ["aud": "somebody else"])),
+        ("another audience", try mint.token(claims: ["aud": "another service"])),
         ("no audience", try mint.token(without: ["aud"])),
         ("no expiry", try mint.token(without: ["exp"])),
         ("no user", try mint.token(without: ["sub"])),

@@ -81,7 +81,7 @@ import Testing
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       let wrong = try await app.logIn("ana", "wrong horse")
-      let unknown = try await app.logIn("nobody", "wrong horse")
+      let unknown = try await app.logIn("unknown", "wrong horse")
       #expect(wrong.status == 401)
       #expect(unknown.status == 401)
       for key in ["type", "title", "detail"] { #expect(wrong.json[key] == unknown.json[key]) }

@@ -280,7 +280,7 @@ import Testing
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       var responses: [[APIResponse]] = []
-      for login in ["ana", "nobody"] {
+      for login in ["ana", "unknown"] {
         responses.append([])
         for _ in 0..<8 {
           responses[responses.count - 1].append(try await logIn(app, login))

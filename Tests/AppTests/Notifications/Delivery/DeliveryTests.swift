@@ -384,9 +384,9 @@ import Testing
       await group.triggerGracefulShutdown()
       // Rows are given back while others are still being sent.
       try await eventually {
-        let held: Int? = try await app.value("SELECT count(lease) FROM deliveries")
+        let leased: Int? = try await app.value("SELECT count(lease) FROM deliveries")
         // Rows behind those in flight are given back when the sends end.
-        return held == 4 * 3
+        return leased == 4 * 3
       }
       recorder.letGo()
       try await running.value
@@ -394,9 +394,9 @@ import Testing
       #expect(recorder.received.count == 4)
       let row = try #require(
         try await app.database.first(
-          "SELECT count(*) AS rows, count(lease) AS held, sum(attempts) AS attempts FROM deliveries"))
+          "SELECT count(*) AS rows, count(lease) AS leased, sum(attempts) AS attempts FROM deliveries"))
       #expect(try row["rows"] == 56)
-      #expect(try row["held"] == 0)
+      #expect(try row["leased"] == 0)
       #expect(try row["attempts"] == 0)
       let next = Recorder()
       try await app.worker(next).runOnce()

@@ -156,7 +156,7 @@ final class APISchema: Sendable {
     if let most = lengths.most, text.unicodeScalars.count > most { found.append(" is too long") }
     if let least = lengths.least, text.unicodeScalars.count < least { found.append(" is too short") }
     if format == "uuid", UUID(uuidString: text) == nil { found.append(" is no UUID") }
-    if format == "date-time", Timestamp(rfc3339: text) == nil { found.append(" is no time") }
+    if format == "date-time", Timestamp(rfc3339: text) == nil { found.append(" is not a time") }
     return found
   }
 }

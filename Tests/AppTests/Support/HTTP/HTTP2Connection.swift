@@ -52,7 +52,7 @@ final class HTTP2Connection: Sendable {
   ///
   /// - Parameters:
   ///   - isLast: whether the request has no body.
-  ///   - reads: whether to read the response. If not, the server soon may not send any more of it.
+  ///   - reads: whether to read the response. If not, the server soon has to stop sending it.
   func begin(
     _ method: String, _ path: String, _ headers: [(String, String)] = [], authority: String? = "localhost",
     isLast: Bool = true, reads: Bool = true

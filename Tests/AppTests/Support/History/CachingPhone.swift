@@ -27,7 +27,7 @@ struct CachingPhone {
 
   /// Validates all copies, and checks each.
   ///
-  /// - Parameter isAtRest: whether nothing changes any more, so that all copies must be current.
+  /// - Parameter isAtRest: whether nothing changes from now on, so that all copies must be current.
   mutating func round(isAtRest: Bool = false) async throws {
     let includesItems = !datesLate && Int.random(in: 0..<5, using: &random) < 2
     let response = try await validate(query: includesItems ? "?include=items" : "")
@@ -57,7 +57,7 @@ struct CachingPhone {
   /// Brings all copies up to date by what has changed. For each stamp, their items must be those of all other
   /// responses with this stamp.
   ///
-  /// - Parameter isAtRest: whether nothing changes any more, so that all copies must be current.
+  /// - Parameter isAtRest: whether nothing changes from now on, so that all copies must be current.
   mutating func catchUp(isAtRest: Bool = false) async throws {
     let claims = Phone.claims(deltas)
     let response = try await insist { try await $0.send("POST", "cache/validate/\($0.id)?include=changes", claims) }

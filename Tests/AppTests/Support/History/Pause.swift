@@ -29,7 +29,7 @@ final class Pause: Sendable {
     self.database = database
     self.gate = gate.continuation
     holding = Task {
-      // Also after an error, so that `init` returns and ``end()`` throws.
+      // Even after an error, so that `init` returns and ``end()`` throws.
       defer { begun.continuation.finish() }
       try await database.transaction { transaction in
         try await transaction.rows("SELECT pg_advisory_xact_lock(2)")

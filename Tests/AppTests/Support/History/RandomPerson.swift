@@ -155,7 +155,7 @@ struct RandomPerson {
     }
   }
 
-  /// A person without an account answers by a link, and does something else.
+  /// A person without an account answers through a link, and does something else.
   private mutating func visit(_ plan: SharedActs.Plan) async {
     let (host, path) = (place.phone(of: cast[plan.host]), "events/\(plan.id)")
     let approval = roll(2) == 0

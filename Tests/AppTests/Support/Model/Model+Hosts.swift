@@ -32,7 +32,7 @@ extension Model {
 
   /// Once for each guest, because the model knows no days.
   ///
-  /// - Returns: also the number of guests who are reminded.
+  /// - Returns: the right statuses, and the number of guests who are reminded.
   mutating func remind(of event: Int, by person: Int) -> (right: Set<Int>, reminded: Int) {
     if let refusal = refusal(of: event, to: person) { return (refusal, 0) }
     if events[event].plan.isOver || events[event].plan.isPastAnswers { return ([409], 0) }
@@ -104,7 +104,7 @@ extension Model {
     return [204]
   }
 
-  /// A co-host who is none any more loses all notifications about the event, and their links.
+  /// A user who is no longer a co-host loses all notifications about the event, and their links.
   mutating func endRole(of user: Int, at event: Int) {
     events[event].coHosts.removeAll { $0 == user }
     forgetNotices(to: user, about: event)

@@ -1,6 +1,6 @@
 /// Visitors whose address an account has verified.
 extension Model {
-  /// - Parameter isMailed: whether the visitor's page was opened by the link in the mail.
+  /// - Parameter isMailed: whether the visitor's page was opened with the link in the mail.
   mutating func confirm(_ visitor: Int, isMailed: Bool) -> Set<Int> {
     guard invitation(ofVisitor: visitor) != nil else { return [404] }
     if !isMailed { return [403] }

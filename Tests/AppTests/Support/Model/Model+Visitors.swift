@@ -1,4 +1,4 @@
-/// Share links, and guests who come by them.
+/// Share links, and guests who come through them.
 extension Model {
   /// As in the guest list.
   func id(of guest: Int) -> String {
@@ -72,7 +72,7 @@ extension Model {
     !events[event].isClosed && !events[event].plan.isOver && !events[event].plan.isPastAnswers
   }
 
-  /// How many people a visitor may bring: by a link that is revoked, none.
+  /// The number of people whom a visitor may bring. Through a revoked link, none.
   func maxPlusOnes(of guest: Int) -> Int {
     let link = visitors[guest - Self.firstVisitor].link
     return revoked.contains(link) ? 0 : links[link].maxPlusOnes

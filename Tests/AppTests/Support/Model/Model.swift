@@ -468,7 +468,7 @@ struct Model {
     invitations[index] = new
   }
 
-  /// - Parameter actor: the member, or the host who has set the answer.
+  /// - Parameter actor: the invitee, or the host who has set the answer.
   mutating func notifyHosts(of answer: Invitation, by actor: Int) {
     let others = ["status=\(answer.status)"] + Self.plusOnes(answer.status == "declined" ? 0 : answer.plusOnes)
     for host in events[answer.event].hosts {
@@ -576,7 +576,7 @@ struct Model {
 
   // MARK: Notifications
 
-  /// Also the hosts.
+  /// Notifies the hosts and the guests who have not declined.
   private mutating func notifyGuests(of event: Int, _ type: String, _ others: [String] = [], by actor: Int) {
     for host in events[event].hosts { notify(notice(type, to: host, of: event, others: others), by: actor) }
     for invitation in invitations where invitation.event == event && invitation.status != "declined" {

@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import App
 
-/// Share links, and the visitors who come by them.
+/// Share links, and the visitors who come through them.
 extension ModelWorld {
   mutating func createLink() async throws -> Int? {
     guard let event = someEvent() else { return nil }
@@ -60,7 +60,7 @@ extension ModelWorld {
     return model.links[link].event
   }
 
-  /// A guest who has not answered also comes by a link, twice, so that their answers are merged.
+  /// A guest who has not answered also comes through a link, twice, so that their answers are merged.
   mutating func visitAsGuest() async throws {
     var found: (event: Int, guest: Int)?
     while found == nil {
@@ -124,7 +124,7 @@ extension ModelWorld {
     return model.links[model.visitors[visitor].link].event
   }
 
-  /// - Parameter isMailed: whether to open the page by the link in the mail, if there is one. The visitor's own link
+  /// - Parameter isMailed: whether to open the page with the link in the mail, if there is one. The visitor's own link
   ///   proves nothing.
   private mutating func confirm(_ visitor: Int, isMailed: Bool) async throws {
     let id = app.dependencies.visitorTokens.read(model.visitors[visitor].token)?.id

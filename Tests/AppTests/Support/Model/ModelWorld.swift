@@ -410,9 +410,9 @@ struct ModelWorld {
   }
 
   private mutating func answer() async throws -> Int? {
-    let members = model.invitations.filter { $0.guest < Model.firstVisitor }
-    let live = members.filter { !model.events[$0.event].isClosed }
-    let invitation = pick(chance(0.9) ? live : members)
+    let ofInvitees = model.invitations.filter { $0.guest < Model.firstVisitor }
+    let live = ofInvitees.filter { !model.events[$0.event].isClosed }
+    let invitation = pick(chance(0.9) ? live : ofInvitees)
     let event = chance(0.95) ? invitation?.event : someEvent()
     guard let event else { return nil }
     let me = chance(0.95) ? invitation?.guest ?? liveUser() : liveUser()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// The browser of a person without the app, who has answered by a share link.
+/// The browser of a person without the app, who has answered through a share link.
 struct Visit: Sendable {
   let app: TestApp
   /// Of the visitor's own page.
@@ -86,7 +86,7 @@ extension TestApp {
     return String(try #require(found, "\(page.body)").output.1)
   }
 
-  /// Answers by a share link.
+  /// Answers through a share link.
   @discardableResult
   func visit(
     _ link: String, name: String = "Zoe", _ answer: String = "going", plusOnes: Int? = nil, email: String? = nil,
@@ -107,7 +107,7 @@ extension TestApp {
     return String(location.dropFirst(5))
   }
 
-  /// Answers with an address, and confirms it by the link in the mail.
+  /// Answers with an address, and confirms it with the link in the mail.
   func confirmedVisit(
     _ link: String, name: String = "Zoe", _ answer: String = "going", plusOnes: Int? = nil, email: String,
     sourceLocation: SourceLocation = #_sourceLocation

@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// Small pictures that any program can decode, and small files that are no pictures.
+/// Small pictures that any program can decode, and small files that are not pictures.
 enum Sample {
   /// A gray picture. Its corner at the top left is black.
   ///

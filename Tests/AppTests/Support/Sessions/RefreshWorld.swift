@@ -249,8 +249,8 @@ struct RefreshWorld<Machine: RefreshMachine> {
     let exchanges = zip(shown, outcomes).map { Exchange(shown: $0, outcome: $1) }
     for exchange in exchanges {
       let (shown, outcome) = (exchange.shown, exchange.outcome)
-      let answer = outcome.token.map(Self.words) ?? "\(outcome)"
-      note("device \(shown.device): the \(shown.party) shows \(Self.words(shown.token)): \(answer)")
+      let result = outcome.token.map(Self.words) ?? "\(outcome)"
+      note("device \(shown.device): the \(shown.party) shows \(Self.words(shown.token)): \(result)")
       if outcome == .theft { report.revoked.append(shown.token.session) }
     }
     if shown.count > 1 { note("the last \(shown.count) at once") }

@@ -124,7 +124,7 @@ extension Storm {
     let places = Dictionary(line.enumerated().map { ($1.id, $0) }) { first, _ in first }
 
     /// Whether a later edit was delivered for an earlier one. All between the two must be edits.
-    func tells(_ later: Int, of earlier: Int) -> Bool {
+    func covers(_ later: Int, _ earlier: Int) -> Bool {
       line[earlier...later].allSatisfy(\.isEdit)
         && arrivals[line[later].id, default: []].contains { arrival in
           Storm.fields(in: arrival.json["data"]).isSuperset(of: line[earlier].changes)
@@ -143,7 +143,7 @@ extension Storm {
       }
       guard arrivals[one.id] == nil else { continue }
       let next = (place..<line.count).first { arrivals[line[$0].id] != nil }
-      if next.map({ tells($0, of: place) }) != true { faults.append("\(one.id) of \(one.type) is lost") }
+      if next.map({ covers($0, place) }) != true { faults.append("\(one.id) of \(one.type) is lost") }
     }
 
     var seen: [Int] = []

@@ -77,7 +77,7 @@ import TestSupport
     var timing = StoreTiming()
     timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
     timing.firstRetry = 0.02
-    timing.longestRetry = 0.05
+    timing.maximumRetry = 0.05
     return try MusterStore(client: client, folder: folder, timing: timing)
   }
 }

@@ -63,7 +63,7 @@ extension Fields.Rule where Value == Timestamp {
       guard let time = Timestamp(rfc3339: text), time.microseconds >= 0,
         Timestamp.years1To9999.contains(time.microseconds)
       else {
-        throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00Z, from 1970 on")
+        throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00Z, in or after 1970")
       }
       return Timestamp(microseconds: time.microseconds / 1_000_000 * 1_000_000)
     }
@@ -79,7 +79,7 @@ extension Fields.Rule where Value == Timestamp {
       guard let time = Timestamp(rfc3339: text, fractionDigits: &digits), time.microseconds >= 0,
         Timestamp.years1To9999.contains(time.microseconds)
       else {
-        throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00.123456Z, from 1970 on")
+        throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00.123456Z, in or after 1970")
       }
       let unit = (min(digits, 6)..<6).reduce(1 as Int64) { unit, _ in unit * 10 }
       return Timestamp(microseconds: time.microseconds + unit - 1)

@@ -10,7 +10,7 @@ extension Fields.Rule where Value == String {
       var text = String(raw.trimmedScalars)
       // ASCII is composed, and has no marks.
       if !text.isASCII {
-        guard text.utf8.count <= length.upperBound * String.mostBytesOfComposed else { throw miscounted(length) }
+        guard text.utf8.count <= length.upperBound * String.maximumBytesOfComposed else { throw miscounted(length) }
         guard !text.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
         text = text.precomposedStringWithCanonicalMapping
       }
@@ -34,7 +34,7 @@ extension Fields.Rule where Value == String {
           : ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
       }
     }
-    return isSingle.and("must be visible, without invisible characters or controls of writing direction") {
+    return isSingle.and("must contain a visible character, and no invisible or text-direction characters") {
       $0.isPlainlyVisible
     }
   }
@@ -77,6 +77,6 @@ extension StringProtocol {
 extension String {
   static let markRule = "must not have more than 30 combining marks in a row"
 
-  /// The most bytes that NFC composes into one character: up to four scalars of up to four bytes each.
-  static let mostBytesOfComposed = 16
+  /// The maximum number of bytes that NFC composes into one character: up to four scalars of up to four bytes each.
+  static let maximumBytesOfComposed = 16
 }

@@ -10,7 +10,7 @@ struct QueryFields {
   private(set) var errors: [FieldError] = []
 
   /// A request with more strays does not get a longer error.
-  private static let mostStrays = 10
+  private static let maximumStrays = 10
 
   init(_ uri: URI) {
     parameters = uri.queryParameters
@@ -51,7 +51,7 @@ struct QueryFields {
       return []
     }
     let ids = texts.compactMap { Identifier<Thing>(String(decoding: $0, as: UTF8.self)) }
-    if ids.count < texts.count { note("ids", .badFormat, "must be UUIDs with commas between them") }
+    if ids.count < texts.count { note("ids", .badFormat, "must be comma-separated UUIDs") }
     return ids
   }
 
@@ -89,7 +89,7 @@ struct QueryFields {
     return word
   }
 
-  /// Some of a few words, with commas between them; empty if it is absent.
+  /// A comma-separated list of words, out of a few; empty if it is absent.
   mutating func words<Word: RawRepresentable>(_ name: String, of words: [Word]) -> [Word]
   where Word.RawValue == String {
     guard let text = value(name) else { return [] }
@@ -99,7 +99,7 @@ struct QueryFields {
     let found = words.filter { word in parts.contains { $0.elementsEqual(word.rawValue.utf8) } }
     if found.count < parts.count {
       let names = words.map(\.rawValue).joined(separator: ", ")
-      note(name, .notAllowed, "must be some of \(names), each once, with commas between them")
+      note(name, .notAllowed, "must be a comma-separated list of \(names), without repeats")
     }
     return found
   }
@@ -110,7 +110,7 @@ struct QueryFields {
     let strays = parameters.lazy.map { String($0.key) }.filter { name in
       !known.contains { $0.hasSameBytes(as: name) }
     }
-    for name in strays.prefix(Self.mostStrays) {
+    for name in strays.prefix(Self.maximumStrays) {
       note(String(decoding: name.utf8.prefix(100), as: UTF8.self), .unknown, "is not a parameter of this request")
     }
   }

@@ -1,6 +1,6 @@
 extension String {
-  /// Whether the text has a visible character and no hidden ones. Hidden are the controls of writing direction and
-  /// format, and the characters that Unicode tells displays to ignore: with them, one name can be made to look like
+  /// Whether the text has a visible character and no hidden ones. Text-direction controls, format controls, and
+  /// characters that displays ignore according to Unicode count as hidden: with them, one name can be made to look like
   /// another.
   ///
   /// Joiners and variation selectors are allowed where scripts and emoji need them: after a character that is not ASCII
@@ -19,7 +19,7 @@ extension String {
           guard tags > 1 else { return false }
           tags = 0
         }
-        guard tags <= Unicode.Scalar.mostTags else { return false }
+        guard tags <= Unicode.Scalar.maximumTags else { return false }
       } else if tags > 0 {
         return false
       } else if scalar.isHidden {
@@ -36,7 +36,7 @@ extension String {
 
 extension Unicode.Scalar {
   /// The longest word in tags: two letters for a country, and up to four for a part of it.
-  fileprivate static let mostTags = 6
+  fileprivate static let maximumTags = 6
 
   fileprivate var isHidden: Bool {
     if isASCII { return false }

@@ -104,7 +104,7 @@ private final class BodyWriter: ResponseBodyWriter {
   /// The parts that are not sent yet.
   var rest: [HTTPResponsePart] {
     get throws {
-      // The client must not take a part of a body for the whole.
+      // The client must not take a part of a body for the complete body.
       guard isFinished else { throw ChannelError.outputClosed }
       return parts
     }

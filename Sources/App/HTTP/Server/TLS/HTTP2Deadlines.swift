@@ -51,7 +51,7 @@ final class HTTP2Deadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
   // MARK: Bytes and events
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // A closing connection still receives what its client sends until that confirms the end.
+    // A closing connection still receives what its client sends, until the client confirms the end.
     if !isClosing { context.fireChannelRead(data) }
   }
 
@@ -100,7 +100,7 @@ final class HTTP2Deadlines: ChannelDuplexHandler, NIOScheduledCallbackHandler {
   private func nextDeadline(after now: NIODeadline) -> NIODeadline {
     if backlog.left > 0 { return min(closeBy, now + .init(seconds: limits.idleSeconds - backlog.seconds)) }
     guard requests == 0 else { return closeBy }
-    // An idle client first hears that the connection will end, and can confirm it.
+    // The end of an idle connection is announced first, and the client can confirm it.
     let seconds = hasRequested ? limits.idleSeconds + limits.lingerSeconds : limits.headSeconds
     return min(closeBy, idleSince + .init(seconds: seconds))
   }

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 
 /// The outcomes of a worker's rows, until they are written. One write takes all that have accumulated. Each statement
-/// checks the lease, so it changes no rows that the worker no longer holds.
+/// checks the lease, so it changes no rows whose lease the worker has lost.
 struct Acknowledgements: Sendable {
   typealias Lease = LeasedRow.Lease
 

@@ -20,7 +20,7 @@ struct Capacity: Sendable {
   /// Sends in flight to one host, and therefore connections to it.
   static let perHost = 8
   /// Seconds after which a row that waits for a slot is due again at the latest.
-  private static let longestWait = 60.0
+  private static let maximumWait = 60.0
 
   /// Sends in flight on one channel.
   let perChannel: Int
@@ -71,7 +71,7 @@ struct Capacity: Sendable {
     let interval = max(pace[full] ?? 1, 0.01) / Double(limit(full))
     let own = max(turn[full] ?? now, now)
     let seconds = (own - now) / .seconds(1)
-    guard seconds < Self.longestWait else { return Self.longestWait * Double.random(in: 0.8...1) }
+    guard seconds < Self.maximumWait else { return Self.maximumWait * Double.random(in: 0.8...1) }
     turn[full] = own + .seconds(interval)
     if turn.count > 10_000 { turn = turn.filter { $0.value > now } }
     return seconds + interval

@@ -30,13 +30,13 @@ extension Dispatcher {
       (claimedInRound, roundFoundSomething) = ([], false)
     }
     for source in sources.indices where !claiming.contains(source) {
-      let held = runs.values.count { $0.source == source }
+      let leased = runs.values.count { $0.source == source }
       if mode == .untilStopped {
         // Limits the rows whose acknowledgements cannot be written.
         let isFull = acknowledgements[source].count + unwritten[source].count > 4 * maximumRuns
-        guard held <= maximumRuns / 2, !isFull, isTime(polling[source].next, now, &group) else { continue }
+        guard leased <= maximumRuns / 2, !isFull, isTime(polling[source].next, now, &group) else { continue }
         let scope: LeaseQueue.Scope = polling[source].begin(at: now) ? .all : .recent
-        begin(source, scope, limit: maximumRuns - held, now, &group)
+        begin(source, scope, limit: maximumRuns - leased, now, &group)
       } else if claimedInRound.insert(source).inserted {
         begin(source, .all, limit: maximumRuns, now, &group)
       }
@@ -84,7 +84,7 @@ extension Dispatcher {
       }
       if claim.orphans > 0 {
         logger.warning(
-          "a worker died", metadata: ["table": "\(sources[source].queue.table)", "inFlight": "\(claim.orphans)"])
+          "a worker died", metadata: ["table": "\(sources[source].queue.table)", "in_flight": "\(claim.orphans)"])
       }
       for id in claim.dead {
         logger.error(
@@ -117,7 +117,7 @@ extension Dispatcher {
     }
   }
 
-  /// The run that holds a row, for each row of a source that this worker holds.
+  /// The run with each row of a source that this worker has leased.
   private func holders(in source: Int) -> [Int64: Int] {
     var holders: [Int64: Int] = [:]
     for (number, run) in runs where run.source == source {
@@ -127,9 +127,9 @@ extension Dispatcher {
   }
 
   /// Handles rows that this worker has claimed again. That happens on a machine so busy that a lease expires before it
-  /// is renewed. The runs that hold them go on with the new leases, so that no row is sent twice at once.
+  /// is renewed. The runs with these rows go on with the new leases, so that no row is sent twice at once.
   ///
-  /// - Returns: whether a run holds any of the rows. The others are given back.
+  /// - Returns: whether a run has any of the rows. The others are given back.
   private func hold(_ rows: [LeasedRow], again holders: [Int64: Int], in source: Int) -> Bool {
     guard rows.contains(where: { holders[$0.id] != nil }) else { return false }
     for row in rows {

@@ -14,7 +14,7 @@ actor Dispatcher {
     /// Without a wake-up, rows are found within this time.
     var longestPause = Duration.milliseconds(50)
     /// Rereads, in one statement, the data that the sends of these rows depend on. A row without a verdict is no longer
-    /// held.
+    /// leased.
     let prepare: @Sendable ([LeasedRow]) async throws -> [Int64: Verdict]
   }
 
@@ -66,7 +66,7 @@ actor Dispatcher {
   let sources: [Source]
   let database: Database
   let logger: Logger
-  /// Oldest rows held at once, for each source.
+  /// The maximum number of oldest rows leased at once, for each source.
   let maximumRuns: Int
   private let wakeUps: AsyncStream<Void>
   private let wakeUp: AsyncStream<Void>.Continuation

@@ -56,16 +56,8 @@ public enum DeadLetters {
   public static func purge(olderThan days: Int, atMost limit: Int = 1000, in database: Database) async throws -> Int {
     var total = 0
     for queue in QueueTable.allCases {
-      total += try await database.batch(
-        """
-        DELETE FROM \(queue.table) WHERE id IN (
-          SELECT id FROM \(queue.table)
-          WHERE died_at <= now() - make_interval(days => \(Int32(clamping: days)))
-          ORDER BY died_at
-          LIMIT \(limit)
-          FOR UPDATE SKIP LOCKED
-        )
-        """)[0].affected
+      total += try await database.purge(
+        queue.table, by: "died_at", upTo: "now() - make_interval(days => \(Int32(clamping: days)))", atMost: limit)
     }
     return total
   }

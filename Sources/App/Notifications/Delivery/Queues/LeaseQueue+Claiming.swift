@@ -8,7 +8,7 @@ extension LeaseQueue {
     case all
     /// Only those that became due in the last few seconds. While an older transaction is open, deleted rows stay in the
     /// index, in front of those that are due. A claim that reads past them ten times a second does nothing else. Rows
-    /// that commit late, or that a dead worker held, are found by the next full claim.
+    /// that commit late, or that a dead worker had leased, are found by the next full claim.
     case recent
     /// One row that was in flight when workers died several times in a row.
     case suspect

@@ -13,7 +13,7 @@ enum HEICFile {
 
     var stores = outer.filter { $0.name == PictureBytes.name("mdat") }.map(\.content)
     stores += inner.filter { $0.name == PictureBytes.name("idat") }.map(\.content)
-    guard stores.count <= mostStores else { return nil }
+    guard stores.count <= maximumStores else { return nil }
     // A kept item must lie within one of these, or its bytes could be lost.
     guard items.kept.allSatisfy({ item in stores.contains { item.clamped(to: $0) == item } }) else { return nil }
 
@@ -30,8 +30,8 @@ enum HEICFile {
     return (size.width, size.height, bytes)
   }
 
-  /// A limit. Writers make one of each kind.
-  private static let mostStores = 16
+  /// A file with more boxes of bytes is refused. Encoders write one of each kind.
+  private static let maximumStores = 16
   private static let keptOutside = Set(["ftyp", "mdat"].map(PictureBytes.name))
   private static let keptInside = Set(
     ["hdlr", "pitm", "iloc", "iinf", "iref", "iprp", "idat", "dinf", "grpl"].map(PictureBytes.name))

@@ -9,7 +9,7 @@ struct HEICItems {
   private static let descriptions = Set(["Exif", "mime", "uri "].map(PictureBytes.name))
 
   /// For all items together. A photo of 4096 by 4096 in tiles of 512 by 512 has 64 items with one extent each.
-  private static let mostExtents = 4096
+  private static let maximumExtents = 4096
 
   /// Nil if the list is broken, if an item lies beyond the file's end or in another file, or if there is no picture.
   init?(in boxes: [HEICBox], of file: PictureBytes) {
@@ -75,7 +75,7 @@ struct HEICItems {
       else { return nil }
       for _ in 0..<extents {
         read += 1
-        guard read <= mostExtents, reader.number(indexes) != nil, let offset = reader.number(offsets),
+        guard read <= maximumExtents, reader.number(indexes) != nil, let offset = reader.number(offsets),
           let length = reader.number(lengths)
         else { return nil }
         // An item that is made of other items has no bytes of its own.

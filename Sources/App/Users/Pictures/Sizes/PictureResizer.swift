@@ -21,12 +21,12 @@ final class PictureResizer: Sendable {
   /// Noise of 768 by 768 pixels has 360 KiB.
   private static let maximumLength = 1 << 20
   private static let maximumMessages = 16 << 10
-  private static let mostAtOnce = 2
+  private static let maximumAtOnce = 2
   /// Open files while programs start: pipes, the working directory and the process.
-  private static let files = 16 * mostAtOnce
+  private static let files = 16 * maximumAtOnce
 
-  /// Limits the program, which replaces the shell. It writes no files. A program that passes the first limit of time
-  /// gets SIGXCPU, which can be told from SIGKILL of a machine without memory.
+  /// Limits the program, which replaces the shell. It writes no files. A program that exceeds the soft limit of
+  /// processor time gets SIGXCPU, which can be distinguished from the kernel's out-of-memory kill.
   private static let script: String = {
     var limits = ["-c 0", "-f 0", "-t \(processorSeconds + 1)", "-S -t \(processorSeconds)"]
     #if os(Linux)
@@ -54,7 +54,7 @@ final class PictureResizer: Sendable {
   private let program: String
   private let patience: Duration
   let logger: Logger
-  private let seats = Seats(PictureResizer.mostAtOnce)
+  private let seats = Seats(PictureResizer.maximumAtOnce)
 
   /// - Parameters:
   ///   - program: a name or path.

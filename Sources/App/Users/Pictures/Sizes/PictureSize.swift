@@ -5,7 +5,7 @@ enum PictureSize: String, CaseIterable, Sendable {
   case small = "192"
   case large = "768"
 
-  /// The most pixels of the longer side.
+  /// The maximum number of pixels of the longer side.
   var side: String { rawValue }
 
   /// The column with the bytes.

@@ -5,7 +5,7 @@ struct AnswerForGuest: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "answer-for", abstract: "Set a guest's answer to an event that you host.",
     discussion: """
-      Works also after the deadline for answers. The guest is notified; a visitor with a confirmed address gets a mail.
+      Works even after the deadline for answers. The guest is notified; a visitor with a confirmed address gets a mail.
 
         musterctl events answer-for pasta ben going
         musterctl events answer-for pasta Zoe going

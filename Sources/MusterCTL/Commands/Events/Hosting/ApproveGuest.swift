@@ -3,7 +3,7 @@ import MusterClient
 
 struct ApproveGuest: AccountCommand {
   static let configuration = CommandConfiguration(
-    commandName: "approve", abstract: "Let a guest in who came by a share link that needs approval.",
+    commandName: "approve", abstract: "Approve a guest who came through a share link that needs approval.",
     discussion: """
       A user may then answer. The answer of a visitor applies at once. To turn a guest away, withdraw them.
 

@@ -24,7 +24,7 @@ struct DuplicateEvent: AccountCommand {
   @Option(help: ArgumentHelp("The end, in place of --for.", valueName: "time"))
   var until: String?
 
-  @Flag(help: "Invite the same guests, as far as they are friends of yours.")
+  @Flag(help: "Invite the same guests if they are still your friends.")
   var invite = false
 
   @Flag(help: "Do not ask.")
@@ -33,7 +33,7 @@ struct DuplicateEvent: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func validate() throws {
-    guard until == nil || length == nil else { throw ValidationError("Give either --until or --for.") }
+    guard until == nil || length == nil else { throw ValidationError("Use either --until or --for.") }
   }
 
   func run(as account: Account, on console: Console) async throws {

@@ -26,7 +26,7 @@ struct EditLink: AccountCommand {
   func validate() throws {
     let given: [Field?] = [rules.expires.map { _ in .expires }, rules.maxGuests.map { _ in .maxGuests }]
     guard let both = given.compactMap({ $0 }).first(where: clear.contains) else { return }
-    throw ValidationError("\(both.rawValue) cannot be both set and cleared.")
+    throw ValidationError("The field \(both.rawValue) cannot be both set and cleared.")
   }
 
   func run(as account: Account, on console: Console) async throws {

@@ -25,7 +25,7 @@ struct LinkRules: ParsableArguments {
   @Option(help: ArgumentHelp("When the link ends.", valueName: "time"))
   var expires: String?
 
-  @Option(help: ArgumentHelp("How many guests may come by the link.", valueName: "number"))
+  @Option(help: ArgumentHelp("The maximum number of guests who may join through the link.", valueName: "number"))
   var maxGuests: Int?
 
   @Option(help: ArgumentHelp("How many people each visitor may bring along, at most 10.", valueName: "number"))

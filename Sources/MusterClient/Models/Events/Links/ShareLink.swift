@@ -21,7 +21,7 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
     public init(rawValue: String) { self.rawValue = rawValue }
 
     public static let counts: Self = "counts"
-    /// Also the names of those who go.
+    /// The counts, and the names of the guests who are going.
     public static let names: Self = "names"
   }
 
@@ -44,14 +44,14 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
   public var shows: Shows
   /// Nil: when the event is archived.
   public var expiresAt: Date?
-  /// The number of guests that may join by the link; nil for no limit.
+  /// The number of guests who may join through the link; nil for no limit.
   public var maxGuests: Int?
   /// The number of people whom a visitor may bring along.
   public var maxPlusOnes: Int
   public var email: Email
   /// Whether a host approves each guest who joins.
   public var approval: Bool
-  /// How many guests have joined by the link, whether or not they still are guests.
+  /// The number of guests who have joined through the link, whether or not they are still guests.
   public var joined: Int
   public var createdAt: Date
 
@@ -72,7 +72,7 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
     self.createdAt = createdAt
   }
 
-  /// The token of a link, for ``LinksAPI/join(_:key:)``. Nil for a URL that is no share link.
+  /// The token of a link, for ``LinksAPI/join(_:key:)``. Nil for a URL that is not a share link.
   public static func token(in url: URL) -> String? {
     let parts = url.pathComponents
     return parts.count >= 2 && parts[parts.count - 2] == "e" ? parts.last : nil

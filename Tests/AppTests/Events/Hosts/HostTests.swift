@@ -1,0 +1,270 @@
+import Postgres
+import Testing
+
+@testable import App
+
+/// Co-hosts: who may add whom, what they may do, and what ends the role.
+@Suite struct HostTests {
+  /// Ana's event with ben as a co-host and cleo as a guest. Ana is friends with ben, cleo and dev; ben with dev.
+  private struct Scene {
+    let ana, ben, cleo, dev: Phone
+    let event: String
+
+    func hosts(for reader: Phone) async throws -> [String] {
+      try await reader.get("events/\(event)")["hosts"].array.compactMap { $0["username"].string }
+    }
+  }
+
+  private func run(_ body: @escaping @Sendable (TestApp, Scene) async throws -> Void) async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
+      for (one, other) in [(ana, cleo), (ana, dev), (ben, dev)] { try await app.befriend(one, other) }
+      let event = try await ana.createEvent("Swim", inviting: [cleo], capacity: 1)["id"].string ?? ""
+      try await ana.addHost(ben, to: event)
+      try await body(app, Scene(ana: ana, ben: ben, cleo: cleo, dev: dev, event: event))
+    }
+  }
+
+  @Test func `a co-host whom an operator adds with SQL is shown, too`() async throws {
+    try await run { app, scene in
+      let id = try #require(Event.ID(try await scene.ana.createEvent("Run", inviting: [scene.cleo])["id"].string ?? ""))
+      try await app.database.execute(
+        "INSERT INTO event_co_hosts (event_id, user_id, added_at) VALUES (\(id), \(scene.dev.userID), now())")
+      for reader in [scene.ana, scene.cleo, scene.dev] {
+        let hosts = try await reader.get("events?ids=\(id)")["items"][0]["hosts"].array
+        #expect(hosts.compactMap { $0["username"].string } == ["ana", "dev"])
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a co-host edits, invites their own friends and withdraws guests, and all hosts are notified of answers`()
+    async throws
+  {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let added = try await app.takeNotifications()
+      #expect(added.map(\.type) == ["event-invited", "host-added"])
+      #expect(added[1].recipient == ben.id)
+      #expect(added[1].payload["message"].string == "Ana made you a host of “Swim”.")
+      let view = try await ben.get("events/\(event)")
+      #expect([view["myRole"].string, view["myStatus"].string] == ["host", "host"])
+      #expect(try await scene.hosts(for: cleo) == ["ana", "ben"])
+      try await ben.edit(event, #"{"title": "Dive"}"#)
+      try await ben.invite([dev], to: event)
+      try await cleo.answer("going", to: event)
+      try await ben.withdraw(cleo, from: event)
+      let received = try await app.takeNotifications()
+      let pairs = received.map { "\($0.type) \($0.recipient)" }
+      #expect(
+        Set(pairs) == [
+          // Cleo loses what she had not read yet with the invitation.
+          "event-updated \(ana.id)", "event-invited \(dev.id)",
+          "invitation-answered \(ana.id)", "invitation-answered \(ben.id)", "invitation-withdrawn \(cleo.id)",
+        ])
+      #expect(try await ben.get("events/\(event)/invitations")["items"].array.count == 1)
+      #expect(try await ben.get("events")["items"][0]["counts"]["invited"].int == 1)
+      #expect(try await ben.cancelEvent(event, expecting: 403).problem == "not-the-creator")
+      #expect(try await ben.addHost(dev, to: event, expecting: 403).problem == "not-the-creator")
+      #expect(try await ben.removeHost(ana, from: event, expecting: 403).problem == "not-the-creator")
+      #expect(try await dev.edit(event, #"{"title": "Mine"}"#, expecting: 403).problem == "not-a-host")
+      #expect(try await ben.answer("going", to: event, expecting: 409).problem == "own-event")
+      // Hosts are not guests, and inviting them is harmless.
+      try await ben.invite([ana], to: event)
+      #expect(try await ana.get("events/\(event)/invitations")["items"].array.count == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a guest who becomes a host frees the place, and a host who leaves is a stranger`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      try await ana.invite([dev], to: event)
+      try await cleo.answer("going", to: event)
+      try await dev.answer("going", to: event)
+      try await app.takeNotifications()
+      try await ana.addHost(cleo, to: event)
+      #expect(try await dev.get("events/\(event)")["myStatus"].string == "going")
+      #expect(try await cleo.get("invitations")["items"].array.isEmpty)
+      #expect(try await scene.hosts(for: ana) == ["ana", "ben", "cleo"])
+      #expect(
+        try await app.takeNotifications().map(\.type).sorted() == [
+          "host-added", "waitlist-promoted", "waitlist-promoted",
+        ])
+      try await cleo.removeHost(cleo, from: event)
+      try await ana.removeHost(ben, from: event)
+      for former in [ben, cleo] {
+        #expect(try await former.send("GET", "events/\(event)").status == 404)
+        #expect(try await former.get("events")["items"].array.isEmpty)
+      }
+      #expect(try await ben.removeHost(ben, from: event, expecting: 404).problem == "event-not-found")
+      let received = try await app.takeNotifications()
+      #expect(received.map(\.type) == ["invitation-withdrawn"] && received.map(\.recipient) == [ben.id])
+      let types = try await ben.get("notifications")["items"].array.compactMap { $0["type"].string }
+      #expect(types.first == "invitation-withdrawn" && !types.contains("host-added"))
+    }
+  }
+
+  @Test func `only a friend or a guest becomes a host, and not of a closed event`() async throws {
+    try await run { app, scene in
+      let (ana, ben, event) = (scene.ana, scene.ben, scene.event)
+      let emre = try await app.signUp("emre")
+      let refused = try await ana.addHost(emre, to: event, expecting: 422)
+      #expect(refused.json["errors"][0]["code"].string == "not-a-friend")
+      try await emre.block(ana)
+      #expect(try await ana.addHost(emre, to: event, expecting: 404).problem == "user-not-found")
+      try await ana.addHost(ana, to: event)
+      try await ana.removeHost(ana, from: event, expecting: 422)
+      try await ana.cancelEvent(event)
+      #expect(try await ana.addHost(scene.dev, to: event, expecting: 409).problem == "event-cancelled")
+      #expect(try await ben.removeHost(ben, from: event, expecting: 409).problem == "event-cancelled")
+      let received = try await app.takeNotifications().filter { $0.type == "event-cancelled" }.map(\.recipient)
+      #expect(Set(received) == [ben.id, scene.cleo.id])
+    }
+  }
+
+  @Test func `a block ends the role of a creator's co-host, withdraws a host's guest, and keeps two co-hosts`()
+    async throws
+  {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      try await ana.addHost(dev, to: event)
+      try await app.takeNotifications()
+      try await ben.block(dev)
+      #expect(try await scene.hosts(for: ben) == ["ana", "ben"])
+      #expect(try await scene.hosts(for: dev) == ["ana", "dev"])
+      #expect(try await scene.hosts(for: cleo) == ["ana", "ben", "dev"])
+      try await ben.unblock(dev)
+      #expect(try await scene.hosts(for: ben) == ["ana", "ben", "dev"])
+      try await ben.block(cleo)
+      #expect(try await cleo.send("GET", "events/\(event)").status == 404)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let visit = try await app.visit(link.token)
+      try await app.fanOut()
+      try await visit.answer("maybe")
+      func notices(for host: Phone) async throws -> Int? {
+        try await app.value(
+          """
+          SELECT (SELECT count(*) FROM notifications WHERE recipient_id = \(host.userID) AND payload ? 'guestId')
+            + (SELECT count(*) FROM notification_queue WHERE \(host.userID) = ANY(recipient_ids))
+          """)
+      }
+      #expect(try await notices(for: dev) == 2)
+      try await dev.block(ana)
+      #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      #expect(try await scene.hosts(for: ana) == ["ana", "ben"])
+      // With the role, the co-host loses all notices about the event, delivered or not.
+      #expect(try await notices(for: dev) == 0)
+      #expect(try await notices(for: ben) == 2)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a host cannot invite a friend across a block between the friend and another host`() async throws {
+    try await run { app, scene in
+      let (ana, ben, dev, event) = (scene.ana, scene.ben, scene.dev, scene.event)
+      // The creator's block. The co-host is still dev's friend.
+      try await ana.block(dev)
+      let refused = try await ben.invite([dev], to: event, expecting: 422)
+      #expect(refused.json["errors"][0]["field"].string == "userIds[0]")
+      #expect(refused.json["errors"][0]["code"].string == "not-allowed")
+      #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      // A block by the other side counts alike.
+      try await ana.unblock(dev)
+      try await dev.block(ana)
+      try await ben.invite([dev], to: event, expecting: 422)
+      try await dev.unblock(ana)
+      try await ben.invite([dev], to: event)
+      #expect(try await dev.get("events/\(event)")["myStatus"].string == "invited")
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a new co-host ends the invitations of guests across a block, and a place goes to the next in line`()
+    async throws
+  {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let emre = try await app.signUp("emre")
+      try await app.befriend(ben, emre)
+      try await ben.invite([emre], to: event)
+      try await cleo.answer("going", to: event)
+      #expect(try await emre.answer("going", to: event).json["myStatus"].string == "waitlisted")
+      try await cleo.block(dev)
+      // Guests who block each other both stay until one of them is a host.
+      #expect(try await cleo.get("events/\(event)")["myStatus"].string == "going")
+      try await app.takeNotifications()
+      try await ana.addHost(dev, to: event)
+      #expect(try await cleo.send("GET", "events/\(event)").status == 404)
+      #expect(try await cleo.get("notifications")["items"].array.allSatisfy { $0["eventId"].string != event })
+      #expect(try await emre.get("events/\(event)")["myStatus"].string == "going")
+      let received = try await app.takeNotifications().map { "\($0.type) \($0.recipient)" }
+      #expect(received.contains("host-added \(dev.id)") && received.contains("waitlist-promoted \(emre.id)"))
+      #expect(received.allSatisfy { !$0.contains(cleo.id) })
+      try await app.expectNothingCrossesABlock()
+      try await app.expectCounts()
+    }
+  }
+
+  @Test func `a place of a guest who becomes a host does not go to one across a block`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let emre = try await app.signUp("emre")
+      try await app.befriend(ben, emre)
+      try await ben.invite([dev, emre], to: event)
+      for guest in [dev, cleo, emre] { try await guest.answer("going", to: event) }
+      try await dev.block(cleo)
+      try await app.takeNotifications()
+      try await ana.addHost(dev, to: event)
+      #expect(try await emre.get("events/\(event)")["myStatus"].string == "going")
+      let received = try await app.takeNotifications()
+      #expect(received.filter { $0.type == "waitlist-promoted" }.map(\.recipient) == [emre.id])
+      #expect(received.allSatisfy { $0.recipient != cleo.id && $0.payload["userId"].string != cleo.id })
+      try await app.expectNothingCrossesABlock()
+      try await app.expectCounts()
+    }
+  }
+
+  @Test func `an heir has no co-hosts across a block`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      try await ana.addHost(dev, to: event)
+      try await dev.block(ben)
+      #expect(try await scene.hosts(for: cleo) == ["ana", "ben", "dev"])
+      try await ana.deleteAccount()
+      #expect(try await scene.hosts(for: cleo) == ["ben"])
+      #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `the longest-serving co-host inherits the event of a deleted account`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      try await ana.addHost(dev, to: event)
+      try await ana.edit(event, #"{"note": "Deep"}"#)
+      try await app.takeNotifications()
+      try await ana.deleteAccount()
+      let view = try await cleo.get("events/\(event)")
+      #expect([view["creator"]["username"].string, view["note"].string] == ["ben", "Deep"])
+      #expect(view["status"].string == "scheduled")
+      #expect(try await scene.hosts(for: cleo) == ["ben", "dev"])
+      #expect(try await ben.get("events/\(event)")["myRole"].string == "creator")
+      try await ben.deleteAccount()
+      try await dev.deleteAccount()
+      #expect(try await cleo.get("events/\(event)")["status"].string == "cancelled")
+      #expect(try await app.takeNotifications().map(\.type) == ["event-cancelled"])
+    }
+  }
+
+  @Test func `the export has the events that a user co-hosts`() async throws {
+    try await run { app, scene in
+      let hosted = try await scene.ben.get("users/me/export")["hostedEvents"].array
+      #expect(hosted.map { $0["title"].string } == ["Swim"])
+      try await app.takeNotifications()
+    }
+  }
+}

@@ -1,0 +1,263 @@
+import Postgres
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Writes with an `Idempotency-Key`: one effect and one response, however often they are sent.
+@Suite struct IdempotencyTests {
+  private static let event = #"{"title": "Picnic", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#
+
+  /// All but what each response has of its own.
+  private func same(_ one: APIResponse, _ other: APIResponse, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(one.status == other.status && one.body == other.body, "\(other.body)", sourceLocation: sourceLocation)
+    for name in ["Content-Type", "ETag", "Location", "Cache-Control"] {
+      #expect(one.header(name) == other.header(name), "\(name)", sourceLocation: sourceLocation)
+    }
+    #expect(other.header("Idempotent-Replayed") == "true", sourceLocation: sourceLocation)
+  }
+
+  @Test func `a repeated write gets the first response and has no second effect`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let key = [("Idempotency-Key", "a-key")]
+      let first = try await ana.send("POST", "events", Self.event, headers: key)
+      #expect(first.status == 201 && first.header("Idempotent-Replayed") == nil)
+      let id = try #require(first.json["id"].string)
+      try await ana.edit(id, #"{"title": "Dinner"}"#)
+      for _ in 1...3 { same(first, try await ana.send("POST", "events", Self.event, headers: key)) }
+      #expect(try await app.value("SELECT count(*) FROM events") == 1)
+      // The key is unique for the user, the method and the path.
+      #expect(try await ben.send("POST", "events", Self.event, headers: key).status == 201)
+      let friendship = try await ana.send("DELETE", "friends/\(ben.id)", headers: key)
+      #expect(friendship.status == 204)
+      try await app.befriend(ana, ben)
+      same(friendship, try await ana.send("DELETE", "friends/\(ben.id)", headers: key))
+      #expect(try await ana.get("friends")["items"].array.count == 1)
+      // Without a key, or with another one, it is another request.
+      for headers in [[], [("Idempotency-Key", "another-key")]] {
+        #expect(try await ana.send("POST", "events", Self.event, headers: headers).json["id"].string != id)
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a request that was pending already is not sent again under its key`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let request = try await ana.sendFriendRequest(to: ben)
+      let key = [("Idempotency-Key", "a-key")]
+      let body = #"{"receiverId": "\#(ben.id)"}"#
+      let first = try await ana.send("POST", "friend-requests", body, headers: key)
+      #expect(first.status == 200 && first.json["id"].string == request)
+      try await ben.decline(request)
+      same(first, try await ana.send("POST", "friend-requests", body, headers: key))
+      #expect(try await app.value("SELECT count(*) FROM friend_requests") == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `every write outside auth takes a key`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben, cleo, event) = try await app.hostAndGuests()
+      let dev = try await app.signUp("dev")
+      let request = try await dev.sendFriendRequest(to: ana)
+      try await app.fanOut()
+      let device = #"{"platform": "log", "token": "anas"}"#
+      let calls: [(Phone, String, String, String?)] = [
+        (ana, "PATCH", "users/me", #"{"displayName": "Ana Two"}"#), (ana, "PUT", "users/me/picture", Sample.webpText),
+        (ana, "DELETE", "users/me/picture", nil), (ana, "PUT", "devices", device),
+        (ana, "PUT", "notification-preferences", #"{"event-updated": false}"#),
+        (ana, "POST", "notifications/read", #"{"all": true}"#),
+        (ana, "POST", "reports", #"{"userId": "\#(dev.id)", "reason": "spam"}"#),
+        (ana, "POST", "friend-requests/\(request)/accept", nil), (ana, "PATCH", "events/\(event)", #"{"note": "Now"}"#),
+        (ben, "PUT", "events/\(event)/invitations/me", #"{"status": "going"}"#),
+        (ana, "POST", "events/\(event)/invitations", #"{"userIds": ["\#(dev.id)"]}"#),
+        (ana, "DELETE", "events/\(event)/invitations/\(cleo.id)", nil), (ana, "PUT", "blocks/\(cleo.id)", nil),
+        (ana, "DELETE", "blocks/\(cleo.id)", nil), (ana, "DELETE", "friends/\(dev.id)", nil),
+        (ana, "POST", "friend-requests", #"{"receiverId": "\#(dev.id)"}"#), (ana, "DELETE", "events/\(event)", nil),
+      ]
+      for (number, (phone, method, path, body)) in calls.enumerated() {
+        let key = [("Idempotency-Key", "key-\(number)")]
+        let first = try await phone.send(method, path, body, headers: key)
+        #expect((200..<300).contains(first.status), "\(method) \(path): \(first.body)")
+        same(first, try await phone.send(method, path, body, headers: key))
+      }
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == calls.count)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `another body, version or query under the same key is refused`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let id = try await ana.createEvent()["id"].string ?? ""
+      let key = ("Idempotency-Key", "a-key")
+      let first = try await ana.send(
+        "PATCH", "events/\(id)", #"{"title": "One"}"#, headers: [key, ("If-Match", "\"1\"")])
+      #expect(first.status == 200)
+      for (body, version) in [(#"{"title": "Two"}"#, "\"1\""), (#"{"title": "One"}"#, "\"2\"")] {
+        let refused = try await ana.send("PATCH", "events/\(id)", body, headers: [key, ("If-Match", version)])
+        #expect(refused.status == 422 && refused.problem == "idempotency-key-reused", "\(body) \(version)")
+      }
+      for bad in ["", " ", "two words", "ä", String(repeating: "x", count: 256)] {
+        let refused = try await ana.send(
+          "PATCH", "events/\(id)", #"{"title": "Two"}"#, headers: [("Idempotency-Key", bad)])
+        #expect(refused.badFields == ["Idempotency-Key"], "\(bad): \(refused.body)")
+      }
+      #expect(try await ana.get("events/\(id)")["title"].string == "One")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a refused write is not stored, and may succeed later under the same key`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let key = [("Idempotency-Key", "a-key")]
+      let body =
+        #"{"title": "P", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\#(ben.id)"]}"#
+      #expect(try await ana.send("POST", "events", body, headers: key).status == 422)
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == 0)
+      try await app.befriend(ana, ben)
+      let first = try await ana.send("POST", "events", body, headers: key)
+      #expect(first.status == 201)
+      same(first, try await ana.send("POST", "events", body, headers: key))
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `of requests with one key at once, one has an effect`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let ana = try await app.signUp("ana")
+      let responses = try await withThrowingTaskGroup(of: APIResponse.self) { group in
+        for _ in 0..<12 {
+          group.addTask { try await ana.send("POST", "events", Self.event, headers: [("Idempotency-Key", "a-key")]) }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      let made = Set(responses.filter { $0.status == 201 }.compactMap { $0.json["id"].string })
+      #expect(made.count == 1)
+      for response in responses where response.status != 201 {
+        #expect(response.status == 409 && response.problem == "request-running", "\(response.body)")
+        #expect(response.header("Retry-After") == "1")
+      }
+      #expect(try await app.value("SELECT count(*) FROM events") == 1)
+    }
+  }
+
+  @Test func `while the first request runs, a repeated one gets 409`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let ana = try await app.signUp("ana")
+      // Holds the first request at the lock of its user.
+      let (isHeld, end) = (AsyncStream.makeStream(of: Void.self), AsyncStream.makeStream(of: Void.self))
+      async let holding: Void = app.database.transaction { transaction in
+        try await transaction.rows("SELECT 1 FROM users WHERE id = \(ana.userID) FOR UPDATE")
+        isHeld.continuation.finish()
+        for await _ in end.stream {}
+      }
+      for await _ in isHeld.stream {}
+      let key = [("Idempotency-Key", "a-key")]
+      async let first = ana.send("POST", "events", Self.event, headers: key)
+      try await eventually {
+        try await app.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1") as Int? == 1
+      }
+      #expect(try await ana.send("POST", "events", Self.event, headers: key).problem == "request-running")
+      end.continuation.finish()
+      try await holding
+      #expect(try await first.status == 201)
+      same(try await first, try await ana.send("POST", "events", Self.event, headers: key))
+    }
+  }
+
+  @Test func `a repeated registration logs in again, with the same password only`() async throws {
+    try await TestApp.run { app in
+      let key = [("Idempotency-Key", "a-key")]
+      let body =
+        #"{"username": "ana", "email": "ana@example.com", "password": "correct horse", "device": "Ana's iPhone"}"#
+      let first = try await app.send("POST", "auth/register", body: body, headers: key)
+      #expect(first.status == 201)
+      let again = try await app.send("POST", "auth/register", body: body, headers: key)
+      #expect(again.status == 201 && again.json["user"]["id"] == first.json["user"]["id"], "\(again.body)")
+      #expect(again.json["refreshToken"] != first.json["refreshToken"])
+      #expect(try await app.value("SELECT count(*) FROM sessions WHERE device = 'Ana''s iPhone'") == 2)
+      let other = body.replacing("correct horse", with: "another horse")
+      #expect(
+        try await app.send("POST", "auth/register", body: other, headers: key).problem == "idempotency-key-reused")
+      #expect(try await app.send("POST", "auth/register", body: body).problem == "username-taken")
+      // The password was changed meanwhile.
+      let ana = try Phone(app, "ana", first)
+      let change = #"{"currentPassword": "correct horse", "newPassword": "a new horse"}"#
+      #expect(try await ana.send("POST", "auth/password", change).status == 204)
+      #expect(try await app.send("POST", "auth/register", body: body, headers: key).problem == "wrong-credentials")
+      try await app.takeMails()
+    }
+  }
+
+  /// Otherwise anyone who has seen the body and the key could log in.
+  @Test func `a repeated registration without a password does not log in`() async throws {
+    try await TestApp.run { app in
+      let key = [("Idempotency-Key", "a-key")]
+      let body = #"{"username": "ana", "email": "ana@example.com"}"#
+      let first = try await app.send("POST", "auth/register", body: body, headers: key)
+      #expect(first.status == 201, "\(first.body)")
+      for _ in 1...2 {
+        let again = try await app.send("POST", "auth/register", body: body, headers: key)
+        #expect(again.status == 409 && again.problem == "username-taken", "\(again.body)")
+      }
+      let without = try await app.send("POST", "auth/register", body: body)
+      #expect(without.problem == "username-taken")
+      let other = body.replacing("}", with: #", "password": "correct horse"}"#)
+      #expect(
+        try await app.send("POST", "auth/register", body: other, headers: key).problem == "idempotency-key-reused")
+      #expect(try await app.value("SELECT count(*) FROM sessions") == 1)
+      // The user gets in with a code.
+      let code = try await app.takeCode(of: "ana@example.com").code
+      let response = try await app.confirmCode(code, of: "ana@example.com")
+      #expect(response.json["user"]["id"] == first.json["user"]["id"])
+    }
+  }
+
+  @Test func `the table holds neither bodies nor responses, is emptied after a day, and with the account`() async throws
+  {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let secret = Self.event.replacing("Picnic", with: "A secret plan")
+      let key = [("Idempotency-Key", "a-key")]
+      #expect(try await ana.send("POST", "events", secret, headers: key).status == 201)
+      let rows = try await app.database.rows("SELECT encode(sealed_response, 'escape') FROM idempotency_keys")
+      #expect(try !(rows[0][0] as String).contains("secret plan"))
+      #expect(try await IdempotentRequest.purge(atMost: 10, in: app.database) == 0)
+      try await app.database.execute("UPDATE idempotency_keys SET created_at = now() - interval '25 hours'")
+      #expect(try await IdempotentRequest.purge(atMost: 10, in: app.database) == 1)
+      #expect(try await ana.send("POST", "events", secret, headers: key).header("Idempotent-Replayed") == nil)
+      try await ana.deleteAccount()
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == 0)
+    }
+  }
+
+  @Test func `a service that is killed at any moment leaves one effect and one response`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var effects = 0
+      for round in 0..<8 {
+        let key = [("Idempotency-Key", "key-\(round)")]
+        let service = try await ServiceProcess(of: app)
+        let sending = Task {
+          try await service.app.send("POST", "events", body: Self.event, headers: key, token: ana.accessToken)
+        }
+        try await Task.sleep(for: .microseconds(Int.random(in: 0..<25_000)))
+        try await service.kill()
+        let id = try? await sending.value.json["id"].string
+        // PostgreSQL may still be working on the request of the killed process.
+        var again = try await ana.send("POST", "events", Self.event, headers: key)
+        while again.problem == "request-running" {
+          again = try await ana.send("POST", "events", Self.event, headers: key)
+        }
+        #expect(again.status == 201, "\(again.body)")
+        if let id { #expect(again.json["id"].string == id) }
+        effects += 1
+        #expect(try await app.value("SELECT count(*) FROM events") == effects, "\(round)")
+      }
+    }
+  }
+}

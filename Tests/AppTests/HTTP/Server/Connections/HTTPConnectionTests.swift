@@ -1,0 +1,227 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import NIOHTTPTypes
+import Synchronization
+import Testing
+
+@testable import App
+
+/// Requests and responses in orders that a socket shows only by chance.
+@Suite(.timeLimit(.minutes(5))) struct HTTPConnectionTests {
+  @Test func `the requests of one read get their responses in order`() async throws {
+    let client = try await Client { Response(status: .ok, headers: [.location: $0.uri.path]) }
+    try await client.send(request("/1") + request("/2") + request("/3"))
+    for path in ["/1", "/2", "/3"] { #expect(try await client.response().headerFields[.location] == path) }
+    try await client.end()
+  }
+
+  @Test func `while the client takes no responses, its requests wait`() async throws {
+    let handled = Mutex(0)
+    let client = try await Client { _ in
+      handled.withLock { $0 += 1 }
+      return Response(status: .ok)
+    }
+    client.channel.isWritable = false
+    try await client.send(request("/1") + request("/2"))
+    try await Task.sleep(for: .milliseconds(100))
+    #expect(handled.withLock { $0 } == 0)
+    client.channel.isWritable = true
+    try await client.fire { $0.fireChannelWritabilityChanged() }
+    for _ in 1...2 { #expect(try await client.response().status == .ok) }
+    try await client.end()
+  }
+
+  @Test func `a body whose sender closes is not taken for the whole`() async throws {
+    let outcome = Mutex<Result<ByteBuffer, any Error>?>(nil)
+    let client = try await Client { request in
+      do {
+        let body = try await request.body.collect(upTo: 100)
+        outcome.withLock { $0 = .success(body) }
+      } catch {
+        outcome.withLock { $0 = .failure(error) }
+      }
+      return Response(status: .ok)
+    }
+    try await client.send(Array(request("/", body: "part").dropLast()))
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+    #expect(try await client.response().status == .ok)
+    #expect(throws: ChannelError.self) { try outcome.withLock { $0 }?.get() }
+    try await client.end()
+  }
+
+  @Test func `even a body of the announced length is not taken for the whole before its end`() async throws {
+    let outcome = Mutex<Result<ByteBuffer, any Error>?>(nil)
+    let client = try await Client { request in
+      do {
+        let body = try await request.bytes(upTo: 100, else: .bodyTooLarge)
+        outcome.withLock { $0 = .success(body) }
+      } catch {
+        outcome.withLock { $0 = .failure(error) }
+      }
+      return Response(status: .ok)
+    }
+    try await client.send(Array(request("/", body: "part", length: 4).dropLast()))
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+    #expect(try await client.response().status == .ok)
+    #expect(throws: ConnectionLost.self) { try outcome.withLock { $0 }?.get() }
+    try await client.end()
+  }
+
+  @Test func `a client that has finished sending gets the responses to all its requests`() async throws {
+    let client = try await Client { _ in Response(status: .ok) }
+    try await client.send(request("/1") + request("/2"))
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+    for _ in 1...2 { #expect(try await client.response().status == .ok) }
+    try await client.end()
+  }
+
+  // MARK: Bytes that are not HTTP
+
+  @Test func `after a refusal, further bytes do not close the connection before the client has read it`() async throws {
+    let client = try await Client { _ in Response(status: .ok) }
+    try await client.fire { $0.fireErrorCaught(HTTPParserError.invalidMethod) }
+    #expect(try await client.response().status == .badRequest)
+    #expect(Set(client.closes) == [.output])
+    try await client.fire {
+      $0.fireErrorCaught(
+        ByteToMessageDecoderError.dataReceivedInErrorState(HTTPParserError.invalidMethod, ByteBuffer()))
+    }
+    #expect(Set(client.closes) == [.output])
+    #expect(try await client.nextPart() == nil)
+    try await client.end()
+  }
+
+  @Test func `the request before the bad bytes gets its response first`() async throws {
+    let client = try await Client { _ in Response(status: .ok) }
+    try await client.fire {
+      for part in request("/") { $0.fireChannelRead(part) }
+      $0.fireErrorCaught(HTTPParserError.headerOverflow)
+    }
+    #expect(try await client.response().status == .ok)
+    #expect(try await client.response().status == .requestHeaderFieldsTooLarge)
+    try await client.end()
+  }
+
+  @Test func `a request whose body breaks after its response gets no second response`() async throws {
+    let client = try await Client { _ in Response(status: .unauthorized) }
+    try await client.send(Array(request("/", body: "part").dropLast()))
+    #expect(try await client.response().status == .unauthorized)
+    try await client.fire { $0.fireErrorCaught(HTTPParserError.invalidChunkSize) }
+    #expect(Set(client.closes) == [.output])
+    #expect(try await client.nextPart() == nil)
+    try await client.end()
+  }
+
+  // MARK: The end
+
+  @Test func `cancellation ends a connection that waits for a request`() async throws {
+    let client = try await Client { _ in Response(status: .ok) }
+    try await client.send(request("/"))
+    #expect(try await client.response().status == .ok)
+    client.serving.cancel()
+    await client.serving.value
+    #expect(client.closes.contains(.all))
+  }
+
+  @Test(arguments: [false, true])
+  func `a graceful shutdown closes a connection after its response, and leaves a stream to its connection`(
+    isStream: Bool
+  ) async throws {
+    let (began, mayRespond) = (AsyncStream.makeStream(of: Void.self), AsyncStream.makeStream(of: Void.self))
+    let client = try await Client(isStream: isStream) { _ in
+      began.continuation.finish()
+      for await _ in mayRespond.stream {}
+      return Response(status: .ok)
+    }
+    try await client.send(request("/"))
+    for await _ in began.stream {}
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+    #expect(client.closes == [])
+    mayRespond.continuation.finish()
+    #expect(try await client.response().status == .ok)
+    try await client.fire { _ in }
+    #expect(client.closes.contains(.all) == !isStream)
+    try await client.end()
+  }
+
+  @Test func `a response that ends too early closes the connection`() async throws {
+    let client = try await Client { _ in
+      Response(status: .ok, body: ResponseBody { try await $0.write(ByteBuffer(string: "part")) })
+    }
+    try await client.send(request("/"))
+    await client.serving.value
+    #expect(client.closes == [.all])
+  }
+
+  private func request(_ path: String, body: String = "", length: Int? = nil) -> [HTTPRequestPart] {
+    var head = HTTPRequest(method: .post, scheme: "http", authority: "test", path: path)
+    head.headerFields[.contentLength] = length.map(String.init)
+    return [.head(head)] + (body.isEmpty ? [] : [.body(ByteBuffer(string: body))]) + [.end(nil)]
+  }
+}
+
+/// The client of a connection that exists only in memory.
+private struct Client {
+  let channel = NIOAsyncTestingChannel()
+  let serving: Task<Void, Never>
+  private let recorder = CloseRecorder()
+
+  var closes: [CloseMode] { recorder.closes.withLock { $0 } }
+
+  init(isStream: Bool = false, _ responder: @escaping @Sendable (Request) async throws -> Response) async throws {
+    let (channel, recorder) = (channel, recorder)
+    let connection = try await channel.testingEventLoop.executeInContext {
+      try channel.pipeline.syncOperations.addHandler(recorder)
+      return try HTTPConnection(wrapping: channel, isStream: isStream)
+    }
+    try await channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
+    serving = Task { await connection.serve({ request, _ in try await responder(request) }, logger: .quiet) }
+  }
+
+  /// Delivers the parts as one read does.
+  func send(_ parts: [HTTPRequestPart]) async throws {
+    try await fire { pipeline in
+      for part in parts { pipeline.fireChannelRead(part) }
+      pipeline.fireChannelReadComplete()
+    }
+  }
+
+  func fire(_ events: @escaping @Sendable (ChannelPipeline) -> Void) async throws {
+    try await channel.testingEventLoop.executeInContext { events(channel.pipeline) }
+  }
+
+  func response() async throws -> HTTPResponse {
+    guard case .head(let head) = try await channel.waitForOutboundWrite(as: HTTPResponsePart.self) else {
+      throw ChannelError.inputClosed
+    }
+    while true {
+      if case .end = try await channel.waitForOutboundWrite(as: HTTPResponsePart.self) { return head }
+    }
+  }
+
+  func nextPart() async throws -> HTTPResponsePart? {
+    try await channel.readOutbound(as: HTTPResponsePart.self)
+  }
+
+  func end() async throws {
+    _ = try await channel.finish(acceptAlreadyClosed: true)
+    await serving.value
+  }
+}
+
+/// Closes a channel only in full. A real one stays open for a while after its output is closed.
+private final class CloseRecorder: ChannelOutboundHandler, Sendable {
+  typealias OutboundIn = HTTPResponsePart
+
+  let closes = Mutex<[CloseMode]>([])
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    closes.withLock { $0.append(mode) }
+    if mode == .all { context.close(mode: mode, promise: promise) } else { promise?.succeed() }
+  }
+}

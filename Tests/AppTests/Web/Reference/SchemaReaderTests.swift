@@ -1,0 +1,84 @@
+import Testing
+
+@testable import App
+
+@Suite struct SchemaReaderTests {
+  private static let document = """
+    components:
+      schemas:
+        Name: {type: string, minLength: 1, maxLength: 20, pattern: '\\S'}
+        Base:
+          type: object
+          required: [id]
+          properties:
+            id: {type: string, format: uuid}
+        Pet:
+          allOf:
+            - {$ref: '#/components/schemas/Base'}
+            - type: object
+              anyOf: [{required: [age]}, {required: [born]}]
+              properties:
+                name: {$ref: '#/components/schemas/Name', description: The name of the pet}
+                age: {type: [integer, 'null'], minimum: 0, default: 1}
+                tags: {type: array, maxItems: 3, items: {type: string, enum: [a, '1']}}
+                owner:
+                  description: Null for a stray
+                  anyOf: [{$ref: '#/components/schemas/Base'}, {type: 'null'}]
+                home:
+                  type: object
+                  properties: {city: {type: string, const: Rome}}
+        Mark:
+          type: object
+          oneOf:
+            - {required: [ids], properties: {ids: {type: array}, all: {type: 'null'}}}
+            - {required: [before, zone], properties: {ids: {type: 'null'}}}
+          allOf:
+            - if: {properties: {kind: {const: one}}}
+              then: {properties: {ids: {maxItems: 1}}}
+          properties:
+            ids: {type: [array, 'null'], items: {type: string}}
+            before: {type: string}
+    """
+
+  private func reader() throws -> SchemaReader {
+    SchemaReader(document: try OpenAPIDocument(yaml: Self.document), markdown: Markdown())
+  }
+
+  @Test func `each field has its type, and its rules in words`() throws {
+    let pet = try #require(try reader().schemas().first { $0.name == "Pet" })
+    let base = ##"<a href="#schema-Base">Base</a>"##
+    let lines = pet.fields.map { field in
+      "\(field.name)\(field.isRequired ? "!" : ""): \(field.type); \(field.notes.joined(separator: "; "))"
+    }
+    #expect(
+      lines == [
+        "id!: string (uuid); ",
+        ##"name: <a href="#schema-Name">Name</a>; The name of the pet; 1 to 20 characters; not only white space"##,
+        "age: integer or null; at least 0; default <code>1</code>",
+        "tags: array of string; at most 3 items; each one of <code>a</code>, <code>1</code>",
+        "owner: \(base) or null; Null for a stray", "home: object; ",
+        "home.city: string; always <code>Rome</code>",
+      ])
+    #expect(pet.type == "\(base) with object")
+    let choice = try reader().notes(on: JSON(parsing: #"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#.utf8))
+    #expect(choice == ["requires <code>a</code> or <code>b</code>"])
+  }
+
+  @Test func `a rule for members of an object is not a further type, and its members are not further fields`() throws {
+    let mark = try #require(try reader().schemas().first { $0.name == "Mark" })
+    #expect(mark.type == "object")
+    #expect(mark.fields.map { "\($0.name)\($0.isRequired ? "!" : "")" } == ["ids", "before"])
+    #expect(
+      mark.notes == [
+        "requires exactly one of <code>ids</code>, <code>before</code> and <code>zone</code>"
+      ])
+  }
+
+  @Test func `an example has the types of the document`() throws {
+    let document = try OpenAPIDocument(yaml: "{a: 1.5, b: '1', c: [true, null, 5f3a, -2], d: &d {e: x}, f: *d}")
+    let line = #"{"a": 1.5, "b": "1", "c": [true, null, "5f3a", -2], "d": {"e": "x"}, "f": {"e": "x"}}"#
+    #expect(document.root.line == line)
+    #expect(document.root.lines() == line)
+    #expect(document.root.lines(indent: 80).hasPrefix("{\n" + String(repeating: " ", count: 82) + #""a": 1.5,"#))
+  }
+}
