@@ -122,6 +122,9 @@ extension AppError {
     "This code is wrong, used or expired, or too many wrong codes were tried. Request another one.")
   static let emailUnverified = AppError(
     .conflict, "email-unverified",
-    "The account has no verified e-mail address, so codes are not accepted. Verify one first, or log in with the code."
+    """
+    The account has no verified e-mail address, so a code cannot confirm this change. Verify the address, or log in \
+    with the code first.
+    """
   )
 }

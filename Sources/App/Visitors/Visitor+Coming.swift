@@ -11,9 +11,9 @@ extension Visitor {
     let email: String?
   }
 
-  /// Adds a visitor through a share link. The answer counts at once, unless the link asks for approval. With an
-  /// address, it is deleted a day after the mail to the address, unless its reader confirms it. A form that is sent
-  /// again changes nothing.
+  /// Adds a visitor through a share link. The answer counts at once, unless the link asks for approval. An answer
+  /// with an address is deleted a day after the mail, unless the reader confirms the address. A form that is sent again
+  /// changes nothing.
   ///
   /// - Parameters:
   ///   - id: from the form's token.

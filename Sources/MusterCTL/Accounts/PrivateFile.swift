@@ -15,7 +15,7 @@ enum PrivateFile {
       else { throw CocoaError(.fileWriteUnknown) }
     } catch {
       try? FileManager.default.removeItem(at: draft)
-      throw Failure.refused("\(file.path) cannot be written")
+      throw Failure.refused("\(file.path) cannot be written.")
     }
   }
 }

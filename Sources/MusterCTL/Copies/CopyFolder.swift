@@ -22,7 +22,7 @@ struct CopyFolder {
     do {
       try FileManager.default.removeItem(at: folder)
     } catch {
-      throw Failure.refused("\(folder.path) cannot be removed")
+      throw Failure.refused("\(folder.path) cannot be removed.")
     }
   }
 

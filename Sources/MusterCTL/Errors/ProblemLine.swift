@@ -86,7 +86,7 @@ enum ProblemLine {
     .linkFull: "No more guests can join through this link. Ask a host for an invitation.",
     .noPassword: "The account has no password. Use `musterctl login --code`.",
     .noRoom: "The event has no room for this many people.",
-    .ownEvent: "This is your own event: it needs no answer.",
+    .ownEvent: "You are a host of this event, so it needs no answer.",
     .requestRunning: "The same request is still running.",
     .tooManyHosts: "The event has 20 co-hosts, the maximum. Remove one first.",
     .tooManyLinks: "The event has 20 share links, the maximum. Revoke one first.",

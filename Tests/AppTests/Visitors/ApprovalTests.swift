@@ -102,6 +102,8 @@ import Testing
       let event = try await ana.createEvent("Swim")["id"].string ?? ""
       let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
       let visit = try await app.visit(link.token, "declined")
+      let page = try await visit.page().body
+      #expect(page.contains("You are not coming.") && !page.contains("must approve"))
       let received = try await app.takeNotifications()
       #expect(received.map(\.type) == ["guest-answered"])
       #expect(received[0].payload["message"].string == "Zoe cannot come to “Swim”.")
@@ -109,7 +111,11 @@ import Testing
       #expect(try await ana.stale { _ = try await ana.send("POST", path) } == [])
       #expect(try await visit.state == "pending 0")
       // After a change of mind, the visitor asks again.
+      try await visit.answer("maybe")
+      #expect(try await visit.page().body.contains("A host must approve your answer first: you might come."))
+      #expect(try await app.takeNotifications().map(\.type) == ["approval-requested"])
       try await visit.answer("going")
+      #expect(try await visit.page().body.contains("A host must approve your answer first: you want to come."))
       #expect(try await app.takeNotifications().map(\.type) == ["approval-requested"])
       #expect(try await ana.send("POST", path).status == 200)
       #expect(try await visit.state == "going 0")

@@ -73,6 +73,7 @@ import Testing
         #expect(bad.body.contains(try Regex("<input id=\"\(field)\"[^>]*aria-invalid=\"true\"")), "\(field)")
       }
       #expect(bad.body.contains("id=\"answer-error\"") && bad.body.contains("role=\"alert\""))
+      #expect(bad.body.contains("Choose one of the three answers."))
       #expect(bad.body.contains("<title>Error: ") && bad.body.contains("value=\"&lt;Zoe&gt;\""))
       #expect(bad.body.contains("value=\"\(form)\""))
       let missing = try await app.submit("/e/\(link.token)", ["form": form])

@@ -76,7 +76,7 @@ import Testing
       let dead = try await demo.ctl(["join", try #require(view["url"]?.string)], as: "goran")
       #expect(dead.status == 1 && dead.errors.contains("only shows the event"))
       #expect(try await demo.say("join \(url)", as: "goran").hasPrefix("You are invited to “Quiz”, "))
-      #expect(try await demo.say("answer quiz maybe", as: "goran").hasPrefix("You may come to “Quiz”, "))
+      #expect(try await demo.say("answer quiz maybe", as: "goran").hasPrefix("You might come to “Quiz”, "))
       #expect(try await demo.say("join \(url)", as: "goran").contains(" already: maybe."))
       #expect(try await demo.ctl(["join", "https://muster.test/x"], as: "goran").status == 2)
 

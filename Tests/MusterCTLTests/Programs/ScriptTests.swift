@@ -16,7 +16,7 @@ import Testing
         (["requests", "send", "ben"], 1, "You are friends already."),
         (["requests", "send", "bne"], 1, "There is no user \"bne\"."),
         (["requests", "accept", "ben"], 1, "There is no friend request from \"ben\"."),
-        (["answer", "climbing", "going"], 1, "This is your own event: it needs no answer."),
+        (["answer", "climbing", "going"], 1, "You are a host of this event, so it needs no answer."),
         (["events", "edit", "concert", "--title", "Rave"], 1, "Only the hosts of the event may do this."),
         (["events", "create", "Pasta", "tomorrow 19:00", "--invite", "goran"], 1, "You have no friend \"goran\"."),
         (["events", "create", String(repeating: "x", count: 201), "tomorrow 19:00"], 1, "title: "),

@@ -4,7 +4,7 @@ import Hummingbird
 /// Finds the endpoints of a path.
 ///
 /// Hummingbird's `Router` compares paths character by character, which takes a tenth of the instructions of a
-/// validation. It also does not show middleware which methods a path has.
+/// validation. It also gives middleware no way to learn the methods of a path.
 struct RouteTable: Sendable {
   struct Route: Sendable {
     let endpoints: [Endpoint]

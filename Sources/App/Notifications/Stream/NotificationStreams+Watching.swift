@@ -49,7 +49,7 @@ extension NotificationStreams {
     }
   }
 
-  /// Sends to the streams which collections have changed: a hint that saves an open app from asking.
+  /// Notifies the streams of the collections that have changed: a hint that saves an open app from asking.
   func watchStamps() async {
     var isFailing = false
     while !Task.isCancelled {

@@ -70,7 +70,7 @@ struct VisitedEvent: Sendable {
     func words(_ status: Invitation.Status) -> String {
       switch status {
       case .going: "You are going" + others
-      case .maybe: "You may come" + others
+      case .maybe: "You might come" + others
       case .waitlisted: "You are on the waiting list" + others
       case .declined, .invited, .pending: "You are not coming."
       }
@@ -78,6 +78,6 @@ struct VisitedEvent: Sendable {
     // Guests who decline need no approval.
     guard let wanted = visitor.wanted, wanted != .declined else { return words(visitor.group.status) }
     return "A host must approve your answer first: "
-      + words(wanted).replacing("You are going", with: "you want to come").replacing("You may", with: "you may")
+      + words(wanted).replacing("You are going", with: "you want to come").replacing("You might", with: "you might")
   }
 }

@@ -36,7 +36,7 @@ struct AnswerCommand: AccountCommand {
       let group = event.myPlusOnes > 0 ? others : ""
       return switch event.myStatus {
       case .going: "You are going to \(name)\(group)."
-      case .maybe: "You may come to \(name)\(group)."
+      case .maybe: "You might come to \(name)\(group)."
       case .declined: "You are not going to \(name)."
       case .waitlisted where event.myPlusOnes > 0:
         "Not enough places are free. You are on the waiting list for \(name)\(group)."

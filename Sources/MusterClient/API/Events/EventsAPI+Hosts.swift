@@ -31,8 +31,8 @@ extension EventsAPI {
       .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": status], key: key))
   }
 
-  /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies. To
-  /// turn the guest away, use ``withdraw(_:from:key:)``.
+  /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies.
+  /// To turn the guest away, use ``withdraw(_:from:key:)``.
   ///
   /// - Parameter guestID: the ``Guest/id``.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,

@@ -89,19 +89,15 @@ struct QueryFields {
     return word
   }
 
-  /// A comma-separated list of words, out of a few; empty if it is absent.
-  mutating func words<Word: RawRepresentable>(_ name: String, of words: [Word]) -> [Word]
+  /// A comma-separated list of words, out of a few; empty if it is absent, nil if it has other words or one twice.
+  mutating func words<Word: RawRepresentable>(_ name: String, of words: [Word]) -> [Word]?
   where Word.RawValue == String {
     guard let text = value(name) else { return [] }
     // More parts than words cannot be right.
     let parts = text.utf8.split(
       separator: UInt8(ascii: ","), maxSplits: words.count, omittingEmptySubsequences: false)
     let found = words.filter { word in parts.contains { $0.elementsEqual(word.rawValue.utf8) } }
-    if found.count < parts.count {
-      let names = words.map(\.rawValue).joined(separator: ", ")
-      note(name, .notAllowed, "must be a comma-separated list of \(names), without repeats")
-    }
-    return found
+    return found.count < parts.count ? nil : found
   }
 
   /// Records an error for every parameter that was not read so far.

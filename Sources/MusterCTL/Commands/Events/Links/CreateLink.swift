@@ -6,8 +6,8 @@ struct CreateLink: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "create", abstract: "Create a share link, and print it.",
     discussion: """
-      Anyone who has the link sees the page of the event. Through a link of kind answer, the default, visitors also answer \
-      on the page, and users join. It works until the event is archived, or until --expires.
+      Anyone who has the link sees the page of the event. Through a link of kind answer, the default, visitors also \
+      answer on the page, and users join. It works until the event is archived, or until --expires.
 
         musterctl events links create pasta --max-guests 10
         musterctl events links create pasta --plus-ones 2 --email required --approval

@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct LinksCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "links", abstract: "Share an event that you host by links.",
+    commandName: "links", abstract: "Manage the share links of an event that you host.",
     discussion: """
       A link leads to a page about the event, which needs no account.
 
