@@ -64,7 +64,12 @@ import Testing
           return loss(sent, writes)
         }
       }
-      try await script.run()
+      do {
+        try await script.run()
+      } catch MusterError.refused(let problem) where problem.status == 503 {
+        // It refused every attempt of one call.
+        continue
+      }
       let sent = transport.takeSent()
       transport.plan { _ in nil }
       let outcome = try await script.outcome(equals: expected, "\(sent.filter { $0.loss != nil })")
