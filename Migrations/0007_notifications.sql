@@ -112,6 +112,8 @@ CREATE TABLE devices (
   sealed_previous_secret bytea,
   previous_secret_until timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
+  -- When an app last registered the token. What Apple found before says nothing about it.
+  registered_at timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT webhook_has_a_secret CHECK ((platform = 'webhook') = (sealed_secret IS NOT NULL))
 );
 -- A phone's token belongs to the last user to register it. A webhook's URL belongs to each user who registers it.

@@ -4,6 +4,20 @@ import Postgres
 public enum Resources {
   public static let migrations = Embedded.migrations.map { Migration(fileName: $0.key, text: $0.value) }
 
+  /// Migrates a database, and refuses one that would lose or misread text.
+  public static func migrator(url: String) -> Migrator {
+    var migrator = Migrator(url: url, migrations: migrations)
+    migrator.programs = "muster "
+    migrator.requiredSettings = [
+      .init(
+        "server_encoding", "UTF8", remedy: "create another with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"),
+      .init(
+        "standard_conforming_strings", "on",
+        remedy: "set it with ALTER DATABASE ... SET standard_conforming_strings = on"),
+    ]
+    return migrator
+  }
+
   static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
   static var docsTemplate: String { Embedded.docs["docs.mustache"] ?? "" }
   static var style: String { Embedded.style["style.css"] ?? "" }

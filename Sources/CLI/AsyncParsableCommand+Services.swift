@@ -26,7 +26,7 @@ extension AsyncParsableCommand {
   /// Checks the schema. The service never migrates. It does not run on an older schema. It runs on a newer one, so that
   /// a deploy can migrate first, unless a migration is breaking.
   func checkSchema(of url: String, logger: Logger) async throws {
-    let all = try await Migrator(url: url, migrations: Resources.migrations).status()
+    let all = try await Resources.migrator(url: url).status()
     func names(_ matching: (Migrator.Status) -> Bool) -> String {
       all.filter(matching).map(\.name).joined(separator: ", ")
     }

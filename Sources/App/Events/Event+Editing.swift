@@ -3,14 +3,14 @@ import Postgres
 extension Event {
   /// Changes an event on behalf of a host. A plan that does not change writes nothing.
   ///
-  /// - Parameter version: the version that the client read. If the event has been edited since, the change gets 412.
+  /// - Parameter versions: the versions that the client has read. If the event has another one, the change gets 412.
   static func edit(
-    _ id: ID, by host: User.ID, ifVersion version: Int?, in change: Change,
+    _ id: ID, by host: User.ID, ifVersionIn versions: Set<Int>?, in change: Change,
     _ edit: @Sendable (Plan) throws -> Plan
   ) async throws {
     let row = try await lock(id, by: host, in: change)
     try checkIsOpen(row)
-    if let version, try row["version"] != version { throw AppError.lostUpdate }
+    if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     let old: Plan = try row["plan"]
     let new = try edit(old)
     let differences = new.differences(from: old)
@@ -44,13 +44,13 @@ extension Event {
   /// Cancels an event that is still open. It stays readable and can never change again. The co-hosts and all guests
   /// who have not declined are notified. Repeating the call changes nothing.
   ///
-  /// - Parameter version: the version that the client read. If the event has been edited since, the change gets 412.
-  static func cancel(_ id: ID, by creator: User.ID, ifVersion version: Int?, in change: Change) async throws {
+  /// - Parameter versions: the versions that the client has read. If the event has another one, the change gets 412.
+  static func cancel(_ id: ID, by creator: User.ID, ifVersionIn versions: Set<Int>?, in change: Change) async throws {
     let row = try await lock(id, byCreator: creator, in: change)
     // Before the version check: a client that retries after a lost response sends the version from before.
     if try row["status"] == Status.cancelled { return }
     try checkIsOpen(row)
-    if let version, try row["version"] != version { throw AppError.lostUpdate }
+    if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     try change.write(
       """
       UPDATE events

@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import Hummingbird
 import Postgres
@@ -90,7 +89,7 @@ struct EventRoutes {
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let version = request.ifMatch()
+    let versions = request.ifMatch()
     let edit = try await request.read { fields in
       PlanEdit(
         title: fields.edit("title", .line(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
@@ -100,7 +99,7 @@ struct EventRoutes {
         maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes))
     }
     return try await dependencies.respond(to: context, of: id) { change in
-      try await Event.edit(id, by: me, ifVersion: version, in: change) { old in
+      try await Event.edit(id, by: me, ifVersionIn: versions, in: change) { old in
         let new = edit.applied(to: old)
         guard new.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Event.Plan.endRule) }
         guard new.asksBeforeStart else { throw AppError.invalid("answerBy", .outOfRange, Event.Plan.answerByRule) }
@@ -112,9 +111,9 @@ struct EventRoutes {
   @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let version = request.ifMatch()
+    let versions = request.ifMatch()
     return try await dependencies.respond(to: context, of: id) {
-      try await Event.cancel(id, by: me, ifVersion: version, in: $0)
+      try await Event.cancel(id, by: me, ifVersionIn: versions, in: $0)
     }
   }
 }
@@ -129,10 +128,9 @@ extension Response {
 }
 
 extension Request {
-  /// The version in `If-Match`, in the form of the service's ETags. Nil if there is none, or for `*`. A malformed value
-  /// gives 0, which no event has.
-  fileprivate func ifMatch() -> Int? {
-    guard let text = headers[.ifMatch], text != "*" else { return nil }
-    return Int(text.plainTag.trimmingCharacters(in: CharacterSet(charactersIn: "\" "))) ?? 0
+  /// The versions in `If-Match`, in the form of the service's ETags. Nil if there is no such header, or for `*`.
+  fileprivate func ifMatch() -> Set<Int>? {
+    guard let tags = EntityTags(.ifMatch, of: self), !tags.isAny else { return nil }
+    return Set(tags.values.compactMap { tag in Int(tag).flatMap { "\($0)".hasSameBytes(as: tag) ? $0 : nil } })
   }
 }

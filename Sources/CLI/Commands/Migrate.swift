@@ -10,10 +10,7 @@ struct Migrate: AsyncParsableCommand {
     subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
 
   static func migrator() async throws -> Migrator {
-    var migrator = Migrator(
-      url: try await MusterConfiguration.loadWithWarnings(for: .tool).databaseURL, migrations: Resources.migrations)
-    migrator.programs = "muster "
-    return migrator
+    Resources.migrator(url: try await MusterConfiguration.loadWithWarnings(for: .tool).databaseURL)
   }
 
   struct Up: AsyncParsableCommand {

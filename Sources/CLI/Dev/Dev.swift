@@ -70,7 +70,7 @@ private struct DevelopmentService: Service {
       guard try connection.rows("SELECT 1 FROM pg_database WHERE datname = 'muster'").isEmpty else { return }
       try connection.script("CREATE DATABASE muster")
     }
-    try await Migrator(url: url, migrations: Resources.migrations).up()
+    try await Resources.migrator(url: url).up()
 
     FileLimit.raise()
     var settings = try DevSettings.read(from: cluster)

@@ -49,6 +49,24 @@ public struct Migrator: Sendable {
   /// The prefix of the `application_name` of programs that a breaking migration may affect.
   public var programs = ""
 
+  /// The settings that a database must have, each with its value.
+  public var requiredSettings: [RequiredSetting] = []
+
+  /// A setting without which the migrations or the program misbehave.
+  public struct RequiredSetting: Sendable {
+    let name: String
+    let value: String
+    let remedy: String
+
+    /// - Parameters:
+    ///   - name: as in `pg_settings`, such as `server_encoding`.
+    ///   - value: the only one that is accepted.
+    ///   - remedy: what an operator does to get it.
+    public init(_ name: String, _ value: String, remedy: String) {
+      (self.name, self.value, self.remedy) = (name, value, remedy)
+    }
+  }
+
   /// Does not connect.
   ///
   /// - Parameters:
@@ -61,8 +79,13 @@ public struct Migrator: Sendable {
   }
 
   /// All migrations that the program or the database knows, in order. Changes nothing, not even in an empty database.
+  ///
+  /// - Throws: ``Refusal`` if the database lacks one of ``requiredSettings``.
   public func status() async throws -> [Status] {
-    try await ScriptConnection.run(url, applicationName: "migrate") { try status(on: $0) }
+    try await ScriptConnection.run(url, applicationName: "migrate") { connection in
+      try checkSettings(on: connection)
+      return try status(on: connection)
+    }
   }
 
   /// Applies the pending migrations.
@@ -71,13 +94,15 @@ public struct Migrator: Sendable {
   ///   - notice: called with the name of each migration once it is applied.
   ///   - warning: called with a sentence for the operator: before a breaking migration while other programs are
   ///     connected, and when a file has to wait for a lock.
-  /// - Throws: ``Refusal`` if an applied file was edited or a lock was not available; or ``PostgresError``, which names
+  /// - Throws: ``Refusal`` if an applied file was edited, a lock was not available, or the database lacks one of
+  ///   ``requiredSettings``; or ``PostgresError``, which names
   ///   the file and its statement. A failed file leaves no trace, but one without a transaction may leave an invalid
   ///   index.
   public func up(
     notice: @escaping @Sendable (String) -> Void = { _ in }, warning: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws {
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
+      try checkSettings(on: connection)
       try prepare(connection)
       for migration in migrations {
         if migration.isBreaking, try isPending(migration, on: connection) {
@@ -123,6 +148,7 @@ public struct Migrator: Sendable {
       throw Refusal(description: "there is no migration \"\(version)\"")
     }
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
+      try checkSettings(on: connection)
       let applied = try status(on: connection).filter { $0.appliedAt != nil && $0.version > version }
       for status in applied.reversed() {
         guard let migration = migrations.first(where: { $0.version == status.version }), let down = migration.down
@@ -148,6 +174,16 @@ public struct Migrator: Sendable {
   }
 
   // MARK: Steps
+
+  private func checkSettings(on connection: ScriptConnection) throws {
+    for setting in requiredSettings {
+      let value: String = try connection.rows("SELECT current_setting(\(setting.name))")[0][0]
+      guard value == setting.value else {
+        throw Refusal(
+          description: "\(setting.name) is \(value) in this database and must be \(setting.value): \(setting.remedy)")
+      }
+    }
+  }
 
   private func status(on connection: ScriptConnection) throws -> [Status] {
     let exists: Bool? = try connection.rows("SELECT to_regclass('schema_migrations') IS NOT NULL").first?[0]

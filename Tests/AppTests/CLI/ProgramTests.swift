@@ -99,6 +99,34 @@ import Testing
     }
   }
 
+  @Test func `a database with a setting that would lose text is refused with one line that names it`() async throws {
+    func check(_ databaseURL: String, _ setting: String, _ value: String) async throws {
+      for command in [["migrate"], ["migrate", "status"], ["migrate", "verify"], ["serve"], ["worker"]] {
+        let program = try await Program(
+          Program.path("muster"), command, environment: TestApp.environment(databaseURL))
+        #expect(try await program.exitStatus() != 0, "\(command)")
+        #expect(program.standardError.contains("\(setting) is \(value)"), "\(command): \(program.standardError)")
+        #expect(program.standardError.split(separator: "\n").count == 1, "\(command): \(program.standardError)")
+      }
+      let tables: Int = try await ScriptConnection.run(databaseURL) {
+        try $0.rows("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")[0][0]
+      }
+      #expect(tables == 0)
+    }
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+      try await TestCluster.withDatabase(template: "template0 ENCODING '\(encoding)' LOCALE 'C'") {
+        try await check($0, "server_encoding", encoding)
+      }
+    }
+    try await TestCluster.withDatabase { databaseURL in
+      let name = try #require(databaseURL.firstMatch(of: /\/(test_[a-z0-9]+)\?/)?.1)
+      try await ScriptConnection.run(databaseURL) {
+        try $0.script("ALTER DATABASE \(name) SET standard_conforming_strings = off")
+      }
+      try await check(databaseURL, "standard_conforming_strings", "off")
+    }
+  }
+
   @Test func `a newer schema is accepted unless a migration is breaking`() async throws {
     try await TestApp.withDatabase { databaseURL in
       let database = try Database(Database.Configuration(url: databaseURL))

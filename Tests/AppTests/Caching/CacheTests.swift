@@ -189,7 +189,7 @@ import Testing
       for path in Phone.collections.values {
         let first = try await ana.send("GET", path)
         let tag = try #require(first.header("ETag"), "\(path)")
-        for header in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
+        for header in [tag, "W/\(tag)", "\"x\", \(tag)", "\"x\",W/\(tag)", "\"a,b\" , \(tag), \"y\"", "*"] {
           let again = try await ana.send("GET", path, headers: [("If-None-Match", header)])
           #expect(again.status == 304, "\(path) \(header)")
           #expect(again.body.isEmpty)

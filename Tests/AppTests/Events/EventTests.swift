@@ -184,6 +184,34 @@ import Testing
     }
   }
 
+  @Test func `any listed version matches, also in the weak form that proxies make of it`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for (tags, matches) in [
+        (#""zz", "2""#, true), (#"W/"2""#, true), (#""1",W/"2" ,"3""#, true), (#"W/"2-gzip""#, true), ("2", true),
+        ("*", true), (#""9", *"#, true), (",, \"2\"", true), (#""zz", "1""#, false), (#"W/"1""#, false),
+        (#""zz,2,x""#, false),
+        (#""zz,"2"""#, false), (#""02""#, false), (#""+2""#, false), (#""*""#, false), ("*2", false),
+        ("w/\"2\"", false),
+        ("", false), (",", false), ("\"", false), (#""22""#, false), (#""2 ""#, false),
+      ] {
+        let id = try await ana.createEvent()["id"].string ?? ""
+        try await ana.edit(id, #"{"title": "B"}"#)
+        let headers = [("If-Match", tags)]
+        let edited = try await ana.send("PATCH", "events/\(id)", #"{"title": "B"}"#, headers: headers)
+        #expect(edited.status == (matches ? 200 : 412), "\(tags)")
+        let cancelled = try await ana.send("DELETE", "events/\(id)", headers: headers)
+        #expect(cancelled.status == (matches ? 200 : 412), "\(tags)")
+        if !matches { #expect(edited.problem == "lost-update" && cancelled.problem == "lost-update", "\(tags)") }
+      }
+      // Two lines of a header are one list.
+      let id = try await ana.createEvent()["id"].string ?? ""
+      let twice = try await ana.send(
+        "PATCH", "events/\(id)", #"{"title": "C"}"#, headers: [("If-Match", "\"zz\""), ("If-Match", "W/\"1\"")])
+      #expect(twice.status == 200)
+    }
+  }
+
   @Test func `all invalid fields of an event are listed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

@@ -26,7 +26,7 @@ import Testing
     let malformed = [
       "{", "}", "nope", " ", #"{"a": 1} x"#, #"{"a": 01}"#, #"{'a': 1}"#, "[1]", "\"x\"", "5", "null", "true",
       #"{"a": 1, "a": 2}"#, #"{"a": 1, "\u0061": 2}"#, #"{"a": {"b": 1, "b": 1}}"#,
-      #"{"a": "\u0000"}"#, "{\"a\": \"\u{0}\"}", #"{"\u0000": 1}"#, #"{"a": "\ud800"}"#, "\u{feff}{}",
+      #"{"a": "\u0000"}"#, "{\"a\": \"\u{0}\"}", #"{"\u0000": 1}"#, #"{"a": "\ud800"}"#, "\u{feff}\u{feff}{}",
       #"{"a": "#.repeated(33) + "1" + "}".repeated(33), #"{"a": "# + "[".repeated(32) + "1" + "]".repeated(32) + "}",
       "[".repeated(60_000),
     ]
@@ -132,6 +132,62 @@ import Testing
         "application/merge-patch+json",
       ] {
         #expect(try await scene.send(login, headers: [("Content-Type", type)]).status == 200, "\(type)")
+      }
+    }
+  }
+
+  /// Bodies with the same text that no route takes, with their type and coding.
+  private func foreign(_ text: String, _ type: String) throws -> [(body: [UInt8], type: String, coding: String?)] {
+    let plain = Array(text.utf8)
+    let packed = Array(try #require(Compression.gzip(ByteBuffer(string: text))).readableBytesView)
+    let big = text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
+    let little = text.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
+    return [
+      (packed, type, "gzip"), (packed, type, nil), (plain, type, "br"), (plain, type, "identity, gzip"),
+      (big, type, nil), (little, type, nil), ([0xfe, 0xff] + big, type, nil), ([0xff, 0xfe] + little, type, nil),
+      (plain.flatMap { [0, 0, 0, $0] }, type, nil), ([0xff, 0xfe] + little, "\(type); charset=utf-16", nil),
+      (plain, "\(type); charset=\"UTF-16LE\"", nil), (plain, "\(type);x=y; Charset=iso-8859-1", nil),
+    ]
+  }
+
+  @Test func `a body that is compressed or not in UTF-8 is refused as such`() async throws {
+    try await Scene.play { scene in
+      func check(_ method: String, _ path: String, _ token: String?, _ text: String, _ type: String) async throws {
+        for (body, type, coding) in try foreign(text, type) {
+          let headers = coding.map { [("Content-Encoding", $0)] } ?? []
+          let response = try await scene.app.sendRaw(
+            method, path, body: body, type: type, headers: headers, token: token)
+          let what = "\(method) \(path) as \(type), coding \(coding ?? "none")"
+          response.expectProblem(415, "unsupported-media-type", what)
+          let reasons = ["The body must be in UTF-8.", AppError.compressedBody.message]
+          #expect(reasons.contains(response.json["detail"].string ?? ""), "\(what): \(response.body)")
+        }
+      }
+      for call in scene.calls where call.takesJSON {
+        try await check(call.method, call.path, call.token, call.body ?? "{}", "application/json")
+      }
+      for form in ["/e/x", "/g/x"] {
+        try await check("POST", form, nil, "name=Zoe&answer=going", "application/x-www-form-urlencoded")
+      }
+      let picture = try #require(scene.calls.first { $0.template.hasSuffix("me/picture") && $0.method == "PUT" })
+      try await scene.app.sendRaw(
+        "PUT", picture.path, body: [0x1f, 0x8b], type: "image/png", headers: [("Content-Encoding", "gzip")],
+        token: picture.token
+      ).expectProblem(415, "unsupported-media-type", "a compressed picture")
+    }
+  }
+
+  @Test func `a byte order mark of UTF-8 does no harm`() async throws {
+    try await Scene.play { scene in
+      for call in scene.calls where call.takesJSON {
+        guard let body = call.body else { continue }
+        let response = try await scene.send(
+          call, body: "\u{feff}" + body, headers: [("Content-Type", "application/json; charset=UTF-8")])
+        #expect((200..<300).contains(response.status), "\(call): \(response.body)")
+      }
+      let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
+      for (name, value) in [("Content-Encoding", "identity"), ("Content-Type", "application/json; charset=us-ascii")] {
+        #expect(try await scene.send(login, headers: [(name, value)]).status == 200, "\(value)")
       }
     }
   }

@@ -254,7 +254,8 @@ import Testing
     ]
     for platform in [Device.Platform.ios, .webhook] {
       let device = Device(
-        id: .new(), platform: platform, token: "token", environment: nil, topic: nil, sealedSecrets: [])
+        id: .new(), platform: platform, token: "token", environment: nil, topic: nil, registeredAt: .now(),
+        sealedSecrets: [])
       for (name, error) in outcomes {
         let sender = MeasuredSender(Refuses(error: error), in: metrics)
         if name == "delivered" {

@@ -134,7 +134,7 @@ import Testing
       let before = try await counts(databaseURL)
       let database = try Database(Database.Configuration(url: databaseURL))
       try await database.change { change in
-        try await Event.edit(event, by: host, ifVersion: nil, in: change) { plan in
+        try await Event.edit(event, by: host, ifVersionIn: nil, in: change) { plan in
           var plan = plan
           plan.title = "Dinner"
           return plan

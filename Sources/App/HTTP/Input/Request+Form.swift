@@ -13,7 +13,7 @@ extension Request {
     let buffer = try await bytes(upTo: Self.maximumForm, else: .formTooLarge)
     let type = (headers.value(of: .contentType) ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
     guard type.lowercased() == "application/x-www-form-urlencoded" else { throw AppError.notAForm }
-    guard let fields = JSON.Object(form: Array(buffer.readableBytesView)) else { throw AppError.malformedForm }
+    guard let fields = JSON.Object(form: Array(try text(of: buffer))) else { throw AppError.malformedForm }
     return fields
   }
 }

@@ -22,13 +22,15 @@ extension Request {
     return String(header[header.utf8.index(header.startIndex, offsetBy: scheme.utf8.count)...])
   }
 
-  /// The body as JSON; nil without a body. Throws if the content type is not JSON, or if ``JSON`` refuses the body.
+  /// The body as JSON; nil without a body. Throws if the content type is not JSON, if the body is compressed or not in
+  /// UTF-8, or if ``JSON`` refuses it.
   func json(upTo limit: Int = Self.maximumBody, else refusal: AppError = .bodyTooLarge) async throws -> JSON? {
     let buffer = try await bytes(upTo: limit, else: refusal)
     guard buffer.readableBytes > 0 else { return nil }
     if let type = headers.value(of: .contentType), !Self.isJSON(type) { throw AppError.notJSON }
+    let text = try text(of: buffer)
     do throws(JSON.Malformed) {
-      return try JSON(parsing: buffer.readableBytesView)
+      return try JSON(parsing: text)
     } catch {
       throw AppError(.malformed, "malformed-body", error.message)
     }

@@ -117,11 +117,11 @@ extension Request {
 }
 
 extension String {
-  private static let packedEnd = "-gzip\""
+  private static let packedEnd = "-gzip"
 
   /// The ETag of the compressed form of a body that has this ETag.
-  fileprivate var packedTag: String { String(dropLast()) + Self.packedEnd }
+  fileprivate var packedTag: String { String(dropLast()) + Self.packedEnd + "\"" }
 
-  /// The ETag of the plain body, if this is one of a compressed body.
-  var plainTag: String { hasSuffix(Self.packedEnd) ? String(dropLast(Self.packedEnd.count)) + "\"" : self }
+  /// The content of the plain body's ETag, if this is the content of the ETag of its compressed form.
+  var plainTag: String { hasSuffix(Self.packedEnd) ? String(dropLast(Self.packedEnd.count)) : self }
 }

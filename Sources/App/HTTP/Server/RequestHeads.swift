@@ -30,6 +30,10 @@ final class RequestHeads: ChannelInboundHandler {
     // Otherwise two readers of the request, such as a proxy and this service, could see different hosts.
     let hosts = head.headers.count { $0.name.utf8.count == 4 && $0.name.lowercased() == "host" }
     guard hosts == 1 || hosts == 0 && head.version == .http1_0 else { return .invalidHeaderToken }
+    // HTTP/1.0 has no chunks, so two readers could see different ends of the request.
+    guard head.version != .http1_0 || !head.headers.contains(name: "transfer-encoding") else {
+      return .invalidHeaderToken
+    }
     return nil
   }
 

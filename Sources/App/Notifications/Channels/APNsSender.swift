@@ -44,7 +44,7 @@ struct APNsSender: PushSender {
     let response = try await token.send(request, scheme: "bearer", by: client, within: deadline) {
       $0.status == 403 && Self.tokenReasons.contains(Self.reason($0) ?? "")
     }
-    if response.status != 200 { throw Self.failure(response) }
+    if response.status != 200 { throw Self.failure(response, of: device) }
   }
 
   private func request(_ push: Push, to device: Device) throws -> HTTPClientRequest {
@@ -119,16 +119,25 @@ struct APNsSender: PushSender {
     return OutgoingResponse.word(members["reason"])
   }
 
-  private static func failure(_ response: OutgoingResponse) -> DeliveryFailure {
+  /// Whether the app has registered the device again since Apple found its token invalid.
+  private static func isOutdated(_ response: OutgoingResponse, _ device: Device) -> Bool {
+    guard case .object(let members) = response.json, case .number(let text) = members["timestamp"],
+      let milliseconds = Double(text)
+    else { return false }
+    return milliseconds * 1000 < Double(device.registeredAt.microseconds)
+  }
+
+  private static func failure(_ response: OutgoingResponse, of device: Device) -> DeliveryFailure {
     let reason = Self.reason(response)
     let remedy: DeliveryFailure.Remedy =
       switch (response.status, reason) {
+      case (410, _) where isOutdated(response, device): .later(response)
       case (410, _), (400, "BadDeviceToken"?): .forgettingTheDevice
       // If MUSTER_APNS_TOPIC is wrong, all devices fail like this, and an operator can fix it.
-      case (400, "DeviceTokenNotForTopic"?): .later(response.headers)
+      case (400, "DeviceTokenNotForTopic"?): .later(response)
       case (400, _), (404, _), (405, _), (413, _): .none
       // An operator can fix a key that is refused; Apple fixes everything else.
-      default: .later(response.headers)
+      default: .later(response)
       }
     return DeliveryFailure(
       description: "APNs returned \(response.status)" + (reason.map { " \($0)" } ?? ""), remedy: remedy)

@@ -123,7 +123,7 @@ struct FCMSender: PushSender {
       case (404, "UNREGISTERED"?): .forgettingTheDevice
       case (400, "INVALID_ARGUMENT"?) where isAboutToken: .forgettingTheDevice
       // 403 means a missing permission or a device of another project, which an operator can fix.
-      case (401, _), (403, _), (429, _), (500..., _): .later(response.headers)
+      case (401, _), (403, _), (429, _), (500..., _): .later(response)
       default: .none
       }
     return DeliveryFailure(
@@ -179,7 +179,7 @@ extension FCMSender.Settings {
     guard response.status == 200 else {
       let word = OutgoingResponse.word(members["error"]).map { " \($0)" } ?? ""
       throw DeliveryFailure(
-        description: "Google's token service returned \(response.status)\(word)", remedy: .later(response.headers))
+        description: "Google's token service returned \(response.status)\(word)", remedy: .later(response))
     }
     guard case .string(let text) = members["access_token"], case .number(let number) = members["expires_in"],
       let seconds = Int(number), seconds > 0

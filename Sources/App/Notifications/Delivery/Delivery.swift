@@ -83,7 +83,7 @@ enum Delivery {
           )
           AND NOT (\(isReplacedBadge)),
         d.id, d.platform, d.token, d.environment, d.topic, d.localizes, d.sealed_secret,
-        CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END,
+        CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END, d.registered_at,
         CASE WHEN d.platform = 'ios' THEN (
           SELECT count(*)
           FROM (
@@ -103,7 +103,7 @@ enum Delivery {
       uniqueKeysWithValues: try found.map { row -> (Int64, Result<Target?, any Error>) in
         let (id, isWanted): (Int64, Bool) = (try row[0], try row[1])
         guard isWanted else { return (id, .success(nil)) }
-        return (id, Result { Target(device: try Device(row: row, from: 2), badge: try row[10], pause: try row[11]) })
+        return (id, Result { Target(device: try Device(row: row, from: 2), badge: try row[11], pause: try row[12]) })
       })
   }
 }
@@ -114,7 +114,8 @@ extension Device {
     let secrets: [Data?] = [try row[place + 6], try row[place + 7]]
     self.init(
       id: try row[place], platform: try row[place + 1], token: try row[place + 2], environment: try row[place + 3],
-      topic: try row[place + 4], localizes: try row[place + 5], sealedSecrets: secrets.compactMap { $0 })
+      topic: try row[place + 4], localizes: try row[place + 5],
+      registeredAt: try row[place + 8], sealedSecrets: secrets.compactMap { $0 })
   }
 }
 

@@ -92,15 +92,16 @@ extension Device {
         forgetting(where: others),
         """
         INSERT INTO devices AS d (
-          id, user_id, session_id, platform, token, environment, topic, name, localizes, sealed_secret, created_at
+          id, user_id, session_id, platform, token, environment, topic, name, localizes, sealed_secret, created_at,
+          registered_at
         )
         VALUES (
           \(id), \(user), \(session), \(new.platform), \(new.token), \(new.environment), \(new.topic), \(new.name),
-          \(new.localizes), \(sealed), clock_timestamp()
+          \(new.localizes), \(sealed), clock_timestamp(), clock_timestamp()
         )
         ON CONFLICT \(conflict) DO UPDATE
         SET session_id = excluded.session_id, environment = excluded.environment, topic = excluded.topic,
-          name = excluded.name, localizes = excluded.localizes,
+          name = excluded.name, localizes = excluded.localizes, registered_at = excluded.registered_at,
           sealed_secret = CASE WHEN \(rotates) THEN excluded.sealed_secret ELSE d.sealed_secret END,
           -- A rotation that is repeated because the response was lost keeps the secret that the receiver has.
           sealed_previous_secret = CASE

@@ -23,6 +23,8 @@ public struct Device: Sendable {
   public let topic: String?
   /// Whether the app has the sentences of notifications in the user's language.
   public var localizes = false
+  /// When an app last registered the token.
+  public let registeredAt: Timestamp
   /// The secrets that sign a webhook's deliveries, sealed: the current one first, then the previous one while it is
   /// valid.
   let sealedSecrets: [Data]

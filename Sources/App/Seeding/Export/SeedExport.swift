@@ -45,7 +45,7 @@ public struct SeedExport: Sendable {
   public func write(to folder: URL, database: String) async throws {
     let target = try ExportFolder(folder)
     try await StoppedClock.stop(database, at: now)
-    try await Migrator(url: database, migrations: Resources.migrations).up()
+    try await Resources.migrator(url: database).up()
     let configuration = try await MusterConfiguration.load(
       for: .dev, environment: [:], file: nil,
       overrides: [

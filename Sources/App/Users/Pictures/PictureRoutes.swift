@@ -19,6 +19,7 @@ struct PictureRoutes {
   /// The bytes alone decide the format: file names and `Content-Type` may be wrong.
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
+    try request.refuseCoding()
     let bytes = try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge)
     let clean = try Picture.cleaned(bytes)
     let picture: Picture?

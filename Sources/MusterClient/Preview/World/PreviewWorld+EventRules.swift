@@ -33,7 +33,10 @@ extension PreviewWorld {
     guard event.myRole != .guest else {
       throw Problem.preview(.notAHost, 403, "Only hosts of the event may do this.")
     }
-    guard let tag = request?.headers["If-Match"], tag != "*", tag != "\"\(event.version)\"" else { return }
+    guard let header = request?.headers["If-Match"] else { return }
+    let tags = header.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    let mine = "\"\(event.version)\""
+    if tags.contains(where: { ["*", mine, "W/\(mine)"].contains($0) }) { return }
     throw Problem.preview(.lostUpdate, 412, "The event has changed since you read it. Read it again, then retry.")
   }
 

@@ -265,8 +265,9 @@ import Testing
       (400, "BadDeviceToken", [:], .forgettingTheDevice), (400, "DeviceTokenNotForTopic", [:], .later(seconds: nil)),
       (400, "BadTopic", [:], .none), (404, "BadPath", [:], .none), (413, "PayloadTooLarge", [:], .none),
       (429, "TooManyRequests", ["retry-after": "7"], .later(seconds: 7)),
-      (429, "TooManyProviderTokenUpdates", [:], .later(seconds: nil)),
-      (403, "Forbidden", [:], .later(seconds: nil)), (500, "InternalServerError", [:], .later(seconds: nil)),
+      (429, "TooManyProviderTokenUpdates", [:], .later(seconds: 60)),
+      (403, "Forbidden", [:], .later(seconds: nil)), (500, "InternalServerError", [:], .later(seconds: 10)),
+      (503, "Shutdown", [:], .later(seconds: 10)),
       (503, "ServiceUnavailable", ["retry-after": "100000"], .later(seconds: 3600)),
     ]
     try await PushServer.run(responding: { _, number in
@@ -274,7 +275,7 @@ import Testing
       return .response(status, #"{"reason": "\#(reason)", "timestamp": 1777658400000}"#, headers)
     }) { server, outgoing in
       let sender = try self.sender(server, outgoing)
-      let device = Device.iOS()
+      let device = Device.iOS(registeredAt: Timestamp(microseconds: 0))
       for (status, reason, _, remedy) in cases {
         let refused = try await failure { try await sender.send(.ofEdit(), to: device) }
         #expect(refused.remedy == remedy, "\(status) \(reason)")
@@ -292,7 +293,26 @@ import Testing
       for status in [502, 500] {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
         #expect(refused.description == "APNs returned \(status)")
-        #expect(refused.remedy == .later(seconds: nil))
+        #expect(refused.remedy == .later(seconds: 10))
+      }
+    }
+  }
+
+  @Test func `a token that Apple found invalid before the app registered it again is kept`() async throws {
+    let registered = Timestamp(microseconds: 1_777_658_400_000_000)
+    let cases: [(body: String, remedy: DeliveryFailure.Remedy)] = [
+      (#"{"reason": "Unregistered", "timestamp": 1777658399999}"#, .later(seconds: nil)),
+      (#"{"reason": "Unregistered", "timestamp": 1777658400000}"#, .forgettingTheDevice),
+      (#"{"reason": "Unregistered", "timestamp": 1777658400001}"#, .forgettingTheDevice),
+      (#"{"reason": "ExpiredToken", "timestamp": 0}"#, .later(seconds: nil)),
+      (#"{"reason": "Unregistered"}"#, .forgettingTheDevice),
+      (#"{"reason": "Unregistered", "timestamp": "yesterday"}"#, .forgettingTheDevice),
+    ]
+    try await PushServer.run(responding: { _, number in .response(410, cases[number - 1].body) }) { server, outgoing in
+      let sender = try self.sender(server, outgoing)
+      for (body, remedy) in cases {
+        let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS(registeredAt: registered)) }
+        #expect(refused.remedy == remedy, "\(body)")
       }
     }
   }

@@ -37,12 +37,43 @@ import Testing
           // None of it was logged: the log is only for devices of that platform.
           #expect(!log.text.contains(push.id))
           let device = Device(
-            id: .new(), platform: .log, token: "x", environment: nil, topic: nil, sealedSecrets: [])
+            id: .new(), platform: .log, token: "x", environment: nil, topic: nil, registeredAt: .now(),
+            sealedSecrets: [])
           try await channels.send(push, to: device)
           #expect(log.text.contains(push.id) && !log.text.contains("Picnic"))
           try await Channels(app.dependencies, printsPayloads: true).send(push, to: device)
           #expect(log.text.contains("Picnic"))
         }
+      }
+    }
+  }
+
+  @Test func `an old 410 of Apple removes no device that was registered since`() async throws {
+    let found = Timestamp.now().adding(seconds: -3600).microseconds / 1000
+    try await PushServer.run(responding: { _, number in
+      number == 1 ? .response(410, #"{"reason": "Unregistered", "timestamp": \#(found)}"#) : .response(200)
+    }) { server, _ in
+      try await TestApp.run(try await server.environment()) { app in
+        let ana = try await app.signUp("ana")
+        let (kept, gone) = (String(repeating: "aa", count: 32), String(repeating: "bb", count: 32))
+        for token in [kept, gone] { try await ana.register(.ios, token: token) }
+        try await app.database.execute(
+          "UPDATE devices SET created_at = now() - interval '1 day', registered_at = now() - interval '1 day'")
+        // At its launch, the app registers the same token again.
+        try await ana.register(.ios, token: kept, expecting: 200)
+        try await app.database.execute(
+          """
+          INSERT INTO deliveries (notification_id, type, recipient_id, subject_id, payload, device_id, created_at)
+          SELECT uuid_v7(), 'test', user_id, uuid_v7(), '{"message": "Hello"}', id, now() FROM devices
+          """)
+        try await app.worker(Channels(app.dependencies)).runOnce()
+        let left = try await app.database.rows("SELECT token FROM devices")
+        #expect(try left.map { try $0[0] as String } == [kept])
+        // The push waits for its next attempt, and then arrives.
+        try await app.hurry()
+        try await app.worker(Channels(app.dependencies)).runOnce()
+        #expect(server.received(at: kept).count == 2 && server.received(at: gone).count == 1)
+        #expect(try await app.countQueue() == 0)
       }
     }
   }

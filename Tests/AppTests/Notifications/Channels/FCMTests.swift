@@ -159,14 +159,15 @@ import Testing
       switch number {
       case 1: return .response(503, "", ["retry-after": "12"])
       case 2: return .response(400, #"{"error": "invalid_grant", "error_description": "muster@muster-test"}"#)
-      case 3: return .response(200, #"{"access_token": 5}"#)
+      case 3: return .response(429, #"{"error": "quota"}"#)
+      case 4: return .response(200, #"{"access_token": 5}"#)
       default: return Self.grant(number)
       }
     }) { server, outgoing in
       let sender = try await self.sender(server, outgoing)
       let results: [(String, Int?)] = [
         ("Google's token service returned 503", 12), ("Google's token service returned 400 invalid_grant", nil),
-        ("Google's token service returned no token", nil),
+        ("Google's token service returned 429 quota", 60), ("Google's token service returned no token", nil),
       ]
       for (description, seconds) in results {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .android()) }
@@ -214,8 +215,16 @@ import Testing
         code: "SENDER_ID_MISMATCH", remedy: .later(seconds: nil)),
       Case(
         status: 429, error: #""status": "RESOURCE_EXHAUSTED", \#(details("QUOTA_EXCEEDED"))"#,
-        headers: ["retry-after": "60"], code: "QUOTA_EXCEEDED", remedy: .later(seconds: 60)),
-      Case(status: 500, error: #""status": "INTERNAL""#, code: "INTERNAL", remedy: .later(seconds: nil)),
+        headers: ["retry-after": "90"], code: "QUOTA_EXCEEDED", remedy: .later(seconds: 90)),
+      // What Google asks for if the response names no time.
+      Case(
+        status: 429, error: #""status": "RESOURCE_EXHAUSTED", \#(details("QUOTA_EXCEEDED"))"#, code: "QUOTA_EXCEEDED",
+        remedy: .later(seconds: 60)),
+      Case(
+        status: 429, error: #""status": "RESOURCE_EXHAUSTED""#, headers: ["retry-after": "soon"],
+        code: "RESOURCE_EXHAUSTED", remedy: .later(seconds: 60)),
+      Case(status: 500, error: #""status": "INTERNAL""#, code: "INTERNAL", remedy: .later(seconds: 10)),
+      Case(status: 503, error: #""status": "UNAVAILABLE""#, code: "UNAVAILABLE", remedy: .later(seconds: 10)),
       Case(
         status: 503, error: #""status": "UNAVAILABLE""#, headers: ["retry-after": "3"], code: "UNAVAILABLE",
         remedy: .later(seconds: 3)),

@@ -90,6 +90,34 @@ import Testing
     }
   }
 
+  @Test func `a device that is registered again while a push to it fails is kept`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      for token in ["again", "gone"] {
+        try await ana.register(token: token)
+        try await app.database.execute(
+          """
+          INSERT INTO deliveries (notification_id, type, recipient_id, subject_id, payload, device_id, created_at)
+          SELECT uuid_v7(), 'test', user_id, uuid_v7(), '{"message": "Hello"}', id, now()
+          FROM devices WHERE token = \(token)
+          """)
+      }
+      let isFirst = Switch(true)
+      let recorder = Recorder { _, device in
+        guard device.token == "gone" || isFirst.isOn else { return }
+        if device.token == "again" {
+          isFirst.turn(false)
+          try await ana.register(token: "again", expecting: 200)
+        }
+        throw DeliveryFailure.unknownDevice
+      }
+      try await app.worker(recorder).runOnce()
+      #expect(recorder.received.map(\.token) == ["again"])
+      let left = try await app.database.rows("SELECT token FROM devices")
+      #expect(try left.map { try $0[0] as String } == ["again"])
+    }
+  }
+
   @Test func `muted types and ended sessions get no deliveries`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(3)

@@ -340,6 +340,7 @@ import Testing
       #expect(
         export["devices"][0].keys == [
           "id", "sessionId", "platform", "token", "environment", "topic", "name", "localizes", "createdAt",
+          "registeredAt",
         ])
       #expect(export["mutedNotifications"] == .array([.object(["type": .string("event-updated")])]))
       #expect(export["notifications"].array.map { $0["payload"]["type"].string } == ["friend-accepted"])

@@ -202,13 +202,14 @@ extension TestApp {
   ///
   /// - Parameter target: the request target, as in the request line.
   func sendRaw(
-    _ method: String, _ target: String, body: [UInt8]? = nil, headers: [(String, String)] = [], token: String? = nil
+    _ method: String, _ target: String, body: [UInt8]? = nil, type: String = "application/json",
+    headers: [(String, String)] = [], token: String? = nil
   ) async throws -> APIResponse {
     let connection = try await RawConnection(to: self)
     var head = "\(method) \(target) HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
     if let token { head += "Authorization: Bearer \(token)\r\n" }
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
-    if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n" }
+    if let body { head += "Content-Type: \(type)\r\nContent-Length: \(body.count)\r\n" }
     // The server may respond and close the connection before it has received everything.
     _ = try? await connection.send(Array((head + "\r\n").utf8) + (body ?? []))
     return try await connection.response(to: method)

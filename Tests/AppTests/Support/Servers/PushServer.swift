@@ -217,11 +217,12 @@ extension Push {
 extension Device {
   static func iOS(
     _ token: String = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0",
-    _ environment: Environment = .production, topic: String? = nil, localizes: Bool = false
+    _ environment: Environment = .production, topic: String? = nil, localizes: Bool = false,
+    registeredAt: Timestamp = .now()
   ) -> Device {
     Device(
       id: .new(), platform: .ios, token: token, environment: environment, topic: topic, localizes: localizes,
-      sealedSecrets: [])
+      registeredAt: registeredAt, sealedSecrets: [])
   }
 
   static func android(
@@ -229,11 +230,13 @@ extension Device {
   ) -> Device {
     Device(
       id: .new(), platform: .android, token: token, environment: nil, topic: nil, localizes: localizes,
-      sealedSecrets: [])
+      registeredAt: .now(), sealedSecrets: [])
   }
 
   static func webhook(_ url: String, sealedSecrets: [Data]) -> Device {
-    Device(id: .new(), platform: .webhook, token: url, environment: nil, topic: nil, sealedSecrets: sealedSecrets)
+    Device(
+      id: .new(), platform: .webhook, token: url, environment: nil, topic: nil, registeredAt: .now(),
+      sealedSecrets: sealedSecrets)
   }
 }
 

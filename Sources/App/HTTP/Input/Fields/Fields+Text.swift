@@ -34,8 +34,10 @@ extension Fields.Rule where Value == String {
           : ![.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
       }
     }
-    return isSingle.and("must contain a visible character, and no invisible or text-direction characters") {
-      $0.isPlainlyVisible
+    return Self(placeholder: isSingle.placeholder) { json throws(Fields.Broken) in
+      let line = try isSingle.read(json)
+      if let rule = line.visibilityRule { throw Fields.Broken(.badFormat, rule) }
+      return line
     }
   }
 

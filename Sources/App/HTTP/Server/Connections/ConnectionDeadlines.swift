@@ -1,3 +1,4 @@
+import DequeModule
 import NIOCore
 import NIOHTTP1
 
@@ -29,9 +30,11 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var hasSpoken = false
   private var hasParsed = false
 
-  /// Requests whose response is not complete, and whether the connection closes after them.
-  private var pendingResponses = 0
+  /// The HTTP versions of the requests whose response is not complete, and whether the connection closes after them.
+  private var pending: Deque<HTTPVersion> = []
   private var isLast = false
+  /// Whether the response in progress has a body that ends with the connection.
+  private var hasOpenEnd = false
   private var isUpgrade = false
   private var idleSince = NIODeadline.now()
 
@@ -75,7 +78,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       bodyDeadline = .now() + .init(seconds: limits.uploadSeconds)
       request = head
       received = 0
-      pendingResponses += 1
+      pending.append(head.version)
       // The server never upgrades, but the decoder stops at an upgrade request, so nothing can follow it.
       isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
       if isUpgrade || !head.isKeepAlive { isLast = true }
@@ -85,7 +88,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     case .end:
       sending = .nothing
       upload.reset()
-      if pendingResponses == 0 { idleSince = .now() }
+      if pending.isEmpty { idleSince = .now() }
     }
     context.fireChannelRead(data)
   }
@@ -108,7 +111,9 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
   /// Responds to `Expect: 100-continue`, unless the body is too large for every route.
   private func greet(_ context: ChannelHandlerContext) {
-    guard received == 0, pendingResponses == 1, request?.headers.first(name: "expect")?.lowercased() == "100-continue",
+    // HTTP/1.0 has no interim responses.
+    guard received == 0, pending.count == 1, pending.first?.isOld == false,
+      request?.headers.first(name: "expect")?.lowercased() == "100-continue",
       missingBytes.map({ $0 <= limits.largestBody }) ?? true
     else { return }
     request?.headers.remove(name: "expect")
@@ -139,19 +144,26 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     switch unwrapOutboundIn(data) {
     case .head(var head):
       backlog.sent += 256
-      if pendingResponses == 1 {
-        // If the response comes before the whole body, the connection stays open only if little of the body is missing.
-        if sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
-        guard isLast else { break }
-        head.headers.replaceOrAdd(name: "connection", value: "close")
-        data = wrapOutboundOut(.head(head))
+      // If the response comes before the whole body, the connection stays open only if little of the body is missing.
+      if pending.count == 1, sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
+      let isOld = pending.first?.isOld ?? false
+      // HTTP/1.0 has no chunks.
+      hasOpenEnd = isOld && head.status.mayHaveResponseBody && !head.headers.contains(name: "content-length")
+      if hasOpenEnd {
+        head.version = .http1_0
+        isLast = true
       }
+      let closes = hasOpenEnd || isLast && pending.count == 1
+      guard closes || isOld else { break }
+      // A client of HTTP/1.0 expects the end of the connection, unless both sides say otherwise.
+      head.headers.replaceOrAdd(name: "connection", value: closes ? "close" : "keep-alive")
+      data = wrapOutboundOut(.head(head))
     case .body(let bytes):
       backlog.sent += bytes.readableBytes
     case .end:
       context.write(data, promise: promise)
-      pendingResponses = max(0, pendingResponses - 1)
-      if pendingResponses == 0 { responded(context) }
+      _ = pending.popFirst()
+      if pending.isEmpty || hasOpenEnd { responded(context) }
       return
     }
     context.write(data, promise: promise)
@@ -201,7 +213,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
     let due = nextDeadline(after: now)
     guard due <= now else { return arm(context, at: min(due, now + tick)) }
-    if sending == .head, hasSpoken, pendingResponses == 0, upload.seconds >= limits.headSeconds {
+    if sending == .head, hasSpoken, pending.isEmpty, upload.seconds >= limits.headSeconds {
       let refusal = Refusal.headTimeout
       context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
       context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(refusal.body))), promise: nil)
@@ -218,9 +230,14 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     if backlog.left > 0 {
       // A reader's progress is visible only in steps of a TCP window, so it gets as much time as an idle connection.
       due = min(due, now + .init(seconds: limits.idleSeconds - backlog.seconds))
-    } else if pendingResponses == 0, sending == .nothing || sending == .closed {
+    } else if pending.isEmpty, sending == .nothing || sending == .closed {
       due = min(due, idleSince + .init(seconds: limits.idleSeconds))
     }
     return due
   }
+}
+
+extension HTTPVersion {
+  /// HTTP/1.0, without chunks, interim responses, and connections that stay open by themselves.
+  fileprivate var isOld: Bool { major < 1 || major == 1 && minor < 1 }
 }

@@ -55,10 +55,10 @@ extension Dispatcher {
 extension Dispatcher.Written {
   fileprivate func write(_ queues: [LeaseQueue], in database: Database) async throws {
     // Rows of forgotten devices are deleted with them; if they were given back, they would be sent again. A device that
-    // has another token by now is kept.
+    // has another token by now, or was registered again, is kept.
     if !gone.isEmpty {
-      let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)))"
-      try await database.batch(LeaseQueue.byIndex, Device.forgetting(where: "(id, token) IN (\(these))"))
+      let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)), \(gone.map(\.registeredAt)))"
+      try await database.batch(LeaseQueue.byIndex, Device.forgetting(where: "(id, token, registered_at) IN (\(these))"))
     }
     let statements = zip(queues, acknowledgements).flatMap { $1.statements(for: $0) }
     guard !statements.isEmpty else { return }
