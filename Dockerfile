@@ -2,7 +2,8 @@
 # repeatable, pin both images by digest, as CONTRIBUTING.md describes.
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
-  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libpq-dev pkg-config zlib1g-dev \
+  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    libidn2-dev libpq-dev pkg-config zlib1g-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # The packages have a layer of their own, because they change less often than the sources.
@@ -16,7 +17,7 @@ RUN swift build -c release --product muster --static-swift-stdlib \
 FROM debian:bookworm-slim
 RUN apt-get update \
   && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-    ca-certificates libjemalloc2 libpq5 libstdc++6 libvips-tools tzdata zlib1g \
+    ca-certificates libidn2-0 libjemalloc2 libpq5 libstdc++6 libvips-tools tzdata zlib1g \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin muster
 COPY --from=build /out/muster /usr/local/bin/muster

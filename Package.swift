@@ -45,6 +45,9 @@ let package = Package(
       name: "CLibpq", pkgConfig: "libpq",
       providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(
+      name: "CIDN2", pkgConfig: "libidn2",
+      providers: [.apt(["libidn2-dev"]), .brew(["libidn2"])]),
     .target(
       name: "Postgres",
       dependencies: [
@@ -65,7 +68,7 @@ let package = Package(
     .target(
       name: "App",
       dependencies: [
-        "CZlib", "Postgres",
+        "CIDN2", "CZlib", "Postgres",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),

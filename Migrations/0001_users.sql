@@ -17,21 +17,32 @@ CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     'hex')::uuid
 $$;
 
+-- Folds what must be unique: ASCII letters become lowercase, and nothing else changes. Any other rule depends on the
+-- locale of the database, or makes different mailboxes equal.
+CREATE FUNCTION ascii_folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
+
 -- Folds a name for searches: ignores case, accents of any script, ligatures and the width of letters. unaccent() is
--- immutable only if its dictionary is named. The body is parsed when the function is created, not when it is called, so
--- that it finds the extension on any search path.
+-- immutable only if its dictionary is named. The collation is named because that of the database may fold `I` into a
+-- dotless i, or no letters but those of ASCII. The body is parsed when the function is created, not when it is called,
+-- so that it finds the extension on any search path.
 CREATE FUNCTION folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN lower(unaccent(
   'unaccent'::regdictionary,
   -- NFKC composes kana and Hangul again, which NFKD decomposes.
-  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)));
+  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)) COLLATE "und-x-icu");
 
 CREATE TABLE users (
   id uuid PRIMARY KEY,
-  -- Shown as the user wrote it, unique without regard to case.
-  username text NOT NULL CONSTRAINT username_form CHECK (username ~ '^[A-Za-z0-9._-]{3,30}$'),
-  -- NULL if the provider that the user signed up with does not share an address.
-  email text CONSTRAINT email_length CHECK (char_length(email) <= 254),
+  -- Shown as the user wrote it, unique without regard to case. In the collation "C", a range of letters has only ASCII.
+  username text NOT NULL CONSTRAINT username_form CHECK (username COLLATE "C" ~ '^[A-Za-z0-9._-]{3,30}$'),
+  username_key text COLLATE "C" NOT NULL GENERATED ALWAYS AS (ascii_folded(username)) STORED,
+  -- In canonical form, as `EmailAddress` makes it. NULL if the provider that the user signed up with does not share an
+  -- address.
+  email text CONSTRAINT email_length CHECK (char_length(email) <= 254)
+    CONSTRAINT email_domain CHECK (email COLLATE "C" ~ '@[a-z0-9-]+([.][a-z0-9-]+)+$'),
+  -- Two addresses with one key are one mailbox.
+  email_key text COLLATE "C" GENERATED ALWAYS AS (ascii_folded(email)) STORED,
   -- When the user verified the address.
   email_verified_at timestamptz,
   display_name text NOT NULL CONSTRAINT display_name_length CHECK (char_length(display_name) BETWEEN 1 AND 100),
@@ -44,8 +55,8 @@ CREATE TABLE users (
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE UNIQUE INDEX username_taken ON users (lower(username));
-CREATE UNIQUE INDEX email_taken ON users (lower(email));
+CREATE UNIQUE INDEX username_taken ON users (username_key);
+CREATE UNIQUE INDEX email_taken ON users (email_key);
 -- GiST, not GIN: it returns names in order of similarity, so that a search stops after its page, however many names are
 -- similar to the query.
 CREATE INDEX users_by_search_name ON users USING gist (search_name gist_trgm_ops (siglen = 64));
@@ -86,5 +97,6 @@ DROP TABLE retired_usernames;
 DROP TABLE pictures;
 DROP TABLE users;
 DROP FUNCTION folded;
+DROP FUNCTION ascii_folded;
 DROP FUNCTION uuid_v7;
 -- The extensions stay: something else may use them.

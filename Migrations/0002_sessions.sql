@@ -76,6 +76,7 @@ CREATE TABLE mail_tokens (
   ),
   -- The address that it was mailed to. Using a `verify-email` token makes it the account's address.
   email text NOT NULL CONSTRAINT mail_token_email_length CHECK (char_length(email) <= 254),
+  email_key text COLLATE "C" NOT NULL GENERATED ALWAYS AS (ascii_folded(email)) STORED,
   kid text NOT NULL,
   expires_at timestamptz NOT NULL
 );

@@ -10,6 +10,7 @@ CREATE TABLE visitors (
   kid text NOT NULL,
   name text NOT NULL CONSTRAINT visitor_name_length CHECK (char_length(name) BETWEEN 1 AND 100),
   email text CONSTRAINT visitor_email_length CHECK (char_length(email) BETWEEN 3 AND 254),
+  email_key text COLLATE "C" GENERATED ALWAYS AS (ascii_folded(email)) STORED,
   -- When a reader of the address's mail confirmed it.
   confirmed_at timestamptz,
   status text NOT NULL CONSTRAINT visitor_status CHECK (status IN ('pending', 'going', 'maybe', 'declined', 'waitlisted')),
@@ -36,7 +37,7 @@ CREATE INDEX visitors_in_order ON visitors (
 CREATE INDEX visitors_waiting ON visitors (event_id, answered_at, id) WHERE status = 'waitlisted';
 CREATE INDEX visitors_to_lapse ON visitors (lapses_at, id) WHERE lapses_at IS NOT NULL;
 CREATE INDEX unconfirmed_visitors ON visitors (event_id) WHERE confirmed_at IS NULL AND email IS NOT NULL;
-CREATE INDEX visitors_by_email ON visitors (lower(email)) WHERE confirmed_at IS NOT NULL;
+CREATE INDEX visitors_by_email ON visitors (email_key) WHERE confirmed_at IS NOT NULL;
 CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL;
 
 -- All guests of an event: those with an account, whose id is the user's, and visitors. Statements about both read this

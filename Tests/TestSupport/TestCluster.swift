@@ -75,10 +75,22 @@ public enum TestCluster {
   }
 
   public static func dropDatabase(_ url: String) async throws {
+    try await administer("DROP DATABASE \(try name(of: url)) WITH (FORCE)")
+  }
+
+  /// Replaces a test's database by an empty one.
+  ///
+  /// - Parameter options: of `CREATE DATABASE`, such as a locale.
+  public static func recreate(_ url: String, _ options: String) async throws {
+    try await dropDatabase(url)
+    try await administer("CREATE DATABASE \(try name(of: url)) \(options)")
+  }
+
+  private static func name(of url: String) throws -> Substring {
     guard let name = url.firstMatch(of: /\/(test_[a-z0-9]+)\?/)?.1 else {
       throw Unexpected("not a test's database: \(url)")
     }
-    try await administer("DROP DATABASE \(name) WITH (FORCE)")
+    return name
   }
 
   private static func administer(_ sql: String) async throws {

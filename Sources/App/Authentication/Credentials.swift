@@ -5,7 +5,7 @@ struct Credentials: Sendable {
   let user: User.ID
   let username: String
   let displayName: String
-  let email: String?
+  let email: EmailAddress?
   let isEmailVerified: Bool
   /// See ``User/hasNoWayIn``.
   let hasNoWayIn: Bool
@@ -32,20 +32,21 @@ struct Credentials: Sendable {
     try await database.first("SELECT \(columns) FROM users AS u WHERE u.id = \(user)").map(Credentials.init(row:))
   }
 
-  /// Finds an account by username or e-mail address, ignoring case.
-  static func find(login: String, in database: some Querying) async throws -> Credentials? {
+  /// Finds an account by username or e-mail address.
+  static func find(login: Login, in database: some Querying) async throws -> Credentials? {
     // A username cannot contain an @ and an address must, so at most one can match.
     try await database.first(
       """
       SELECT \(columns) FROM users AS u
-      WHERE lower(u.username) = lower(\(login)) OR lower(u.email) = lower(\(login))
+      WHERE u.username_key = \(login.key) OR u.email_key = \(login.key)
       """
     ).map(Credentials.init(row:))
   }
 
   /// - Throws: ``AppError`` for the field `newPassword` if the account must not have this password.
   func checkChoice(of newPassword: String) throws {
-    let objection = Passwords.objection(to: newPassword, username: username, displayName: displayName, email: email)
+    let objection = Passwords.objection(
+      to: newPassword, username: username, displayName: displayName, email: email?.text)
     if let objection { throw AppError.invalid("newPassword", .weakPassword, objection) }
   }
 }
@@ -120,7 +121,7 @@ extension User {
   ///
   /// - Throws: ``AppError/emailTaken``. The token is then not spent.
   static func verifyEmail(by token: MailToken, in change: Change) async throws {
-    let old: String? = try await Credentials.find(token.user, in: change)?.email
+    let old = try await Credentials.find(token.user, in: change)?.email
     do {
       try await change.rows(
         """
@@ -132,7 +133,7 @@ extension User {
     }
     try await Visitor.claim(for: token.user, in: change)
     change.touch(.profile, of: token.user)
-    guard let old, old.lowercased() != token.email.lowercased() else { return }
+    guard let old, old.key != token.email.key else { return }
     // Mails to the old address no longer prove anything about the account.
     try await MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
     change.mail(.emailChanged(token.user, from: old))

@@ -13,7 +13,7 @@ enum Username {
     return try await database.value(
       """
       SELECT name FROM unnest(\(names)) WITH ORDINALITY AS candidates (name, place)
-      WHERE NOT EXISTS (SELECT 1 FROM users WHERE lower(username) = name)
+      WHERE NOT EXISTS (SELECT 1 FROM users WHERE username_key = name)
         AND NOT EXISTS (\(User.retired("name")))
       ORDER BY place
       LIMIT 1

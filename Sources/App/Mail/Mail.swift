@@ -8,7 +8,7 @@ enum Mail: Sendable {
   /// Notifies the account's address that the password has changed.
   case passwordChanged(User.ID)
   /// Notifies the account's former address that it no longer belongs to the account.
-  case emailChanged(User.ID, from: String)
+  case emailChanged(User.ID, from: EmailAddress)
   /// Notifies the account's address that one more identity can log in.
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)

@@ -105,7 +105,7 @@ extension OutgoingMail {
       }
       let (id, stored): (UUID, String?) = (try row.fields[0], try row.fields[4])
       let mail = OutgoingMail(
-        id: id.uuidString.lowercased(), type: kind.name, to: email, username: nil,
+        id: id.uuidString.lowercased(), type: kind.name, to: email.text, username: nil,
         displayName: kind == .confirm ? nil : facts.visitor.name, code: nil, token: nil,
         expiresAt: kind == .confirm ? facts.lapsesAt : nil, createdAt: createdAt,
         trace: stored.flatMap { Trace(stored: $0) }, letter: letter)

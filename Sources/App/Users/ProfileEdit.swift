@@ -3,5 +3,5 @@ struct ProfileEdit: Sendable {
   let username: Edit<String>
   let displayName: Edit<String>
   let bio: Edit<String?>
-  let email: Edit<String>
+  let email: Edit<EmailAddress>
 }

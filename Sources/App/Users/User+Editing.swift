@@ -35,7 +35,7 @@ extension User {
       }
       if isRenamed { change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
     }
-    if username.lowercased() != oldUsername.lowercased() {
+    if username.lowercasedASCII != oldUsername.lowercasedASCII {
       try await retire(oldUsername, for: username, of: id, in: change)
     }
     if case .set(let email) = edit.email { try await askForEmail(email, by: id, keys: keys, in: change) }
@@ -44,18 +44,18 @@ extension User {
   /// Mails a link to an address, which becomes the account's when the link is followed. Until then, the old one stays.
   /// A request for the current address cancels a pending change, and mails the link again if the address is unverified.
   /// The caller has locked the account.
-  private static func askForEmail(_ email: String, by id: ID, keys: SigningKeys, in change: Change) async throws {
+  private static func askForEmail(_ email: EmailAddress, by id: ID, keys: SigningKeys, in change: Change) async throws {
     let row = try await change.first(
       """
       SELECT email, email_verified_at IS NOT NULL AS is_verified,
-        EXISTS (SELECT 1 FROM users WHERE lower(email) = lower(\(email)) AND id <> \(id)) AS is_taken,
+        EXISTS (SELECT 1 FROM users WHERE email_key = \(email.key) AND id <> \(id)) AS is_taken,
         EXISTS (SELECT 1 FROM mail_tokens WHERE user_id = \(id) AND purpose = 'verify-email') AS is_pending
       FROM users WHERE id = \(id)
       """)
     guard let row else { throw AppError.sessionEnded }
     if try row["is_taken"] { throw AppError.emailTaken }
     let (isVerified, isPending): (Bool, Bool) = (try row["is_verified"], try row["is_pending"])
-    let current: String? = try row["email"]
+    let current: EmailAddress? = try row["email"]
     if current == email, isVerified {
       guard isPending else { return }
       try await MailToken.revoke([.verifyEmail], of: id, in: change)
@@ -112,7 +112,7 @@ extension User {
   }
 
   static func digest(of username: SQL) -> SQL {
-    "sha256(convert_to(lower(\(username)), 'UTF8'))"
+    "sha256(convert_to(ascii_folded(\(username)), 'UTF8'))"
   }
 }
 

@@ -26,7 +26,7 @@ public struct User: Stamped {
 
   struct Registration: Sendable {
     let username: String
-    let email: String
+    let email: EmailAddress
     /// Nil if the user logs in with mailed codes.
     let passwordHash: String?
     let displayName: String

@@ -56,7 +56,7 @@ extension Visitor {
     _ = try await lock(event, in: change)
     let visitor = try await find(id, of: event, in: change)
     guard let email = visitor.email, !visitor.isConfirmed else { return }
-    try change.write(takingTurns(at: "\(email)"))
+    try change.write(takingTurns(at: "\(email.key)"))
     try change.write(
       """
       UPDATE visitors AS v
@@ -71,7 +71,7 @@ extension Visitor {
       """
       UPDATE visitors AS v SET merges_into = u.id
       FROM users AS u
-      WHERE v.id = \(id) AND lower(u.email) = lower(v.email) AND u.email_verified_at IS NOT NULL
+      WHERE v.id = \(id) AND u.email_key = v.email_key AND u.email_verified_at IS NOT NULL
       """)
     change.wakeWorkers()
   }
@@ -97,9 +97,9 @@ extension Visitor {
 
   /// Serializes confirming an address here and verifying it for an account.
   ///
-  /// - Parameter email: a value or a column.
-  static func takingTurns(at email: SQL) -> SQL {
-    "SELECT pg_advisory_xact_lock(\(addressTurns), hashtext(lower(\(email))))"
+  /// - Parameter key: an address's key, as a value or a column.
+  static func takingTurns(at key: SQL) -> SQL {
+    "SELECT pg_advisory_xact_lock(\(addressTurns), hashtext(\(key)))"
   }
 
   /// The first half of the keys: "mail" in ASCII.

@@ -8,7 +8,7 @@ extension Visitor {
     let name: String
     let answer: Invitation.Status
     let plusOnes: Int
-    let email: String?
+    let email: EmailAddress?
   }
 
   /// Adds a visitor through a share link. The answer counts at once, unless the link asks for approval. An answer

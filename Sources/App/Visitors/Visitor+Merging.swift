@@ -19,7 +19,7 @@ extension Visitor {
       WITH claimed AS MATERIALIZED (
         SELECT v.id, u.id AS user_id
         FROM visitors AS v
-        JOIN users AS u ON lower(u.email) = lower(v.email)
+        JOIN users AS u ON u.email_key = v.email_key
         WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND v.confirmed_at IS NOT NULL
         ORDER BY v.id
         FOR NO KEY UPDATE OF v
@@ -36,7 +36,7 @@ extension Visitor {
   static func merging(into user: User.ID) -> SQL {
     """
     SELECT v.id, v.event_id FROM visitors AS v JOIN users AS u ON u.id = v.merges_into
-    WHERE v.merges_into = \(user) AND u.email_verified_at IS NOT NULL AND lower(u.email) = lower(v.email)
+    WHERE v.merges_into = \(user) AND u.email_verified_at IS NOT NULL AND u.email_key = v.email_key
     """
   }
 
@@ -80,7 +80,7 @@ extension Visitor {
       SELECT \(columns), v.answered_at, u.id IS NOT NULL AS is_owner
       FROM visitors AS v
       LEFT JOIN users AS u ON u.id = v.merges_into AND u.email_verified_at IS NOT NULL
-        AND lower(u.email) = lower(v.email)
+        AND u.email_key = v.email_key
       WHERE v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user) AND v.status <> 'pending'
       """,
       """
@@ -161,5 +161,5 @@ extension Visitor {
     return newer.0.status == .waitlisted && older.0.status == .going ? older : newer
   }
 
-  private static let turn: SQL = "pg_advisory_xact_lock(\(addressTurns), hashtext(lower(u.email)))"
+  private static let turn: SQL = "pg_advisory_xact_lock(\(addressTurns), hashtext(u.email_key))"
 }

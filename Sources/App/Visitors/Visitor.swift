@@ -15,7 +15,7 @@ struct Visitor: Sendable {
   let event: Event.ID
   let kid: String
   let name: String
-  let email: String?
+  let email: EmailAddress?
   let isConfirmed: Bool
   let isUnsubscribed: Bool
   let group: Invitation.Group

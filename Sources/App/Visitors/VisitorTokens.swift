@@ -43,7 +43,7 @@ struct VisitorTokens: Sendable {
   /// The token for a link in a mail. The proof is bound to the address, so that it proves nothing about another one.
   func mailed(to visitor: Visitor) -> String? {
     guard let email = visitor.email, let token = page.token(of: visitor.id, kid: visitor.kid),
-      let proof = mail.proof(of: visitor.id, with: email, kid: visitor.kid)
+      let proof = mail.proof(of: visitor.id, with: email.text, kid: visitor.kid)
     else { return nil }
     return "\(token).\(proof)"
   }
@@ -51,11 +51,11 @@ struct VisitorTokens: Sendable {
   /// Whether a reader of the address's mail got this token.
   func isMailed(_ token: PageToken, to visitor: Visitor) -> Bool {
     guard let email = visitor.email, !token.proof.isEmpty else { return false }
-    return mail.isProof(token.proof, of: visitor.id, with: email, kid: visitor.kid)
+    return mail.isProof(token.proof, of: visitor.id, with: email.text, kid: visitor.kid)
   }
 
-  /// The same for an address in upper and lower case. The database has no other trace of an unconfirmed address.
-  func fingerprint(of email: String) -> Data {
-    Data(HMAC<SHA256>.authenticationCode(for: Data(email.lowercased().utf8), using: addressKey).prefix(16))
+  /// The same for all spellings of an address. The database has no other trace of an unconfirmed address.
+  func fingerprint(of email: EmailAddress) -> Data {
+    Data(HMAC<SHA256>.authenticationCode(for: Data(email.key.utf8), using: addressKey).prefix(16))
   }
 }

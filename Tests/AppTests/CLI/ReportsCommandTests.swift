@@ -82,7 +82,7 @@ import Testing
       let event = try await ana.createEvent("Party", inviting: [ben])["id"].string ?? ""
       try await ana.edit(event, #"{"note": "Pills"}"#)
       let stale = try await app.stale(among: [ana, ben]) {
-        try await app.database.execute("UPDATE users SET bio = NULL WHERE lower(username) = lower('ana')")
+        try await app.database.execute("UPDATE users SET bio = NULL WHERE username = 'ana'")
         try await app.database.execute("UPDATE events SET note = NULL WHERE id = \(Event.ID(event))")
         #expect(try await muster(app, "stamps", "move").exitStatus() == 0)
       }

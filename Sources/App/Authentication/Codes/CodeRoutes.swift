@@ -29,7 +29,7 @@ struct CodeRoutes {
   /// The code or token that the user presents.
   private enum Presented {
     case token(String)
-    case code(String, email: String)
+    case code(String, email: EmailAddress)
 
     init(_ fields: inout Fields) {
       if let token = fields.optional("token", .text(1...500)) {

@@ -24,7 +24,7 @@ struct MailToken: Sendable {
 
   let user: User.ID
   /// The address that it was mailed to.
-  let email: String
+  let email: EmailAddress
 
   // MARK: Issuing
 
@@ -33,17 +33,17 @@ struct MailToken: Sendable {
   ///
   /// - Returns: the id to mail with ``Mail/token(_:)``.
   static func issue(
-    _ purpose: Purpose, email: String, for user: User.ID, keys: SigningKeys, in change: Change
+    _ purpose: Purpose, email: EmailAddress, for user: User.ID, keys: SigningKeys, in change: Change
   ) async throws -> ID {
     try await issue(purpose, email: "\(email)", where: "u.id = \(user)", keys: keys, in: change)
   }
 
   /// Issues a token to the account with this address. If there is none, it does the same work and issues nothing.
-  static func issueReset(to email: String, keys: SigningKeys, in change: Change) async throws -> ID {
-    let account: User.ID? = try await change.value("SELECT id FROM users WHERE lower(email) = lower(\(email))")
+  static func issueReset(to email: EmailAddress, keys: SigningKeys, in change: Change) async throws -> ID {
+    let account: User.ID? = try await change.value("SELECT id FROM users WHERE email_key = \(email.key)")
     try change.takeTurns(at: [account ?? .new()], for: .share)
     return try await issue(
-      .resetPassword, email: "u.email", where: "lower(u.email) = lower(\(email))", keys: keys, in: change)
+      .resetPassword, email: "u.email", where: "u.email_key = \(email.key)", keys: keys, in: change)
   }
 
   /// - Parameters:
@@ -89,7 +89,7 @@ struct MailToken: Sendable {
   private static func isGood(_ id: ID, _ purpose: Purpose) -> SQL {
     """
     t.id = \(id) AND t.purpose = \(purpose) AND t.expires_at > clock_timestamp() AND u.id = t.user_id
-      AND (t.purpose = 'verify-email' OR lower(u.email) = lower(t.email))
+      AND (t.purpose = 'verify-email' OR u.email_key = t.email_key)
     """
   }
 

@@ -35,14 +35,14 @@ enum SignInCode {
 
   /// The account with this address, unless enough codes were mailed to it today. Takes no lock, so that a flood of
   /// requests for one address costs only its reads.
-  static func recipient(at email: String, in database: some Querying) async throws -> User.ID? {
+  static func recipient(at email: EmailAddress, in database: some Querying) async throws -> User.ID? {
     try await database.value("SELECT u.id FROM users AS u WHERE \(mayGetMail(at: email))")
   }
 
   /// Issues a token whose mail has a code, in place of the account's earlier one. If the account may not get a mail, or
   /// has another address by now, does the same work and issues nothing.
   static func issue(
-    to user: User.ID, at email: String, keys: SigningKeys, in change: Change
+    to user: User.ID, at email: EmailAddress, keys: SigningKeys, in change: Change
   ) async throws -> MailToken.ID {
     // Of concurrent requests, each counts the mails of the ones before it.
     try await change.lock(user, for: .update)
@@ -53,16 +53,16 @@ enum SignInCode {
     return id
   }
 
-  private static func mayGetMail(at email: String) -> SQL {
-    "lower(u.email) = lower(\(email)) AND \(count(.mailed)) < \(maximumMails)"
+  private static func mayGetMail(at email: EmailAddress) -> SQL {
+    "u.email_key = \(email.key) AND \(count(.mailed)) < \(maximumMails)"
   }
 
   // MARK: Checking
 
   /// The account with this address, if a code for it is valid at the moment. Takes no lock.
-  static func account(at email: String, in database: some Querying) async throws -> User.ID? {
+  static func account(at email: EmailAddress, in database: some Querying) async throws -> User.ID? {
     try await database.value(
-      "SELECT u.id FROM \(tokens) WHERE lower(u.email) = lower(\(email)) AND \(isOpen)")
+      "SELECT u.id FROM \(tokens) WHERE u.email_key = \(email.key) AND \(isOpen)")
   }
 
   /// Compares a code with the account's. A wrong one is counted, so the caller must commit and only then refuse. No
@@ -89,7 +89,7 @@ enum SignInCode {
   /// The condition on ``tokens`` for an account whose code is compared.
   private static var isOpen: SQL {
     """
-    t.purpose = \(MailToken.Purpose.signInCode) AND t.expires_at > clock_timestamp() AND lower(t.email) = lower(u.email)
+    t.purpose = \(MailToken.Purpose.signInCode) AND t.expires_at > clock_timestamp() AND t.email_key = u.email_key
       AND \(count(.wrong)) < \(maximumMistakes)
     """
   }

@@ -47,7 +47,7 @@ struct PasswordRoutes {
 
   /// Mails a token if there is an account, unless many tokens were mailed to this address recently. The caller does not
   /// learn which of these is the case.
-  private func mailReset(to email: String) async throws {
+  private func mailReset(to email: EmailAddress) async throws {
     do {
       try await dependencies.throttle.count(.resets(to: email))
     } catch let error as AppError where error.slug == AppError.tooManyAttempts.slug {

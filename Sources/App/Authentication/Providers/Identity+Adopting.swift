@@ -8,7 +8,7 @@ extension Identity {
   /// - Returns: nil if there is no such account, or if another sign-in took the identity.
   static func adopt(_ identity: Identity, in change: Change) async throws -> User.ID? {
     let orphan: SQL =
-      "SELECT u.id FROM users AS u WHERE lower(u.email) = lower(\(identity.email)) AND \(User.hasNoWayIn)"
+      "SELECT u.id FROM users AS u WHERE u.email_key = \(identity.email?.key) AND \(User.hasNoWayIn)"
     guard let user: User.ID = try await change.value(orphan),
       try await change.lock(user, for: .update).contains(user)
     else { return nil }
@@ -16,7 +16,7 @@ extension Identity {
       """
       INSERT INTO identities (provider, subject, user_id)
       SELECT \(identity.provider), \(identity.subject), u.id FROM users AS u
-      WHERE u.id = \(user) AND lower(u.email) = lower(\(identity.email)) AND \(User.hasNoWayIn)
+      WHERE u.id = \(user) AND u.email_key = \(identity.email?.key) AND \(User.hasNoWayIn)
       ON CONFLICT DO NOTHING
       """)
     guard linked.affected == 1 else { return nil }

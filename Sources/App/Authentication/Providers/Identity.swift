@@ -10,8 +10,8 @@ struct Identity: Sendable {
   let subject: String
   /// The one of our clients that the token was made for.
   let clientID: String
-  /// Nil unless the provider has verified it.
-  let email: String?
+  /// Nil unless the provider has verified it, and if it is not an address that mail can be sent to.
+  let email: EmailAddress?
   let name: String?
   let issuedAt: Date
 
@@ -55,7 +55,7 @@ struct Identity: Sendable {
       """
       SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)
       UNION
-      SELECT id FROM users WHERE lower(email) = lower(\(identity.email)) AND email_verified_at IS NULL
+      SELECT id FROM users WHERE email_key = \(identity.email?.key) AND email_verified_at IS NULL
       """
     ).map { try $0["user_id"] }
   }
@@ -75,9 +75,9 @@ struct Identity: Sendable {
   /// Takes an address from an account that has not verified it, and deletes the account's tokens and mails for it.
   ///
   /// - Returns: false if an account has verified it.
-  private static func free(_ email: String, in change: Change) async throws -> Bool {
+  private static func free(_ email: EmailAddress, in change: Change) async throws -> Bool {
     let holder: SQL = """
-      SELECT id, email_verified_at IS NOT NULL AS is_verified FROM users WHERE lower(email) = lower(\(email))
+      SELECT id, email_verified_at IS NOT NULL AS is_verified FROM users WHERE email_key = \(email.key)
       """
     guard let row = try await change.first(holder) else { return true }
     if try row["is_verified"] { return false }
@@ -86,13 +86,13 @@ struct Identity: Sendable {
     let freed = try await change.rows(
       """
       UPDATE users SET email = NULL, updated_at = now()
-      WHERE id = \(loser) AND lower(email) = lower(\(email)) AND email_verified_at IS NULL
+      WHERE id = \(loser) AND email_key = \(email.key) AND email_verified_at IS NULL
       """)
     guard freed.affected == 1 else { return try await change.first(holder) == nil }
     try await change.rows(
       """
       WITH gone AS (
-        DELETE FROM mail_tokens WHERE user_id = \(loser) AND lower(email) = lower(\(email))
+        DELETE FROM mail_tokens WHERE user_id = \(loser) AND email_key = \(email.key)
         RETURNING id
       )
       DELETE FROM mails AS m USING gone

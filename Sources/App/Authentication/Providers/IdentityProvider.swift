@@ -100,7 +100,9 @@ struct IdentityProvider: Sendable {
   }
 
   // A value that cannot be stored counts as absent.
-  private static func address(_ text: String) -> String? { try? Fields.Rule<String>.email.read(.string(text)) }
+  private static func address(_ text: String) -> EmailAddress? {
+    try? Fields.Rule<EmailAddress>.email.read(.string(text))
+  }
 
   private static func displayName(_ text: String) -> String? {
     try? Fields.Rule<String>.line(1...100).read(.string(text))

@@ -102,7 +102,7 @@ extension Session {
   /// - Throws: ``AppError/userNotFound``.
   public static func endAll(ofUserNamed username: String, in database: Database) async throws -> Int {
     try await database.change { change in
-      let user: User.ID? = try await change.value("SELECT id FROM users WHERE lower(username) = lower(\(username))")
+      let user: User.ID? = try await change.value("SELECT id FROM users WHERE username_key = ascii_folded(\(username))")
       guard let user, try await change.lock(user, for: .update).contains(user) else { throw AppError.userNotFound }
       return try await endAll(of: user, in: change)
     }

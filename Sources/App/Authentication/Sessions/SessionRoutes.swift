@@ -36,7 +36,8 @@ struct SessionRoutes {
       let displayName = fields.optional("displayName", .line(1...100))
       let device = fields.optional("device", .line(1...100))
       if let password, !fields.hasError(in: "password"),
-        let objection = Passwords.objection(to: password, username: username, displayName: displayName, email: email)
+        let objection = Passwords.objection(
+          to: password, username: username, displayName: displayName, email: email.text)
       {
         fields.note("password", .weakPassword, objection)
       }
@@ -44,7 +45,7 @@ struct SessionRoutes {
     }
     let idempotent = try request.idempotencyKey().map {
       IdempotentRequest(
-        $0, scope: ["register", username.lowercased()], content: Data(body.readableBytesView), keys: keys)
+        $0, scope: ["register", username.lowercasedASCII], content: Data(body.readableBytesView), keys: keys)
     }
     if password != nil { try passwords.admit() }
     if let first = try await idempotent?.stored(in: database) {
@@ -79,13 +80,13 @@ struct SessionRoutes {
     // The user may have another name by now.
     let username = try await Credentials.find(first.user, in: database)?.username
     guard let username else { throw AppError.wrongCredentials }
-    return try await logIn(username, password, device: device, context, status: .created)
+    return try await logIn(Login(username), password, device: device, context, status: .created)
   }
 
   @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
     let (login, password, device) = try await request.read { fields in
       (
-        fields.required("login", .text(1...254)), fields.required("password", .anyPassword),
+        fields.required("login", .login), fields.required("password", .anyPassword),
         fields.optional("device", .line(1...100))
       )
     }
@@ -94,7 +95,7 @@ struct SessionRoutes {
   }
 
   private func logIn(
-    _ login: String, _ password: String, device: String?, _ context: Context, status: HTTPResponse.Status = .ok
+    _ login: Login, _ password: String, device: String?, _ context: Context, status: HTTPResponse.Status = .ok
   ) async throws -> Response {
     // Tries again if the password was changed or hashed anew before the session starts.
     while true {
@@ -171,8 +172,12 @@ private struct SessionJSON: JSONWritable {
 extension Fields.Rule where Value == String {
   /// ASCII, so that no two names look alike.
   static var username: Self {
-    text(3...30).and("must be letters (a to z), digits, dots, underscores or hyphens") {
-      $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil
+    let rule = "must be letters (a to z), digits, dots, underscores or hyphens"
+    let form = text(3...30).and(rule) { $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil }
+    return Self(placeholder: form.placeholder) { json throws(Fields.Broken) in
+      // Before it is normalized, which makes an ASCII letter of some others.
+      if case .string(let raw) = json, !raw.isASCII { throw Fields.Broken(.badFormat, rule) }
+      return try form.read(json)
     }
   }
 

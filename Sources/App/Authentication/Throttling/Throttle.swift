@@ -22,8 +22,8 @@ struct Throttle: Sendable {
 
     /// The text that was given as a login. Not the account: unknown logins must be slowed down alike, and the throttle
     /// must not reveal whether a name and an address belong to one account.
-    static func login(_ login: String) -> Key {
-      Key(label: "login", subject: login, free: 5, firstWait: 1, isClearedBySuccess: true)
+    static func login(_ login: Login) -> Key {
+      Key(label: "login", subject: login.key, free: 5, firstWait: 1, isClearedBySuccess: true)
     }
 
     /// The address that failed logins come from. A success clears nothing, because an attacker can log in to their own
@@ -58,8 +58,8 @@ struct Throttle: Sendable {
     }
 
     /// Sessions that start with a password, by the text that was given as a login. Each costs a hash and a row.
-    static func sessions(by login: String) -> Key {
-      var key = sessions("sessions by", of: login)
+    static func sessions(by login: Login) -> Key {
+      var key = sessions("sessions by", of: login.key)
       key.countsSuccesses = true
       return key
     }
@@ -69,13 +69,13 @@ struct Throttle: Sendable {
     }
 
     /// The address that reset tokens are mailed to, at anyone's request.
-    static func resets(to address: String) -> Key { mails("resets to", address) }
+    static func resets(to address: EmailAddress) -> Key { mails("resets to", address.key) }
 
     /// Accounts that are created with an address. Each of them sends a mail to it.
-    static func registrations(with address: String) -> Key { mails("registrations with", address) }
+    static func registrations(with address: EmailAddress) -> Key { mails("registrations with", address.key) }
 
     /// Mails that users send to a new address that they want to use.
-    static func changes(to address: String) -> Key { mails("changes to", address) }
+    static func changes(to address: EmailAddress) -> Key { mails("changes to", address.key) }
     static func changes(by user: User.ID) -> Key { mails("changes by", user.description) }
 
     private static func mails(_ label: String, _ subject: String) -> Key {
@@ -210,11 +210,11 @@ struct Throttle: Sendable {
   }
 
   /// The keys as they are stored: digests, so that no one reads names by accident. They are kept for a day, and do not
-  /// protect against someone who has a list of names. The database lowercases the text, as it does when it looks for an
-  /// account: by any other rule, some spellings of a login would count separately.
+  /// protect against someone who has a list of names. All spellings of a login or an address have one subject: see
+  /// ``Login/key`` and ``EmailAddress/key``.
   private static func rows(_ keys: [Key]) -> SQL {
     """
-    SELECT sha256(convert_to(label || ':' || lower(subject), 'UTF8')) AS key, free, first_wait, half_life, place
+    SELECT sha256(convert_to(label || ':' || subject, 'UTF8')) AS key, free, first_wait, half_life, place
     FROM unnest(
       \(keys.map(\.label)), \(keys.map(\.subject)), \(keys.map(\.free)), \(keys.map(\.firstWait)),
       \(keys.map(\.halfLife))

@@ -21,7 +21,7 @@ extension DemoSeed {
     var changed: [String] = []
     for person in people {
       guard let account = accounts.first(where: { $0.user == person.user }) else { continue }
-      guard account.username.lowercased() == person.username else {
+      guard account.username.lowercasedASCII == person.username else {
         changed.append("The demo user \(person.username) now has the username \(account.username).")
         continue
       }
@@ -44,7 +44,7 @@ extension DemoSeed {
   func erase(from database: Database) async throws {
     let rows = try await database.rows(
       """
-      SELECT id FROM users WHERE id = ANY(\(people.map(\.user))) OR lower(email) = ANY(\(people.map(\.email)))
+      SELECT id FROM users WHERE id = ANY(\(people.map(\.user))) OR email_key = ANY(\(people.map(\.email)))
       ORDER BY id
       """)
     for row in rows {

@@ -7,8 +7,8 @@ extension DemoSeed {
   func takenUsernames(in database: Database) async throws -> [String] {
     let rows = try await database.rows(
       """
-      SELECT lower(u.username) AS username FROM users AS u
-      WHERE lower(u.username) = ANY(\(people.map(\.username))) AND u.id <> ALL(\(people.map(\.user)))
+      SELECT u.username_key AS username FROM users AS u
+      WHERE u.username_key = ANY(\(people.map(\.username))) AND u.id <> ALL(\(people.map(\.user)))
       ORDER BY 1
       """)
     let planted = try await database.rows("SELECT id FROM users WHERE id = ANY(\(people.map(\.user)))")

@@ -92,7 +92,8 @@ extension Export.Section {
     name: "profile", table: "users", owners: ["id"],
     values: ["id", "username", "display_name", "bio", "picture_url", "email"],
     times: ["email_verified_at", "created_at", "updated_at"],
-    more: "'hasPassword', t.password_hash IS NOT NULL", withheld: ["password_hash", "search_name"])
+    more: "'hasPassword', t.password_hash IS NOT NULL",  // The keys are made from the names.
+    withheld: ["password_hash", "search_name", "username_key", "email_key"])
 
   static let all = [
     Self(
@@ -147,7 +148,7 @@ extension Export.Section {
       name: "visitors", table: "visitors", view: "hosted_visitors", owners: ["host_id"],
       values: ["id", "event_id", "name", "status", "plus_ones"], times: ["created_at", "answered_at"],
       withheld: [
-        "link_id", "kid", "email", "confirmed_at", "wanted", "unsubscribed_at", "lapses_at", "merges_into",
+        "link_id", "kid", "email", "email_key", "confirmed_at", "wanted", "unsubscribed_at", "lapses_at", "merges_into",
       ]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
@@ -182,7 +183,7 @@ extension Export.Section {
       withheld: ["badges_sent_at", "sealed_secret", "sealed_previous_secret", "previous_secret_until"]),
     Self(
       name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
-      times: ["expires_at"], withheld: ["id", "kid"]),
+      times: ["expires_at"], withheld: ["id", "kid", "email_key"]),
     Self(
       name: "codeUses", table: "code_uses", owners: ["user_id"], values: ["kind"], times: ["used_at"],
       withheld: ["id"]),

@@ -7,7 +7,6 @@ struct AnswerForm: Sendable {
   /// The name of the field that people do not see. Programs that fill in every field fill it in, too.
   static let trap = "website"
   static let longestName = 100
-  static let longestEmail = 254
   private static let longestNumber = 10
 
   /// Of the share link's form; nil on a visitor's own page.
@@ -62,7 +61,7 @@ struct AnswerForm: Sendable {
     return errors.isEmpty ? draft : nil
   }
 
-  private func emailRead(from rules: inout Fields) -> String? {
+  private func emailRead(from rules: inout Fields) -> EmailAddress? {
     switch asksForEmail {
     case .required: rules.required("email", .email)
     case .optional: rules.optional("email", .email)
@@ -112,7 +111,7 @@ struct AnswerForm: Sendable {
     if needsApproval { form["approval"] = "A host must approve your answer first." }
     if let asksForEmail, asksForEmail != .none {
       form["emailField"] = field(
-        "email", email, atMost: Self.longestEmail, ["isRequired": asksForEmail == .required])
+        "email", email, atMost: EmailAddress.maximumLength, ["isRequired": asksForEmail == .required])
     }
     return form
   }

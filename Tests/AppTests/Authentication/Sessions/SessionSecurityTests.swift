@@ -194,7 +194,7 @@ import Testing
       try await app.database.execute(
         """
         UPDATE sessions SET ended_at = clock_timestamp()
-        WHERE ended_at IS NULL AND user_id = (SELECT id FROM users WHERE lower(username) = 'ana')
+        WHERE ended_at IS NULL AND user_id = (SELECT id FROM users WHERE username_key = 'ana')
         """)
       for phone in [ana, tablet] {
         try await eventually { try await phone.send("GET", "users/me").problem == "session-ended" }

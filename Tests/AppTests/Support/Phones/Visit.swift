@@ -113,7 +113,8 @@ extension TestApp {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Visit {
     let visit = try await visit(link, name: name, answer, plusOnes: plusOnes, email: email)
-    let mail = try await takeMails().first { $0.type == "mail-visitor-confirm" && $0.to == email }
+    let address = try EmailAddress(parsing: email).text
+    let mail = try await takeMails().first { $0.type == "mail-visitor-confirm" && $0.to == address }
     let mailed = Visit(app: self, token: try #require(mail?.page, sourceLocation: sourceLocation))
     try await mailed.act("confirm", sourceLocation: sourceLocation)
     return visit

@@ -185,13 +185,13 @@ import Testing
       #expect(refused.body.matches(of: /<li><bdi>/).count == 20 && refused.body.contains("and 8980 more"))
       #expect(refused.body.matches(of: /class="error"/).count == 4)
       // Text that is too long is cut, which leaves room for longer messages.
-      for (field, most) in [("name", AnswerForm.longestName), ("email", AnswerForm.longestEmail), ("plusOnes", 10)] {
+      for (field, most) in [("name", AnswerForm.longestName), ("email", EmailAddress.maximumLength), ("plusOnes", 10)] {
         let input = refused.body.split(separator: "\n").first { $0.hasPrefix("<input id=\"\(field)\"") }
         #expect(input?.contains("value=\"\(long(most).htmlEscaped)\"") == true, "\(field)")
       }
       // The longest values that the form accepts come back whole.
       let longest = [
-        "name": long(AnswerForm.longestName), "plusOnes": "11", "email": long(AnswerForm.longestEmail - 2) + "@x",
+        "name": long(AnswerForm.longestName), "plusOnes": "11", "email": long(EmailAddress.maximumLength - 2) + "@x",
       ]
       let whole = try await app.submit(
         "/e/\(link.token)",
