@@ -45,6 +45,9 @@ CREATE TABLE users (
   email_key text COLLATE "C" GENERATED ALWAYS AS (ascii_folded(email)) STORED,
   -- When the user verified the address.
   email_verified_at timestamptz,
+  -- Whether the account was registered with this address. Until something proves who owns the account, a reader of the
+  -- address's mail may claim it.
+  is_first_email boolean NOT NULL DEFAULT false,
   display_name text NOT NULL CONSTRAINT display_name_length CHECK (char_length(display_name) BETWEEN 1 AND 100),
   bio text CONSTRAINT bio_length CHECK (char_length(bio) <= 500),
   -- The path of the picture, relative to the service's public URL.

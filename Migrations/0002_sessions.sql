@@ -72,16 +72,19 @@ CREATE TABLE mail_tokens (
   id uuid PRIMARY KEY,
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   purpose text NOT NULL CONSTRAINT mail_token_purpose CHECK (
-    purpose IN ('verify-email', 'reset-password', 'sign-in-code')
+    purpose IN ('verify-email', 'reset-password', 'sign-in-code', 'undo-email-change')
   ),
-  -- The address that it was mailed to. Using a `verify-email` token makes it the account's address.
+  -- The address that it was mailed to. Using a `verify-email` token makes it the account's address, and using an
+  -- `undo-email-change` token makes it that again.
   email text NOT NULL CONSTRAINT mail_token_email_length CHECK (char_length(email) <= 254),
   email_key text COLLATE "C" NOT NULL GENERATED ALWAYS AS (ascii_folded(email)) STORED,
   kid text NOT NULL,
   expires_at timestamptz NOT NULL
 );
--- A newer token replaces the older one.
-CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose);
+-- A newer token replaces the older one. Each change of address has an undo of its own: a thief's second change must not
+-- replace the owner's undo of the first.
+CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose) WHERE purpose <> 'undo-email-change';
+CREATE INDEX mail_tokens_of_user ON mail_tokens (user_id);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
 -- The mails with a code to sign in, and the wrong codes, of the last 24 hours. Both are limited for each account. They

@@ -72,6 +72,14 @@ CREATE TABLE event_co_hosts (
 );
 CREATE INDEX event_co_hosts_of_user ON event_co_hosts (user_id, event_id);
 
+-- Former co-hosts whose role another user has ended. They do not come back through a link, whose address they may know.
+CREATE TABLE removed_hosts (
+  event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
+  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  PRIMARY KEY (event_id, user_id)
+);
+CREATE INDEX removed_hosts_of_user ON removed_hosts (user_id);
+
 -- A trigger, so that it also runs for an operator's statement.
 CREATE FUNCTION note_co_host() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -116,6 +124,7 @@ CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id)
 
 DROP TABLE invitations;
 DROP VIEW event_hosts;
+DROP TABLE removed_hosts;
 DROP TABLE event_co_hosts;
 DROP FUNCTION note_co_host;
 DROP TABLE events;

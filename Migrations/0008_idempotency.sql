@@ -4,6 +4,8 @@ CREATE TABLE idempotency_keys (
   -- SHA-256 of the user, the method, the path and the key.
   digest bytea PRIMARY KEY,
   user_id uuid NOT NULL,
+  -- The other users whom the request is about. A block between one of them and the user ends the replay.
+  about uuid[] NOT NULL DEFAULT '{}',
   -- HMAC of the request's body under the key with this id.
   kid text NOT NULL,
   fingerprint bytea NOT NULL,

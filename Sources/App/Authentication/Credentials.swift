@@ -99,44 +99,19 @@ extension User {
 
   /// Sets a password by a mailed token, which also proves the address. Ends all sessions, removes all identities,
   /// revokes all other mailed tokens, and mails the owner.
-  static func resetPassword(to hash: String, by token: MailToken, in change: Change) async throws {
+  ///
+  /// - Returns: false if the token proves nothing about the account: see ``prove(by:in:)``.
+  static func resetPassword(to hash: String, by token: MailToken, in change: Change) async throws -> Bool {
+    guard try await prove(by: token, in: change) else { return false }
     // Someone else may have linked an identity, and would keep access.
     try await Identity.unlinkAll(from: token.user, in: change)
     try await change.rows(
-      """
-      UPDATE users
-      SET password_hash = \(hash), email_verified_at = coalesce(email_verified_at, clock_timestamp()),
-        updated_at = clock_timestamp()
-      WHERE id = \(token.user)
-      """)
+      "UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp() WHERE id = \(token.user)")
     try await Session.endAll(of: token.user, in: change)
     try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: token.user, in: change)
-    try await Visitor.claim(for: token.user, in: change)
     change.touch(.profile, of: token.user)
     change.mail(.passwordChanged(token.user))
-  }
-
-  /// Makes the address that a token was mailed to the account's verified address. If the account had another address,
-  /// that address gets a mail.
-  ///
-  /// - Throws: ``AppError/emailTaken``. The token is then not spent.
-  static func verifyEmail(by token: MailToken, in change: Change) async throws {
-    let old = try await Credentials.find(token.user, in: change)?.email
-    do {
-      try await change.rows(
-        """
-        UPDATE users SET email = \(token.email), email_verified_at = clock_timestamp(), updated_at = clock_timestamp()
-        WHERE id = \(token.user)
-        """)
-    } catch let error as PostgresError where error.constraint == "email_taken" {
-      throw AppError.emailTaken
-    }
-    try await Visitor.claim(for: token.user, in: change)
-    change.touch(.profile, of: token.user)
-    guard let old, old.key != token.email.key else { return }
-    // Mails to the old address no longer prove anything about the account.
-    try await MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
-    change.mail(.emailChanged(token.user, from: old))
+    return true
   }
 }
 

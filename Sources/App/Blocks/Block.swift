@@ -26,7 +26,8 @@ struct Block: Sendable {
 extension User {
   /// Hides two users from each other on behalf of one of them. Ends their friendship and their pending requests.
   /// Removes each from the guest lists of the other's live events, cancelled events included, because these would still
-  /// show one to the other. Neither is notified, and queued notices and deliveries between them are dropped.
+  /// show one to the other. Neither is notified, and queued notices and deliveries between them are dropped, as are the
+  /// stored responses to requests of one about the other.
   ///
   /// Repeating the call changes nothing. If the other user has blocked the caller before, no other change is made
   /// either, because it would reveal that block.
@@ -69,7 +70,8 @@ extension User {
       RETURNING sender_id, receiver_id
       """,
       // In this order: fan-out writes deliveries, and a removal from the queue waits for fan-out.
-      removingNotices(between: blocker, and: other), removingDeliveries(between: blocker, and: other))
+      removingNotices(between: blocker, and: other), removingDeliveries(between: blocker, and: other),
+      IdempotentRequest.forgetting(between: blocker, and: other))
     if ended[0].affected > 0 { change.touch(.friends, of: blocker, other) }
     for request in ended[1] {
       let (sender, receiver): (ID, ID) = (try request["sender_id"], try request["receiver_id"])

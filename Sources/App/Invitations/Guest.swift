@@ -69,6 +69,11 @@ struct Guest: Sendable {
   }
 }
 
+extension Guest.ID {
+  /// The user with this id, if the guest has an account.
+  var user: User.ID { User.ID(rawValue: rawValue) }
+}
+
 extension Guest: SQLRecord {
   init(fields: inout SQLFields) throws {
     id = try fields.next()

@@ -55,7 +55,7 @@ struct InvitationRoutes {
     let guests: [User.ID] = try await request.read {
       $0.required("userIds", .list(of: .id(), atMost: Invitation.maximumBatch))
     }
-    return try await dependencies.respond(to: context, of: id) {
+    return try await dependencies.respond(to: context, of: id, about: guests) {
       try await Event.invite(guests, to: id, by: me, in: $0)
     }
   }
@@ -64,7 +64,7 @@ struct InvitationRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .userNotFound)
-    return try await dependencies.respond(to: context, of: id) {
+    return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
       try await Invitation.withdraw(from: guest, to: id, by: me, in: $0)
     }
   }
@@ -73,7 +73,7 @@ struct InvitationRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
-    return try await dependencies.respond(to: context, of: id) {
+    return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
       try await Guest.approve(guest, at: id, by: me, in: $0)
     }
   }

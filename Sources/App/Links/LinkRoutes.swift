@@ -17,13 +17,17 @@ struct LinkRoutes {
   }
 
   @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
-    let links = try await ShareLink.list(of: try self.event(context), for: try context.user, in: database)
-    return .list(List(onlyPage: links.map(shown)))
+    let (event, me) = (try self.event(context), try context.user)
+    let links = try await ShareLink.list(of: event, for: me, in: database)
+    let showsURL = try await ShareLink.showsURL(of: event, to: me, in: database)
+    return .list(List(onlyPage: links.map { shown($0, if: showsURL($0)) }))
   }
 
   @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
     let (event, me) = (try self.event(context), try context.user)
-    return .json(shown(try await ShareLink.find(try self.link(context), of: event, for: me, in: database)))
+    let link = try await ShareLink.find(try self.link(context), of: event, for: me, in: database)
+    let showsURL = try await ShareLink.showsURL(of: event, to: me, in: database)
+    return .json(shown(link, if: showsURL(link)))
   }
 
   @Sendable private func create(_ request: Request, _ context: Context) async throws -> Response {
@@ -60,7 +64,9 @@ struct LinkRoutes {
     }
     try await dependencies.checkMayWait(at: event, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
-      .json(shown(try await ShareLink.edit(id, of: event, edit, by: me, in: $0)))
+      let link = try await ShareLink.edit(id, of: event, edit, by: me, in: $0)
+      let showsURL = try await ShareLink.showsURL(of: event, to: me, in: $0)
+      return .json(shown(link, if: showsURL(link)))
     }
   }
 
@@ -92,10 +98,9 @@ struct LinkRoutes {
 
   private func link(_ context: Context) throws -> ShareLink.ID { try context.id("linkId", else: .linkNotFound) }
 
-  private func shown(_ link: ShareLink) -> ShownLink {
-    ShownLink(
-      link: link,
-      url: dependencies.linkTokens.token(of: link.id, kid: link.kid).map { "\(PublicURL.base)/e/\($0)" })
+  private func shown(_ link: ShareLink, if showsURL: Bool = true) -> ShownLink {
+    let token = showsURL ? dependencies.linkTokens.token(of: link.id, kid: link.kid) : nil
+    return ShownLink(link: link, url: token.map { "\(PublicURL.base)/e/\($0)" })
   }
 }
 

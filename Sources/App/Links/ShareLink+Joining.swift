@@ -16,7 +16,8 @@ extension ShareLink {
   /// every guest does; until then no one is notified. If the link asks for approval, they get the state `pending`, and
   /// the hosts are notified. A user who is a guest already stays one, even if the link no longer admits anyone.
   ///
-  /// - Throws: ``AppError/linkNotFound``, including if the user and a host are hidden from each other.
+  /// - Throws: ``AppError/linkNotFound``, including if the user and a host are hidden from each other, and for a former
+  ///   co-host whose role another user has ended.
   static func join(
     _ token: (id: ID, kid: String), to event: Event.ID, by user: User.ID, in change: Change
   ) async throws {
@@ -41,7 +42,7 @@ extension ShareLink {
       FROM (\(Event.hosts(of: event))) AS h
       """,
       "SELECT 1 FROM invitations WHERE event_id = \(event) AND user_id = \(user)",
-      "SELECT display_name FROM users WHERE id = \(user)")
+      "SELECT display_name, \(Event.hasRemoved(user, fromHostsOf: event)) AS is_removed FROM users WHERE id = \(user)")
     guard let row = rows[0].first, try !rows[1].contains(where: { try $0["is_hidden"] }) else {
       throw AppError.linkNotFound
     }
@@ -50,6 +51,7 @@ extension ShareLink {
     guard locked.isSuperset(of: hosts) else { throw AppError.contended }
     guard !hosts.contains(user) else { throw AppError.ownEvent }
     guard rows[2].isEmpty else { return }
+    if let person = rows[3].first, try person["is_removed"] { throw AppError.linkNotFound }
     let link = try ShareLink(row: row)
     guard link.settings.kind == .answer else { throw AppError.linkOnlyShows }
     try Event.checkIsOpen(eventRow)

@@ -53,6 +53,8 @@ struct ShareLink: Sendable {
   let kid: String
   let joined: Int
   let createdAt: Timestamp
+  /// The host who created it.
+  let creator: User.ID
 
   static let columns = columns(of: "")
 
@@ -61,7 +63,7 @@ struct ShareLink: Sendable {
     """
     \(prefix)id, \(prefix)kind, \(prefix)shows, \(prefix)expires_at, \(prefix)max_guests,
     \(prefix)max_plus_ones AS link_plus_ones, \(prefix)email, \(prefix)approval, \(prefix)kid,
-    \(prefix)joined_count, \(prefix)created_at
+    \(prefix)joined_count, \(prefix)created_at, \(prefix)creator_id AS link_creator
     """
   }
 
@@ -74,9 +76,20 @@ struct ShareLink: Sendable {
     kid = try row["kid"]
     joined = try row["joined_count"]
     createdAt = try row["created_at"]
+    creator = try row["link_creator"]
   }
 
   // MARK: Reading
+
+  /// Whether a host sees the link's address. The event's creator sees those of all links. Co-hosts see their own: the
+  /// others would outlast their role.
+  static func showsURL(of event: Event.ID, to host: User.ID, in database: some Querying) async throws
+    -> @Sendable (ShareLink) -> Bool
+  {
+    let isCreator: Bool? = try await database.value(
+      "SELECT EXISTS (SELECT FROM events WHERE id = \(event) AND creator_id = \(host))")
+    return { isCreator == true || $0.creator == host }
+  }
 
   /// The links of an event, oldest first, for its hosts only.
   static func list(of event: Event.ID, for host: User.ID, in database: some Querying) async throws -> [ShareLink] {

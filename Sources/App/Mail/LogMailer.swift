@@ -13,6 +13,7 @@ public struct LogMailer: MailSender {
     var metadata: Logger.Metadata = ["id": "\(mail.id)", "type": "\(mail.type)", "to": "\(mail.to)"]
     if let username = mail.username { metadata["username"] = "\(username)" }
     if let letter = mail.letter { metadata["url"] = "\(letter.url)" }
+    if let url = mail.tokenURL { metadata["url"] = "\(url)" }
     if let code = mail.code { metadata["code"] = "\(code)" }
     if let token = mail.token, let expiresAt = mail.expiresAt {
       metadata["token"] = "\(token)"

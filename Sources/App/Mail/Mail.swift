@@ -7,8 +7,9 @@ enum Mail: Sendable {
   case token(MailToken.ID)
   /// Notifies the account's address that the password has changed.
   case passwordChanged(User.ID)
-  /// Notifies the account's former address that it no longer belongs to the account.
-  case emailChanged(User.ID, from: EmailAddress)
+  /// Notifies the account's former address that it no longer belongs to the account. With a token, its reader can undo
+  /// the change.
+  case emailChanged(User.ID, from: EmailAddress, undo: MailToken.ID?)
   /// Notifies the account's address that one more identity can log in.
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
@@ -28,7 +29,10 @@ enum Mail: Sendable {
       INSERT INTO mails (type, user_id, mail_token_id, payload)
       SELECT \(Self.prefix) || t.purpose, t.user_id, t.id,
         jsonb_build_object(
-          'to', t.email, 'username', u.username, 'displayName', u.display_name, 'kid', t.kid, 'purpose', t.purpose)
+          'to', t.email, 'username', u.username, 'displayName', u.display_name, 'kid', t.kid, 'purpose', t.purpose,
+          'proves', CASE WHEN t.purpose = 'verify-email' THEN
+            CASE WHEN u.email_key = t.email_key AND \(User.mayBeClaimed) THEN 'registration' ELSE 'change' END
+          END)
       FROM mail_tokens AS t
       JOIN users AS u ON u.id = t.user_id
       WHERE t.id = \(id)
@@ -39,7 +43,17 @@ enum Mail: Sendable {
     case .visitorConfirm(let id, let time): VisitorMail.asking(id, at: time)
     case .visitors(let kind, let event, let only, let fields):
       VisitorMail.announcing(kind, of: event, only: only, fields: fields)
-    case .emailChanged(let user, let old): Self.informing("email-changed", user, to: "\(old)")
+    case .emailChanged(let user, let old, nil): Self.informing("email-changed", user, to: "\(old)")
+    case .emailChanged(let user, _, let undo?):
+      """
+      INSERT INTO mails (type, user_id, mail_token_id, payload)
+      SELECT \(Self.prefix + "email-changed"), u.id, t.id,
+        jsonb_build_object(
+          'to', t.email, 'username', u.username, 'displayName', u.display_name, 'kid', t.kid, 'purpose', t.purpose)
+      FROM mail_tokens AS t
+      JOIN users AS u ON u.id = t.user_id
+      WHERE t.id = \(undo) AND u.id = \(user)
+      """
     }
   }
 

@@ -18,6 +18,11 @@ public struct OutgoingMail: Sendable {
   /// The token that the reader must present, and its expiry; nil in mails that only inform.
   public let token: String?
   public let expiresAt: Timestamp?
+  /// In a mail that verifies an address: `registration`, or `change`, whose token works only for the account's own
+  /// session. Nil in all others.
+  public let proves: String?
+  /// The page where the reader presents the token; nil if there is none.
+  public let tokenURL: String?
   /// The time of the change that caused the mail.
   public let createdAt: Timestamp
   /// The trace of the request that caused the mail.
@@ -47,7 +52,7 @@ extension OutgoingMail {
           expiries[row.id].map { expiry in
             readers[row.id].map { visitor in
               (row.id, verdict(on: row, to: facts[visitor], mailer, tokens, base: publicURL.text))
-            } ?? (row.id, verdict(on: row, expiry: expiry, mailer, keys))
+            } ?? (row.id, verdict(on: row, expiry: expiry, mailer, keys, base: publicURL.text))
           }
         })
     }
@@ -79,12 +84,13 @@ extension OutgoingMail {
   }
 
   private static func verdict(
-    on row: LeasedRow, expiry: Expiry, _ mailer: any MailSender, _ keys: SigningKeys
+    on row: LeasedRow, expiry: Expiry, _ mailer: any MailSender, _ keys: SigningKeys, base: String
   ) -> Dispatcher.Verdict {
     if case .over = expiry { return .withdrawn }
     do {
       let content = try Content(row)
-      return .send(Dispatcher.Send(channel: .mail) { try await mailer.send(content.mail(expiry, keys: keys)) })
+      return .send(
+        Dispatcher.Send(channel: .mail) { try await mailer.send(content.mail(expiry, keys: keys, base: base)) })
     } catch {
       return .refused(DeliveryFailure(description: "the row is malformed: \(Swift.type(of: error))", remedy: .none))
     }
@@ -107,7 +113,7 @@ extension OutgoingMail {
       let mail = OutgoingMail(
         id: id.uuidString.lowercased(), type: kind.name, to: email.text, username: nil,
         displayName: kind == .confirm ? nil : facts.visitor.name, code: nil, token: nil,
-        expiresAt: kind == .confirm ? facts.lapsesAt : nil, createdAt: createdAt,
+        expiresAt: kind == .confirm ? facts.lapsesAt : nil, proves: nil, tokenURL: nil, createdAt: createdAt,
         trace: stored.flatMap { Trace(stored: $0) }, letter: letter)
       return .send(Dispatcher.Send(channel: .mail) { try await mailer.send(mail) })
     } catch let error as DeliveryFailure {
@@ -136,6 +142,7 @@ extension OutgoingMail {
       let displayName: String
       let kid: String?
       let purpose: MailToken.Purpose?
+      let proves: String?
     }
 
     init(_ row: LeasedRow) throws {
@@ -149,7 +156,7 @@ extension OutgoingMail {
     }
 
     /// The mail, with the text of its token.
-    func mail(_ expiry: Expiry, keys: SigningKeys) throws -> OutgoingMail {
+    func mail(_ expiry: Expiry, keys: SigningKeys, base: String) throws -> OutgoingMail {
       var code: String?
       var token: String?
       var expiresAt: Timestamp?
@@ -167,7 +174,13 @@ extension OutgoingMail {
         id: id.uuidString.lowercased(),
         type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
         username: payload.username, displayName: payload.displayName, code: code, token: token,
-        expiresAt: expiresAt, createdAt: createdAt, trace: trace, letter: nil)
+        expiresAt: expiresAt, proves: payload.proves, tokenURL: pageURL(for: token, base: base), createdAt: createdAt,
+        trace: trace, letter: nil)
+    }
+
+    private func pageURL(for token: String?, base: String) -> String? {
+      guard let token, let page = payload.purpose.flatMap(AddressPageRoutes.path) else { return nil }
+      return "\(base)/\(page)/\(token)"
     }
   }
 }

@@ -46,6 +46,8 @@ extension OutgoingMail: JSONWritable {
           $0.member("code", code)
           $0.member("token", token)
           $0.member("expiresAt", expiresAt)
+          if let proves { $0.member("proves", proves) }
+          if let tokenURL { $0.member("url", tokenURL) }
           guard let letter else { return }
           $0.member("url", letter.url)
           $0.member("unsubscribeUrl", letter.unsubscribeURL)

@@ -50,6 +50,8 @@ extension Notice {
     case .approvalRequested: group("\(actor) asks to come to \(title)", with: plusOnes)
     case .sessionRevoked:
       "One of your sessions was ended because an old token was used. If this was not you, change your password."
+    case .accountClaimed:
+      "This account is yours. Someone else may have used it before: check its friends, events and links."
     case nil: nil
     }
   }

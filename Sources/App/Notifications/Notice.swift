@@ -23,9 +23,11 @@ struct Notice: Sendable {
     case guestAnswered = "guest-answered"
     case approvalRequested = "approval-requested"
     case sessionRevoked = "session-revoked"
+    case accountClaimed = "account-claimed"
 
-    /// The types that a user may mute. Token theft is not among them, because the thief could mute it.
-    static let optional = allCases.filter { $0 != .sessionRevoked }
+    /// The types that a user may mute. Those about the account's safety are not among them, because whoever endangers it
+    /// could mute them.
+    static let optional = allCases.filter { ![.sessionRevoked, .accountClaimed].contains($0) }
   }
 
   /// One changed field of an event: its name and its values, as the API shows them.
@@ -192,6 +194,13 @@ struct Notice: Sendable {
 
   static func sessionRevoked(_ session: Session.ID) -> Notice {
     Notice(.sessionRevoked, about: session.rawValue, [("sessionId", session)])
+  }
+
+  /// For the owner of an account that someone else may have used before.
+  static func accountClaimed(_ user: User.ID, _ left: User.Leftovers) -> Notice {
+    Notice(
+      .accountClaimed, about: user.rawValue,
+      [("friends", left.friends), ("events", left.events), ("links", left.links)])
   }
 }
 

@@ -20,6 +20,9 @@ extension Report.Subject {
   ///
   /// A user whom the reporter has blocked can be reported, because most people block first. Only a user in the
   /// reporter's list of blocks can: for anyone else who is hidden, a report would reveal that they exist.
+  ///
+  /// A user whose account is gone can be reported by those who had a friend request or an invitation from them. Nothing
+  /// of the account is left to be copied.
   func content(for reporter: User.ID) -> SQL {
     switch self {
     case .user(let user):
@@ -32,6 +35,10 @@ extension Report.Subject {
         \(User.visible("u.id", to: reporter))
         OR u.id IN (SELECT blocked_id FROM shown_blocks WHERE blocker_id = \(reporter))
       )
+      UNION ALL
+      SELECT \(user), NULL, NULL, '{}', NULL FROM departed_senders
+      WHERE digest = \(Report.trace(of: "\(user)", to: "\(reporter)")) AND until > now()
+        AND NOT EXISTS (SELECT FROM users WHERE id = \(user))
       """
     case .event(let event):
       """

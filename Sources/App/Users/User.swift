@@ -42,8 +42,8 @@ public struct User: Stamped {
       let results = try await change.pipeline(
         // A retired name is not tried: the result would reveal, without a trace, whether the address is taken.
         """
-        INSERT INTO users (id, username, email, display_name, password_hash)
-        SELECT \(id), \(new.username), \(new.email), \(new.displayName), \(new.passwordHash)
+        INSERT INTO users (id, username, email, is_first_email, display_name, password_hash)
+        SELECT \(id), \(new.username), \(new.email), true, \(new.displayName), \(new.passwordHash)
         WHERE NOT EXISTS (\(retired))
         """,
         firstStamps(of: id),

@@ -20,11 +20,13 @@ extension Problem.Slug {
   public static let invalidIdentityToken: Self = "invalid-identity-token"
   public static let invalidToken: Self = "invalid-token"
   public static let tokenExpired: Self = "token-expired"
+  public static let openWhereLoggedIn: Self = "open-where-logged-in"
   public static let sessionEnded: Self = "session-ended"
   public static let wrongCredentials: Self = "wrong-credentials"
 
   // MARK: 403
 
+  public static let anotherAccount: Self = "another-account"
   public static let identityNotProven: Self = "identity-not-proven"
   public static let linkOnlyShows: Self = "link-only-shows"
   public static let notAHost: Self = "not-a-host"
@@ -63,6 +65,7 @@ extension Problem.Slug {
   public static let answersClosed: Self = "answers-closed"
   public static let alreadyLinked: Self = "already-linked"
   public static let emailBelongsToAccount: Self = "email-belongs-to-account"
+  public static let emailReleased: Self = "email-released"
   public static let emailUnverified: Self = "email-unverified"
   public static let emailTaken: Self = "email-taken"
   public static let linkExpired: Self = "link-expired"

@@ -152,6 +152,57 @@ import Testing
     }
   }
 
+  @Test func `a removed co-host does not come back through a link, but one who left does, and one who is invited`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try #require(try await ana.createEvent()["id"].string)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      try await ana.addHost(ben, to: event)
+      try await ben.removeHost(ben, from: event)
+      _ = try await ben.join(link.token)
+      try await ana.addHost(ben, to: event)
+      try await ana.removeHost(ben, from: event)
+      #expect(try await ben.join(link.token, expecting: 404).problem == "link-not-found")
+      let fresh = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      #expect(try await ben.join(fresh.token, expecting: 404).problem == "link-not-found")
+      // A block that ends the role counts alike, even after it has ended.
+      try await ana.addHost(ben, to: event)
+      try await ben.block(ana)
+      try await ben.unblock(ana)
+      #expect(try await ben.join(link.token, expecting: 404).problem == "link-not-found")
+      try await app.befriend(ana, ben)
+      try await ana.invite([ben], to: event)
+      _ = try await ben.join(link.token)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `co-hosts see the addresses of their own links, and the creator those of all`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try #require(try await ana.createEvent()["id"].string)
+      try await ana.addHost(ben, to: event)
+      let (hers, his) = (
+        try await ana.createLink(to: event, #"{"kind": "answer"}"#),
+        try await ben.createLink(to: event, #"{"kind": "answer"}"#)
+      )
+      func shows(_ phone: Phone, _ link: (id: String, token: String)) async throws -> Bool {
+        let path = "events/\(event)/links/\(link.id)"
+        let shown = try await phone.get(path)["url"] != .null
+        let listed = try await phone.get("events/\(event)/links")["items"].array.first { $0["id"].string == link.id }
+        let edited = try await phone.send("PATCH", path, #"{"maxPlusOnes": 1}"#).json
+        #expect((listed?["url"] != .null) == shown && (edited["url"] != .null) == shown)
+        return shown
+      }
+      for (phone, link, expected) in [(ana, hers, true), (ana, his, true), (ben, hers, false), (ben, his, true)] {
+        #expect(try await shows(phone, link) == expected)
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a co-host's links end with the role`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")

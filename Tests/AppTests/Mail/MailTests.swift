@@ -41,15 +41,16 @@ import Testing
         #expect(delivery.json["type"].string == "mail.verify-email")
         #expect(Timestamp(rfc3339: delivery.json["timestamp"].string ?? "") != nil)
         let data = delivery.json["data"]
-        #expect(data.keys == ["to", "username", "displayName", "code", "token", "expiresAt"])
-        #expect(data["code"] == .null)
+        #expect(data.keys == ["to", "username", "displayName", "code", "token", "expiresAt", "proves", "url"])
+        #expect(data["code"] == .null && data["proves"].string == "registration")
         #expect(data["to"].string == "ana@example.com")
         #expect(data["username"].string == "ana")
         #expect(data["displayName"].string == "Ana")
         let expiry = try #require(Timestamp(rfc3339: data["expiresAt"].string ?? ""))
         #expect(expiry > Timestamp.now().adding(seconds: 23 * 3600))
         let token = try #require(data["token"].string)
-        let response = try await app.verify(token)
+        #expect(data["url"].string?.hasSuffix("/verify/\(token)") == true)
+        let response = try await ana.verify(token)
         #expect(response.status == 204)
         let profile = try await ana.get("users/me")
         #expect(profile["emailVerified"].bool == true)
@@ -342,7 +343,7 @@ import Testing
 
   @Test func `in development the log is the mailbox`() async throws {
     try await TestApp.run { app in
-      _ = try await app.signUp("ana")
+      let ana = try await app.signUp("ana")
       let log = CapturedLog()
       try await worker(app, LogMailer(logger: log.logger())).runOnce()
       let line = try #require(log.lines.first)
@@ -352,7 +353,7 @@ import Testing
       #expect(fields["to"] == "ana@example.com" && fields["type"] == "verify-email")
       let token = try #require(fields["token"])
       #expect(fields["code"] == nil)
-      let response = try await app.verify(token)
+      let response = try await ana.verify(token)
       #expect(response.status == 204)
       _ = try await app.askForCode("ana@example.com")
       try await worker(app, LogMailer(logger: log.logger())).runOnce()

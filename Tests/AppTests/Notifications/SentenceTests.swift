@@ -23,6 +23,7 @@ import Testing
       .guestPromoted(event, title, guest: ana, by: .new()),
       .eventReminder(event, title, start: now.adding(seconds: 3600)),
       .eventReminder(event, title, start: now.adding(seconds: 600)), .sessionRevoked(.new()),
+      .accountClaimed(ana.id, User.Leftovers(friends: 1, events: 2, links: 3)),
       .hostAdded(event, title, by: ana), .answerReminder(event, title, by: ana),
     ]
     for part in Event.Plan.parts { notices.append(edit(part.field)) }

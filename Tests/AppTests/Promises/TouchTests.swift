@@ -107,7 +107,7 @@ import Testing
       try await watch.expect("the same address", needless: ["ana": [.profile]]) { try await ana.editProfile(address) }
       let mails = try await app.takeMails().filter { $0.type == "mail-verify-email" }
       let token: String = try #require(mails.last?.token)
-      try await watch.expect("verifying the address") { _ = try await app.verify(token) }
+      try await watch.expect("verifying the address") { _ = try await ana.verify(token) }
       try await watch.expect("logging in, refreshing and reading", changes: false) {
         _ = try await app.logIn("anita", ana.password)
         _ = try await app.confirmCode(byToken: try await app.takeCode(of: "new@example.com").token)

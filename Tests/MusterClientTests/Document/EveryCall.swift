@@ -33,6 +33,7 @@ enum EveryCall {
     { try await $0.auth.requestPasswordReset(email: "ana@example.com") },
     { try await $0.auth.confirmPasswordReset(token: "t", newPassword: "battery staple") },
     { try await $0.auth.verifyEmail(token: "t") },
+    { try await $0.auth.undoEmailChange(token: "t") },
     {
       _ = try await $0.auth.signInWithApple(
         idToken: "t", nonce: "n", displayName: "Ana", authorizationCode: "c", device: "phone")

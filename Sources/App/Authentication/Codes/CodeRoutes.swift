@@ -26,6 +26,13 @@ struct CodeRoutes {
     }
   }
 
+  private enum Outcome: Sendable {
+    case signedIn(User?, Session.Pass)
+    case invalid
+    /// The code proves nothing about the account, which has lost the address.
+    case released
+  }
+
   /// The code or token that the user presents.
   private enum Presented {
     case token(String)
@@ -46,13 +53,20 @@ struct CodeRoutes {
       (Presented(&fields), fields.optional("device", .line(1...100)))
     }
     guard let (user, token) = try await find(presented, context) else { throw AppError.invalidCode }
-    let signedIn = try await dependencies.change(at: .user(user)) { change -> (User?, Session.Pass)? in
-      guard let redeemed = try await MailToken.redeem(token, of: user, for: .signInCode, in: change) else { return nil }
-      let pass = try await User.signIn(by: redeemed, device: device, keys: keys, in: change)
-      return (try await User.find(user, in: change), pass)
+    // An address that an account loses is recorded in the database before the caller is refused.
+    let outcome = try await dependencies.change(at: .user(user)) { change -> Outcome in
+      guard let redeemed = try await MailToken.redeem(token, of: user, for: .signInCode, in: change) else {
+        return .invalid
+      }
+      guard try await User.prove(by: redeemed, in: change) else { return .released }
+      let pass = try await Session.start(for: user, device: device, keys: keys, in: change)
+      return .signedIn(try await User.find(user, in: change), pass)
     }
-    guard let (account, pass) = signedIn else { throw AppError.invalidCode }
-    return try await dependencies.signedIn(account, pass)
+    switch outcome {
+    case .signedIn(let account, let pass): return try await dependencies.signedIn(account, pass)
+    case .invalid: throw AppError.invalidCode
+    case .released: throw AppError.emailReleased
+    }
   }
 
   private func find(
@@ -76,29 +90,6 @@ struct CodeRoutes {
         }
       }
     }
-  }
-}
-
-extension User {
-  /// Starts a session for the reader of a mail. This also verifies the account's address. If it was not verified
-  /// before, someone else may have registered it and still know a way in: then the account's password, identities,
-  /// sessions and other mailed tokens end.
-  static func signIn(
-    by token: MailToken, device: String?, keys: SigningKeys, in change: Change
-  ) async throws -> Session.Pass {
-    let verified = try await change.rows(
-      """
-      UPDATE users SET email_verified_at = clock_timestamp(), password_hash = NULL, updated_at = clock_timestamp()
-      WHERE id = \(token.user) AND email_verified_at IS NULL
-      """)
-    if verified.affected == 1 {
-      try await Identity.unlinkAll(from: token.user, in: change)
-      try await Session.endAll(of: token.user, in: change)
-      try await MailToken.revoke([.resetPassword, .verifyEmail], of: token.user, in: change)
-      try await Visitor.claim(for: token.user, in: change)
-      change.touch(.profile, of: token.user)
-    }
-    return try await Session.start(for: token.user, device: device, keys: keys, in: change)
   }
 }
 

@@ -11,6 +11,8 @@ struct MailToken: Sendable {
     case resetPassword = "reset-password"
     /// Its mail also has a code: see ``SignInCode``.
     case signInCode = "sign-in-code"
+    /// Mailed to the former address of an account. An account may have several.
+    case undoEmailChange = "undo-email-change"
 
     /// In seconds.
     var lifetime: Int {
@@ -18,6 +20,7 @@ struct MailToken: Sendable {
       case .verifyEmail: 24 * 3600
       case .resetPassword: 30 * 60
       case .signInCode: 10 * 60
+      case .undoEmailChange: 7 * 86_400
       }
     }
   }
@@ -25,6 +28,7 @@ struct MailToken: Sendable {
   let user: User.ID
   /// The address that it was mailed to.
   let email: EmailAddress
+  let expiresAt: Timestamp
 
   // MARK: Issuing
 
@@ -63,7 +67,7 @@ struct MailToken: Sendable {
       FROM users AS u
       WHERE \(account)
       FOR SHARE OF u
-      ON CONFLICT (user_id, purpose) DO UPDATE
+      ON CONFLICT (user_id, purpose) WHERE purpose <> 'undo-email-change' DO UPDATE
       SET id = excluded.id, email = excluded.email, kid = excluded.kid, expires_at = excluded.expires_at
       """)
     return id
@@ -85,11 +89,11 @@ struct MailToken: Sendable {
   }
 
   /// The condition on `mail_tokens AS t` and `users AS u` for a valid token: it has not expired by the database's
-  /// clock, and unless it verifies a new address, the one that it was mailed to is still the account's.
+  /// clock, and unless it is for another address, the one that it was mailed to is still the account's.
   private static func isGood(_ id: ID, _ purpose: Purpose) -> SQL {
     """
     t.id = \(id) AND t.purpose = \(purpose) AND t.expires_at > clock_timestamp() AND u.id = t.user_id
-      AND (t.purpose = 'verify-email' OR u.email_key = t.email_key)
+      AND (t.purpose IN ('verify-email', 'undo-email-change') OR u.email_key = t.email_key)
     """
   }
 
@@ -134,12 +138,36 @@ struct MailToken: Sendable {
       DELETE FROM mail_tokens AS t
       USING users AS u
       WHERE \(isGood(id, purpose)) AND t.user_id = \(user)
-      RETURNING t.user_id, t.email
+      RETURNING t.user_id, t.email, t.expires_at
       """)
-    return try row.map { MailToken(user: try $0["user_id"], email: try $0["email"]) }
+    return try row.map {
+      MailToken(user: try $0["user_id"], email: try $0["email"], expiresAt: try $0["expires_at"])
+    }
+  }
+
+  /// The other account that has the address of an account's token. It loses the address if it has not verified it.
+  static func holder(
+    besides user: User.ID, of text: String, for purpose: Purpose, keys: SigningKeys,
+    in database: some Querying
+  ) async throws -> User.ID? {
+    guard let id = id(of: text, for: purpose, keys: keys) else { return nil }
+    return try await database.value(
+      """
+      SELECT h.id FROM mail_tokens AS t JOIN users AS h ON h.email_key = t.email_key
+      WHERE t.id = \(id) AND h.id <> \(user)
+      """)
   }
 
   // MARK: Forgetting
+
+  /// Revokes what would undo a change of address that was made at the same time as another one, or later.
+  static func revokeUndos(of user: User.ID, since token: MailToken, in change: Change) async throws {
+    try await change.rows(
+      """
+      DELETE FROM mail_tokens
+      WHERE user_id = \(user) AND purpose = 'undo-email-change' AND expires_at >= \(token.expiresAt)
+      """)
+  }
 
   /// Revokes mailed tokens that were not used yet.
   static func revoke(_ purposes: [Purpose], of user: User.ID, in change: Change) async throws {

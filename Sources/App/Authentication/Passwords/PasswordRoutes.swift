@@ -15,6 +15,7 @@ struct PasswordRoutes {
     open.post("auth/password-reset", use: requestReset)
     open.post("auth/password-reset/confirm", use: confirmReset)
     open.post("auth/email/verify", use: verifyEmail)
+    open.post("auth/email/undo", use: undoEmailChange)
   }
 
   @Sendable private func changePassword(_ request: Request, _ context: Context) async throws -> Response {
@@ -68,24 +69,71 @@ struct PasswordRoutes {
     guard let account else { throw AppError.badMailToken }
     try account.checkChoice(of: new)
     let hash = try await passwords.hash(new)
-    try await dependencies.change(at: .user(account.user)) { change in
+    // An address that an account loses is recorded in the database before the caller is refused.
+    let isReset = try await dependencies.change(at: .user(account.user)) { change in
       let redeemed = try await MailToken.redeem(
         token, of: account.user, for: .resetPassword, keys: keys, in: change)
       guard let redeemed else { throw AppError.badMailToken }
-      try await User.resetPassword(to: hash, by: redeemed, in: change)
+      return try await User.resetPassword(to: hash, by: redeemed, in: change)
     }
+    guard isReset else { throw AppError.emailReleased }
     return .noContent
   }
 
   @Sendable private func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
     let token = try await request.read { $0.required("token", .text(1...500)) }
-    let account = try await MailToken.credentials(behind: token, for: .verifyEmail, keys: keys, in: database)
-    guard let account else { throw AppError.badMailToken }
-    try await dependencies.change(at: .user(account.user)) { change in
-      let redeemed = try await MailToken.redeem(token, of: account.user, for: .verifyEmail, keys: keys, in: change)
-      guard let redeemed else { throw AppError.badMailToken }
-      try await User.verifyEmail(by: redeemed, in: change)
-    }
+    let caller = try await dependencies.caller(of: request)
+    try await dependencies.verifyEmail(by: token, as: caller)
     return .noContent
+  }
+
+  @Sendable private func undoEmailChange(_ request: Request, _ context: Context) async throws -> Response {
+    let token = try await request.read { $0.required("token", .text(1...500)) }
+    try await dependencies.undoEmailChange(by: token)
+    return .noContent
+  }
+}
+
+/// What the API and the pages have in common.
+extension Dependencies {
+  /// The caller of a route that is open to everyone; nil without a token.
+  ///
+  /// - Throws: as for a route that needs a token, if there is one.
+  fileprivate func caller(of request: Request) async throws -> AccessTokens.Caller? {
+    guard request.headers.contains(.authorization) else { return nil }
+    guard let token = request.bearerToken else { throw AppError.noToken }
+    let caller = try await accessTokens.verify(token)
+    try endedSessions.check(caller)
+    return caller
+  }
+
+  /// - Throws: ``AppError/badMailToken``, and the refusals of ``User/verifyEmail(by:as:keys:in:)``.
+  /// - Returns: the account.
+  @discardableResult
+  func verifyEmail(by token: String, as caller: AccessTokens.Caller?) async throws -> User.ID {
+    let keys = refreshTokenKeys
+    let account = try await MailToken.find(token, for: .verifyEmail, keys: keys, in: database)
+    guard let user = account?.user else { throw AppError.badMailToken }
+    try await change(at: .user(user)) { change in
+      let redeemed = try await MailToken.redeem(token, of: user, for: .verifyEmail, keys: keys, in: change)
+      guard let redeemed else { throw AppError.badMailToken }
+      try await User.verifyEmail(by: redeemed, as: caller, keys: keys, in: change)
+    }
+    return user
+  }
+
+  /// - Throws: ``AppError/badMailToken``, and the refusals of ``User/undoEmailChange(by:in:)``.
+  func undoEmailChange(by token: String) async throws {
+    let keys = refreshTokenKeys
+    let account = try await MailToken.find(token, for: .undoEmailChange, keys: keys, in: database)
+    guard let user = account?.user else { throw AppError.badMailToken }
+    try await change(at: .user(user)) { change in
+      let holder = try await MailToken.holder(
+        besides: user, of: token, for: .undoEmailChange, keys: keys, in: change)
+      try await change.lock(users: [user, holder].compactMap { $0 }, for: .update)
+      let redeemed = try await MailToken.redeem(token, of: user, for: .undoEmailChange, keys: keys, in: change)
+      guard let redeemed else { throw AppError.badMailToken }
+      try await User.undoEmailChange(by: redeemed, in: change)
+    }
   }
 }

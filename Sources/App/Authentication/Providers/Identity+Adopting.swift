@@ -20,12 +20,7 @@ extension Identity {
       ON CONFLICT DO NOTHING
       """)
     guard linked.affected == 1 else { return nil }
-    try await change.rows(
-      "UPDATE users SET email_verified_at = clock_timestamp(), updated_at = clock_timestamp() WHERE id = \(user)")
-    try await Session.endAll(of: user, in: change)
-    try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: user, in: change)
-    try await Visitor.claim(for: user, in: change)
-    change.touch(.profile, of: user)
+    try await User.claim(user, keepingIdentities: true, in: change)
     change.mail(.identityLinked(user))
     return user
   }

@@ -74,10 +74,12 @@ struct Identity: Sendable {
 
   /// Takes an address from an account that has not verified it, and deletes the account's tokens and mails for it.
   ///
-  /// - Returns: false if an account has verified it.
-  private static func free(_ email: EmailAddress, in change: Change) async throws -> Bool {
+  /// - Parameter owner: the account that gets the address, and may have it.
+  /// - Returns: false if another account has verified it.
+  static func free(_ email: EmailAddress, for owner: User.ID? = nil, in change: Change) async throws -> Bool {
     let holder: SQL = """
-      SELECT id, email_verified_at IS NOT NULL AS is_verified FROM users WHERE email_key = \(email.key)
+      SELECT id, email_verified_at IS NOT NULL AS is_verified FROM users
+      WHERE email_key = \(email.key) AND id IS DISTINCT FROM \(owner)
       """
     guard let row = try await change.first(holder) else { return true }
     if try row["is_verified"] { return false }
@@ -92,7 +94,8 @@ struct Identity: Sendable {
     try await change.rows(
       """
       WITH gone AS (
-        DELETE FROM mail_tokens WHERE user_id = \(loser) AND email_key = \(email.key)
+        DELETE FROM mail_tokens
+        WHERE user_id = \(loser) AND email_key = \(email.key) AND purpose <> 'undo-email-change'
         RETURNING id
       )
       DELETE FROM mails AS m USING gone

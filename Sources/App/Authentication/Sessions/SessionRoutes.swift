@@ -148,7 +148,13 @@ struct SessionRoutes {
   @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Session.ID = try context.id("id", else: .sessionNotFound)
-    let isEnded = try await dependencies.change(at: .session(id)) { try await Session.end(id, of: me, in: $0) }
+    let isMine = try context.session == id
+    let isEnded = try await dependencies.change(at: .session(id)) { change in
+      guard try await Session.end(id, of: me, in: change) else { return false }
+      // Whoever had the other session may have kept the link.
+      if !isMine { try change.write(CalendarLink.revoking(of: me, knownTo: id)) }
+      return true
+    }
     guard isEnded else { throw AppError.sessionNotFound }
     return .noContent
   }

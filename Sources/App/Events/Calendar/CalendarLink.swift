@@ -45,22 +45,58 @@ struct CalendarLink: Sendable {
     try await Session.check(session, in: change)
     let row = try await change.first(
       """
-      INSERT INTO calendar_links (user_id, id) VALUES (\(user), \(ID.new()))
-      ON CONFLICT (user_id) DO UPDATE SET id = excluded.id, created_at = excluded.created_at
+      INSERT INTO calendar_links (user_id, id, session_ids) VALUES (\(user), \(ID.new()), ARRAY[\(session)])
+      ON CONFLICT (user_id) DO UPDATE
+      SET id = excluded.id, session_ids = excluded.session_ids, created_at = excluded.created_at
       RETURNING id, created_at
       """)
     guard let row else { throw AppError.sessionEnded }
-    return CalendarLink(id: try row["id"], createdAt: try row["created_at"])
+    return try CalendarLink(row: row)
   }
 
-  static func find(of user: User.ID, in database: some Querying) async throws -> CalendarLink? {
-    try await database.first("SELECT id, created_at FROM calendar_links WHERE user_id = \(user)")
-      .map { CalendarLink(id: try $0["id"], createdAt: try $0["created_at"]) }
+  private init(row: Row) throws {
+    (id, createdAt) = (try row["id"], try row["created_at"])
+  }
+
+  /// A user's link, and whether this session has made or read it before.
+  static func find(
+    of user: User.ID, for session: Session.ID, in database: some Querying
+  ) async throws -> (link: CalendarLink, isKnown: Bool)? {
+    let row = try await database.first(
+      """
+      SELECT id, created_at, \(session) = ANY(session_ids) AS is_known FROM calendar_links WHERE user_id = \(user)
+      """)
+    return try row.map { (try CalendarLink(row: $0), try $0["is_known"]) }
+  }
+
+  /// The user's link, which this session knows from now on.
+  ///
+  /// - Parameter session: must be open: a change that ends it also revokes the link.
+  static func read(of user: User.ID, by session: Session.ID, in change: Change) async throws -> CalendarLink? {
+    guard try await change.lock(user, for: .share).contains(user) else { throw AppError.sessionEnded }
+    try await Session.check(session, in: change)
+    // Sessions that have ended since are forgotten, so that the list stays short.
+    return try await change.first(
+      """
+      UPDATE calendar_links AS l
+      SET session_ids = ARRAY(
+        SELECT s.id FROM sessions AS s
+        WHERE s.id = ANY(l.session_ids) AND s.id <> \(session) AND \(Session.isOpen("s"))
+      ) || \(session)::uuid
+      WHERE l.user_id = \(user)
+      RETURNING l.id, l.created_at
+      """
+    ).map(CalendarLink.init(row:))
   }
 
   /// A statement that revokes a user's link. The session that the change ends is locked before.
   static func revoking(of user: User.ID) -> SQL {
     "DELETE FROM calendar_links WHERE user_id = \(user)"
+  }
+
+  /// The same, if a session has made or read the link.
+  static func revoking(of user: User.ID, knownTo session: Session.ID) -> SQL {
+    "\(revoking(of: user)) AND \(session) = ANY(session_ids)"
   }
 }
 

@@ -13,13 +13,22 @@ struct CalendarRoutes {
   /// - Parameter root: the feed is outside the API and its versions, because calendars keep its URL.
   func add(to routes: Routes, root: some RouterMethods<Context>) {
     routes.get("users/me/calendar", use: show)
-    routes.post("users/me/calendar", use: make)
+    routes.post("users/me/calendar", repeats: .inSession, use: make)
     routes.delete("users/me/calendar", use: revoke)
     root.get("calendars/{file}", use: feed)
   }
 
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    .json(try LinkJSON(try await CalendarLink.find(of: try context.user, in: database), keys: keys))
+    let (me, session) = (try context.user, try context.session)
+    guard let (link, isKnown) = try await CalendarLink.find(of: me, for: session, in: database) else {
+      return .json(try LinkJSON(nil, keys: keys))
+    }
+    if isKnown { return .json(try LinkJSON(link, keys: keys)) }
+    // Only the first read of a session writes.
+    let read = try await dependencies.change(at: .user(me)) {
+      try await CalendarLink.read(of: me, by: session, in: $0)
+    }
+    return .json(try LinkJSON(read, keys: keys))
   }
 
   @Sendable private func make(_ request: Request, _ context: Context) async throws -> Response {

@@ -71,11 +71,22 @@ extension Event {
     guard isCoHost != nil else { return }
     try checkIsOpen(row)
     try change.write("DELETE FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
+    // A co-host who leaves may come back.
+    if user != actor { try change.write(noting(removed: user, fromHostsOf: id)) }
     try change.write(ShareLink.revoking(of: user, at: id))
     change.touch(.events, of: user)
     touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
     try Invitation.forgetNotices(of: user, about: id, in: change)
     if user != actor { change.notify(user, about: .invitationWithdrawn(id, try row["title"])) }
+  }
+
+  private static func noting(removed user: User.ID, fromHostsOf id: ID) -> SQL {
+    "INSERT INTO removed_hosts (event_id, user_id) VALUES (\(id), \(user)) ON CONFLICT DO NOTHING"
+  }
+
+  /// A SQL condition: whether another user has ended the role of a former co-host. Links do not admit them.
+  static func hasRemoved(_ user: User.ID, fromHostsOf id: ID) -> SQL {
+    "EXISTS (SELECT FROM removed_hosts WHERE event_id = \(id) AND user_id = \(user))"
   }
 
   /// Ends the roles of co-hosts whom a block hides from the creator. The caller holds the locks on the events.
@@ -91,6 +102,7 @@ extension Event {
     for row in ended {
       let (coHost, creator): (User.ID, User.ID) = (try row["user_id"], try row["creator_id"])
       change.touch(.events, of: coHost, creator)
+      try change.write(noting(removed: coHost, fromHostsOf: try row["event_id"]))
       try change.write(ShareLink.revoking(of: coHost, at: try row["event_id"]))
       try Invitation.forgetNotices(of: coHost, about: try row["event_id"], in: change)
       touchWhoSeesHosts(of: [try row["event_id"]], where: User.visible("user_id", to: coHost), in: change)

@@ -15,7 +15,7 @@ struct HostRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
-    return try await dependencies.respond(to: context, of: id) {
+    return try await dependencies.respond(to: context, of: id, about: [user]) {
       try await Event.addHost(user, to: id, by: me, in: $0)
     }
   }
@@ -26,7 +26,7 @@ struct HostRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
     try await dependencies.checkMayWait(at: id, context)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(id)) {
+    return try await dependencies.respond(to: context, at: .actor(me), .event(id), about: [user]) {
       try await Event.removeHost(user, from: id, by: me, in: $0)
       return .noContent
     }
@@ -37,7 +37,7 @@ struct HostRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
     let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
-    return try await dependencies.respond(to: context, of: id) {
+    return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
       try await Invitation.set(status, of: guest, to: id, by: me, in: $0)
     }
   }

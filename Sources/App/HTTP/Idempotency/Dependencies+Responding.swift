@@ -2,21 +2,32 @@ import Hummingbird
 import Postgres
 
 /// Changes that end with a response. If the request has an `Idempotency-Key`, the response is stored in the transaction
-/// of the change, and a repeated request gets it.
+/// of the change, and a repeated request gets it, until a block comes between the user and someone whom it is about:
+/// `others`, and the users and events that the keys name.
 extension Dependencies {
   func respond(
-    to context: Context, at keys: KeyedQueue.Key..., verb: (Change) async throws -> Response
+    to context: Context, at keys: KeyedQueue.Key..., about others: [User.ID] = [],
+    verb: (Change) async throws -> Response
   ) async throws -> Response {
-    try await respond(to: context, at: keys, verb: verb)
+    try await respond(to: context, at: keys, about: others, verb: verb)
   }
 
   private func respond(
-    to context: Context, at keys: [KeyedQueue.Key], verb: (Change) async throws -> Response
+    to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID],
+    verb: (Change) async throws -> Response
   ) async throws -> Response {
     guard let request = context.idempotent else { return try await change(at: keys, verb: verb) }
     let user = try context.user
-    return try await change(at: keys) { change in
-      try await request.once(by: user, in: change) { try await verb(change) }
+    var subjects = IdempotentRequest.Subjects(users: others)
+    for key in keys {
+      switch key {
+      case .user(let other): subjects.users.append(other)
+      case .event(let event): subjects.events.append(event)
+      case .actor, .session: break
+      }
+    }
+    return try await change(at: keys) { [subjects] change in
+      try await request.once(by: user, about: subjects, in: change) { try await verb(change) }
     }
   }
 
@@ -26,15 +37,15 @@ extension Dependencies {
     to context: Context, at keys: KeyedQueue.Key..., thenReading reading: SQL, verb: (Change) async throws -> Void,
     response: (Rows) throws -> Response
   ) async throws -> Response {
-    try await respond(to: context, at: keys, thenReading: reading, verb: verb, response: response)
+    try await respond(to: context, at: keys, about: [], thenReading: reading, verb: verb, response: response)
   }
 
   private func respond(
-    to context: Context, at keys: [KeyedQueue.Key], thenReading reading: SQL, verb: (Change) async throws -> Void,
-    response: (Rows) throws -> Response
+    to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID], thenReading reading: SQL,
+    verb: (Change) async throws -> Void, response: (Rows) throws -> Response
   ) async throws -> Response {
     guard context.idempotent != nil else { return try response(try await change(at: keys, thenReading: reading, verb)) }
-    return try await respond(to: context, at: keys) { change in
+    return try await respond(to: context, at: keys, about: others) { change in
       try await verb(change)
       return try response(try await change.rows(reading))
     }
@@ -51,7 +62,7 @@ extension Dependencies {
     guard context.idempotent != nil else {
       return response(try await committed(try await change(at: keys, verb: verb)))
     }
-    return try await respond(to: context, at: keys) { change in
+    return try await respond(to: context, at: keys, about: []) { change in
       var value = try await verb(change)
       value.stamp = nil
       return response(value)
@@ -62,12 +73,13 @@ extension Dependencies {
   ///
   /// - Parameter verb: must refuse users who do not see the event, before or after the change.
   func respond(
-    to context: Context, of event: Event.ID, verb: (Change) async throws -> Void
+    to context: Context, of event: Event.ID, about others: [User.ID] = [], verb: (Change) async throws -> Void
   ) async throws -> Response {
     let user = try context.user
     try await checkMayWait(at: event, context)
     return try await respond(
-      to: context, at: [.actor(user), .event(event)], thenReading: Event.detail(event, for: user), verb: verb
+      to: context, at: [.actor(user), .event(event)], about: others, thenReading: Event.detail(event, for: user),
+      verb: verb
     ) { .event(try Event(detail: $0)) }
   }
 }

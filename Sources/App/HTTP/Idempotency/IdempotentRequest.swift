@@ -52,14 +52,43 @@ struct IdempotentRequest: Sendable {
     return Stored(user: try row["user_id"], sealed: try row["sealed_response"])
   }
 
+  /// Whom a request is about, besides the user who sends it.
+  struct Subjects: Sendable {
+    var users: [User.ID] = []
+    /// A guest's request is about the event's hosts. A creator's is about no one but `users`.
+    var events: [Event.ID] = []
+
+    fileprivate func others(of user: User.ID) -> SQL {
+      """
+      ARRAY(
+        SELECT other_id FROM (
+          SELECT unnest(\(users)) AS other_id
+          UNION
+          SELECT h.user_id FROM event_hosts AS h JOIN events AS e ON e.id = h.event_id
+          WHERE h.event_id = ANY(\(events)) AND e.creator_id IS DISTINCT FROM \(user)
+        ) AS others
+        WHERE other_id <> \(user)
+      )
+      """
+    }
+  }
+
   /// Runs a verb and stores its response in the verb's transaction, unless one is stored already.
   ///
   /// - Throws: `request-running` if the first request has not ended.
-  func once(by user: User.ID, in change: Change, _ verb: () async throws -> Response) async throws -> Response {
+  func once(
+    by user: User.ID, about subjects: Subjects, in change: Change, _ verb: () async throws -> Response
+  ) async throws -> Response {
     if let first = try await begin(in: change) { return try response(first) }
     let response = try await verb()
-    try store(try await sealed(response), of: user, in: change)
+    try store(try await sealed(response), of: user, about: subjects, in: change)
     return response
+  }
+
+  /// A statement that ends the replays of two users about each other. The caller has locked both.
+  static func forgetting(between one: User.ID, and other: User.ID) -> SQL {
+    let pair = [one, other]
+    return "DELETE FROM idempotency_keys WHERE user_id = ANY(\(pair)) AND about && \(pair)"
   }
 
   /// Makes sure that this is the only request with the key, until the transaction ends.
@@ -72,13 +101,13 @@ struct IdempotentRequest: Sendable {
   }
 
   /// - Parameter sealed: nil if the response is not stored.
-  func store(_ sealed: Data?, of user: User.ID, in change: Change) throws {
+  func store(_ sealed: Data?, of user: User.ID, about subjects: Subjects = Subjects(), in change: Change) throws {
     let kid = keys.signing.kid
     guard let fingerprint = fingerprint(kid: kid) else { return }
     try change.write(
       """
-      INSERT INTO idempotency_keys (digest, user_id, kid, fingerprint, sealed_response)
-      VALUES (\(digest), \(user), \(kid), \(fingerprint), \(sealed))
+      INSERT INTO idempotency_keys (digest, user_id, about, kid, fingerprint, sealed_response)
+      VALUES (\(digest), \(user), \(subjects.others(of: user)), \(kid), \(fingerprint), \(sealed))
       """)
   }
 

@@ -10,6 +10,7 @@ enum Endpoints {
     AppLinkRoutes(dependencies: dependencies).add(to: router)
     SharePageRoutes(dependencies: dependencies).add(to: router)
     VisitorPageRoutes(dependencies: dependencies).add(to: router)
+    AddressPageRoutes(dependencies: dependencies).add(to: router)
 
     let api = router.group("api/v1")
     let open = Routes(api, dependencies)

@@ -22,30 +22,38 @@ struct Routes {
   func get(
     _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .reads, use handler: @escaping Handler
   ) {
-    add(path, .get, readsQuery, limit, handler)
+    add(path, .get, readsQuery, limit, .byUser, handler)
+  }
+
+  /// Who gets the first response to a write with an `Idempotency-Key` again.
+  enum Repeats {
+    case byUser
+    /// For a response with a secret: only the session that has got it, because the end of that session ends the secret.
+    case inSession
   }
 
   func post(
-    _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .writes, use handler: @escaping Handler
+    _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .writes, repeats: Repeats = .byUser,
+    use handler: @escaping Handler
   ) {
-    add(path, .post, readsQuery, limit, handler)
+    add(path, .post, readsQuery, limit, repeats, handler)
   }
 
   func put(_ path: RouterPath, limit: RateLimit = .writes, use handler: @escaping Handler) {
-    add(path, .put, false, limit, handler)
+    add(path, .put, false, limit, .byUser, handler)
   }
 
   func patch(_ path: RouterPath, use handler: @escaping Handler) {
-    add(path, .patch, false, .writes, handler)
+    add(path, .patch, false, .writes, .byUser, handler)
   }
 
   func delete(_ path: RouterPath, use handler: @escaping Handler) {
-    add(path, .delete, false, .writes, handler)
+    add(path, .delete, false, .writes, .byUser, handler)
   }
 
   private func add(
     _ path: RouterPath, _ method: HTTPRequest.Method, _ readsQuery: Bool, _ limit: RateLimit,
-    _ handler: @escaping Handler
+    _ repeats: Repeats, _ handler: @escaping Handler
   ) {
     // The writes below `auth` are safe to repeat in ways of their own.
     let takesKey = method != .get && !path.description.hasPrefix("/auth/")
@@ -55,10 +63,10 @@ struct Routes {
       if !readsQuery, request.uri.query != nil { try request.query { _ in } }
       guard takesKey, let key = try request.idempotencyKey() else { return try await handler(request, context) }
       try dependencies.rateLimits.count(.repeatable, in: context)
-      let user = try context.user
+      var scope = [try context.user.description, method.rawValue, request.uri.path]
+      if case .inSession = repeats { scope.append(try context.session.description) }
       let idempotent = IdempotentRequest(
-        key, scope: [user.description, method.rawValue, request.uri.path], content: try await request.content(),
-        keys: dependencies.refreshTokenKeys)
+        key, scope: scope, content: try await request.content(), keys: dependencies.refreshTokenKeys)
       if let first = try await idempotent.stored(in: dependencies.database) { return try idempotent.response(first) }
       var context = context
       context.idempotent = idempotent

@@ -33,7 +33,7 @@ extension Push {
   /// How iOS presents the push. A `time-sensitive` one may break through Focus, if the app is entitled to that.
   var interruptionLevel: String {
     switch Notice.Kind(rawValue: type) {
-    case .eventReminder, .eventCancelled, .sessionRevoked: "time-sensitive"
+    case .eventReminder, .eventCancelled, .sessionRevoked, .accountClaimed: "time-sensitive"
     default: "active"
     }
   }

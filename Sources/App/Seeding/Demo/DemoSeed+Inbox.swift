@@ -63,6 +63,8 @@ extension DemoSeed {
       }
       return .friendRequest(FriendRequest.ID(rawValue: request.id), from: try person(request.from).person)
     case .friendAccepted: return .friendAccepted(by: try person(item.person).person)
+    case .accountClaimed:
+      return .accountClaimed(try person(item.to).user, User.Leftovers(friends: 1, events: 0, links: 0))
     case .sessionRevoked: return .sessionRevoked(Session.ID(rawValue: item.id))
     case .invitationWithdrawn:
       // The recipient no longer sees the event.

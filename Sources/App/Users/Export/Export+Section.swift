@@ -93,7 +93,7 @@ extension Export.Section {
     values: ["id", "username", "display_name", "bio", "picture_url", "email"],
     times: ["email_verified_at", "created_at", "updated_at"],
     more: "'hasPassword', t.password_hash IS NOT NULL",  // The keys are made from the names.
-    withheld: ["password_hash", "search_name", "username_key", "email_key"])
+    withheld: ["password_hash", "search_name", "username_key", "email_key", "is_first_email"])
 
   static let all = [
     Self(
@@ -136,6 +136,9 @@ extension Export.Section {
       name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id"], times: ["added_at"],
       more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
+    Self(
+      name: "formerlyHostedEvents", table: "removed_hosts", owners: ["user_id"], key: .uuid("event_id"),
+      values: ["event_id"]),
     Self(
       name: "shareLinks", table: "share_links", owners: ["creator_id"],
       values: [
@@ -190,7 +193,7 @@ extension Export.Section {
     Self(
       name: "calendarLinks", table: "calendar_links", owners: ["user_id"], times: ["created_at"],
       // The link is a secret, and made from it.
-      withheld: ["id"]),
+      withheld: ["id", "session_ids"]),
     Self(
       name: "collectionStamps", table: "user_stamps", owners: ["user_id"], key: .uuid("user_id"),
       times: Collection.allCases.map(\.column)),

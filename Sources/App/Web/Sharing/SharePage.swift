@@ -10,6 +10,8 @@ import NIOCore
 struct SharePage: Sendable {
   let title: String
   var text = ""
+  /// A list below the text.
+  var points: [String] = []
   var event: Event?
   var form: AnswerForm?
   var visitor: Visitor?
@@ -92,6 +94,7 @@ struct SharePage: Sendable {
   private var contents: [String: Any] {
     let isRefused = form.map { !$0.errors.isEmpty } ?? false
     var page: [String: Any] = ["title": title, "headTitle": isRefused ? "Error: \(title)" : title, "text": text]
+    if !points.isEmpty { page["list"] = ["points": points] }
     page["event"] = event?.contents
     page["form"] = form?.contents
     page["visitor"] = visitor?.contents

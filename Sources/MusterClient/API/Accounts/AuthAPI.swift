@@ -103,10 +103,20 @@ public struct AuthAPI: Sendable {
     try await caller.send(.auth("/password-reset/confirm", ["token": token, "newPassword": newPassword]))
   }
 
-  /// Verifies an e-mail address with a mailed token.
+  /// Verifies an e-mail address with a mailed token. If a user is logged in, everything in the account stays. Otherwise
+  /// this claims the account, and ends its password, sessions and more; only the token of a registration can do so.
+  ///
+  /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`, `open-where-logged-in`, `another-account`
+  public func verifyEmail(token: String) async throws {
+    let isLoggedIn = try caller.credentials.stored() != nil
+    try await caller.send(.auth("/email/verify", ["token": token], isAuthenticated: isLoggedIn))
+  }
+
+  /// Gives the account its former address back, with the token that was mailed there. Ends its password, sessions and
+  /// more: log in with a mailed code.
   ///
   /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`
-  public func verifyEmail(token: String) async throws {
-    try await caller.send(.auth("/email/verify", ["token": token]))
+  public func undoEmailChange(token: String) async throws {
+    try await caller.send(.auth("/email/undo", ["token": token]))
   }
 }

@@ -30,6 +30,10 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public var actor: String?
   public var start: Date?
   public var changes: [FieldChange]?
+  /// What an account that its owner has claimed still has from before: the numbers of friends, events and links.
+  public var friends: Int?
+  public var events: Int?
+  public var links: Int?
 
   public init(
     id: UUID, createdAt: Date, readAt: Date? = nil, type: NotificationType, message: String, locKey: String = "",
@@ -37,7 +41,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     sessionId: UUID? = nil,
     status: InvitationStatus? = nil, plusOnes: Int? = nil, title: String? = nil, actor: String? = nil,
     start: Date? = nil,
-    changes: [FieldChange]? = nil
+    changes: [FieldChange]? = nil, friends: Int? = nil, events: Int? = nil, links: Int? = nil
   ) {
     self.id = id
     self.createdAt = createdAt
@@ -57,5 +61,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     self.actor = actor
     self.start = start
     self.changes = changes
+    self.friends = friends
+    self.events = events
+    self.links = links
   }
 }

@@ -16,5 +16,6 @@ public struct NotificationType: WireValue {
   public static let hostAdded: Self = "host-added"
   public static let answerSet: Self = "answer-set"
   public static let answerReminder: Self = "answer-reminder"
+  public static let accountClaimed: Self = "account-claimed"
   public static let sessionRevoked: Self = "session-revoked"
 }

@@ -48,7 +48,7 @@ import Testing
     for (who, token, slug) in cast.withoutAccess {
       let response = try await cast.call(line, by: cast.owner, token: token)
       let comment: Comment = "\(line) by \(who): \(response.status) \(response.body)"
-      guard line.needsToken else {
+      guard line.needsToken || line.takesToken && token != nil else {
         #expect(response.status == line.statuses[.owner], comment)
         continue
       }
@@ -87,7 +87,8 @@ private enum Caller: String, CaseIterable {
 /// A route, and the status that each caller gets.
 private struct Line: CustomStringConvertible {
   /// `token`: if it is `needed`, the route refuses calls without a token, with garbage, with an expired token, and with
-  /// a token of an ended session or a deleted user. Otherwise the token is ignored, and all callers get the same.
+  /// a token of an ended session or a deleted user. If it is `optional`, calls without a token are served. Otherwise the
+  /// token is ignored, and all callers get the same.
   /// `slugs`: for the statuses that are refusals, of all callers or of one. Paths without a leading slash are below
   /// `/api/v1/`. `{userId:visitor}` names another thing than the route's usual one: see `Cast.things`.
   static let table = """
@@ -103,7 +104,8 @@ private struct Line: CustomStringConvertible {
     POST   auth/refresh                                    none        200    200     200     200    200   200
     POST   auth/password-reset                             none        202    202     202     202    202   202
     POST   auth/password-reset/confirm                     none        422    422     422     422    422   422 422:invalid-fields
-    POST   auth/email/verify                               none        422    422     422     422    422   422 422:invalid-fields
+    POST   auth/email/verify                               optional    422    422     422     422    422   422 422:invalid-fields
+    POST   auth/email/undo                                 none        422    422     422     422    422   422 422:invalid-fields
     POST   auth/code                                       none        202    202     202     202    202   202
     POST   auth/code/confirm                               none        401    401     401     401    401   401 401:invalid-code
     POST   auth/apple                                      none        401    401     401     401    401   401 401:invalid-identity-token
@@ -177,6 +179,10 @@ private struct Line: CustomStringConvertible {
     POST   /g/{token}                                      none        415    415     415     415    415   415 415:unsupported-media-type
     GET    /g/{token}/unsubscribe                          none        200    200     200     200    200   200
     POST   /g/{token}/unsubscribe                          none        200    200     200     200    200   200
+    GET    /verify/{token}                                 none        404    404     404     404    404   404
+    POST   /verify/{token}                                 none        415    415     415     415    415   415 415:unsupported-media-type
+    GET    /undo/{token}                                   none        404    404     404     404    404   404
+    POST   /undo/{token}                                   none        415    415     415     415    415   415 415:unsupported-media-type
     GET    /calendars/visitors/{file}                      none        200    200     200     200    200   200
     GET    invitations                                     needed      200    200     200     200    200   200
     GET    notifications/stream                            needed      200    200     200     200    200   200
@@ -196,6 +202,7 @@ private struct Line: CustomStringConvertible {
   /// With the names of things.
   let path: String
   let needsToken: Bool
+  let takesToken: Bool
   let statuses: [Caller: Int]
   private let slugs: [Int: String]
   private let ownSlugs: [Caller: [Int: String]]
@@ -236,13 +243,14 @@ private struct Line: CustomStringConvertible {
       try #require(parts.count == 2, "\(text)")
       slugs[Int(parts[0]) ?? 0] = parts[1]
     }
-    let isOpen = words[2] == "none"
+    let isOpen = words[2] == "none" || words[2] == "optional"
     let responses = Set(statuses.values)
     try #require(isOpen ? responses.count == 1 : words[2] == "needed", "\(text)")
     name = Self.withoutThings("\(words[0]) \(words[1])")
     method = words[0]
     path = words[1].hasPrefix("/") ? words[1] : "/api/v1/" + words[1]
     needsToken = !isOpen
+    takesToken = words[2] == "optional"
     (self.statuses, self.slugs, self.ownSlugs) = (statuses, slugs, ownSlugs)
   }
 }
@@ -290,6 +298,7 @@ private struct Cast: Sendable {
         "invitations": try #require(people[.invitee]).id, "hosts": try #require(people[.invitee]).id,
         "visitor": visit.id.description, "pending": pending.id.description, "cohost": coHost.id,
         "users": owner.id,
+        "verify": "made-up", "undo": "made-up",
         "calendars": String(try await owner.makeCalendarLink().dropFirst("/calendars/".count)),
         "devices": try #require(try await owner.register(token: UUID().uuidString).json["id"].string),
       ],
@@ -354,7 +363,7 @@ private struct Cast: Sendable {
       return #"{"refreshToken": "\#(token)"}"#
     case "POST auth/password-reset": return #"{"email": "\#(person.username)@example.com"}"#
     case "POST auth/password-reset/confirm": return #"{"token": "made-up", "newPassword": "\#(password) 2"}"#
-    case "POST auth/email/verify": return #"{"token": "made-up"}"#
+    case "POST auth/email/verify", "POST auth/email/undo": return #"{"token": "made-up"}"#
     case "POST auth/code": return #"{"email": "\#(person.username)@example.com"}"#
     case "POST auth/code/confirm": return #"{"token": "made-up"}"#
     case "POST auth/apple", "POST auth/google": return #"{"idToken": "made-up", "nonce": "made-up"}"#

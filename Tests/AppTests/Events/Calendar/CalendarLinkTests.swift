@@ -119,6 +119,59 @@ import Testing
     }
   }
 
+  @Test func `the end of another session revokes the link that it has made or read, and no other`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      func end(_ phone: Phone) async throws {
+        #expect(try await ana.send("DELETE", "auth/sessions/\(try phone.session)").status == 204)
+      }
+      let (maker, reader, stranger) = (
+        try await ana.signInAgain(), try await ana.signInAgain(), try await ana.signInAgain()
+      )
+      let path = try await maker.makeCalendarLink()
+      try await end(stranger)
+      _ = try await app.calendarFeed(path)
+      try await end(maker)
+      #expect(try await app.send("GET", path).problem == "calendar-not-found")
+      let next = try await ana.makeCalendarLink()
+      // It reads the link twice, and is known once.
+      for _ in 1...2 { #expect(try await reader.get("users/me/calendar")["url"].string?.hasSuffix(next) == true) }
+      #expect(try await app.value("SELECT cardinality(session_ids) FROM calendar_links", as: Int32.self) == 2)
+      try await end(reader)
+      #expect(try await app.send("GET", next).problem == "calendar-not-found")
+      #expect(try await ana.get("users/me/calendar")["url"] == .null)
+    }
+  }
+
+  @Test func `a repeated request of another session does not get the link, but makes its own`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let other = try await ana.signInAgain()
+      let key = [("Idempotency-Key", "a-key")]
+      let made = try await ana.send("POST", "users/me/calendar", headers: key)
+      #expect(try await ana.send("POST", "users/me/calendar", headers: key).json == made.json)
+      #expect(try await other.send("POST", "users/me/calendar", headers: key).json["url"] != made.json["url"])
+      #expect(try await ana.send("DELETE", "auth/sessions/\(try other.session)").status == 204)
+      #expect(try await ana.get("users/me/calendar")["url"] == .null)
+    }
+  }
+
+  @Test func `a link that is read while the session ends is revoked`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let ana = try await app.signUp("ana")
+      for _ in 0..<8 {
+        let other = try await ana.signInAgain()
+        let path = try await ana.makeCalendarLink()
+        async let read = other.send("GET", "users/me/calendar")
+        async let ended = ana.send("DELETE", "auth/sessions/\(try other.session)")
+        let (link, end) = (try await read, try await ended)
+        #expect(end.status == 204)
+        let isKnown = link.status == 200 && link.json["url"] != .null
+        #expect(try await app.send("GET", path).status == (isKnown ? 404 : 200), "\(link.body)")
+      }
+    }
+  }
+
   @Test func `logging out and refreshing keep the link`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

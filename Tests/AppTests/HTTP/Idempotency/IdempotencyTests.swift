@@ -83,7 +83,49 @@ import Testing
         #expect((200..<300).contains(first.status), "\(method) \(path): \(first.body)")
         same(first, try await phone.send(method, path, body, headers: key))
       }
-      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == calls.count)
+      // The block has ended the replay of the request about cleo.
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == calls.count - 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a block ends the replays of two users about each other, and no others`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben, cleo, event) = try await app.hostAndGuests()
+      let dev = try await app.signUp("dev")
+      let (toAna, toDev) = (#"{"receiverId": "\#(ana.id)"}"#, #"{"receiverId": "\#(dev.id)"}"#)
+      let removed: [(Phone, String, String, String?)] = [
+        (ben, "POST", "friend-requests", toAna),
+        (ben, "PUT", "events/\(event)/invitations/me", #"{"status": "going"}"#),
+        (ana, "PUT", "events/\(event)/invitations/\(ben.id)", #"{"status": "maybe"}"#),
+        (ana, "POST", "events/\(event)/invitations", #"{"userIds": ["\#(ben.id)", "\#(cleo.id)"]}"#),
+        (ana, "POST", "reports", #"{"userId": "\#(ben.id)", "reason": "spam"}"#),
+      ]
+      let kept: [(Phone, String, String, String?)] = [
+        (ben, "POST", "friend-requests", toDev),
+        (cleo, "PUT", "events/\(event)/invitations/me", #"{"status": "going"}"#),
+        (ana, "PATCH", "events/\(event)", #"{"note": "Now"}"#), (ana, "PATCH", "users/me", #"{"bio": "Swims"}"#),
+        (ana, "PUT", "events/\(event)/invitations/\(cleo.id)", #"{"status": "maybe"}"#),
+      ]
+      _ = try await ana.send("DELETE", "friends/\(ben.id)")
+      var responses: [APIResponse] = []
+      func send(_ call: (Phone, String, String, String?), _ number: Int) async throws -> APIResponse {
+        try await call.0.send(call.1, call.2, call.3, headers: [("Idempotency-Key", "key-\(number)")])
+      }
+      for (number, call) in (removed + kept).enumerated() {
+        responses.append(try await send(call, number))
+        #expect((200..<300).contains(responses[number].status), "\(call.1) \(call.2): \(responses[number].body)")
+      }
+      try await ben.block(ana)
+      for (number, call) in (removed + kept).enumerated() {
+        let again = try await send(call, number)
+        if number < removed.count {
+          #expect(again.header("Idempotent-Replayed") == nil, "\(call.1) \(call.2)")
+          #expect(again.status >= 400, "\(call.1) \(call.2): \(again.body)")
+        } else {
+          same(responses[number], again)
+        }
+      }
       try await app.takeNotifications()
     }
   }

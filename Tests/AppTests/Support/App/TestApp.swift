@@ -240,7 +240,7 @@ struct TestApp: Sendable {
     try await send("POST", "auth/code/confirm", body: #"{"token": "\#(token)"}"#)
   }
 
-  /// Verifies an email address with the token that was mailed to it.
+  /// Verifies an email address with the token that was mailed to it, as a reader who is not logged in.
   func verify(_ token: String) async throws -> APIResponse {
     try await send("POST", "auth/email/verify", body: #"{"token": "\#(token)"}"#)
   }

@@ -99,7 +99,9 @@ extension Model {
     guard events[event].coHosts.contains(user) else { return [204] }
     if events[event].isClosed { return [409] }
     clock += 1
+    let wasRemoved = events[event].removed
     endRole(of: user, at: event)
+    if person == user { events[event].removed = wasRemoved }
     notify(notice("invitation-withdrawn", to: user, of: event), by: person)
     return [204]
   }
@@ -107,6 +109,7 @@ extension Model {
   /// A user who is no longer a co-host loses all notifications about the event, and their links.
   mutating func endRole(of user: Int, at event: Int) {
     events[event].coHosts.removeAll { $0 == user }
+    events[event].removed.insert(user)
     forgetNotices(to: user, about: event)
     for index in links.indices where links[index].by == user && links[index].event == event { revoked.insert(index) }
   }

@@ -30,6 +30,7 @@ extension Model {
     if revoked.contains(link) || hosts.contains(where: { isHidden($0, from: person) }) { return [404] }
     if hosts.contains(person) { return [409] }
     if invitation(of: person, to: event) != nil { return [200] }
+    if events[event].removed.contains(person) { return [404] }
     if events[event].isClosed { return [409] }
     clock += 1
     let approval = links[link].approval

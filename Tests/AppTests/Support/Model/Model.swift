@@ -67,6 +67,8 @@ struct Model {
     var host: Int
     /// By when they were added.
     var coHosts: [Int] = []
+    /// The former co-hosts whose role others have ended. No link admits them.
+    var removed: Set<Int> = []
     var plan: Plan
     var status = "scheduled"
     var version = 1

@@ -69,6 +69,11 @@ final class Phone: Sendable {
     try Phone(app, username, try await app.logIn(username, password, device: device))
   }
 
+  /// Verifies an email address with the token that was mailed to it.
+  func verify(_ token: String) async throws -> APIResponse {
+    try await send("POST", "auth/email/verify", #"{"token": "\#(token)"}"#)
+  }
+
   /// Sends a refresh token and keeps the new tokens, as a phone does.
   @discardableResult
   func refresh(_ token: String? = nil) async throws -> APIResponse {
