@@ -48,6 +48,7 @@ let package = Package(
     .systemLibrary(
       name: "CIDN2", pkgConfig: "libidn2",
       providers: [.apt(["libidn2-dev"]), .brew(["libidn2"])]),
+    .target(name: "CContainment"),
     .target(
       name: "Postgres",
       dependencies: [
@@ -68,7 +69,7 @@ let package = Package(
     .target(
       name: "App",
       dependencies: [
-        "CIDN2", "CZlib", "Postgres",
+        "CContainment", "CIDN2", "CZlib", "Postgres",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -159,6 +160,7 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
+      exclude: ["Support/Pictures/Files"],
       swiftSettings: strict),
     .testTarget(
       name: "MusterCTLTests",

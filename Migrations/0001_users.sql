@@ -69,21 +69,19 @@ CREATE TABLE pictures (
   user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   -- Its name in the URL: random, and new for each picture. Anyone with the URL can see the picture.
   key text NOT NULL CONSTRAINT picture_key_taken UNIQUE,
-  type text NOT NULL
-    CONSTRAINT picture_type CHECK (type IN ('image/jpeg', 'image/png', 'image/webp', 'image/heic')),
-  -- SHA-256 of the bytes: uploading the same picture again changes nothing.
+  -- SHA-256 of the uploaded file, which is not kept: uploading the same file again changes nothing.
   digest bytea NOT NULL,
-  bytes bytea NOT NULL CONSTRAINT picture_length CHECK (octet_length(bytes) BETWEEN 1 AND 2097152),
-  -- Made from the bytes when they were uploaded, with at most this many pixels a side.
+  -- Made from it by the decoder, with at most this many pixels a side.
   jpeg_192 bytea NOT NULL CONSTRAINT picture_small_length CHECK (octet_length(jpeg_192) BETWEEN 1 AND 1048576),
   jpeg_768 bytea NOT NULL CONSTRAINT picture_large_length CHECK (octet_length(jpeg_768) BETWEEN 1 AND 1048576),
+  jpeg_2048 bytea NOT NULL CONSTRAINT picture_full_length CHECK (octet_length(jpeg_2048) BETWEEN 1 AND 4194304),
   created_at timestamptz NOT NULL DEFAULT now()
 );
 -- Pictures are compressed already.
 ALTER TABLE pictures
-  ALTER COLUMN bytes SET STORAGE EXTERNAL,
   ALTER COLUMN jpeg_192 SET STORAGE EXTERNAL,
-  ALTER COLUMN jpeg_768 SET STORAGE EXTERNAL;
+  ALTER COLUMN jpeg_768 SET STORAGE EXTERNAL,
+  ALTER COLUMN jpeg_2048 SET STORAGE EXTERNAL;
 
 -- Old usernames, as digests. They are reserved for a while, so that no other user is mistaken for the former owner.
 CREATE TABLE retired_usernames (

@@ -3,7 +3,7 @@ import Foundation
 // embed-files OUTPUT PATH...: writes a Swift file with the text of the given files and of the files in given folders, and
 // with pictures in base64. Names are in lower case and without hyphens: `common-passwords.txt` becomes
 // `Embedded.commonpasswords`.
-let pictures = ["png", "jpg"]
+let pictures = ["jpg"]
 let paths = CommandLine.arguments.dropFirst(2)
 var swift = "enum Embedded {\n"
 for path in paths {

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Foundation
 import Logging
 import Postgres
 
@@ -47,7 +48,7 @@ public final class Dependencies: Sendable {
   /// Nil unless Google's service account is configured.
   let fcm: FCMSender.Settings?
   let publicURL: PublicURL
-  let pictureResizer: PictureResizer
+  let pictureDecoder: PictureDecoder
   public let logger: Logger
 
   /// Pass longer times only on a machine that is known to be overloaded.
@@ -58,12 +59,14 @@ public final class Dependencies: Sendable {
   ///   - connectionWait: how long a change waits for a connection to the database.
   ///   - lockWait: how long a statement waits for a lock.
   ///   - queuesWrites: false lets writes to one user or event wait in the database, as writes of several processes do.
-  ///   - pictureProgram: the command that resizes pictures.
+  ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
+  ///   - launcher: the executable `muster`, which contains the decoder. By default, that of this process.
   ///   - picturePatience: how long an uploaded picture may take.
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
     connectTimeout: Duration = .seconds(2), connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5),
-    queuesWrites: Bool = true, pictureProgram: String = "vipsthumbnail", picturePatience: Duration = .seconds(30)
+    queuesWrites: Bool = true, decoderPath: String? = nil, launcher: String? = nil,
+    picturePatience: Duration = .seconds(30)
   ) async throws {
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
@@ -116,7 +119,9 @@ public final class Dependencies: Sendable {
     apns = configuration.apns
     fcm = configuration.fcm
     publicURL = PublicURL(configuration.publicURL)
-    pictureResizer = PictureResizer(program: pictureProgram, patience: picturePatience, logger: logger)
+    pictureDecoder = PictureDecoder(
+      path: decoderPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
+      launcher: launcher ?? Containment.launcher, patience: picturePatience, logger: logger)
     self.logger = logger
   }
 

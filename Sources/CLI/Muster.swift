@@ -18,11 +18,12 @@ struct Muster: AsyncParsableCommand {
     version: Release.version,
     subcommands: [
       Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Sessions.self, StampsCommand.self,
-      ReportsCommand.self, Keys.self,
+      ReportsCommand.self, Keys.self, Contained.self,
     ])
 
   /// Reports every failure as one line on stderr.
   static func main() async {
+    Containment.begin()
     ProgramLog.bootstrap()
     do {
       var command = try parseAsRoot()
@@ -33,6 +34,7 @@ struct Muster: AsyncParsableCommand {
       }
     } catch {
       let code = exitCode(for: error)
+      if error is ExitCode { exit(withError: code) }
       // Help and the version on request, and the usage on a terminal.
       if code.isSuccess || code == .validationFailure && ProgramLog.isTerminal { exit(withError: error) }
       ProgramLog.fatal(line(for: error))

@@ -35,8 +35,12 @@ struct Dev: AsyncParsableCommand {
   }
 
   func run() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    // Before PostgreSQL starts, which would inherit them.
+    Containment.forgetSecrets()
     let service = DevelopmentService(
-      host: host, port: Int(port), publicURL: publicURL, folder: data, resets: reset, logger: makeLogger())
+      host: host, port: Int(port), publicURL: publicURL, folder: data, resets: reset, environment: environment,
+      logger: makeLogger())
     // Closing the terminal sends SIGHUP. PostgreSQL must not keep running then.
     try await run([service], until: [.sigterm, .sigint, .sighup], logger: service.logger)
   }
@@ -49,6 +53,7 @@ private struct DevelopmentService: Service {
   let publicURL: String?
   let folder: String
   let resets: Bool
+  let environment: [String: String]
   let logger: Logger
 
   func run() async throws {
@@ -120,7 +125,7 @@ private struct DevelopmentService: Service {
     var overrides = ["DATABASE_URL": database]
     if let publicURL { overrides["MUSTER_PUBLIC_URL"] = publicURL }
     var configuration = try await MusterConfiguration.loadWithWarnings(
-      for: .dev, overrides: overrides, fallbacks: fallbacks)
+      for: .dev, environment: environment, overrides: overrides, fallbacks: fallbacks)
     // There is no load balancer to wait for.
     configuration.drainSeconds = 0
     if isShared, configuration.publicURL == nil {

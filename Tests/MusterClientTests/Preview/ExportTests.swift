@@ -80,7 +80,7 @@ import Testing
     for friend in friends.items {
       let url = try #require(friend.user.pictureUrl)
       #expect(url.isFileURL)
-      #expect(try Data(contentsOf: url).starts(with: [0x89, 0x50, 0x4e, 0x47]))
+      #expect(try Data(contentsOf: url).starts(with: [0xff, 0xd8, 0xff]))
     }
   }
 }

@@ -58,8 +58,8 @@ extension DemoSeed {
   private func pictures() throws -> [ExportedCall] {
     try people.flatMap { person in
       let path = "/pictures/\(Self.key(of: try picture(of: person)))"
-      return [ExportedCall.get(path, name: "picture-\(person.username).png")]
-        + PictureSize.allCases.map { size in
+      return [ExportedCall.get(path, name: "picture-\(person.username).jpg")]
+        + [PictureSize.small, .large].map { size in
           .get("\(path)?size=\(size.rawValue)", name: "picture-\(person.username)-\(size.rawValue).jpg")
         }
     }

@@ -97,9 +97,9 @@ extension Export.Section {
 
   static let all = [
     Self(
-      name: "pictures", table: "pictures", owners: ["user_id"], key: .text("key"), values: ["key", "type"],
-      // The sizes are made from the bytes.
-      times: ["created_at"], binaries: ["bytes"], withheld: ["digest", "jpeg_192", "jpeg_768"]),
+      name: "pictures", table: "pictures", owners: ["user_id"], key: .text("key"), values: ["key"],
+      // The smaller sizes are made from the largest.
+      times: ["created_at"], binaries: ["jpeg_2048"], withheld: ["digest", "jpeg_192", "jpeg_768"]),
     Self(
       name: "identities", table: "identities", owners: ["user_id"], key: .text("provider"),
       values: ["provider", "subject"], times: ["created_at"], withheld: ["sealed_grant"]),

@@ -3,41 +3,29 @@ import Foundation
 import NIOCore
 import Postgres
 
-/// A user's picture. Its owner, bytes and type are in one table behind these few functions, so that they can move to an
-/// object store without a change elsewhere.
+/// A user's picture. Its owner and bytes are in one table behind these few functions, so that they can move to an object
+/// store without a change elsewhere.
 struct Picture: Sendable {
   static let maximumLength = 2 << 20
   /// In bytes.
   static let keyLength = 18
 
-  let format: PictureFormat
-  private let bytes: Data
-  private let small: Data
-  private let large: Data
+  /// Of the file that was uploaded, which is not kept.
+  private let digest: Data
+  private let sizes: DecodedPicture
 
-  /// The parts of a file that ``CleanPicture`` keeps.
+  /// Makes the sizes of an uploaded file.
   ///
-  /// - Throws: ``AppError/notAPicture`` unless the bytes are a complete picture in a supported format.
-  static func cleaned(_ buffer: ByteBuffer) throws -> CleanPicture {
-    guard let clean = CleanPicture(of: Array(buffer.readableBytesView)) else { throw AppError.notAPicture }
-    // Keeping the orientation may add a few bytes.
-    guard clean.bytes.count <= maximumLength else { throw AppError.pictureTooLarge }
-    return clean
-  }
-
-  /// Makes the sizes.
-  ///
-  /// - Throws: the errors of ``PictureResizer/resize(_:)``.
-  init(_ clean: CleanPicture, resizedBy resizer: PictureResizer) async throws {
-    format = clean.format
-    bytes = Data(clean.bytes)
-    let sizes = try await resizer.resize(clean.bytes)
-    (small, large) = (Data(sizes.small), Data(sizes.large))
+  /// - Throws: the errors of ``PictureDecoder/decode(_:)``.
+  init(_ upload: UploadedPicture, decodedBy decoder: PictureDecoder) async throws {
+    digest = upload.digest
+    sizes = try await decoder.decode(upload.bytes)
   }
 
   /// A picture whose sizes were made before.
-  init(_ clean: CleanPicture, small: Data, large: Data) {
-    (format, bytes, self.small, self.large) = (clean.format, Data(clean.bytes), small, large)
+  init(_ sizes: DecodedPicture) {
+    digest = Data(SHA256.hash(data: sizes.full))
+    self.sizes = sizes
   }
 
   /// Makes it the user's picture. It replaces the previous one, whose URL then stops working. The same picture again
@@ -48,7 +36,6 @@ struct Picture: Sendable {
   func put(of user: User.ID, key: String = Picture.freshKey(), in change: Change) async throws {
     // As for a new name: a change that befriends or invites this user waits, or is seen below.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
-    let digest = Data(SHA256.hash(data: bytes))
     // Another upload may have come before.
     let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
     guard present != digest else { return }
@@ -56,11 +43,11 @@ struct Picture: Sendable {
     let url = "/pictures/\(key)"
     try await change.pipeline(
       """
-      INSERT INTO pictures (user_id, key, type, digest, bytes, jpeg_192, jpeg_768)
-      VALUES (\(user), \(key), \(format), \(digest), \(bytes), \(small), \(large))
+      INSERT INTO pictures (user_id, key, digest, jpeg_192, jpeg_768, jpeg_2048)
+      VALUES (\(user), \(key), \(digest), \(sizes.small), \(sizes.large), \(sizes.full))
       ON CONFLICT (user_id) DO UPDATE
-      SET key = excluded.key, type = excluded.type, digest = excluded.digest, bytes = excluded.bytes,
-        jpeg_192 = excluded.jpeg_192, jpeg_768 = excluded.jpeg_768, created_at = now()
+      SET key = excluded.key, digest = excluded.digest, jpeg_192 = excluded.jpeg_192, jpeg_768 = excluded.jpeg_768,
+        jpeg_2048 = excluded.jpeg_2048, created_at = now()
       """,
       "UPDATE users SET picture_url = \(url), updated_at = clock_timestamp() WHERE id = \(user)")
     change.touchWhoSees(user)
@@ -85,11 +72,20 @@ struct Picture: Sendable {
   }
 }
 
-extension CleanPicture {
+/// A file as a user has sent it.
+struct UploadedPicture: Sendable {
+  let bytes: [UInt8]
+  /// SHA-256.
+  let digest: Data
+
+  init(_ buffer: ByteBuffer) {
+    bytes = Array(buffer.readableBytesView)
+    digest = Data(SHA256.hash(data: bytes))
+  }
+
   /// Whether the user has this picture at the moment.
   func isPicture(of user: User.ID, in database: some Querying) async throws -> Bool {
-    let digest = Data(SHA256.hash(data: bytes))
-    return try await database.first("SELECT 1 FROM pictures WHERE user_id = \(user) AND digest = \(digest)") != nil
+    try await database.first("SELECT 1 FROM pictures WHERE user_id = \(user) AND digest = \(digest)") != nil
   }
 }
 
@@ -98,5 +94,5 @@ extension AppError {
   static let pictureTooLarge = AppError(.tooLarge, "body-too-large", "A picture may have at most 2 MiB.")
   static let notAPicture = AppError(
     .unsupportedMediaType, "unsupported-media-type",
-    "The body must be a complete JPEG, PNG, WebP or HEIC picture, at most \(CleanPicture.longestSide) pixels a side.")
+    "The body must be a complete JPEG, PNG, WebP or HEIC picture, at most \(PictureDecoder.longestSide) pixels a side.")
 }

@@ -20,15 +20,14 @@ struct PictureRoutes {
   @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     try request.refuseCoding()
-    let bytes = try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge)
-    let clean = try Picture.cleaned(bytes)
+    let upload = UploadedPicture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
     let picture: Picture?
-    if try await clean.isPicture(of: me, in: database) {
+    if try await upload.isPicture(of: me, in: database) {
       // The same picture again, perhaps after a lost response, is not decoded again.
       picture = nil
     } else {
       do {
-        picture = try await Picture(clean, resizedBy: dependencies.pictureResizer)
+        picture = try await Picture(upload, decodedBy: dependencies.pictureDecoder)
       } catch let error as AppError where error.kind == .unavailable {
         // The client is asked to try again.
         dependencies.rateLimits.giveBack(.uploads, in: context)
@@ -60,11 +59,11 @@ struct PictureRoutes {
     let key = context.parameters.get("key") ?? ""
     let size = try self.size(in: request)
     // A key always names the same picture.
-    let eTag = size.map { "\"\(key)-\($0.rawValue)\"" } ?? "\"\(key)\""
+    let eTag = "\"\(key)-\(size.rawValue)\""
     let hasIt = request.alreadyHas(eTag)
     let picture = try await StoredPicture.find(key, size, isShown: !hasIt && request.method != .head, in: database)
     let headers: HTTPFields = [
-      .contentType: picture.type, .cacheControl: "public, max-age=31536000, immutable",
+      .contentType: "image/jpeg", .cacheControl: "public, max-age=31536000, immutable",
       .eTag: eTag,
       // Browsers must not treat the bytes as anything but a picture.
       .contentSecurityPolicy: "default-src 'none'; sandbox",
@@ -77,12 +76,12 @@ struct PictureRoutes {
       })
   }
 
-  /// `?size=`; nil for the picture as it was uploaded. Other parameters are ignored, because sites that share a URL may
-  /// append their own. A wrong size is an error: if it got another picture, caches would keep that forever.
-  private func size(in request: Request) throws -> PictureSize? {
+  /// `?size=`; the full size without it. Other parameters are ignored, because sites that share a URL may append their
+  /// own. A wrong size is an error: if it got another picture, caches would keep that forever.
+  private func size(in request: Request) throws -> PictureSize {
     var query = QueryFields(request.uri)
     let size = query.word("size", of: PictureSize.allCases)
     guard query.errors.isEmpty else { throw AppError.invalid(query.errors) }
-    return size
+    return size ?? .full
   }
 }

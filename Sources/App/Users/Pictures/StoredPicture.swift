@@ -3,11 +3,10 @@ import HummingbirdCore
 import NIOCore
 import Postgres
 
-/// A stored picture, in one of its sizes or as it was uploaded, with its first bytes.
+/// A stored picture in one of its sizes, with its first bytes.
 struct StoredPicture: Sendable {
   let key: String
-  let size: PictureSize?
-  let type: String
+  let size: PictureSize
   let length: Int
   let beginning: Data
 
@@ -15,23 +14,19 @@ struct StoredPicture: Sendable {
   /// while a slow client receives it. Most pictures are one part.
   private static let partLength = 128 << 10
 
-  /// - Parameters:
-  ///   - size: nil for the picture as it was uploaded.
-  ///   - isShown: whether the picture will be sent. Otherwise none of its bytes are read.
+  /// - Parameter isShown: whether the picture will be sent. Otherwise none of its bytes are read.
   /// - Throws: ``AppError/pictureNotFound`` if there is no picture with this key, or no longer.
   static func find(
-    _ key: String, _ size: PictureSize?, isShown: Bool, in database: Database
+    _ key: String, _ size: PictureSize, isShown: Bool, in database: Database
   ) async throws -> StoredPicture {
     // Nothing else is a key, and PostgreSQL cannot store every text.
     guard key.utf8.count == 24, Data(base64URL: key) != nil else { throw AppError.pictureNotFound }
-    let bytes = Self.bytes(of: size)
+    let bytes = size.column
     let part: SQL = isShown ? "substring(\(bytes) FROM 1 FOR \(Int32(partLength)))" : "''::bytea"
     let row = try await database.first(
-      "SELECT type, octet_length(\(bytes)) AS length, \(part) AS part FROM pictures WHERE key = \(key)")
+      "SELECT octet_length(\(bytes)) AS length, \(part) AS part FROM pictures WHERE key = \(key)")
     guard let row else { throw AppError.pictureNotFound }
-    return StoredPicture(
-      key: key, size: size, type: try size == nil ? row["type"] : PictureFormat.jpeg.rawValue,
-      length: try row["length"], beginning: try row["part"])
+    return StoredPicture(key: key, size: size, length: try row["length"], beginning: try row["part"])
   }
 
   /// Sends the whole picture, as fast as the client takes it.
@@ -43,7 +38,7 @@ struct StoredPicture: Sendable {
     while place < length {
       let part: Data? = try await database.value(
         """
-        SELECT substring(\(Self.bytes(of: size)) FROM \(Int32(place + 1)) FOR \(Int32(Self.partLength)))
+        SELECT substring(\(size.column) FROM \(Int32(place + 1)) FOR \(Int32(Self.partLength)))
         FROM pictures WHERE key = \(key)
         """)
       guard let part, !part.isEmpty else { throw AppError.pictureNotFound }
@@ -52,7 +47,4 @@ struct StoredPicture: Sendable {
     }
     try await writer.finish(nil)
   }
-
-  /// The column with the bytes.
-  private static func bytes(of size: PictureSize?) -> SQL { size?.column ?? "bytes" }
 }

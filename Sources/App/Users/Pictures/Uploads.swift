@@ -2,7 +2,7 @@ import Postgres
 import Synchronization
 
 /// Limits how many uploads are in memory: one per user, and some in total. ``ConnectionLimits/uploadSeconds`` and
-/// the patience of ``PictureResizer`` limit how long an upload may keep its place.
+/// the patience of ``PictureDecoder`` limit how long an upload may keep its place.
 final class Uploads: Sendable {
   private static let maximum = 32
 

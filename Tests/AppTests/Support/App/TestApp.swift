@@ -51,20 +51,20 @@ struct TestApp: Sendable {
   ///   - isShared: whether other tests may use the same service before and after. If false, the test gets a new one.
   ///   - endedSessionsAge: how long a copy of the ended sessions is trusted.
   ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
-  ///   - pictureProgram: the command that resizes pictures.
+  ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
   ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
   ///     the service.
   ///   - prepare: gets the database before the service connects to it.
   static func run(
     _ environment: [String: String] = [:], isShared: Bool = true, limits: ConnectionLimits? = nil,
     logger: Logger? = nil, endedSessionsAge: Duration? = nil, lockWait: Duration? = nil, queuesWrites: Bool = true,
-    pictureProgram: String? = nil, pastPooler: Bool = false,
+    decoderPath: String? = nil, pastPooler: Bool = false,
     prepare: (@Sendable (_ databaseURL: String) async throws -> Void)? = nil,
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     let isCommon =
-      limits == nil && logger == nil && endedSessionsAge == nil && lockWait == nil && pictureProgram == nil
+      limits == nil && logger == nil && endedSessionsAge == nil && lockWait == nil && decoderPath == nil
       && !pastPooler && prepare == nil
     let kind = isShared && isCommon ? RunningApp.Kind(environment, queuesWrites: queuesWrites) : nil
     try await template.value
@@ -90,7 +90,7 @@ struct TestApp: Sendable {
             // A test machine may be overloaded.
             endedSessionsAge: endedSessionsAge ?? .seconds(30), connectTimeout: .seconds(10),
             connectionWait: .seconds(30), lockWait: lockWait ?? .seconds(20), queuesWrites: queuesWrites,
-            pictureProgram: pictureProgram ?? "vipsthumbnail", picturePatience: .seconds(120))
+            decoderPath: decoderPath, launcher: Program.path("muster"), picturePatience: .seconds(120))
           return (dependencies, limits ?? ConnectionLimits())
         }
       }

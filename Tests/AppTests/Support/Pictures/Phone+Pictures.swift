@@ -9,7 +9,7 @@ import Testing
 extension TestApp {
   /// A picture as it is before it is stored.
   func picture(_ bytes: [UInt8]) async throws -> Picture {
-    try await Picture(Picture.cleaned(ByteBuffer(bytes: bytes)), resizedBy: dependencies.pictureResizer)
+    try await Picture(UploadedPicture(ByteBuffer(bytes: bytes)), decodedBy: dependencies.pictureDecoder)
   }
 
   /// GETs a URL as an image view does: unchanged, and without a token.

@@ -1,3 +1,5 @@
+import TestSupport
+
 extension Sample {
   /// - Parameters:
   ///   - number: different numbers give different pictures of the same size.
@@ -83,5 +85,17 @@ extension Sample {
 
   private static let checksums = (0..<256).map { (number: UInt32) -> UInt32 in
     (0..<8).reduce(number) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ 0xedb8_8320 : sum >> 1 }
+  }
+}
+
+/// Pictures that JPEG cannot make small.
+enum Noise {
+  /// - Parameter side: pixels.
+  static func png(_ side: Int) throws -> [UInt8] {
+    var random = SeededRandom(seed: 1)
+    let rows = (0..<side).flatMap { _ in
+      [0] + (0..<4 * side).map { $0 % 4 == 3 ? 255 : UInt8.random(in: 0...255, using: &random) }
+    }
+    return Sample.png(UInt32(side), UInt32(side), rows: rows)
   }
 }

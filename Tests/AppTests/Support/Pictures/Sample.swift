@@ -72,7 +72,7 @@ enum Sample {
 
   static let losslessPixels: [UInt8] = [0x2f, 0, 0, 0, 0]
 
-  /// The structure of a photo with one image, which has no pixels. ``PictureResizer/sample`` has some. It has an EXIF
+  /// The structure of a photo with one image, which has no pixels. ``PictureDecoder/sample`` has some. It has an EXIF
   /// item and an XMP item unless they are empty.
   static func heic(
     width: UInt32 = 4032, height: UInt32 = 3024, brands: [String] = ["heic", "mif1", "heic"], exif: [UInt8] = [],

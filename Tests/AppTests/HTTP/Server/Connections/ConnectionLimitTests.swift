@@ -102,8 +102,10 @@ import Testing
   #if os(Linux)
     /// Leaves a running process room for some more files.
     private func limitFiles(of program: Program, toMore count: Int) async throws {
-      let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(program.pid)/fd").compactMap { Int($0) }
-      let limit = (open.max() ?? 0) + count
+      // The list of its files is hidden.
+      let status = try String(contentsOfFile: "/proc/\(program.pid)/status", encoding: .utf8)
+      let size = try #require(status.firstMatch(of: /FDSize:\s*(\d+)/).flatMap { Int($0.1) })
+      let limit = size + count
       let prlimit = try await Program("/usr/bin/prlimit", ["--pid", "\(program.pid)", "--nofile=\(limit)"])
       #expect(try await prlimit.exitStatus() == 0)
     }

@@ -2,20 +2,30 @@ import Foundation
 import Logging
 
 extension Dependencies {
-  /// Logs a warning unless this machine can resize pictures, so that the operator knows before users do.
+  /// Logs how this machine contains the decoder of pictures, and a warning unless it can decode them, so that the
+  /// operator knows before users do.
   public func checkPictures() async {
-    await pictureResizer.check()
+    await pictureDecoder.check()
   }
 }
 
-extension PictureResizer {
+extension PictureDecoder {
   /// A HEIC of 64 by 48 pixels.
   static let sample = Array(Data(base64Encoded: encodedSample) ?? Data())
 
   /// Tries a HEIC, because its decoder may be missing where libvips is installed.
   fileprivate func check() async {
+    let measures = Containment.measures
+    logger.info(
+      "pictures are decoded in a sandbox",
+      metadata: Dictionary(uniqueKeysWithValues: measures.map { ($0.of, "\($0.by ?? "none")") }))
+    for measure in measures where measure.by == nil {
+      logger.warning(
+        "the sandbox of the decoder of pictures is incomplete: see Pictures in docs/deploying.md",
+        metadata: ["missing": "\(measure.of)"])
+    }
     do {
-      _ = try await resize(Self.sample)
+      _ = try await decode(Self.sample)
     } catch {
       guard !Task.isCancelled else { return }
       logger.warning(

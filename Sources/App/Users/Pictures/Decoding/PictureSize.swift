@@ -4,15 +4,24 @@ import Postgres
 enum PictureSize: String, CaseIterable, Sendable {
   case small = "192"
   case large = "768"
+  /// Also without a size in the URL.
+  case full = "2048"
 
   /// The maximum number of pixels of the longer side.
-  var side: String { rawValue }
+  var side: Int {
+    switch self {
+    case .small: 192
+    case .large: 768
+    case .full: 2048
+    }
+  }
 
   /// The column with the bytes.
   var column: SQL {
     switch self {
     case .small: "jpeg_192"
     case .large: "jpeg_768"
+    case .full: "jpeg_2048"
     }
   }
 }

@@ -1,0 +1,8 @@
+import Foundation
+
+/// What the decoder made of an uploaded picture: JPEGs in sRGB, upright, on white, without metadata.
+struct DecodedPicture: Sendable {
+  let small: Data
+  let large: Data
+  let full: Data
+}

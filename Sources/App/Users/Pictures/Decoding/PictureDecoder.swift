@@ -1,0 +1,182 @@
+import Foundation
+import Logging
+import Subprocess
+
+#if canImport(System)
+  import System
+#else
+  import SystemPackage
+#endif
+
+/// Decodes uploaded pictures with libvips' commands `vipsheader` and `vipsthumbnail`, and encodes them anew.
+///
+/// Users choose what a decoder reads, so an error in it may let them run a program of theirs. Therefore each step is a
+/// process of its own, which gets neither our environment nor our open files: see ``Containment``.
+final class PictureDecoder: Sendable {
+  /// A larger picture takes too much memory to decode.
+  static let longestSide = 4096
+  /// Noise of 2048 by 2048 pixels has 2.8 MB.
+  private static let maximumLength = 4 << 20
+  private static let maximumMessages = 16 << 10
+  private static let maximumAtOnce = 2
+  /// Open files while programs start: pipes, the working directory and the process.
+  private static let files = 16 * maximumAtOnce
+
+  /// All variables of the programs.
+  private static let environment: [Environment.Key: String] = [
+    "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
+    // Disables decoders that libvips does not trust with untrusted files.
+    "VIPS_BLOCK_UNTRUSTED": "1", "VIPS_CONCURRENCY": "1", "VIPS_WARNING": "0",
+    // Disables run-time code generation, which writes a file.
+    "VIPS_NOVECTOR": "1",
+    // The programs can write no files. The limit of memory comes first.
+    "VIPS_DISC_THRESHOLD": "2g",
+    // glibc reserves much address space for each thread otherwise.
+    "MALLOC_ARENA_MAX": "1",
+  ]
+
+  /// Converts colors. Pictures without a profile are in sRGB. Profiles that consist of a table often have one for the
+  /// perceptual intent only.
+  private static let toStandardColors = [
+    "--import-profile", "srgb", "--export-profile", "srgb", "--intent", "perceptual",
+  ]
+
+  private let folders: [String]
+  private let launcher: String
+  private let patience: Duration
+  let logger: Logger
+  private let seats = Seats(PictureDecoder.maximumAtOnce)
+
+  /// - Parameters:
+  ///   - path: the folders with the programs, as in `PATH`.
+  ///   - launcher: the executable `muster`.
+  ///   - patience: how long a picture may take, including the wait for those before it.
+  init(path: String, launcher: String, patience: Duration, logger: Logger) {
+    folders = path.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
+    (self.launcher, self.patience, self.logger) = (launcher, patience, logger)
+    // A program that ends before it has read its picture must not end this process.
+    _ = signal(SIGPIPE, SIG_IGN)
+  }
+
+  /// Makes a JPEG of each size. A smaller picture keeps its size.
+  ///
+  /// - Throws: ``AppError/notAPicture`` if it cannot be decoded within the limits, ``AppError/tooManyUploads`` if it
+  ///   takes too long, ``AppError/picturesUnavailable`` if the programs do not work.
+  func decode(_ picture: [UInt8]) async throws -> DecodedPicture {
+    guard PictureFormat(of: picture) != nil else { throw AppError.notAPicture }
+    return try await withThrowingTaskGroup(of: DecodedPicture.self) { group in
+      group.addTask { [self] in
+        try await seats.hold { try await sizes(of: picture) }
+      }
+      group.addTask { [patience] in
+        try await Task.sleep(for: patience)
+        throw AppError.tooManyUploads
+      }
+      // This ends the program, too.
+      defer { group.cancelAll() }
+      guard let first = try await group.next() else { throw CancellationError() }
+      return first
+    }
+  }
+
+  private func sizes(of picture: [UInt8]) async throws -> DecodedPicture {
+    let longest = try await longerSide(of: picture)
+    var full = try await jpeg(of: picture, within: .full, Self.toStandardColors)
+    // libvips cannot convert the colors of gray pictures without a profile, and of pictures with a broken one.
+    if full == nil { full = try await jpeg(of: picture, within: .full) }
+    guard let full else { throw AppError.notAPicture }
+    // Decoding a larger size is much cheaper than decoding the picture again.
+    let large = longest <= PictureSize.large.side ? full : try await jpeg(of: full, within: .large)
+    guard let large else { throw unavailable("the program cannot read its own JPEG") }
+    let small = longest <= PictureSize.small.side ? large : try await jpeg(of: large, within: .small)
+    guard let small else { throw unavailable("the program cannot read its own JPEG") }
+    return DecodedPicture(small: Data(small), large: Data(large), full: Data(full))
+  }
+
+  /// Reads the size from the header, before anything is decoded.
+  ///
+  /// - Throws: ``AppError/notAPicture`` if a side is too long.
+  private func longerSide(of picture: [UInt8]) async throws -> Int {
+    guard let output = try await run("vipsheader", ["stdin"], on: picture, upTo: Self.maximumMessages) else {
+      throw AppError.notAPicture
+    }
+    // "stdin: 4032x3024 uchar, 3 bands, srgb, heifload_source", or the same without the name.
+    let text = String(decoding: output, as: UTF8.self)
+    guard let found = text.firstMatch(of: #/^(?:stdin: )?(\d{1,9})x(\d{1,9}) /#), let width = Int(found.1),
+      let height = Int(found.2)
+    else { throw unavailable("vipsheader printed \"\(text.prefix(100))\"") }
+    guard (1...Self.longestSide).contains(width), (1...Self.longestSide).contains(height) else {
+      throw AppError.notAPicture
+    }
+    return max(width, height)
+  }
+
+  /// Nil if the program cannot decode the picture, or convert its colors.
+  private func jpeg(
+    of picture: [UInt8], within size: PictureSize, _ colors: [String] = []
+  ) async throws -> [UInt8]? {
+    let arguments =
+      ["stdin[fail_on=error]", "--size", "\(size.side)x\(size.side)>"] + colors
+      + ["--output", ".jpg[Q=80,strip,background=255]"]
+    guard let output = try await run("vipsthumbnail", arguments, on: picture, upTo: Self.maximumLength) else {
+      return nil
+    }
+    guard PictureFormat(of: output) == .jpeg else { throw unavailable("the program returned no JPEG") }
+    return output
+  }
+
+  /// Runs a program, contained. Nil if it refuses its input.
+  private func run(
+    _ program: String, _ arguments: [String], on input: [UInt8], upTo length: Int
+  ) async throws -> [UInt8]? {
+    let paths = folders.map { "\($0)/\(program)" }
+    guard let path = paths.first(where: { access($0, X_OK) == 0 }) else {
+      throw unavailable("there is no \(program) in \(folders.joined(separator: ":"))")
+    }
+    // Subprocess ends this process if it has one pipe and cannot open the next.
+    guard FileLimit.hasRoom(for: Self.files) else { throw unavailable("too many open files") }
+    do {
+      let result = try await Subprocess.run(
+        .path(FilePath(launcher)), arguments: Arguments([Containment.command, path] + arguments),
+        environment: .custom(Self.environment), workingDirectory: "/", input: .inputWriter,
+        output: .bytes(limit: length), error: .string(limit: Self.maximumMessages)
+      ) { process in
+        // A program that refuses a picture stops reading. Its status says more than this error.
+        _ = try? await process.standardInputWriter.write(input)
+      }
+      // A cancelled program was killed.
+      try Task.checkCancellation()
+      return try hasSucceeded(result.terminationStatus, result.standardError) ? result.standardOutput : nil
+    } catch let error as SubprocessError {
+      try Task.checkCancellation()
+      if error.code == .outputLimitExceeded { throw AppError.notAPicture }
+      throw unavailable("\(error)")
+    }
+  }
+
+  /// - Throws: ``AppError/picturesUnavailable`` for a failure of this machine, ``AppError/notAPicture`` for a crash and
+  ///   beyond a limit.
+  private func hasSucceeded(_ status: TerminationStatus, _ messages: String) throws -> Bool {
+    switch status {
+    case .exited(0): return true
+    // The program is missing, cannot start, or cannot be contained.
+    case .exited(126), .exited(127): throw unavailable(String(messages.prefix(500)))
+    case .signaled(SIGKILL): throw unavailable("killed: the machine may have no memory left")
+    case .exited: return false
+    case .signaled(let number):
+      logger.warning("a picture crashed its decoder", metadata: ["signal": "\(number)"])
+      throw AppError.notAPicture
+    }
+  }
+
+  private func unavailable(_ reason: String) -> AppError {
+    logger.error("pictures cannot be decoded", metadata: ["error": "\(reason)"])
+    return .picturesUnavailable
+  }
+}
+
+extension AppError {
+  static let picturesUnavailable = AppError(
+    .unavailable, "pictures-unavailable", "Pictures cannot be stored at the moment. Nothing was changed. Try again.",
+    retryAfter: 60)
+}
