@@ -62,9 +62,26 @@ CREATE TABLE identities (
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   -- Revokes Apple's grant when the account is deleted. Sealed with a key that the database does not have.
   sealed_grant bytea,
+  -- The address of Apple's relay that forwards nothing, because the user has turned it off there, and the time of
+  -- Apple's last notification about it.
+  stopped_email text CONSTRAINT stopped_email_length CHECK (char_length(stopped_email) <= 254),
+  stopped_email_key text COLLATE "C" GENERATED ALWAYS AS (ascii_folded(stopped_email)) STORED,
+  relay_changed_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT identity_taken PRIMARY KEY (provider, subject),
   CONSTRAINT one_identity_per_provider UNIQUE (user_id, provider)
+);
+CREATE INDEX identities_by_stopped_email ON identities (stopped_email_key) WHERE stopped_email IS NOT NULL;
+
+-- Identities that their users have revoked at the provider, and without which no one can log in to the account. If the
+-- same person signs in again, the account is theirs again.
+CREATE TABLE revoked_identities (
+  provider text NOT NULL CONSTRAINT revoked_identity_provider CHECK (provider IN ('apple', 'google')),
+  subject text NOT NULL,
+  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  revoked_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT one_account_per_revoked_identity PRIMARY KEY (provider, subject),
+  CONSTRAINT one_revoked_identity_per_provider UNIQUE (user_id, provider)
 );
 
 -- Mailed tokens, each valid for one use. Nothing secret is stored: the mail has a MAC over the row.
@@ -114,6 +131,7 @@ CREATE INDEX throttles_by_expiry ON throttles (expires_at);
 DROP TABLE throttles;
 DROP TABLE code_uses;
 DROP TABLE mail_tokens;
+DROP TABLE revoked_identities;
 DROP TABLE identities;
 DROP TABLE sessions;
 DROP FUNCTION note_session_end;

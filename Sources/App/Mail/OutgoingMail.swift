@@ -50,7 +50,8 @@ extension OutgoingMail {
       return Dictionary(
         uniqueKeysWithValues: rows.compactMap { row in
           expiries[row.id].map { expiry in
-            readers[row.id].map { visitor in
+            if case .over = expiry { return (row.id, .withdrawn) }
+            return readers[row.id].map { visitor in
               (row.id, verdict(on: row, to: facts[visitor], mailer, tokens, base: publicURL.text))
             } ?? (row.id, verdict(on: row, expiry: expiry, mailer, keys, base: publicURL.text))
           }
@@ -63,7 +64,8 @@ extension OutgoingMail {
     /// The mail has no token.
     case none
     case at(Timestamp)
-    /// The token was used, replaced or deleted, or has expired: the mail is useless.
+    /// The token was used, replaced or deleted, or has expired, or Apple's relay does not forward to the reader: the
+    /// mail is useless.
     case over
   }
 
@@ -71,14 +73,20 @@ extension OutgoingMail {
   private static func expiries(of rows: [LeasedRow], in database: Database) async throws -> [Int64: Expiry] {
     let found = try await database.rows(
       """
-      SELECT q.id, q.mail_token_id IS NULL, t.expires_at
+      SELECT q.id, q.mail_token_id IS NULL, t.expires_at,
+        EXISTS (
+          SELECT FROM identities AS i
+          WHERE i.stopped_email_key = coalesce(v.email_key, ascii_folded(q.payload->>'to'))
+        )
       FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN mail_tokens AS t
         ON t.id = q.mail_token_id AND t.expires_at > clock_timestamp() AND isfinite(t.expires_at)
+      LEFT JOIN visitors AS v ON v.id = q.visitor_id
       """)
     return Dictionary(
       uniqueKeysWithValues: try found.map { row in
         let (id, hasNoToken, time): (Int64, Bool, Timestamp?) = (try row[0], try row[1], try row[2])
+        if try row[3] { return (id, .over) }
         return (id, hasNoToken ? .none : time.map { .at($0) } ?? .over)
       })
   }
@@ -86,7 +94,6 @@ extension OutgoingMail {
   private static func verdict(
     on row: LeasedRow, expiry: Expiry, _ mailer: any MailSender, _ keys: SigningKeys, base: String
   ) -> Dispatcher.Verdict {
-    if case .over = expiry { return .withdrawn }
     do {
       let content = try Content(row)
       return .send(

@@ -40,6 +40,7 @@ enum ProblemLine {
     .noToken: "You are not logged in. Use `musterctl login`.",
     .invalidCode: "The code is wrong, used or expired. Request a new one with `musterctl login --code`.",
     .invalidIdentityToken: "Apple or Google did not confirm the identity.",
+    .invalidNotification: "Apple did not sign this notification.",
     .invalidToken: "This service does not know your session. Use `musterctl login`.",
     .tokenExpired: "The access token has expired. Repeat the command.",
     .openWhereLoggedIn: "This link works only where you are logged in to its account.",

@@ -18,6 +18,7 @@ extension Problem.Slug {
   public static let noToken: Self = "no-token"
   public static let invalidCode: Self = "invalid-code"
   public static let invalidIdentityToken: Self = "invalid-identity-token"
+  public static let invalidNotification: Self = "invalid-notification"
   public static let invalidToken: Self = "invalid-token"
   public static let tokenExpired: Self = "token-expired"
   public static let openWhereLoggedIn: Self = "open-where-logged-in"

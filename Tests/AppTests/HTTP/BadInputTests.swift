@@ -586,6 +586,7 @@ private struct Scene: Sendable {
   let codeToken: String
   /// The identity tokens of a new user and of Ana.
   let newcomer: (apple: String, google: String)
+  let notification: String
   let mine: (apple: String, google: String)
   /// The friend requests of Ben and Cleo to Ana.
   let request: String
@@ -643,6 +644,7 @@ private struct Scene: Sendable {
           calendar: String(try await dev.makeCalendarLink().dropFirst("/calendars/".count)), verifyToken: verifyToken,
           undoToken: undoToken, resetToken: resetToken, codeToken: codeToken,
           newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
+          notification: try identity.notification("consent-revoked", of: "unknown"),
           mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           sentRequest: try await ben.sendFriendRequest(to: finn),
@@ -979,6 +981,12 @@ private struct Scene: Sendable {
       Call(
         "POST", "/api/v1/auth/google", body: #"{"idToken": "\#(newcomer.google)", "device": "phone"}"#,
         wrong: wrongSignIns),
+      Call(
+        "POST", "/api/v1/auth/apple/notifications", body: #"{"payload": "\#(notification)"}"#,
+        wrong: [
+          ("{}", ["payload"]), (#"{"payload": ""}"#, ["payload"]), (#"{"payload": {}}"#, ["payload"]),
+          (#"{"payload": "\#("a".repeated(16_385))"}"#, ["payload"]),
+        ]),
     ]
   }
 
@@ -1007,7 +1015,7 @@ private struct Scene: Sendable {
 
   private var wrongSignIns: [(body: String, fields: Set<String>)] {
     wrongTokens + [
-      (#"{"idToken": "x", "displayName": " ", "device": true}"#, ["displayName", "device"]),
+      (#"{"idToken": "x", "displayName": "a\nb", "device": true}"#, ["displayName", "device"]),
       (#"{"displayName": "\#("a".repeated(101))"}"#, ["idToken", "displayName"]),
     ]
   }

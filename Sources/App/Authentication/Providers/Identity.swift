@@ -15,6 +15,11 @@ struct Identity: Sendable {
   let name: String?
   let issuedAt: Date
 
+  /// Whether a text can be a provider's id for a person.
+  static func isSubject(_ text: String) -> Bool {
+    (1...255).contains(text.utf8.count) && !text.utf8.contains(0)
+  }
+
   /// The maximum age of a token for reauthentication, in seconds.
   private static let freshness = 600.0
 
@@ -31,6 +36,7 @@ struct Identity: Sendable {
   ) async throws -> (user: User.ID, isNew: Bool) {
     for _ in 1...8 {
       if let user = try await owner(of: identity, in: change) { return (user, false) }
+      if let user = try await restore(identity, in: change) { return (user, false) }
       if identity.email != nil, let user = try await adopt(identity, in: change) { return (user, false) }
       if let email = identity.email, try await !free(email, in: change) {
         // The same person may have verified it a moment ago.
@@ -48,15 +54,27 @@ struct Identity: Sendable {
     throw AppError.busy
   }
 
-  /// The accounts that a sign-in would lock at the moment: the identity's own, or one that would lose its unverified
-  /// address.
+  /// The accounts that a sign-in would lock at the moment: the one that has or had the identity, or one that would lose
+  /// its unverified address.
   static func accounts(of identity: Identity, in database: some Querying) async throws -> [User.ID] {
     try await database.rows(
       """
       SELECT user_id FROM identities WHERE provider = \(identity.provider) AND subject = \(identity.subject)
       UNION
+      SELECT user_id FROM revoked_identities
+      WHERE provider = \(identity.provider) AND subject = \(identity.subject)
+      UNION
       SELECT id FROM users WHERE email_key = \(identity.email?.key) AND email_verified_at IS NULL
       """
+    ).map { try $0["user_id"] }
+  }
+
+  /// The account that has an identity at the moment.
+  static func owners(
+    of subject: String, at provider: IdentityProvider.Name, in database: some Querying
+  ) async throws -> [User.ID] {
+    try await database.rows(
+      "SELECT user_id FROM identities WHERE provider = \(provider) AND subject = \(subject)"
     ).map { try $0["user_id"] }
   }
 
@@ -218,6 +236,8 @@ struct Identity: Sendable {
   /// account.
   static func unlinkAll(from user: User.ID, in change: Change) async throws {
     try await remove("user_id = \(user)", in: change)
+    // Otherwise whoever linked it could still come back.
+    try await change.rows("DELETE FROM revoked_identities WHERE user_id = \(user)")
   }
 
   /// - Returns: the number of identities that were removed.

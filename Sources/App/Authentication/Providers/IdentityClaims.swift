@@ -1,8 +1,9 @@
+import Foundation
 import JWTKit
 
 /// The claims of an identity token that Muster reads. The library's own types for Apple and Google reject a token at
 /// the exact second of its expiry, and for claims that do not matter here.
-struct IdentityClaims: JWTPayload {
+struct IdentityClaims: ProviderClaims {
   struct Audience: Codable, Sendable {
     let clients: [String]
 
@@ -32,6 +33,19 @@ struct IdentityClaims: JWTPayload {
   let emailVerified: BoolClaim?
   let name: String?
 
+  var expiry: Date { exp.value }
+}
+
+/// The claims that all tokens of a provider have.
+protocol ProviderClaims: JWTPayload {
+  var iss: IssuerClaim { get }
+  var aud: IdentityClaims.Audience { get }
+  var iat: IssuedAtClaim { get }
+  var nbf: NotBeforeClaim? { get }
+  var expiry: Date { get }
+}
+
+extension ProviderClaims {
   /// ``IdentityProvider`` checks all claims, because it knows the configuration.
   func verify(using algorithm: some JWTAlgorithm) throws {}
 }

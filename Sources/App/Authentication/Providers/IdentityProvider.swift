@@ -45,12 +45,33 @@ struct IdentityProvider: Sendable {
   /// - Throws: ``AppError`` `invalid-identity-token` for any fault; the log names it. `provider-unavailable` while
   ///   there are no keys to verify with.
   func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
+    try await read(token.text, else: .invalidIdentityToken, logger: logger) {
+      try identity(of: $0, clientID: $1, nonce: token.nonce)
+    }
+  }
+
+  /// Verifies what Apple says about one of its users, as an identity token is verified.
+  ///
+  /// - Throws: ``AppError`` `invalid-notification` for any fault; the log names it. `provider-unavailable` while there
+  ///   are no keys to verify with.
+  func verify(notification: String, logger: Logger) async throws -> AppleNotification {
+    try await read(notification, else: .invalidNotification, logger: logger) { (claims: AppleNotification.Claims, _) in
+      guard let notification = AppleNotification(claims) else { throw Refusal(reason: "its events are malformed") }
+      return notification
+    }
+  }
+
+  /// - Parameter make: gets the claims and the client that the token was made for.
+  private func read<Claims: ProviderClaims, Value>(
+    _ token: String, else error: AppError, logger: Logger, _ make: (Claims, _ clientID: String) throws -> Value
+  ) async throws -> Value {
     do {
-      return try identity(of: try await claims(of: token.text), nonce: token.nonce, now: Date())
+      let claims: Claims = try await claims(of: token)
+      return try make(claims, try clientID(checking: claims, now: Date()))
     } catch let refusal as Refusal {
       logger.info(
-        "an identity token was refused", metadata: ["provider": "\(name.rawValue)", "reason": "\(refusal.reason)"])
-      throw AppError.invalidIdentityToken
+        "a provider's token was refused", metadata: ["provider": "\(name.rawValue)", "reason": "\(refusal.reason)"])
+      throw error
     }
   }
 
@@ -59,7 +80,7 @@ struct IdentityProvider: Sendable {
     let reason: StaticString
   }
 
-  private func claims(of token: String) async throws -> IdentityClaims {
+  private func claims<Claims: ProviderClaims>(of token: String) async throws -> Claims {
     // Without a useful header, the library would accept any of its keys.
     guard let header = Self.part(0, of: token), header["alg"] == .string("RS256"), header["crit"] == nil,
       case .string(let id) = header["kid"], header.allSatisfy({ $0.key.isASCII && $0.value.isASCIIString })
@@ -72,19 +93,24 @@ struct IdentityProvider: Sendable {
     }
   }
 
-  private func identity(of claims: IdentityClaims, nonce: String?, now: Date) throws -> Identity {
+  /// Checks the claims that all tokens have.
+  ///
+  /// - Returns: the client that the token was made for.
+  private func clientID(checking claims: some ProviderClaims, now: Date) throws -> String {
     guard Self.issuers(of: name).contains(claims.iss.value) else { throw Refusal(reason: "it has another issuer") }
     // A token that is also for another client could be replayed here by that client.
     guard let clientID = claims.aud.clients.first, claims.aud.clients.allSatisfy({ clientIDs.contains($0) }) else {
       throw Refusal(reason: "its audience is not a configured client")
     }
-    guard claims.exp.value.addingTimeInterval(Self.skew) > now else { throw Refusal(reason: "it has expired") }
+    guard claims.expiry.addingTimeInterval(Self.skew) > now else { throw Refusal(reason: "it has expired") }
     let begin = max(claims.iat.value, claims.nbf?.value ?? claims.iat.value)
     guard begin < now.addingTimeInterval(Self.farFuture) else { throw Refusal(reason: "it is not valid yet") }
+    return clientID
+  }
+
+  private func identity(of claims: IdentityClaims, clientID: String, nonce: String?) throws -> Identity {
     guard Self.matches(claims.nonce, nonce) else { throw Refusal(reason: "its nonce differs from the given one") }
-    guard (1...255).contains(claims.sub.value.utf8.count), !claims.sub.value.utf8.contains(0) else {
-      throw Refusal(reason: "its subject is not a valid id")
-    }
+    guard Identity.isSubject(claims.sub.value) else { throw Refusal(reason: "its subject is not a valid id") }
     return Identity(
       provider: name, subject: claims.sub.value, clientID: clientID,
       email: claims.emailVerified?.value == true ? claims.email.flatMap(Self.address) : nil,
@@ -127,6 +153,8 @@ extension JSON {
 }
 
 extension AppError {
+  static let invalidNotification = AppError(
+    .unauthorized, "invalid-notification", "This notification is not signed by Apple for an app of this server.")
   static let invalidIdentityToken = AppError(
     .unauthorized, "invalid-identity-token", "This identity token is invalid. Sign in with the provider again.")
   static let providerNotConfigured = AppError(

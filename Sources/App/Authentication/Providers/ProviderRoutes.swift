@@ -13,6 +13,7 @@ struct ProviderRoutes {
   func add(to routes: Routes) {
     routes.post("auth/apple") { try await signIn(.apple, $0, $1) }
     routes.post("auth/google") { try await signIn(.google, $0, $1) }
+    routes.post("auth/apple/notifications", use: notify)
   }
 
   /// For signed-in users.
@@ -29,7 +30,8 @@ struct ProviderRoutes {
     let provider = try dependencies.identityProviders.named(name)
     let (presented, displayName, device) = try await request.read { fields in
       (
-        Presented(&fields), fields.optional("displayName", .line(1...100)), fields.optional("device", .line(1...100))
+        Presented(&fields), fields.optional("displayName", .sharedName) ?? nil,
+        fields.optional("device", .line(1...100))
       )
     }
     let identity = try await provider.verify(presented.token, logger: context.logger)
@@ -42,6 +44,21 @@ struct ProviderRoutes {
     }
     await keepGrant(presented.authorizationCode, identity, logger: context.logger)
     return try await dependencies.signedIn(user, pass, isNew: isNew)
+  }
+
+  /// Called by Apple's server.
+  @Sendable private func notify(_ request: Request, _ context: Context) async throws -> Response {
+    let provider = try dependencies.identityProviders.named(.apple)
+    let payload = try await request.read { $0.required("payload", .identityToken) }
+    let notification = try await provider.verify(notification: payload, logger: context.logger)
+    let turns = try await Identity.owners(of: notification.subject, at: .apple, in: database).map(KeyedQueue.Key.user)
+    try await dependencies.change(at: turns) { try await Identity.apply(notification, in: $0) }
+    return .json(Received())
+  }
+
+  /// An empty response. It does not say whether there is such a user.
+  private struct Received: JSONWritable {
+    func write(to json: inout JSONWriter) { json.object { _ in } }
   }
 
   @Sendable private func link(
@@ -92,6 +109,17 @@ struct ProviderRoutes {
       try await database.change { try await Identity.keep(grant, of: identity, in: $0) }
     } catch {
       logger.warning("cannot get a grant from Apple", metadata: ["error": "\(error)"])
+    }
+  }
+}
+
+extension Fields.Rule where Value == String? {
+  /// The name that a provider shared with the app. Blank is nil, because Apple's library has empty names for a user who
+  /// has signed in before.
+  fileprivate static var sharedName: Self {
+    Self(placeholder: nil) { json throws(Fields.Broken) in
+      if case .string(let text) = json, text.trimmedScalars.isEmpty { return nil }
+      return try Fields.Rule<String>.line(1...100).read(json)
     }
   }
 }

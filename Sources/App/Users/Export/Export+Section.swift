@@ -102,7 +102,11 @@ extension Export.Section {
       times: ["created_at"], binaries: ["jpeg_2048"], withheld: ["digest", "jpeg_192", "jpeg_768"]),
     Self(
       name: "identities", table: "identities", owners: ["user_id"], key: .text("provider"),
-      values: ["provider", "subject"], times: ["created_at"], withheld: ["sealed_grant"]),
+      values: ["provider", "subject", "stopped_email"], times: ["created_at", "relay_changed_at"],
+      withheld: ["sealed_grant", "stopped_email_key"]),
+    Self(
+      name: "revokedIdentities", table: "revoked_identities", owners: ["user_id"], key: .text("provider"),
+      values: ["provider", "subject"], times: ["revoked_at"]),
     Self(
       name: "sessions", table: "sessions", owners: ["user_id"], values: ["id", "device"],
       times: ["created_at", "rotated_at", "ended_at"],

@@ -110,6 +110,7 @@ private struct Line: CustomStringConvertible {
     POST   auth/code/confirm                               none        401    401     401     401    401   401 401:invalid-code
     POST   auth/apple                                      none        401    401     401     401    401   401 401:invalid-identity-token
     POST   auth/google                                     none        401    401     401     401    401   401 401:invalid-identity-token
+    POST   auth/apple/notifications                        none        401    401     401     401    401   401 401:invalid-notification
     DELETE auth/apple                                      needed      204    204     204     204    204   204
     DELETE auth/google                                     needed      204    204     204     204    204   204
     POST   auth/apple/link                                 needed      401    401     401     401    401   401 401:invalid-identity-token
@@ -367,6 +368,7 @@ private struct Cast: Sendable {
     case "POST auth/code": return #"{"email": "\#(person.username)@example.com"}"#
     case "POST auth/code/confirm": return #"{"token": "made-up"}"#
     case "POST auth/apple", "POST auth/google": return #"{"idToken": "made-up", "nonce": "made-up"}"#
+    case "POST auth/apple/notifications": return #"{"payload": "made-up"}"#
     case "POST auth/apple/link", "POST auth/google/link":
       return #"{"idToken": "made-up", "nonce": "made-up", "currentPassword": "\#(password)"}"#
     case "DELETE auth/apple", "DELETE auth/google": return #"{"currentPassword": "\#(password)"}"#

@@ -157,6 +157,24 @@ final class IdentityServer: Sendable {
     return "\(signed).\(signature.rawRepresentation.base64URL)"
   }
 
+  /// A notification that Apple's server sends.
+  ///
+  /// - Parameters:
+  ///   - time: of the event, in the unit that Apple sends: milliseconds.
+  ///   - members: of the event, in JSON.
+  ///   - claims: of the token, instead of the usual ones.
+  func notification(
+    _ type: String, of subject: String, at time: Int? = nil, _ members: [String: String] = [:],
+    claims: [String: String] = [:], key: String = "first", header: String? = nil
+  ) throws -> String {
+    let time = time ?? Int(Date().timeIntervalSince1970 * 1000)
+    let event = ["type": "\"\(type)\"", "sub": "\"\(subject)\"", "event_time": "\(time)"].merging(members) { $1 }
+    let json = event.filter { !$0.value.isEmpty }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
+    let escaped = "{\(json)}".replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    let own = ["sub": "", "jti": "\"\(UUID())\"", "events": "\"\(escaped)\""].merging(claims) { $1 }
+    return try token(.apple, subject, own, key: key, header: header)
+  }
+
   /// The first two parts of a token.
   static func unsigned(
     _ provider: IdentityProvider.Name = .google, _ subject: String, _ claims: [String: String] = [:], header: String
