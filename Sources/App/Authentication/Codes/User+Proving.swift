@@ -7,8 +7,7 @@ extension User {
   /// A condition on `users AS u`: nothing proves yet who owns the account, and its address is the one that it was
   /// registered with. A reader of the address's mail may then claim it.
   static let mayBeClaimed: SQL = """
-    (u.is_first_email AND u.email_verified_at IS NULL
-      AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id))
+    (u.is_first_email AND u.email_verified_at IS NULL AND NOT \(hasOrHadIdentity))
     """
 
   /// Makes the address that a token was mailed to the account's verified address.

@@ -29,7 +29,12 @@ extension Identity {
 extension User {
   /// A condition on `users AS u`: no password, no identity and no verified address lets the owner in.
   static let hasNoWayIn: SQL = """
-    (u.password_hash IS NULL AND u.email_verified_at IS NULL
-      AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id))
+    (u.password_hash IS NULL AND u.email_verified_at IS NULL AND NOT \(hasOrHadIdentity))
+    """
+
+  /// A condition on `users AS u`: an identity lets the owner in, or did so until the owner revoked it at the provider.
+  static let hasOrHadIdentity: SQL = """
+    (EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id)
+      OR EXISTS (SELECT FROM revoked_identities AS r WHERE r.user_id = u.id))
     """
 }
