@@ -1,6 +1,17 @@
-# The base images have no digests: with a tag, each build gets the distribution's security fixes. To make a build
-# repeatable, pin both images by digest, as CONTRIBUTING.md describes.
-FROM swift:6.3-bookworm AS build
+# How an image is pinned. By default nothing is: tags without digests get the distribution's security fixes with each
+# build, and without a Package.resolved, which is not in the repository, the packages have the newest versions that
+# Package.swift permits. Two builds of one commit may therefore differ. To build what an earlier image has, take its
+# Package.resolved, and name both base images by digest (`docker buildx imagetools inspect swift:6.3-bookworm`):
+#
+#   docker run --rm --entrypoint cat muster /usr/share/doc/muster/Package.resolved > Package.resolved
+#   docker build -t muster --build-arg SWIFT=swift@sha256:... --build-arg DEBIAN=debian@sha256:... .
+#
+# With a Package.resolved, the build uses exactly its versions, or fails. Debian's packages stay the newest of the
+# release. In production, deploy an image by its own digest, so that all hosts run the same one.
+ARG SWIFT=swift:6.3-bookworm
+ARG DEBIAN=debian:bookworm-slim
+
+FROM ${SWIFT} AS build
 RUN apt-get update \
   && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     libidn2-dev libpq-dev pkg-config zlib1g-dev \
@@ -8,13 +19,13 @@ RUN apt-get update \
 WORKDIR /build
 # The packages have a layer of their own, because they change less often than the sources.
 COPY Package.* ./
-RUN swift package resolve
+RUN if [ -f Package.resolved ]; then swift package resolve --force-resolved-versions; else swift package resolve; fi
 COPY . .
 RUN swift build -c release --product muster --static-swift-stdlib \
   && install -D "$(swift build -c release --show-bin-path)/muster" /out/muster \
   && strip /out/muster
 
-FROM debian:bookworm-slim
+FROM ${DEBIAN}
 RUN apt-get update \
   && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     ca-certificates libidn2-0 libjemalloc2 libpq5 libstdc++6 libvips-tools tzdata zlib1g \

@@ -5,8 +5,11 @@ public enum Resources {
   public static let migrations = Embedded.migrations.map { Migration(fileName: $0.key, text: $0.value) }
 
   /// Migrates a database, and refuses one that would lose or misread text.
-  public static func migrator(url: String) -> Migrator {
+  ///
+  /// - Parameter role: the role of `serve` and `worker`, which gets the rights that they need.
+  public static func migrator(url: String, role: String? = nil) -> Migrator {
     var migrator = Migrator(url: url, migrations: migrations)
+    migrator.programRole = role
     migrator.programs = "muster "
     migrator.requiredSettings = [
       .init(

@@ -67,9 +67,24 @@ public final class EmbeddedPostgres: Sendable {
     }
   }
 
-  /// The libpq URI of a database in the cluster, for the superuser `muster`.
-  public func uri(database: String) -> String {
-    "postgresql://muster@/\(percentEncoded(database))?host=\(percentEncoded(socketFolder))&port=5432"
+  /// A role for programs. It has only the rights that it is granted. ``creatingProgramRole`` creates it.
+  public static let programRole = "muster_app"
+
+  /// A script for the superuser, in any database of the cluster. Repeating it does no harm.
+  public static let creatingProgramRole = """
+    DO $$
+    BEGIN
+      CREATE ROLE \(programRole) LOGIN;
+    EXCEPTION WHEN duplicate_object THEN NULL;
+    END
+    $$
+    """
+
+  /// The libpq URI of a database in the cluster.
+  ///
+  /// - Parameter role: the superuser `muster`, or ``programRole``.
+  public func uri(database: String, role: String = "muster") -> String {
+    "postgresql://\(role)@/\(percentEncoded(database))?host=\(percentEncoded(socketFolder))&port=5432"
   }
 
   /// The owner's settings. Nil if none were kept. ``erase(_:)`` deletes them.

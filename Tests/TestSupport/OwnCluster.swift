@@ -30,11 +30,15 @@ public final class OwnCluster: Sendable {
   private static func start(in folder: String) async throws -> EmbeddedPostgres {
     // The machine stays up, so fsync is not needed. But data that a crashed server has not written to the system is
     // lost.
-    try await EmbeddedPostgres.start(
+    let cluster = try await EmbeddedPostgres.start(
       in: folder, durability: .disposable,
       settings: [
         "max_connections": "200", "shared_buffers": "64MB", "synchronous_commit": "on", "full_page_writes": "on",
       ])
+    try await ScriptConnection.run(cluster.uri(database: "postgres"), timeout: .seconds(60)) {
+      try $0.script(EmbeddedPostgres.creatingProgramRole)
+    }
+    return cluster
   }
 
   /// The URL, which stays the same after a restart.

@@ -11,6 +11,9 @@ public enum TestCluster {
       ?? FileManager.default.temporaryDirectory.appending(path: "muster-test-\(getpid())").path
     let cluster = try await EmbeddedPostgres.start(
       in: folder, durability: .disposable, settings: ["max_connections": "800", "shared_buffers": "256MB"])
+    try await ScriptConnection.run(cluster.uri(database: "postgres"), timeout: .seconds(60)) {
+      try $0.script(EmbeddedPostgres.creatingProgramRole)
+    }
     // The server must not outlive the tests, unless they are killed.
     running.withLock { $0 = cluster }
     atexit {
@@ -34,6 +37,15 @@ public enum TestCluster {
   /// The URL of a database from which others can be created.
   public static func administrationURL() async throws -> String {
     try await cluster.value.uri(database: "postgres")
+  }
+
+  /// The role of the programs under test.
+  public static var programRole: String { EmbeddedPostgres.programRole }
+
+  /// The URL of the same database for ``programRole``: the owner's URL with another user. Other URLs stay as they are.
+  public static func limited(_ url: String) -> String {
+    let owner = "postgresql://muster@/"
+    return url.hasPrefix(owner) ? "postgresql://\(programRole)@/" + url.dropFirst(owner.count) : url
   }
 
   /// The path of the server's log.
@@ -99,8 +111,9 @@ public enum TestCluster {
 
   /// The URL of the same database through PgBouncer, if `MUSTER_TEST_PGBOUNCER` is set to the path of its program.
   public static func pooled(_ url: String) async throws -> String? {
-    guard let port = try await pooler.value, let name = url.firstMatch(of: /\/([a-z0-9_]+)\?/)?.1 else { return nil }
-    return "postgresql://muster@127.0.0.1:\(port)/\(name)"
+    guard let port = try await pooler.value, let parts = url.firstMatch(of: /\/([a-z_]+)@\/([a-z0-9_]+)\?/)?.output
+    else { return nil }
+    return "postgresql://\(parts.1)@127.0.0.1:\(port)/\(parts.2)"
   }
 
   private static var poolerProgram: String? { ProcessInfo.processInfo.environment["MUSTER_TEST_PGBOUNCER"] }
@@ -112,14 +125,17 @@ public enum TestCluster {
     let port = Int.random(in: 20_000..<30_000)
     let folder = poolerFolder
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let users = folder + "/users.txt"
+    try "\"muster\" \"\"\n\"\(programRole)\" \"\"\n".write(toFile: users, atomically: true, encoding: .utf8)
     try """
     [databases]
-    * = host=\(socket.removingPercentEncoding ?? "") port=5432 user=muster
+    * = host=\(socket.removingPercentEncoding ?? "") port=5432
     [pgbouncer]
     listen_addr = 127.0.0.1
     listen_port = \(port)
     unix_socket_dir =
-    auth_type = any
+    auth_type = trust
+    auth_file = \(users)
     pool_mode = transaction
     max_client_conn = 1000
     default_pool_size = 20

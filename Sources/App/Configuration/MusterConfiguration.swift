@@ -12,6 +12,8 @@ public struct MusterConfiguration: Sendable {
   }
 
   public var databaseURL: String
+  /// The role of `serve` and `worker`, to which `muster migrate` grants their rights.
+  public var databaseRole: String?
   public var accessTokenKeys: SigningKeys
   public var refreshTokenKeys: SigningKeys
   /// Required by `serve` only. If it is nil, the service uses the address on which it listens.
@@ -132,6 +134,9 @@ extension MusterConfiguration {
 
   fileprivate init(_ variables: Variables) throws {
     databaseURL = try Self.databaseURL(variables)
+    databaseRole = try variables.parsed(.databaseRole, "the name of a role, of at most 63 bytes") {
+      (1...63).contains($0.utf8.count) ? $0 : nil
+    }
     accessTokenKeys = try variables.keys(.accessTokenKeys)
     refreshTokenKeys = try variables.keys(.refreshTokenKeys)
     publicURL = try variables.parsed(.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }

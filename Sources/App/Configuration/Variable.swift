@@ -31,6 +31,9 @@ public struct Variable: Sendable {
   static let databaseURL = secret(
     "DATABASE_URL", without: "required",
     "the database: a libpq URI or `key=value` pairs; of several hosts, the first that accepts writes is used")
+  static let databaseRole = Variable(
+    "MUSTER_DATABASE_ROLE",
+    "the role of `serve` and `worker`, if it is not the owner of the tables: `muster migrate` grants it their rights")
   static let accessTokenKeys = secret(
     "MUSTER_ACCESS_TOKEN_KEYS", without: "required by `serve`",
     "`kid:base64,...`, at least 32 bytes each: the first signs access tokens, all verify; `muster keys` prints one")
@@ -143,7 +146,7 @@ public struct Variable: Sendable {
   /// In the order of `--help` and of the guide.
   public static let all =
     [
-      databaseURL, accessTokenKeys, refreshTokenKeys, publicURL, tlsCertificate, tlsKey, corsOrigins,
+      databaseURL, databaseRole, accessTokenKeys, refreshTokenKeys, publicURL, tlsCertificate, tlsKey, corsOrigins,
       accessTokenSeconds, poolSize, isBehindPooler,
       maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isLimitingRates, isThrottling, scrypt,
       logsRequests,

@@ -10,11 +10,13 @@ struct Migrate: AsyncParsableCommand {
     subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
 
   static func migrator() async throws -> Migrator {
-    Resources.migrator(url: try await MusterConfiguration.loadWithWarnings(for: .tool).databaseURL)
+    let configuration = try await MusterConfiguration.loadWithWarnings(for: .tool)
+    return Resources.migrator(url: configuration.databaseURL, role: configuration.databaseRole)
   }
 
   struct Up: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Apply the pending migrations (the default).")
+    static let configuration = CommandConfiguration(
+      abstract: "Apply the pending migrations, and grant the rights of MUSTER_DATABASE_ROLE (the default).")
 
     func run() async throws {
       let logger = makeLogger()

@@ -70,12 +70,15 @@ private struct DevelopmentService: Service {
   }
 
   private func serve(on cluster: EmbeddedPostgres) async throws {
-    let url = cluster.uri(database: "muster")
+    // As in production, the service and the worker cannot change the schema.
+    let role = EmbeddedPostgres.programRole
+    let url = cluster.uri(database: "muster", role: role)
     try await ScriptConnection.run(cluster.uri(database: "postgres")) { connection in
+      try connection.script(EmbeddedPostgres.creatingProgramRole)
       guard try connection.rows("SELECT 1 FROM pg_database WHERE datname = 'muster'").isEmpty else { return }
       try connection.script("CREATE DATABASE muster")
     }
-    try await Resources.migrator(url: url).up()
+    try await Resources.migrator(url: cluster.uri(database: "muster"), role: role).up()
 
     FileLimit.raise()
     var settings = try DevSettings.read(from: cluster)

@@ -67,6 +67,10 @@ public struct Migrator: Sendable {
     }
   }
 
+  /// A role that may read and write the tables, and nothing else. It gets these rights from ``up(notice:warning:)``,
+  /// for later tables, too. nil: no rights are granted.
+  public var programRole: String?
+
   /// Does not connect.
   ///
   /// - Parameters:
@@ -103,7 +107,11 @@ public struct Migrator: Sendable {
   ) async throws {
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
       try checkSettings(on: connection)
+      try refuseLackOfRights(on: connection)
+      let grants = try programRole.flatMap { try Grants(to: $0, on: connection) }
       try prepare(connection)
+      // First, so that no program meets a new table without its rights.
+      if let grants { try exclusively(connection) { try grants.makeDefaults(on: connection) } }
       for migration in migrations {
         if migration.isBreaking, try isPending(migration, on: connection) {
           let others = try otherPrograms(on: connection)
@@ -131,6 +139,7 @@ public struct Migrator: Sendable {
         }
         if isNew { notice(migration.name) }
       }
+      if let grants { try exclusively(connection) { try grants.make(on: connection, warning: warning) } }
     }
   }
 
@@ -230,6 +239,26 @@ public struct Migrator: Sendable {
     return false
   }
 
+  /// Refuses a role that may not change the tables, unless there is nothing to do: a deploy may run the migrations with
+  /// the role of its programs.
+  private func refuseLackOfRights(on connection: ScriptConnection) throws {
+    guard
+      let table = try connection.rows(
+        """
+        SELECT pg_has_role(relowner, 'USAGE') AS is_owner, pg_get_userbyid(relowner)::text AS owner, current_user::text AS role
+        FROM pg_class WHERE oid = to_regclass('schema_migrations')
+        """
+      ).first
+    else { return }
+    let (isOwner, owner, user): (Bool, String, String) = (
+      try table["is_owner"], try table["owner"], try table["role"]
+    )
+    guard !isOwner, let pending = try migrations.first(where: { try isPending($0, on: connection) }) else { return }
+    throw Refusal(
+      description: "\(pending.name) is pending, and the role \(user) may not change the schema: "
+        + "run the migrations as \(owner), the owner of its tables")
+  }
+
   private func prepare(_ connection: ScriptConnection) throws {
     // The role's limits are meant for the service. A migration may take longer.
     try connection.script(
@@ -238,9 +267,12 @@ public struct Migrator: Sendable {
       """)
     // Two programs that create the same table at once collide in the catalog, so this takes the lock as well.
     try exclusively(connection) {
+      // Without the right to create tables, even IF NOT EXISTS fails.
+      let exists: Bool = try connection.rows("SELECT to_regclass('schema_migrations') IS NOT NULL")[0][0]
+      if exists { return true }
       try connection.script(
         """
-        CREATE TABLE IF NOT EXISTS schema_migrations (
+        CREATE TABLE schema_migrations (
           version text PRIMARY KEY,
           name text NOT NULL,
           checksum text NOT NULL,

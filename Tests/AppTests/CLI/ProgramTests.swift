@@ -57,7 +57,10 @@ import Testing
       let installed = folder + "/muster"
       try FileManager.default.copyItem(atPath: Program.path("muster"), toPath: installed)
       func muster(_ arguments: String...) async throws -> Program {
-        let program = try await Program(installed, arguments, environment: TestApp.environment(databaseURL), in: folder)
+        // Only the owner of the tables can migrate; everything else runs as the limited role.
+        let environment =
+          arguments[0] == "migrate" ? TestApp.ownersEnvironment(databaseURL) : TestApp.environment(databaseURL)
+        let program = try await Program(installed, arguments, environment: environment, in: folder)
         #expect(try await program.exitStatus() == 0, "\(program.standardError)")
         return program
       }
@@ -80,7 +83,8 @@ import Testing
       _ = try await muster("worker", "--once")
       for typo in ["", "3", "zzz"] {
         let refused = try await Program(
-          installed, ["migrate", "down", "--to", typo], environment: TestApp.environment(databaseURL), in: folder)
+          installed, ["migrate", "down", "--to", typo], environment: TestApp.ownersEnvironment(databaseURL),
+          in: folder)
         #expect(try await refused.exitStatus() != 0, "\(typo)")
       }
       #expect(try await muster("migrate", "verify").standardOutput == "verified\n")

@@ -3,6 +3,7 @@ import Logging
 import Postgres
 import TestSupport
 import Testing
+import Yams
 
 @testable import App
 
@@ -151,6 +152,34 @@ import Testing
     #expect(line["level"].string == "warning")
     #expect(line["variables"][0].string == "MUSTER_RATE_LIMIT")
     #expect(!program.standardError.contains("s3cret"))
+  }
+
+  @Test func `the compose file hands each container the variables that its program reads, and no others`() throws {
+    let text = try String(contentsOf: Program.checkout.appending(path: "docker-compose.yml"), encoding: .utf8)
+    let file = try #require(try Yams.load(yaml: text) as? [String: Any])
+    let services = try #require(file["services"] as? [String: [String: Any]])
+    #expect(services.values.allSatisfy { $0["env_file"] == nil })
+    func names(_ service: String) -> Set<String> {
+      Set((services[service]?["environment"] as? [String: Any])?.keys.map { $0 } ?? [])
+    }
+    #expect(names("migrate") == [Variable.databaseURL.name, Variable.databaseRole.name])
+    #expect(names("postgres").allSatisfy { $0.hasPrefix("POSTGRES_") })
+    let programs = names("server").union(names("worker"))
+    #expect(
+      programs.union(names("migrate")) == Set(Variable.all.map(\.name)).subtracting([Variable.postgresPrograms.name]))
+    #expect(names("seed").isSubset(of: names("worker")))
+    for (service, secrets) in [
+      ("server", [Variable.mailWebhook, .mailWebhookSecret, Variable.apnsKey.privateKey, .fcmServiceAccount]),
+      ("worker", [.accessTokenKeys, .tlsKey]),
+    ] {
+      #expect(names(service).isDisjoint(with: secrets.map(\.name) + ["POSTGRES_PASSWORD"]), "\(service)")
+    }
+    // Only the superuser's own container knows its password, and only the migration that of the owner.
+    for (name, service) in services where name != "postgres" {
+      let values = (service["environment"] as? [String: Any])?.values.map { "\($0)" } ?? []
+      #expect(!values.contains { $0.contains("POSTGRES_PASSWORD") }, "\(name)")
+      #expect(values.contains { $0.contains("POSTGRES_OWNER_PASSWORD") } == (name == "migrate"), "\(name)")
+    }
   }
 
   // MARK: Required variables

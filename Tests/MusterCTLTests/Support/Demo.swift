@@ -121,7 +121,12 @@ struct Demo: Sendable {
   private static let template = Task {
     try await TestCluster.makeTemplate(templateName) { url in
       for arguments in [["migrate", "up"], ["seed", "demo"]] {
-        let program = try await Program(Program.path("muster"), arguments, environment: environment(url), in: "/tmp")
+        var environment = environment(url)
+        if arguments[0] == "migrate" {
+          environment["DATABASE_URL"] = url
+          environment["MUSTER_DATABASE_ROLE"] = TestCluster.programRole
+        }
+        let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
         guard try await program.exitStatus() == 0 else { throw Unexpected(program.standardError) }
       }
     }
@@ -133,7 +138,8 @@ struct Demo: Sendable {
 
   private static func environment(_ databaseURL: String) -> [String: String] {
     [
-      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": keys[0], "MUSTER_REFRESH_TOKEN_KEYS": keys[1],
+      "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": keys[0],
+      "MUSTER_REFRESH_TOKEN_KEYS": keys[1],
       "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
       "MUSTER_RATE_LIMITS": "off",
     ]

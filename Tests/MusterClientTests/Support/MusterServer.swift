@@ -181,16 +181,23 @@ final class MusterServer: Sendable {
 
   private static let template = Task {
     try await TestCluster.makeTemplate(templateName) { url in
-      let migrating = try await Program(Program.path("muster"), ["migrate"], environment: environment(url))
+      let migrating = try await Program(Program.path("muster"), ["migrate"], environment: ownersEnvironment(url))
       let status = try await migrating.exitStatus()
       guard status == 0 else { throw Unexpected("the migration failed: \(migrating.standardError)") }
     }
   }
 
+  /// For `muster migrate`, which runs as the owner of the tables.
+  private static func ownersEnvironment(_ databaseURL: String) -> [String: String] {
+    environment(databaseURL).merging([
+      "DATABASE_URL": databaseURL, "MUSTER_DATABASE_ROLE": TestCluster.programRole,
+    ]) { $1 }
+  }
+
   /// Passwords are hashed cheaply, and tests send as fast as they can. Everything else is as in production.
   static func environment(_ databaseURL: String) -> [String: String] {
     [
-      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
+      "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_RATE_LIMITS": "off",
       "MUSTER_THROTTLING": "off", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
     ]

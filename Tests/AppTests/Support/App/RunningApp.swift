@@ -40,6 +40,7 @@ final class RunningApp: Sendable {
     let databaseURL = try await TestCluster.createDatabase(template: "muster_template")
     do {
       let (dependencies, limits) = try await configure(databaseURL)
+      let owner = try Self.owner(of: databaseURL)
       let (ports, port) = AsyncStream.makeStream(of: Int.self)
       let (stops, stop) = AsyncStream.makeStream(of: Void.self)
       service = Task {
@@ -63,17 +64,31 @@ final class RunningApp: Sendable {
       guard let port = await listening.next() else {
         // Either it ended, or this task is cancelled.
         stop.finish()
+        owner.close()
         try await service.value
         try Task.checkCancellation()
         throw Unexpected("the service ended before it listened")
       }
       // The test's certificates are for this name.
       let host = dependencies.certificate == nil ? "http://127.0.0.1" : "https://localhost"
-      app = TestApp(url: "\(host):\(port)", databaseURL: databaseURL, dependencies: dependencies)
+      app = TestApp(
+        url: "\(host):\(port)", databaseURL: databaseURL, dependencies: dependencies, database: owner)
     } catch {
       try await TestCluster.dropDatabase(databaseURL)
       throw error
     }
+  }
+
+  /// The database as its owner has it, with the patience of a busy test machine.
+  private static func owner(of databaseURL: String) throws -> Database {
+    var configuration = Database.Configuration(url: databaseURL)
+    configuration.applicationName = "test owner"
+    configuration.connectTimeout = .seconds(10)
+    configuration.acquireTimeout = .seconds(30)
+    configuration.lockTimeout = .seconds(20)
+    configuration.statementTimeout = .seconds(40)
+    configuration.logger = .quiet
+    return try Database(configuration)
   }
 
   /// An idle service of this kind, if there is one.
@@ -95,6 +110,7 @@ final class RunningApp: Sendable {
   func end() async throws {
     stop.finish()
     let result = await service.result
+    app.database.close()
     try await TestCluster.dropDatabase(app.databaseURL)
     try result.get()
   }

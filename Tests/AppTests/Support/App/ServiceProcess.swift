@@ -47,7 +47,7 @@ extension TestApp {
     try await program.waitForOutput("listening")
     let pattern = /"address":"(http:\/\/127\.0\.0\.1:\d+)","level":"info","message":"listening"/
     let address = try #require(program.standardError.firstMatch(of: pattern)?.1)
-    return TestApp(url: String(address), databaseURL: databaseURL, dependencies: dependencies)
+    return TestApp(url: String(address), databaseURL: databaseURL, dependencies: dependencies, database: database)
   }
 }
 

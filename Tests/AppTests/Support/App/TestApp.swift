@@ -15,13 +15,23 @@ struct TestApp: Sendable {
   let url: String
   let databaseURL: String
   let dependencies: Dependencies
+  /// The database for the test's set-up and assertions, as the owner of the tables. The service connects as a role that
+  /// can only read and write rows: see ``service``.
+  let database: Database
   let filed = Filed()
 
-  var database: Database { dependencies.database }
+  /// The database as the service and the worker have it.
+  var service: Database { dependencies.database }
+
+  /// - Parameter database: nil for that of the service.
+  init(url: String, databaseURL: String, dependencies: Dependencies, database: Database? = nil) {
+    (self.url, self.databaseURL, self.dependencies) = (url, databaseURL, dependencies)
+    self.database = database ?? dependencies.database
+  }
 
   private static let template = Task {
     try await TestCluster.makeTemplate("muster_template") { url in
-      try await Migrator(url: url, migrations: Resources.migrations).up()
+      try await Resources.migrator(url: url, role: TestCluster.programRole).up()
       try await RunningApp.prepare(url)
     }
   }
@@ -30,9 +40,11 @@ struct TestApp: Sendable {
   static let refreshTokenKeys = SigningKeys.generate()
 
   /// The environment of a test's service. Hashing is cheap, and everything else is as in production.
+  ///
+  /// - Parameter databaseURL: the owner's URL. The service gets that of the limited role.
   static func environment(_ databaseURL: String) -> [String: String] {
     [
-      "DATABASE_URL": databaseURL, "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
+      "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
       "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
       // Tests send as fast as they can.
       "MUSTER_RATE_LIMITS": "off",
@@ -41,6 +53,13 @@ struct TestApp: Sendable {
       // No test contacts the real providers, whatever it configures.
       "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
     ]
+  }
+
+  /// The same for `muster migrate`, which runs as the owner and grants the rights of the other programs.
+  static func ownersEnvironment(_ databaseURL: String) -> [String: String] {
+    environment(databaseURL).merging([
+      "DATABASE_URL": databaseURL, "MUSTER_DATABASE_ROLE": TestCluster.programRole,
+    ]) { $1 }
   }
 
   /// Runs `body` with a service. Fails if notifications are left that the test did not take.
@@ -81,7 +100,7 @@ struct TestApp: Sendable {
           var configuration = try await MusterConfiguration.load(
             for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
           #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
-          if !pastPooler, let pooled = try await TestCluster.pooled(databaseURL) {
+          if !pastPooler, let pooled = try await TestCluster.pooled(TestCluster.limited(databaseURL)) {
             configuration.databaseURL = pooled
             configuration.isBehindPooler = true
           }
@@ -313,7 +332,7 @@ struct TestApp: Sendable {
   /// Files all queued notices in the inboxes, as a worker does. ``takeNotifications()`` still returns them.
   func fanOut() async throws {
     filed.add(try await queuedNotices())
-    while try await FanOut.step(in: database).notices > 0 {}
+    while try await FanOut.step(in: service).notices > 0 {}
     #expect(try await value("SELECT count(*) FROM notification_queue") == 0)
   }
 
@@ -321,7 +340,7 @@ struct TestApp: Sendable {
   func fanOut(for people: Phone...) async throws {
     let ids = people.map(\.userID)
     try await eventually {
-      while try await FanOut.step(in: database).notices > 0 {}
+      while try await FanOut.step(in: service).notices > 0 {}
       return try await value("SELECT count(*) FROM notification_queue WHERE recipient_ids && \(ids)") == 0
     }
   }
@@ -331,7 +350,7 @@ struct TestApp: Sendable {
     let worker = Task {
       while !Task.isCancelled {
         do {
-          if try await FanOut.step(in: database).notices > 0 { continue }
+          if try await FanOut.step(in: service).notices > 0 { continue }
         } catch {
           // Some tests cause errors on purpose. The next step tries again.
         }

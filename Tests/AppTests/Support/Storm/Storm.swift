@@ -59,7 +59,7 @@ final class Storm: Sendable {
     _ count: Int, leavers: Int = 0, seed: UInt64, _ body: @escaping @Sendable (Storm) async throws -> Void
   ) async throws {
     try await OwnCluster.run { cluster in
-      try await Migrator(url: cluster.url, migrations: Resources.migrations).up()
+      try await Resources.migrator(url: cluster.url, role: TestCluster.programRole).up()
       let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
       let environment = TestApp.environment(cluster.url).merging(more) { $1 }
       let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
@@ -67,7 +67,9 @@ final class Storm: Sendable {
         configuration, name: "test", logger: .quiet, endedSessionsAge: .seconds(5))
       do {
         try await StormySink.run(seed: seed) { sink in
-          let own = TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies)
+          let owner = try Database(Database.Configuration(url: cluster.url))
+          defer { owner.close() }
+          let own = TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies, database: owner)
           let (app, people) = try await ServiceProcess.running(of: own, environment) { app -> (TestApp, People) in
             var people: People = ([], [], try await stranger(in: app))
             for number in 1...count { people.readers.append(try await register(number, app, sink)) }

@@ -23,6 +23,14 @@ public final class ServerCertificate: Sendable {
   /// How long a client has to confirm the end of a connection.
   private static let shutdownTimeout = TimeAmount.milliseconds(500)
 
+  /// For TLS 1.2: only suites with forward secrecy and authenticated encryption (RFC 9325, section 4.2), so that a key
+  /// that leaks later opens no recorded connection. TLS 1.3 has no others.
+  private static let suites: [NIOTLSCipher] = [
+    .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+  ]
+
   private let certificateFile: String
   private let keyFile: String
   private let state: Mutex<State>
@@ -80,6 +88,7 @@ public final class ServerCertificate: Sendable {
     var tls = TLSConfiguration.makeServerConfiguration(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(secret))
     tls.minimumTLSVersion = .tlsv12
+    tls.cipherSuiteValues = suites
     tls.applicationProtocols = NIOHTTP2SupportedALPNProtocols
     tls.shutdownTimeout = shutdownTimeout
     guard let context = try? NIOSSLContext(configuration: tls) else {

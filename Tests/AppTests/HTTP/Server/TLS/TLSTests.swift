@@ -33,6 +33,28 @@ import Testing
     }
   }
 
+  @Test func `a client that offers no forward secrecy is refused`() async throws {
+    let certificate = try await TestCertificate()
+    try await TestApp.run(certificate.environment) { app in
+      let cases: [([NIOTLSCipher], Bool)] = [
+        // The keys of the session would depend on the certificate's key alone.
+        ([.TLS_RSA_WITH_AES_128_GCM_SHA256, .TLS_RSA_WITH_AES_256_GCM_SHA384], false),
+        ([.TLS_RSA_WITH_AES_128_CBC_SHA, .TLS_RSA_WITH_AES_256_CBC_SHA], false),
+        // Without authenticated encryption.
+        ([.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, .TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA], false),
+        ([.TLS_RSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256], true),
+        ([.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384], true), ([.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256], true),
+      ]
+      for (suites, isAccepted) in cases {
+        let negotiated = await certificate.version(of: app.url) {
+          $0.tlsConfiguration?.maximumTLSVersion = .tlsv12
+          $0.tlsConfiguration?.cipherSuiteValues = suites
+        }
+        #expect((negotiated != nil) == isAccepted, "\(suites.map(\.rawValue))")
+      }
+    }
+  }
+
   @Test func `HTTP/1.1 over TLS has the limits of a connection without it`() async throws {
     let certificate = try await TestCertificate()
     try await TestApp.run(certificate.environment, limits: limits { ($0.bodyGrace, $0.idleSeconds) = (1, 1) }) { app in
