@@ -20,6 +20,11 @@ public final class Change: Querying {
     var revocations: [AppleGrant] = []
     var erasures: [SQL] = []
     var wakesWorkers = false
+    var hasQuietWrites = false
+
+    var areEmpty: Bool {
+      touches.isEmpty && notices.isEmpty && mails.isEmpty && revocations.isEmpty && erasures.isEmpty && !hasQuietWrites
+    }
   }
 
   private enum Queued {
@@ -99,6 +104,15 @@ public final class Change: Querying {
   func wakeWorkers() {
     effects.withLock { $0.wakesWorkers = true }
   }
+
+  /// Records that rows have changed that no collection shows.
+  func noteQuietWrite() {
+    effects.withLock { $0.hasQuietWrites = true }
+  }
+
+  /// Whether the verb has found everything as it should be. Verbs that change rows touch a collection, or call
+  /// ``noteQuietWrite()``.
+  var hasChangedNothing: Bool { effects.withLock { $0.areEmpty } }
 
   /// Deletes rows last, after the stamps, because the sets of touched users are read from these rows.
   ///

@@ -6,6 +6,8 @@ struct Touches {
   var users: [User.ID: Int32] = [:]
   var queries: [(users: SQL, bits: Int32)] = []
 
+  var isEmpty: Bool { users.isEmpty && queries.isEmpty }
+
   private var bits: Int32 { users.values.reduce(0, |) | queries.reduce(0) { $0 | $1.bits } }
 
   /// One pass over all touched users in id order, so that no two changes deadlock. A stamp is made while its row is

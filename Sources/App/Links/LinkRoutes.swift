@@ -64,6 +64,9 @@ struct LinkRoutes {
     }
     try await dependencies.checkMayWait(at: event, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+      let link = try await ShareLink.find(id, of: event, for: me, in: database)
+      return .json(shown(link, if: try await ShareLink.showsURL(of: event, to: me, in: database)(link)))
+    } verb: {
       let link = try await ShareLink.edit(id, of: event, edit, by: me, in: $0)
       let showsURL = try await ShareLink.showsURL(of: event, to: me, in: $0)
       return .json(shown(link, if: showsURL(link)))

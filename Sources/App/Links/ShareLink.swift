@@ -20,7 +20,7 @@ struct ShareLink: Sendable {
   }
 
   /// The properties that a host sets.
-  struct Settings: Sendable {
+  struct Settings: Sendable, Equatable {
     var kind: Kind
     var shows: Shows
     /// Nil: the link works until the event is archived.
@@ -43,6 +43,14 @@ struct ShareLink: Sendable {
     let maxPlusOnes: Edit<Int>
     let email: Edit<Email>
     let approval: Edit<Bool>
+
+    func applied(to old: Settings) -> Settings {
+      Settings(
+        kind: kind.applied(to: old.kind), shows: shows.applied(to: old.shows),
+        expiresAt: expiresAt.applied(to: old.expiresAt), maxGuests: maxGuests.applied(to: old.maxGuests),
+        maxPlusOnes: maxPlusOnes.applied(to: old.maxPlusOnes), email: email.applied(to: old.email),
+        approval: approval.applied(to: old.approval))
+    }
   }
 
   /// The maximum number of links of one event. Expired ones make room for new ones.
@@ -167,15 +175,15 @@ struct ShareLink: Sendable {
     let row = try await Event.lock(event, by: host, in: change)
     let link = try await find(id, of: event, for: host, in: change)
     try Event.checkIsOpen(row)
-    let old = link.settings
+    let new = edit.applied(to: link.settings)
+    guard new != link.settings else { return link }
+    change.noteQuietWrite()
     let edited = try await change.rows(
       """
       UPDATE share_links
-      SET kind = \(edit.kind.applied(to: old.kind)), shows = \(edit.shows.applied(to: old.shows)),
-        expires_at = \(edit.expiresAt.applied(to: old.expiresAt)),
-        max_guests = \(edit.maxGuests.applied(to: old.maxGuests).map(Int32.init)),
-        max_plus_ones = \(Int32(edit.maxPlusOnes.applied(to: old.maxPlusOnes))),
-        email = \(edit.email.applied(to: old.email)), approval = \(edit.approval.applied(to: old.approval))
+      SET kind = \(new.kind), shows = \(new.shows), expires_at = \(new.expiresAt),
+        max_guests = \(new.maxGuests.map(Int32.init)), max_plus_ones = \(Int32(new.maxPlusOnes)),
+        email = \(new.email), approval = \(new.approval)
       WHERE id = \(id)
       RETURNING \(columns)
       """)

@@ -32,17 +32,22 @@ struct AccountRoutes {
       confirmation = try await reauthentication?.check(context, in: dependencies)
     } catch let error as AppError where error == .wrongCode {
       // A repeated request finds its code spent by the first one, which may have committed meanwhile.
-      guard let repeated = context.idempotent, let first = try await repeated.stored(in: database) else {
-        throw AppError.wrongCode
-      }
-      return try repeated.response(first)
+      guard let repeated = context.idempotent, let first = try await repeated.stored(in: database),
+        let response = try repeated.response(first)
+      else { throw AppError.wrongCode }
+      return response
     }
     if case .set(let email) = edit.email {
       // Limits both the mails to one address and the mails from one account.
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
-    return try await dependencies.respond(to: context, at: .user(me)) { change in
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
+      return user
+    } verb: { change in
+      // A spent code makes this a change, so that the response is stored.
+      if confirmation != nil { change.noteQuietWrite() }
       try await confirmation?.spend(in: change)
       try await User.edit(me, edit, by: session, keys: keys, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }

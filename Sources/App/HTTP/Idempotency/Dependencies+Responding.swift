@@ -9,26 +9,48 @@ extension Dependencies {
     to context: Context, at keys: KeyedQueue.Key..., about others: [User.ID] = [],
     verb: (Change) async throws -> Response
   ) async throws -> Response {
-    try await respond(to: context, at: keys, about: others, verb: verb)
+    try await respond(
+      to: context, at: keys, about: others, canReadAgain: false, again: { throw AppError.idempotencyKeyReused },
+      verb: verb)
   }
 
+  /// The same for a verb after which `again` reads the response from the database.
+  func respond(
+    to context: Context, at keys: KeyedQueue.Key..., again: () async throws -> Response,
+    verb: (Change) async throws -> Response
+  ) async throws -> Response {
+    try await respond(to: context, at: keys, about: [], canReadAgain: true, again: again, verb: verb)
+  }
+
+  /// - Parameters:
+  ///   - canReadAgain: a change without an effect stores no response.
+  ///   - again: reads the response to a repeated request.
   private func respond(
-    to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID],
+    to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID], canReadAgain: Bool,
+    again: () async throws -> Response,
     verb: (Change) async throws -> Response
   ) async throws -> Response {
     guard let request = context.idempotent else { return try await change(at: keys, verb: verb) }
     let user = try context.user
-    var subjects = IdempotentRequest.Subjects(users: others)
-    for key in keys {
-      switch key {
-      case .user(let other): subjects.users.append(other)
-      case .event(let event): subjects.events.append(event)
-      case .actor, .session: break
+    if !request.hadNoEffect {
+      var subjects = IdempotentRequest.Subjects(users: others)
+      for key in keys {
+        switch key {
+        case .user(let other): subjects.users.append(other)
+        case .event(let event): subjects.events.append(event)
+        case .actor, .session: break
+        }
       }
+      let response = try await change(at: keys) { [subjects] change in
+        try await request.once(by: user, about: subjects, in: change, canReadAgain: canReadAgain) {
+          try await verb(change)
+        }
+      }
+      if let response { return response }
     }
-    return try await change(at: keys) { [subjects] change in
-      try await request.once(by: user, about: subjects, in: change) { try await verb(change) }
-    }
+    var current = try await again()
+    current.headers[.idempotentReplayed] = "true"
+    return current
   }
 
   /// Reads what the response needs after the verb. Without an `Idempotency-Key`, it is read in the round trip of
@@ -45,7 +67,9 @@ extension Dependencies {
     verb: (Change) async throws -> Void, response: (Rows) throws -> Response
   ) async throws -> Response {
     guard context.idempotent != nil else { return try response(try await change(at: keys, thenReading: reading, verb)) }
-    return try await respond(to: context, at: keys, about: others) { change in
+    return try await respond(to: context, at: keys, about: others, canReadAgain: true) {
+      try response(try await database.rows(reading))
+    } verb: { change in
       try await verb(change)
       return try response(try await change.rows(reading))
     }
@@ -54,18 +78,25 @@ extension Dependencies {
   /// Responds with an object that is a collection. With an `Idempotency-Key`, it has no stamp: the stamp is made after
   /// the response is stored.
   ///
-  /// - Parameter committed: reads the object again after the commit.
+  /// - Parameters:
+  ///   - reading: reads the object.
+  ///   - committed: reads the object again after the commit.
   func respond<Value: Stamped>(
-    to context: Context, at keys: KeyedQueue.Key..., verb: (Change) async throws -> Value,
-    committed: (Value) async throws -> Value, response: (Value) -> Response
+    to context: Context, at keys: KeyedQueue.Key..., reading: () async throws -> Value,
+    verb: (Change) async throws -> Value, committed: (Value) async throws -> Value, response: (Value) -> Response
   ) async throws -> Response {
     guard context.idempotent != nil else {
       return response(try await committed(try await change(at: keys, verb: verb)))
     }
-    return try await respond(to: context, at: keys, about: []) { change in
-      var value = try await verb(change)
+    func stampless(_ value: Value) -> Response {
+      var value = value
       value.stamp = nil
       return response(value)
+    }
+    return try await respond(to: context, at: keys, about: [], canReadAgain: true) {
+      stampless(try await reading())
+    } verb: {
+      stampless(try await verb($0))
     }
   }
 

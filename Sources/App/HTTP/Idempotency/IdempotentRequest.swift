@@ -13,6 +13,8 @@ struct IdempotentRequest: Sendable {
   private static let label = "muster idempotency"
   private static let headers: [HTTPField.Name] = [.contentType, .eTag, .location, .cacheControl]
 
+  /// Whether the first request has changed nothing. Then it has left no response: a repeated one gets what is there now.
+  var hadNoEffect = false
   let digest: Data
   private let content: Data
   private let keys: SigningKeys
@@ -75,13 +77,18 @@ struct IdempotentRequest: Sendable {
 
   /// Runs a verb and stores its response in the verb's transaction, unless one is stored already.
   ///
+  /// - Parameter canReadAgain: whether a response to a verb that changes nothing can be read later, and need not be
+  ///   stored. The key is stored in any case: a repeated request has no effect, whatever has changed meanwhile.
+  /// - Returns: nil if the first request changed nothing and left no response.
   /// - Throws: `request-running` if the first request has not ended.
   func once(
-    by user: User.ID, about subjects: Subjects, in change: Change, _ verb: () async throws -> Response
-  ) async throws -> Response {
+    by user: User.ID, about subjects: Subjects, in change: Change, canReadAgain: Bool,
+    _ verb: () async throws -> Response
+  ) async throws -> Response? {
     if let first = try await begin(in: change) { return try response(first) }
     let response = try await verb()
-    try store(try await sealed(response), of: user, about: subjects, in: change)
+    let leavesNone = canReadAgain && change.hasChangedNothing
+    try store(leavesNone ? nil : try await sealed(response), of: user, about: subjects, in: change)
     return response
   }
 
@@ -119,9 +126,10 @@ struct IdempotentRequest: Sendable {
 
   // MARK: Responses
 
-  /// The first response as it was, and a header that says so.
-  func response(_ stored: Stored) throws -> Response {
-    guard let sealed = stored.sealed.flatMap(Sealed.init(bytes:)),
+  /// The first response as it was, and a header that says so. Nil if none was stored.
+  func response(_ stored: Stored) throws -> Response? {
+    guard let bytes = stored.sealed else { return nil }
+    guard let sealed = Sealed(bytes: bytes),
       case .array(let parts)? = try? JSON(parsing: sealed.opened(label: Self.label, keys: keys).utf8), parts.count == 3,
       case .number(let code) = parts[0], let status = Int(code), case .object(let fields) = parts[1],
       case .string(let body) = parts[2]

@@ -65,9 +65,12 @@ struct Routes {
       try dependencies.rateLimits.count(.repeatable, in: context)
       var scope = [try context.user.description, method.rawValue, request.uri.path]
       if case .inSession = repeats { scope.append(try context.session.description) }
-      let idempotent = IdempotentRequest(
+      var idempotent = IdempotentRequest(
         key, scope: scope, content: try await request.content(), keys: dependencies.refreshTokenKeys)
-      if let first = try await idempotent.stored(in: dependencies.database) { return try idempotent.response(first) }
+      if let first = try await idempotent.stored(in: dependencies.database) {
+        if let response = try idempotent.response(first) { return response }
+        idempotent.hadNoEffect = true
+      }
       var context = context
       context.idempotent = idempotent
       return try await handler(request, context)

@@ -92,6 +92,8 @@ struct InboxRoutes {
       return choices
     }
     return try await dependencies.respond(to: context, at: .user(me)) {
+      try await NotificationPreferences.find(of: me, in: database)
+    } verb: {
       try await NotificationPreferences.choose(choices, by: me, in: $0)
     } committed: {
       try await $0.afterCommit(of: me, in: database)

@@ -34,7 +34,10 @@ struct PictureRoutes {
         throw error
       }
     }
-    return try await dependencies.respond(to: context, at: .user(me)) { change in
+    return try await dependencies.respond(to: context, at: .user(me)) {
+      guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
+      return user
+    } verb: { change in
       try await picture?.put(of: me, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user

@@ -152,6 +152,103 @@ import Testing
     }
   }
 
+  /// A call that changes nothing, the one that changes it meanwhile, and the member of the response that tells.
+  private struct Idle {
+    let call: (method: String, path: String, body: String?)
+    let meanwhile: (method: String, path: String, body: String)
+    let member: String
+  }
+
+  @Test func `a write that changes nothing stores no response, and has no effect when it is repeated either`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
+      let link = try await ana.createLink(to: id, #"{"kind": "answer"}"#)
+      try await ben.answer(id, "going")
+      let answer = "events/\(id)/invitations/me"
+      let cases: [(phone: Phone, idle: Idle)] = [
+        (
+          ana,
+          Idle(
+            call: ("PATCH", "events/\(id)", #"{"title": "Picnic"}"#),
+            meanwhile: ("PATCH", "events/\(id)", #"{"title": "Barbecue"}"#), member: "title")
+        ),
+        (
+          ana,
+          Idle(
+            call: ("PATCH", "users/me", #"{"displayName": "Ana"}"#),
+            meanwhile: ("PATCH", "users/me", #"{"displayName": "Anna"}"#), member: "displayName")
+        ),
+        (
+          ana,
+          Idle(
+            call: ("PATCH", "events/\(id)/links/\(link.id)", #"{"shows": "counts"}"#),
+            meanwhile: ("PATCH", "events/\(id)/links/\(link.id)", #"{"shows": "names"}"#), member: "shows")
+        ),
+        (
+          ana,
+          Idle(
+            call: ("PUT", "notification-preferences", #"{"event-updated": true}"#),
+            meanwhile: ("PUT", "notification-preferences", #"{"event-updated": false}"#), member: "event-updated")
+        ),
+        (
+          ben,
+          Idle(
+            call: ("PUT", answer, #"{"status": "going"}"#), meanwhile: ("PUT", answer, #"{"status": "declined"}"#),
+            member: "myStatus")
+        ),
+      ]
+      for (number, (phone, idle)) in cases.enumerated() {
+        let (method, path, body) = idle.call
+        let key = [("Idempotency-Key", "idle-\(number)")]
+        let first = try await phone.send(method, path, body, headers: key)
+        #expect(first.status == 200 && first.header("Idempotent-Replayed") == nil, "\(path): \(first.body)")
+        #expect(
+          try await app.value("SELECT count(*) FROM idempotency_keys WHERE sealed_response IS NOT NULL") == 0, "\(path)"
+        )
+        same(first, try await phone.send(method, path, body, headers: key))
+        // Somebody changes it meanwhile: a late copy of the request must not undo that.
+        let changed = try await phone.send(idle.meanwhile.method, idle.meanwhile.path, idle.meanwhile.body)
+        #expect(changed.json[idle.member] != first.json[idle.member], "\(path): \(changed.body)")
+        let again = try await phone.send(method, path, body, headers: key)
+        #expect(again.status == 200 && again.header("Idempotent-Replayed") == "true", "\(path): \(again.body)")
+        #expect(again.json[idle.member] == changed.json[idle.member], "\(path): \(again.body)")
+        // The key still belongs to the first request.
+        let reused = try await phone.send(method, path, idle.meanwhile.body, headers: key)
+        #expect(reused.problem == "idempotency-key-reused", "\(path): \(reused.body)")
+      }
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == cases.count)
+      // What cannot be read any more is not in an old response either.
+      try await ben.block(ana)
+      let hidden = try await ben.send("PUT", answer, #"{"status": "going"}"#, headers: [("Idempotency-Key", "idle-4")])
+      #expect(hidden.status == 404, "\(hidden.body)")
+      // Cancelling twice: the second request changes nothing.
+      #expect(try await ana.send("DELETE", "events/\(id)", headers: [("Idempotency-Key", "end")]).status == 200)
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys WHERE sealed_response IS NOT NULL") == 1)
+      let twice = [("Idempotency-Key", "end again")]
+      for _ in 0..<2 {
+        #expect(
+          try await ana.send("DELETE", "events/\(id)", headers: twice).json["status"].string == "cancelled")
+      }
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys WHERE sealed_response IS NOT NULL") == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `of idle requests with one key at once, each gets the current state`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let ana = try await app.signUp("ana")
+      let id = try await ana.createEvent()["id"].string ?? ""
+      let statuses = try await app.race(10) { _ in
+        try await ana.send("PATCH", "events/\(id)", #"{"title": "Picnic"}"#, headers: [("Idempotency-Key", "one")])
+      }
+      #expect(statuses.keys.allSatisfy { [200, 409].contains($0) } && statuses[200] ?? 0 > 0, "\(statuses)")
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == 1)
+    }
+  }
+
   @Test func `a refused write is not stored, and may succeed later under the same key`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
