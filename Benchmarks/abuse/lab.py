@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from .machine import Program, Psql, wait_until
+from .machine import SERVICE_ROLE, Program, Psql, wait_until
 
 Outcome = collections.namedtuple("Outcome", "measured limit ok")
 Response = collections.namedtuple("Response", "status body headers seconds")
@@ -182,7 +182,9 @@ class Lab:
 
     def __init__(self, cluster, muster, database):
         self.cluster, self.muster, self.folder = cluster, muster, cluster.folder
+        # As the owner of the tables.
         self.url = cluster.url(database)
+        self.database = database
         self.stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -197,7 +199,7 @@ class Lab:
         }
         key = base64.b64encode(bytes(range(32))).decode()
         own = {
-            "DATABASE_URL": self.url,
+            "DATABASE_URL": self.cluster.url(self.database, SERVICE_ROLE),
             "MUSTER_ACCESS_TOKEN_KEYS": f"abuse:{key}",
             "MUSTER_REFRESH_TOKEN_KEYS": f"abuse:{base64.b64encode(REFRESH_KEY).decode()}",
             "MUSTER_PUBLIC_URL": "http://127.0.0.1",
@@ -209,6 +211,12 @@ class Lab:
             "SWIFT_BACKTRACE": "enable=no",
         }
         return inherited | own | {name: value for name, value in variables.items()}
+
+    def environment_of(self, arguments):
+        """Only migrations, and seeds that drop indexes, need the owner of the tables."""
+        if arguments[0] != "migrate" and arguments[:2] != ("seed", "load"):
+            return self.environment()
+        return self.environment(DATABASE_URL=self.url, MUSTER_DATABASE_ROLE=SERVICE_ROLE)
 
     def keep(self, thing):
         self.stack.callback(thing.end)
@@ -225,12 +233,12 @@ class Lab:
     def run(self, *arguments, timeout=60):
         """Runs a `muster` command that ends by itself. Returns its exit code and output."""
         done = subprocess.run(
-            [self.muster, *arguments], env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL,
+            [self.muster, *arguments], env=self.environment_of(arguments), cwd=self.folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
         return done.returncode, done.stdout.decode(errors="replace")
 
     def start(self, *arguments):
-        return self.keep(Program(self.muster, arguments, self.environment(), self.folder))
+        return self.keep(Program(self.muster, arguments, self.environment_of(arguments), self.folder))
 
     def psql(self):
         return self.keep(Psql(self.url))

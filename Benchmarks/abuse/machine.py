@@ -72,6 +72,10 @@ class Psql:
         self.process.wait()
 
 
+# The role of the service and the worker, which can only read and write rows.
+SERVICE_ROLE = "muster_app"
+
+
 class Cluster:
     """PostgreSQL on a socket in a private folder, without TCP. If this is root, it runs as `postgres`."""
 
@@ -108,9 +112,10 @@ class Cluster:
         if not wait_until(lambda: subprocess.run(ready, capture_output=True).returncode == 0, 30, 0.2):
             self.end()
             raise SystemExit("PostgreSQL did not start")
+        self.ask(f"CREATE ROLE {SERVICE_ROLE} LOGIN")
 
-    def url(self, database):
-        return f"postgresql://postgres@/{database}?host={self.folder}"
+    def url(self, database, role="postgres"):
+        return f"postgresql://{role}@/{database}?host={self.folder}"
 
     def create(self, database, template="template0"):
         self.ask(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')

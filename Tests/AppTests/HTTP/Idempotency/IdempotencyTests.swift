@@ -166,7 +166,7 @@ import Testing
       let (ana, ben) = try await app.friends("ana", "ben")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       let link = try await ana.createLink(to: id, #"{"kind": "answer"}"#)
-      try await ben.answer(id, "going")
+      try await ben.answer("going", to: id)
       let answer = "events/\(id)/invitations/me"
       let cases: [(phone: Phone, idle: Idle)] = [
         (
