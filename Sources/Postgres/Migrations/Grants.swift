@@ -63,8 +63,9 @@ struct Grants {
       UNION ALL
       SELECT format('GRANT USAGE ON SEQUENCE %s TO %I', c.oid::regclass, \(role))
       FROM pg_class AS c
-      WHERE c.relnamespace = \(schemaID) AND c.relkind = 'S' AND pg_has_role(c.relowner, 'USAGE')
-        AND NOT has_sequence_privilege(\(role), c.oid, 'USAGE')
+      WHERE c.relnamespace = \(schemaID) AND pg_has_role(c.relowner, 'USAGE')
+        -- The function fails for other relations, and PostgreSQL chooses the order of conditions.
+        AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(\(role), c.oid, 'USAGE') END
       UNION ALL
       SELECT format('GRANT EXECUTE ON ROUTINE %s TO %I', p.oid::regprocedure, \(role))
       FROM pg_proc AS p

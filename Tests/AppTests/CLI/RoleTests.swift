@@ -45,7 +45,7 @@ import Testing
           WHERE has_table_privilege('schema_migrations', name)
           UNION ALL
           SELECT 'no use of ' || oid::regclass FROM pg_class
-          WHERE relnamespace = 'public'::regnamespace AND relkind = 'S' AND NOT has_sequence_privilege(oid, 'USAGE')
+          WHERE relnamespace = 'public'::regnamespace AND CASE WHEN relkind = 'S' THEN NOT has_sequence_privilege(oid, 'USAGE') END
           UNION ALL
           SELECT 'no use of ' || oid::regprocedure FROM pg_proc
           WHERE pronamespace = 'public'::regnamespace AND NOT has_function_privilege(oid, 'EXECUTE')
