@@ -77,7 +77,7 @@ import Testing
     try await count("cancelling") { try await ana.cancelEvent(id) }
     try await app.database.execute("UPDATE events SET live_until = now() - interval '1 day' WHERE archived_at IS NULL")
     try await count("archiving") {
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
     }
     return counts
   }

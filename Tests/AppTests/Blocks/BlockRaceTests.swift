@@ -104,7 +104,7 @@ import Testing
     try await race([1], alone: false) { app, _ in
       // Later than the end of every event.
       let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
-      _ = try await app.database.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
       return 1
     }
   }

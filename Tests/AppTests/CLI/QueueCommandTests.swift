@@ -19,11 +19,11 @@ import Testing
       let ana = try await app.signUp("ana")
       try await app.refuseFiling(of: "Bad")
       for title in ["Bad", "Good"] {
-        try await app.database.change { $0.notify(ana.userID, about: .invitationWithdrawn(.new(), title)) }
+        try await app.service.change { $0.notify(ana.userID, about: .invitationWithdrawn(.new(), title)) }
       }
       for failures in 1...3 {
         #expect(try await queue(app, "list", "--dead").standardOutput == "")
-        _ = try await FanOut.step(in: app.database)
+        _ = try await FanOut.step(in: app.service)
         let waiting = try await queue(app, "list", "--type", "invitation-withdrawn").standardOutput
           .split(separator: "\n")
         // The other notice was fanned out.
@@ -40,7 +40,7 @@ import Testing
       try await app.database.execute("DROP TRIGGER refuses ON notifications")
       let name = try #require(line.split(separator: " ").first.map(String.init))
       #expect(try await queue(app, "retry", name).standardOutput == "retried 1\n")
-      #expect(try await FanOut.step(in: app.database).notices == 1)
+      #expect(try await FanOut.step(in: app.service).notices == 1)
       #expect(try await ana.get("notifications")["items"].array.map { $0["title"].string } == ["Bad", "Good"])
       try await app.takeNotifications()
     }
@@ -79,7 +79,7 @@ import Testing
       #expect([tests["due"].int, tests["waiting"].int, tests["inFlight"].int, tests["dead"].int] == [1, 4, 1, 3])
       #expect(json["types"]["mail-password-changed"]["due"].int == 1)
       #expect(json["total"]["due"].int == 2)
-      let figures = try await QueueStats.read(in: app.database)
+      let figures = try await QueueStats.read(in: app.service)
       #expect((90..<300).contains(figures.oldestDueSeconds ?? 0))
       let text = try await queue(app, "stats").standardOutput
       #expect(text.contains("in flight 1") && text.contains("oldest due: "))

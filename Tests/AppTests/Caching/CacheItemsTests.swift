@@ -128,10 +128,10 @@ import Testing
         #expect(count == nil)
       }
       #expect(statements.count == 2)
-      let read = try await App.Collection.friends.items(of: ana.userID, page: .all, in: app.database)
+      let read = try await App.Collection.friends.items(of: ana.userID, page: .all, in: app.service)
       #expect(Snapshot(read).items == nil)
       #expect(
-        try await Friend.list(of: ana.userID, page: .all, in: app.database).items.count == PageRequest.all.limit)
+        try await Friend.list(of: ana.userID, page: .all, in: app.service).items.count == PageRequest.all.limit)
       // Not even the shortest items would fit.
       let shortest =
         #"{"user":{"id":"01900000-0000-7000-8000-000000000001","username":"abc","displayName":"A","#

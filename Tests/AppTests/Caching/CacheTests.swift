@@ -66,7 +66,7 @@ import Testing
         group.addTask { for number in 0..<10 { try await ana.edit(id, #"{"title": "Picnic \#(number)"}"#) } }
         for _ in 0..<5 {
           group.addTask {
-            let moved = try await Stamps.move(in: app.database)
+            let moved = try await Stamps.move(in: app.service)
             #expect(moved == 21)
           }
         }
@@ -207,14 +207,14 @@ import Testing
       let stamps = try await withThrowingTaskGroup(of: Timestamp?.self) { group in
         for _ in 0..<200 {
           group.addTask {
-            try await app.database.change { $0.touch(.friends, .events, of: ana.userID) }
-            return try await Stamps.read(.friends, of: ana.userID, in: app.database)
+            try await app.service.change { $0.touch(.friends, .events, of: ana.userID) }
+            return try await Stamps.read(.friends, of: ana.userID, in: app.service)
           }
         }
         return try await group.reduce(into: [Timestamp]()) { if let stamp = $1 { $0.append(stamp) } }
       }
       #expect(stamps.count == 200)
-      #expect(try await Stamps.read(.friends, of: ana.userID, in: app.database) == stamps.max())
+      #expect(try await Stamps.read(.friends, of: ana.userID, in: app.service) == stamps.max())
     }
   }
 
@@ -226,8 +226,8 @@ import Testing
         "UPDATE user_stamps SET friends = \(future) WHERE user_id = \(ana.userID)")
       var last = future
       for _ in 1...3 {
-        try await app.database.change { $0.touch(.friends, of: ana.userID) }
-        let read = try await Stamps.read(.friends, of: ana.userID, in: app.database)
+        try await app.service.change { $0.touch(.friends, of: ana.userID) }
+        let read = try await Stamps.read(.friends, of: ana.userID, in: app.service)
         let stamp = try #require(read)
         // The stamp rises by a random amount, so that a change after a restored backup does not get the stamp of a lost
         // one.
@@ -243,14 +243,14 @@ import Testing
       let ana = try await app.signUp("ana")
       let gate = AsyncStream.makeStream(of: Void.self)
       let begun = AsyncStream.makeStream(of: Void.self)
-      async let late: Void = app.database.change { change in
+      async let late: Void = app.service.change { change in
         try await change.rows("UPDATE users SET bio = 'late' WHERE id = \(ana.userID)")
         change.touch(.profile, of: ana.userID)
         begun.continuation.finish()
         for await _ in gate.stream {}
       }
       for await _ in begun.stream {}
-      try await app.database.change { $0.touch(.profile, of: ana.userID) }
+      try await app.service.change { $0.touch(.profile, of: ana.userID) }
       let seen = try await ana.get("users/me")
       #expect(seen["bio"] == .null)
       let stamp = try #require(seen["timestamp"].string)

@@ -249,7 +249,7 @@ import Testing
       _ = try await ana.createEvent("Old", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)
       try await app.takeNotifications()
       let stamps = try await ben.refreshLists()
-      #expect(try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) } == 1)
+      #expect(try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) } == 1)
       #expect(try await ben.stale(stamps) == [.events, .invitations])
       for phone in [ana, ben] {
         var titles: [String] = []

@@ -95,7 +95,7 @@ import Testing
         let id = try await create(ana, from: start, to: end).json["id"].string ?? ""
         let time = try #require(Timestamp(rfc3339: last))
         for (now, archived) in [(time.adding(seconds: -1), 0), (time, 1)] {
-          let count = try await app.database.change { try await Event.archive(endedBefore: now, atMost: 10, in: $0) }
+          let count = try await app.service.change { try await Event.archive(endedBefore: now, atMost: 10, in: $0) }
           #expect(count == archived, "\(last)")
         }
         #expect(try await ana.get("events?when=past")["items"][0]["id"].string == id)
@@ -106,7 +106,7 @@ import Testing
   // MARK: Pages
 
   private func archive(_ app: TestApp) async throws {
-    _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
+    _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
   }
 
   @Test func `pages of the archive neither repeat nor skip an event while others are archived`() async throws {

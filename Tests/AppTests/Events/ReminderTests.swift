@@ -32,7 +32,7 @@ import Testing
   @discardableResult
   private func remind(_ app: TestApp) async throws -> Int {
     var count = 0
-    while try await app.database.change({ try await Event.remindOfNext(in: $0) }) { count += 1 }
+    while try await app.service.change({ try await Event.remindOfNext(in: $0) }) { count += 1 }
     return count
   }
 

@@ -275,7 +275,7 @@ private struct Stage: Sendable {
   }
 
   private func stamps() async throws -> [Side: Stamps] {
-    let reads = Stamps.reads(in: app.database)
+    let reads = Stamps.reads(in: app.service)
     return [
       .ana: try Stamps(try #require(try await reads.value(for: ana.userID))),
       .ben: try Stamps(try #require(try await reads.value(for: ben.userID))),

@@ -48,7 +48,7 @@ import Testing
       try await expire(app)
       let received = Task {
         while !Task.isCancelled { await Task.yield() }
-        await Housekeeping.run(in: app.database, logger: app.dependencies.logger)
+        await Housekeeping.run(in: app.service, logger: app.dependencies.logger)
       }
       received.cancel()
       await received.value
@@ -99,10 +99,10 @@ import Testing
       try await app.database.transaction { holder in
         try await holder.rows("SELECT 1 FROM retired_usernames WHERE digest = 'x' FOR UPDATE")
         // Detached: in this task, the transaction is open.
-        let freed = Task.detached { try await User.freeNames(atMost: 2, in: app.database) }
+        let freed = Task.detached { try await User.freeNames(atMost: 2, in: app.service) }
         #expect(try await freed.value == 1)
       }
-      #expect(try await User.freeNames(atMost: 2, in: app.database) == 1)
+      #expect(try await User.freeNames(atMost: 2, in: app.service) == 1)
       #expect(try await app.value("SELECT digest = 'z' FROM retired_usernames") == true)
     }
   }

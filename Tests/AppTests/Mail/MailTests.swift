@@ -271,7 +271,7 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.takeMails()
-      for _ in 0..<2 { try await app.database.change { $0.mail(.passwordChanged(ana.userID)) } }
+      for _ in 0..<2 { try await app.service.change { $0.mail(.passwordChanged(ana.userID)) } }
       _ = try await worker(app).step(OutgoingMail.queue)
       let tried: Int? = try await app.value("SELECT count(*) FROM mails WHERE attempts = 1")
       #expect(tried == 2)
@@ -291,7 +291,7 @@ import Testing
       try await app.takeMails()
       let keys = app.dependencies.refreshTokenKeys
       await #expect(throws: AppError.notYours) {
-        try await app.database.change { change in
+        try await app.service.change { change in
           let token = try await MailToken.issue(
             .verifyEmail, email: "new@example.com", for: ana.userID, keys: keys, in: change)
           change.mail(.token(token))

@@ -8,7 +8,7 @@ import Testing
 /// What a poll of the queue of notices finds, and what it costs.
 @Suite struct FanOutPollingTests {
   private func queue(_ title: String, for user: Phone, in app: TestApp) async throws {
-    try await app.database.change { $0.notify(user.userID, about: .invitationWithdrawn(.new(), title)) }
+    try await app.service.change { $0.notify(user.userID, about: .invitationWithdrawn(.new(), title)) }
   }
 
   private func titles(of user: Phone) async throws -> [String] {
@@ -29,10 +29,10 @@ import Testing
       try await queue("Old", for: ana, in: app)
       try await app.database.execute(skippingIDs(FanOut.recentIDs))
       try await queue("New", for: ana, in: app)
-      #expect(try await FanOut.step(.recent, in: app.database).notices == 1)
+      #expect(try await FanOut.step(.recent, in: app.service).notices == 1)
       #expect(try await titles(of: ana) == ["New"])
-      #expect(try await FanOut.step(.recent, in: app.database).notices == 0)
-      #expect(try await FanOut.step(in: app.database).notices == 1)
+      #expect(try await FanOut.step(.recent, in: app.service).notices == 0)
+      #expect(try await FanOut.step(in: app.service).notices == 1)
       #expect(try await titles(of: ana) == ["Old", "New"])
     }
   }
@@ -155,11 +155,11 @@ import Testing
       let ana = try await app.signUp("ana")
       try await queue(300, aboutEachOf: 1, for: ana, in: app)
       try await queue(1, aboutEachOf: 1, for: ana, in: app)
-      let first = try await FanOut.step(in: app.database)
+      let first = try await FanOut.step(in: app.service)
       // A step takes up to 50 notices about each of two subjects, and the second one has a single notice.
       #expect(first.notices < FanOut.subjectsPerStep && first.isAtLimit)
       try await FanOut.drain(app.database)
-      #expect(try await !FanOut.step(in: app.database).isAtLimit)
+      #expect(try await !FanOut.step(in: app.service).isAtLimit)
       #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == 301)
     }
   }
@@ -172,13 +172,13 @@ import Testing
       try await queue("Middle", for: ben, in: app)
       try await app.database.execute(skippingIDs(2 * FanOut.recentIDs))
       // Neither among the oldest nor among the newest.
-      let oldest = try await FanOut.step(in: app.database)
+      let oldest = try await FanOut.step(in: app.service)
       #expect(oldest.notices > 0 && oldest.end != nil)
-      #expect(try await FanOut.step(.recent, in: app.database).notices == 0)
+      #expect(try await FanOut.step(.recent, in: app.service).notices == 0)
       #expect(try await titles(of: ben).isEmpty)
       // The next windows have it.
       var place = oldest.end
-      while let start = place { place = try await FanOut.step(.after(start), in: app.database).end }
+      while let start = place { place = try await FanOut.step(.after(start), in: app.service).end }
       #expect(try await titles(of: ben) == ["Middle"])
       try await FanOut.drain(app.database)
       #expect(try await app.value("SELECT count(*) FROM notifications WHERE recipient_id = \(ana.userID)") == count)

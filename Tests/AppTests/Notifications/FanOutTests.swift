@@ -9,7 +9,7 @@ import Testing
 @Suite struct FanOutTests {
   /// Queues a notice that names no user, in a change of its own.
   private func queue(_ title: String, about event: Event.ID, for people: [User.ID], in app: TestApp) async throws {
-    try await app.database.change { $0.notify(people, about: .invitationWithdrawn(event, title)) }
+    try await app.service.change { $0.notify(people, about: .invitationWithdrawn(event, title)) }
   }
 
   /// The titles in an inbox, oldest first.
@@ -70,15 +70,15 @@ import Testing
       defer { holder.close() }
       try await holder.transaction { transaction in
         try await transaction.rows("SELECT 1 FROM user_stamps WHERE user_id = \(readers[1]) FOR UPDATE")
-        #expect(try await FanOut.step(in: app.database).notices > 0)
+        #expect(try await FanOut.step(in: app.service).notices > 0)
         for (place, expected) in [["Picnic"], [], ["Picnic"]].enumerated() {
           #expect(try await titles(of: readers[place], in: app) == expected)
         }
-        #expect(try await FanOut.step(in: app.database).notices == 0)
+        #expect(try await FanOut.step(in: app.service).notices == 0)
       }
       // The notice is not at fault.
       #expect(try await app.value("SELECT failures FROM notification_queue") == 0)
-      #expect(try await FanOut.step(in: app.database).notices > 0)
+      #expect(try await FanOut.step(in: app.service).notices > 0)
       #expect(try await titles(of: readers[1], in: app) == ["Picnic"])
       #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
     }
@@ -91,19 +91,19 @@ import Testing
       let (readers, picnic) = (try await people(600, in: app), Event.ID.new())
       try await queue("First", about: picnic, for: readers, in: app)
       let first = try await holdingSteps(in: app) {
-        let first = Task { try await FanOut.step(in: app.database).notices > 0 }
+        let first = Task { try await FanOut.step(in: app.service).notices > 0 }
         try await app.waitForLocks(1)
         try await queue("Second", about: picnic, for: readers, in: app)
         // A part of the first notice is being filed, so nothing else of this event may be.
-        #expect(try await FanOut.step(in: app.database).notices == 0)
+        #expect(try await FanOut.step(in: app.service).notices == 0)
         return first
       }
       #expect(try await first.value)
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<3 { group.addTask { while try await FanOut.step(in: app.database).notices > 0 {} } }
+        for _ in 0..<3 { group.addTask { while try await FanOut.step(in: app.service).notices > 0 {} } }
         try await group.waitForAll()
       }
-      while try await FanOut.step(in: app.database).notices > 0 {}
+      while try await FanOut.step(in: app.service).notices > 0 {}
       let inboxes = try await app.database.rows(
         """
         SELECT array_agg(payload->>'title' ORDER BY filed_at) AS titles, count(*) AS readers
@@ -125,7 +125,7 @@ import Testing
         for _ in 0..<6 {
           group.addTask {
             while try await app.value("SELECT EXISTS (SELECT 1 FROM notification_queue)") == true {
-              _ = try await FanOut.step(in: app.database)
+              _ = try await FanOut.step(in: app.service)
             }
           }
         }
@@ -160,7 +160,7 @@ import Testing
           CREATE TRIGGER notes AFTER UPDATE ON user_stamps FOR EACH ROW EXECUTE FUNCTION note();
           """)
       }
-      #expect(try await FanOut.step(in: app.database).notices == 3)
+      #expect(try await FanOut.step(in: app.service).notices == 3)
       let stamps: [Timestamp] = try await app.database.rows("SELECT stamp FROM moved").map { try $0[0] }
       #expect(stamps.count == 1)
       let places: [Timestamp] = try await app.database.rows("SELECT filed_at FROM notifications ORDER BY filed_at")
@@ -208,7 +208,7 @@ import Testing
       try await ben.register(token: "bens")
       let request = try await ana.sendFriendRequest(to: ben)
       let (step, ending) = try await holdingSteps(in: app) {
-        let step = Task { try await FanOut.step(in: app.database).notices > 0 }
+        let step = Task { try await FanOut.step(in: app.service).notices > 0 }
         try await app.waitForLocks(1)
         let ending = Task {
           switch end {
@@ -239,11 +239,11 @@ import Testing
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       let event = try #require(Event.ID(id))
       try await app.takeNotifications()
-      try await app.database.change { change in
+      try await app.service.change { change in
         change.notify(readers + [ben.userID], about: .eventUpdated(event, "Dinner", [], by: ana.userID))
       }
       let (step, block) = try await holdingSteps(in: app) {
-        let step = Task { try await FanOut.step(in: app.database).notices > 0 }
+        let step = Task { try await FanOut.step(in: app.service).notices > 0 }
         try await app.waitForLocks(1)
         let block = Task { try await ben.block(ana) }
         try await app.waitForLocks(2)
@@ -268,8 +268,8 @@ import Testing
       let rows = try await app.database.rows(
         "SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(ana.userID)")
       let host = try Person(row: try #require(rows.first))
-      let before = try await Stamps.read(.notifications, of: cleo.userID, in: app.database)
-      try await app.database.change {
+      let before = try await Stamps.read(.notifications, of: cleo.userID, in: app.service)
+      try await app.service.change {
         $0.notify(people + [gone, ana.userID], about: .eventInvited(.new(), "Picnic", by: host))
       }
       // The actor is not a recipient.
@@ -278,7 +278,7 @@ import Testing
       let recipients = try await app.database.rows(
         "SELECT recipient_id FROM notifications WHERE type = 'event-invited'")
       #expect(try recipients.map { try $0[0] as User.ID } == [ben.userID])
-      #expect(try await Stamps.read(.notifications, of: cleo.userID, in: app.database) == before)
+      #expect(try await Stamps.read(.notifications, of: cleo.userID, in: app.service) == before)
     }
   }
 
@@ -291,20 +291,20 @@ import Testing
       try await queue("Bad", about: event, for: [reader], in: app)
       try await queue("Next", about: event, for: [reader], in: app)
       try await queue("Other", about: .new(), for: [reader], in: app)
-      #expect(try await FanOut.step(in: app.database).notices > 0)
+      #expect(try await FanOut.step(in: app.service).notices > 0)
       #expect(try await titles(of: reader, in: app) == ["Other"])
       let failures: SQL = "SELECT max(failures) FROM notification_queue WHERE died_at IS NULL"
       #expect(try await app.value(failures) == 1)
-      #expect(try await FanOut.step(in: app.database).notices == 0)
+      #expect(try await FanOut.step(in: app.service).notices == 0)
       #expect(try await app.value(failures) == 2)
       // Its death frees the notice behind it.
-      #expect(try await FanOut.step(in: app.database).notices > 0)
+      #expect(try await FanOut.step(in: app.service).notices > 0)
       let dead = try await app.database.rows(
         "SELECT failures, last_error FROM notification_queue WHERE died_at IS NOT NULL")
       #expect(try dead.map { try $0["failures"] as Int } == [3])
       #expect(try (dead.first?["last_error"] as String?)?.contains("not this one") == true)
       #expect(try await titles(of: reader, in: app) == ["Other", "Next"])
-      #expect(try await FanOut.step(in: app.database).notices == 0)
+      #expect(try await FanOut.step(in: app.service).notices == 0)
       try await app.database.execute("DELETE FROM notification_queue")
     }
   }
@@ -352,7 +352,7 @@ import Testing
       try await queue("Festival", about: .new(), for: readers, in: app)
       for reader in readers.suffix(2) { try await queue("Picnic", about: .new(), for: [reader], in: app) }
       var left: [Int] = []
-      while try await FanOut.step(in: app.database).notices > 0 {
+      while try await FanOut.step(in: app.service).notices > 0 {
         let waiting: Int? = try await app.value(
           "SELECT coalesce(sum(cardinality(recipient_ids)), 0)::integer FROM notification_queue")
         left.append(try #require(waiting))

@@ -79,7 +79,7 @@ import Testing
       try await app.enqueue(rounds: 0..<2, to: 5)
       let dead = UUID()
       try await app.database.batch(Worker.beating(dead))
-      let leased = try await Delivery.queue.claim(.all, atMost: 3, for: dead, lease: UUID(), in: app.database)
+      let leased = try await Delivery.queue.claim(.all, atMost: 3, for: dead, lease: UUID(), in: app.service)
       #expect(leased.runs.map(\.count) == [2, 2, 2])
       let recorder = Recorder { push, _ in
         let attempts: Int? = try await app.value("SELECT max(attempts) FROM deliveries")
@@ -137,7 +137,7 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let stale = try await ana.stale {
         await #expect(throws: AppError.notYours) {
-          try await app.database.change { change in
+          try await app.service.change { change in
             _ = try await FriendRequest.send(from: ana.userID, to: ben.userID, in: change)
             throw AppError.notYours
           }

@@ -67,7 +67,7 @@ import Testing
          "location": {"name": "Home", "latitude": 1, "longitude": 2}, "inviteeIds": ["\(hugo.id)", "\(gil.id)"]}
         """)
       #expect(response.status == 201, "\(response.body)")
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
       var watch = try await Watch([ana] + people.others, in: app)
       var event = ""
       try await watch.expect("creating", changes: ["ana", "ben", "gil"]) {
@@ -107,7 +107,7 @@ import Testing
       try await watch.expect("archiving", changes: ["ana", "ben", "gil"]) {
         // The event stays in the feeds, because its end is ahead.
         let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
-        _ = try await app.database.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
+        _ = try await app.service.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
       }
       try await watch.expect("a new name after archiving", changes: []) {
         try await ana.editProfile(#"{"displayName": "Ana"}"#)
@@ -123,7 +123,7 @@ import Testing
       let (ana, ben) = try await app.friends("ana", "ben")
       let start = Timestamp.now().adding(seconds: -10 * 86_400).rfc3339()
       _ = try await ana.createEvent("Past", inviting: [ben], startTime: start, endTime: nil)
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
       let path = try await ben.makeCalendarLink()
       let file = String(path.dropFirst("/calendars/".count))
       let link = try #require(CalendarLink.id(of: file, keys: app.dependencies.refreshTokenKeys))
@@ -131,8 +131,8 @@ import Testing
       var tags: Set<String> = []
       var shown: [Bool] = []
       for day in [today, today + 1, today + 78, today + 82] {
-        let (user, tag) = try await CalendarFeed.check(link, today: day, in: app.database)
-        let feed = try await CalendarFeed.read(link, of: user, today: day, in: app.database)
+        let (user, tag) = try await CalendarFeed.check(link, today: day, in: app.service)
+        let feed = try await CalendarFeed.read(link, of: user, today: day, in: app.service)
         #expect(feed.tag == tag)
         tags.insert(tag.eTag)
         shown.append(String(decoding: feed.bytes, as: UTF8.self).contains("SUMMARY:Past"))

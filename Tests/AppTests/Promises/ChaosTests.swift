@@ -77,7 +77,7 @@ import Testing
       try await sleeper.waitForOutput("working")
       sink.weather = .still
       for title in ["First", "Second"] {
-        try await app.database.change { $0.notify(people, about: .waitlistPromoted(event, title, guest: .new())) }
+        try await app.service.change { $0.notify(people, about: .waitlistPromoted(event, title, guest: .new())) }
       }
       try await eventually { sink.count == devices }
       sleeper.signal(SIGSTOP)

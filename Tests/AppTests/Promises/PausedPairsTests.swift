@@ -40,7 +40,7 @@ import Testing
         return waiting == 2
       }
       // A worker fans out the committed notices, unless the first change holds their stamps.
-      _ = try await FanOut.step(in: app.database)
+      _ = try await FanOut.step(in: app.service)
       try await look()
       try await pause.end()
       let (wasDone, wasOtherDone) = (try await one.value, try await other.value)

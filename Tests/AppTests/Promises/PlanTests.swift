@@ -117,7 +117,7 @@ import Testing
       }
       try await check("fan-out", "notification_queue_pkey", "notification_queue_in_order", "user_stamps_pkey") { time in
         try await ana.edit(events[2], #"{"title": "Lunch \#(time)"}"#)
-        _ = try await FanOut.step(time.isMultiple(of: 2) ? .oldest : .recent, in: app.database)
+        _ = try await FanOut.step(time.isMultiple(of: 2) ? .oldest : .recent, in: app.service)
       }
       try await check("delivering", "deliveries_due", "deliveries_in_order", "devices_of_user", "deliveries_pkey") {
         time in

@@ -16,7 +16,7 @@ import Testing
       let ana = try await app.signUp("ana")
       try await watch.run(in: app) {
         for strength in ["FOR UPDATE", "FOR KEY SHARE"] {
-          try await app.database.change { change in
+          try await app.service.change { change in
             try await change.rows(
               "SELECT FROM user_stamps WHERE user_id = \(ana.userID) \(unescaped: strength)")
             try await change.rows("SELECT 1")
@@ -61,11 +61,11 @@ import Testing
       let guests = try await app.crowd(20, around: ana)
       try await ana.createEvent(inviting: guests)
       try await app.refuseFiling(of: "Bad")
-      try await app.database.change { $0.notify(guests[0].userID, about: .invitationWithdrawn(.new(), "Bad")) }
+      try await app.service.change { $0.notify(guests[0].userID, about: .invitationWithdrawn(.new(), "Bad")) }
       // Together with the bad one, then each alone, until the bad one is a dead letter.
       try await watch.run(in: app) {
-        for _ in 0..<4 { _ = try await FanOut.step(in: app.database) }
-        try await Stamps.move(in: app.database)
+        for _ in 0..<4 { _ = try await FanOut.step(in: app.service) }
+        try await Stamps.move(in: app.service)
       }
       #expect(try await app.value("SELECT count(*) FROM notification_queue WHERE died_at IS NOT NULL") == 1)
       #expect(try await app.value("SELECT count(*) FROM notifications") == guests.count)
@@ -99,7 +99,7 @@ import Testing
       defer { holder.close() }
       let changing = try await holder.transaction { transaction in
         try await transaction.rows("SELECT FROM user_stamps WHERE user_id = \(ordered[150]) FOR UPDATE")
-        let changing = Task { try await app.database.change { naming.touch(users, in: $0) } }
+        let changing = Task { try await app.service.change { naming.touch(users, in: $0) } }
         try await app.waitForLocks(1)
         let free = try await transaction.rows(
           "SELECT user_id FROM user_stamps WHERE user_id = ANY(\(users)) ORDER BY user_id FOR UPDATE SKIP LOCKED")
@@ -128,9 +128,9 @@ import Testing
           """)
       }
       for part in [users.prefix(200), users.suffix(200)] {
-        try await app.database.change { $0.notify(part.reversed(), about: .invitationWithdrawn(.new(), "Picnic")) }
+        try await app.service.change { $0.notify(part.reversed(), about: .invitationWithdrawn(.new(), "Picnic")) }
       }
-      #expect(try await FanOut.step(in: app.database).notices == 2)
+      #expect(try await FanOut.step(in: app.service).notices == 2)
       let locked: [User.ID] = try await app.database.rows("SELECT user_id FROM locked ORDER BY place").map { try $0[0] }
       // At most 100 recipients of a notice while another waits.
       #expect(locked.count >= 100)
@@ -164,7 +164,7 @@ import Testing
         for (naming, touched) in changes {
           group.addTask {
             for _ in 0..<3 {
-              try await app.database.change { change in
+              try await app.service.change { change in
                 attempts.withLock { $0 += 1 }
                 naming.touch(touched, in: change)
               }

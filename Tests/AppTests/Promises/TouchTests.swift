@@ -226,10 +226,10 @@ import Testing
       try await watch.expect("seeing the host again") { try await ben.unblock(ana) }
       try await watch.expect("archiving") {
         let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
-        _ = try await app.database.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
+        _ = try await app.service.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
       }
       try await watch.expect("archiving again", changes: false) {
-        _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
+        _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
       }
       try await app.befriend(ana, ben)
       let last = try await ben.createEvent("Last", inviting: [ana, gil])["id"].string ?? ""
@@ -291,27 +291,27 @@ import Testing
       try await app.database.execute("UPDATE visitors SET lapses_at = now() WHERE id = \(lapsing.id)")
       watch = try await Watch(watch.phones)
       try await watch.expect("the end of an answer that was not confirmed") {
-        _ = try await app.database.change { try await Visitor.endLapsed(atMost: 10, in: $0) }
+        _ = try await app.service.change { try await Visitor.endLapsed(atMost: 10, in: $0) }
       }
       try await watch.expect("confirming and unsubscribing", changes: false) {
         try await mailed.act("confirm")
         try await mailed.act("unsubscribe")
       }
       try await watch.expect("merging into an account") {
-        let merged = try await Visitor.mergeMarked(in: app.database, logger: .quiet)
+        let merged = try await Visitor.mergeMarked(in: app.service, logger: .quiet)
         #expect(merged == 1)
       }
       visit = try await app.confirmedVisit(link.token, "declined", email: "\(hugo.username)@example.com")
       watch = try await Watch(watch.phones)
       try await watch.expect("merging into a guest") {
-        let merged = try await Visitor.mergeMarked(in: app.database, logger: .quiet)
+        let merged = try await Visitor.mergeMarked(in: app.service, logger: .quiet)
         #expect(merged == 1)
       }
       visit = try await app.confirmedVisit(link.token, email: "\(hugo.username)@example.com")
       try await hugo.block(ana)
       watch = try await Watch(watch.phones)
       try await watch.expect("merging across a block") {
-        let merged = try await Visitor.mergeMarked(in: app.database, logger: .quiet)
+        let merged = try await Visitor.mergeMarked(in: app.service, logger: .quiet)
         #expect(merged == 1)
       }
     }

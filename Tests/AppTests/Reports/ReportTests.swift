@@ -34,7 +34,7 @@ import Testing
       let report = try #require(Report.ID(try await ana.report(ben, reason: "nudity").json["id"].string ?? ""))
       try await ben.removePicture()
       #expect(try await app.reports().map(\.hasPicture) == [true])
-      #expect(try await Report.picture(of: report, in: app.database).map(Array.init) == shown)
+      #expect(try await Report.picture(of: report, in: app.service).map(Array.init) == shown)
     }
   }
 
@@ -46,7 +46,7 @@ import Testing
       let past =
         try await ana.createEvent("Past", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)["id"].string
         ?? ""
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
       try await ben.report(event: party)
       try await ben.block(ana)
       // The block has removed him from the guest list.

@@ -146,7 +146,7 @@ import Testing
   private func delete(_ phone: Phone, _ attempts: Attempts) -> Task<Void, any Error> {
     Task {
       let session = try phone.session
-      try await phone.app.database.change { change in
+      try await phone.app.service.change { change in
         attempts.begin()
         try await User.erase(phone.userID, by: session, in: change)
       }
@@ -196,7 +196,7 @@ import Testing
         return phone
       }
       func forget() async throws -> Int {
-        try await app.database.change { try await MailToken.purge(atMost: 10, in: $0) }
+        try await app.service.change { try await MailToken.purge(atMost: 10, in: $0) }
       }
       let ana = try await expire()
       let first = try await holdingStamps(in: app) {
@@ -209,7 +209,7 @@ import Testing
       try await first.value
       let ben = try await expire()
       let (forgetting, second) = try await holdingStamps(in: app) {
-        let forgetting = Task { try await app.database.change { try await MailToken.purge(atMost: 10, in: $0) } }
+        let forgetting = Task { try await app.service.change { try await MailToken.purge(atMost: 10, in: $0) } }
         try await app.waitForLocks(1)
         let deletion = delete(ben, attempts)
         try await app.waitForLocks(2)

@@ -65,7 +65,7 @@ import Testing
       let running = try await create("Running", from: time(-1), to: nil)
       let over = try await create("Over", from: time(-3), to: time(-1))
       let past = try await create("Past", from: "2020-01-01T10:00:00Z", to: nil)
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
       try await guests[1].answer("going", to: coming)
       try await guests[2].answer("declined", to: coming)
       try await app.takeNotifications()
@@ -98,7 +98,7 @@ import Testing
       try await guests[0].answer("going", to: over)
       #expect(try await app.takeNotifications().isEmpty)
       try await app.database.execute("UPDATE events SET live_until = now() WHERE archived_at IS NULL")
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
       #expect(try await guests[0].get("events?when=past")["items"].array.count == 4)
       try await app.expectConsistency()
     }
@@ -116,7 +116,7 @@ import Testing
       for id in [hers, shared, past["id"].string ?? ""] {
         try await ana.edit(id, #"{"note": "Ring twice", "location": \#(place)}"#)
       }
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
       // One edit has reached Ben's inbox and device, another still waits.
       try await ben.register(token: "bens")
       try await app.takeNotifications()

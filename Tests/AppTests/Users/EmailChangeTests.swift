@@ -128,7 +128,7 @@ import Testing
       let me = try await ana.get("users/me")
       #expect(me["pendingEmail"].string == "new@example.com")
       let stale = try await ana.stale {
-        _ = try await app.database.change { try await MailToken.purge(atMost: 100, in: $0) }
+        _ = try await app.service.change { try await MailToken.purge(atMost: 100, in: $0) }
       }
       #expect(stale == [.profile])
       #expect(try await ana.get("users/me")["pendingEmail"] == .null)

@@ -77,7 +77,7 @@ import Testing
       let visit = try await app.confirmedVisit(link.token, name: "Not Ben", email: "ben@example.com")
       try await app.fanOut()
       #expect(try await named(visit, in: app) == 1)
-      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 1)
+      #expect(try await Visitor.mergeMarked(in: app.service, logger: .quiet) == 1)
       #expect(try await named(visit, in: app) == 0)
       #expect(try await ben.get("events/\(event)")["myStatus"].string == "going")
       try await app.takeNotifications()
@@ -91,10 +91,10 @@ import Testing
       try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(ben.userID)")
       try await app.takeMails()
       let visit = try await app.confirmedVisit(link.token, plusOnes: 2, email: "ben@example.com")
-      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 0)
+      #expect(try await Visitor.mergeMarked(in: app.service, logger: .quiet) == 0)
       #expect(try await visit.state == "pending 2")
       #expect(try await ana.send("POST", "events/\(event)/invitations/\(visit.id)/approve").status == 200)
-      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 1)
+      #expect(try await Visitor.mergeMarked(in: app.service, logger: .quiet) == 1)
       let shown = try await ben.get("events/\(event)")
       #expect(shown["myStatus"].string == "going" && shown["myPlusOnes"].int == 2)
       try await app.expectConsistency()
@@ -110,10 +110,10 @@ import Testing
       try await app.takeMails()
       let visit = try await app.confirmedVisit(link.token, email: "cleo@example.com")
       let id = try #require(Event.ID(event))
-      try await app.database.change { try await Visitor.merge(visit.id, at: id, into: ben.userID, in: $0) }
+      try await app.service.change { try await Visitor.merge(visit.id, at: id, into: ben.userID, in: $0) }
       let mark: User.ID? = try await app.value("SELECT merges_into FROM visitors WHERE id = \(visit.id)")
       #expect(mark == cleo.userID)
-      #expect(try await Visitor.mergeMarked(in: app.database, logger: .quiet) == 1)
+      #expect(try await Visitor.mergeMarked(in: app.service, logger: .quiet) == 1)
       #expect(try await cleo.get("events/\(event)")["myStatus"].string == "going")
       try await app.takeNotifications()
     }
@@ -134,7 +134,7 @@ import Testing
         _ = try await holder.rows("SELECT 1 FROM visitors WHERE id = \(ids[0]) FOR UPDATE")
         // Detached: in this task, the transaction is open.
         let claiming = Task.detached {
-          try await app.database.change { try await Visitor.claim(for: ben.userID, in: $0) }
+          try await app.service.change { try await Visitor.claim(for: ben.userID, in: $0) }
         }
         try await app.waitForLocks(1)
         // It has locked no later one.

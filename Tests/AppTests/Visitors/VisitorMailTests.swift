@@ -148,7 +148,7 @@ import Testing
       try await app.database.execute("UPDATE visitor_mails SET queued_at = queued_at - interval '49 hours'")
       _ = try await app.visit(links[0], email: "zoe@x.org")
       #expect(try await app.takeMails().count == 1)
-      #expect(try await VisitorMail.purge(atMost: 1000, in: app.database) > 200)
+      #expect(try await VisitorMail.purge(atMost: 1000, in: app.service) > 200)
       #expect(try await app.value("SELECT count(*) FROM visitor_mails") == 1)
       try await app.takeNotifications()
     }
@@ -225,7 +225,7 @@ import Testing
       try await ben.answer("going", to: event)
       try await app.takeNotifications()
       func lapse() async throws -> Int {
-        try await app.database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
+        try await app.service.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
       }
       #expect(try await lapse() == 0)
       try await app.database.execute("UPDATE visitors SET lapses_at = lapses_at - interval '24 hours'")
@@ -241,7 +241,7 @@ import Testing
       _ = try await app.visit(link.token, name: "Xia")
       #expect(try await app.value("SELECT count(*) FROM visitors WHERE lapses_at IS NULL") == 2)
       try await app.database.execute("UPDATE events SET live_until = now() - interval '1 minute'")
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
       let days: Int? = try await app.value("SELECT max(extract(day FROM lapses_at - now()))::integer FROM visitors")
       #expect(days == 88)
       #expect(try await lapse() == 0)

@@ -10,7 +10,7 @@ import Testing
 /// Visitors whose address an account verifies, and accounts whose address a visitor confirms.
 @Suite struct VisitorMergingTests {
   private func merge(_ app: TestApp) async throws {
-    while try await Visitor.mergeMarked(in: app.database, logger: .quiet) > 0 {}
+    while try await Visitor.mergeMarked(in: app.service, logger: .quiet) > 0 {}
   }
 
   /// Ana's event with a link, and the mails taken.

@@ -193,9 +193,9 @@ import Testing
       let exported = try await ana.get("users/me/export")["codeUses"].array
       #expect(exported.map { $0["kind"].string } == ["mailed", "wrong"])
       #expect(exported.allSatisfy { $0.keys == ["kind", "usedAt"] })
-      #expect(try await SignInCode.purge(atMost: 10, in: app.database) == 0)
+      #expect(try await SignInCode.purge(atMost: 10, in: app.service) == 0)
       try await letADayPass(app)
-      #expect(try await SignInCode.purge(atMost: 10, in: app.database) == 2)
+      #expect(try await SignInCode.purge(atMost: 10, in: app.service) == 2)
       _ = try await app.takeCode(of: email)
       try await ana.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM code_uses") == 0)
@@ -210,7 +210,7 @@ import Testing
       try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
       try await letADayPass(app)
       let stale = try await ana.stale {
-        await Housekeeping.run(in: app.database, logger: app.dependencies.logger)
+        await Housekeeping.run(in: app.service, logger: app.dependencies.logger)
       }
       #expect(stale.isEmpty)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)

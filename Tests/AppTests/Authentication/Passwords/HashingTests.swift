@@ -178,7 +178,7 @@ import Testing
       let verified = try #require(try await stored(app))
       try await store("$scrypt$another", app)
       for upgraded in [nil, "$scrypt$upgraded"] {
-        let isKept = try await app.database.change { change in
+        let isKept = try await app.service.change { change in
           try await User.keep(passwordHash: verified, upgradedTo: upgraded, of: ana.userID, in: change)
         }
         #expect(!isKept)

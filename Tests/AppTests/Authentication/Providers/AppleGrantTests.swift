@@ -78,7 +78,7 @@ import Testing
       let proof = Identity(
         provider: .apple, subject: "ana", clientID: IdentityServer.clientID, email: nil, name: nil, issuedAt: Date())
       let grant = try AppleGrant("late", clientID: proof.clientID, keys: app.dependencies.refreshTokenKeys)
-      try await app.database.change { try await Identity.keep(grant, of: proof, in: $0) }
+      try await app.service.change { try await Identity.keep(grant, of: proof, in: $0) }
       try await worker(app).runOnce()
       #expect(identity.takeForms().map { $0["token"] } == ["late"])
       #expect(try await app.value("SELECT count(*) FROM apple_revocations") == 0)

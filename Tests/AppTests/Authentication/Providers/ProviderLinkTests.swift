@@ -188,7 +188,7 @@ import Testing
         IdentityToken(text: try identity.token(.google, "1"), nonce: nil), logger: app.dependencies.logger)
       try await app.database.execute("UPDATE sessions SET ended_at = now()")
       await #expect(throws: AppError.sessionEnded) {
-        try await app.database.change { try await Identity.link(mine, to: ana.userID, by: session, in: $0) }
+        try await app.service.change { try await Identity.link(mine, to: ana.userID, by: session, in: $0) }
       }
       #expect(try await app.value("SELECT count(*) FROM identities") == 0)
     }
@@ -240,7 +240,7 @@ import Testing
       func proves(_ token: String, nonce: String? = nil, is phone: Phone) async throws -> Bool {
         try await Identity.confirms(
           IdentityToken(text: token, nonce: nonce), is: phone.userID, providers: app.dependencies.identityProviders,
-          logger: app.dependencies.logger, in: app.database)
+          logger: app.dependencies.logger, in: app.service)
       }
       let now = Int(Date().timeIntervalSince1970)
       let fresh = try identity.token(.google, "1", ["iat": "\(now - 500)", "nonce": #""n""#])

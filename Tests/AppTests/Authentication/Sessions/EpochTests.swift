@@ -8,7 +8,7 @@ import Testing
 /// Ending the sessions of everyone.
 @Suite struct EpochTests {
   private func endEveryones(_ app: TestApp) async throws -> Int {
-    try await Session.endEveryones(in: app.database) {}
+    try await Session.endEveryones(in: app.service) {}
   }
 
   @Test func `one row ends the sessions of everyone on every process, and new sessions work`() async throws {
@@ -16,7 +16,7 @@ import Testing
       try await ServiceProcess.run(of: app) { other in
         let phones = [try await app.signUp("ana"), try await app.signUp("ben")]
         let places = [app, other]
-        try await app.database.change { try await Session.endEveryones(in: $0) }
+        try await app.service.change { try await Session.endEveryones(in: $0) }
         for phone in phones {
           // A refresh reads the row, so it fails at once.
           #expect(try await phone.refresh().problem == "session-ended")
@@ -52,8 +52,8 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 1)
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_xid IS NOT NULL") == 0)
       // A worker finishes the cleanup that a command has left.
-      try await app.database.change { try await Session.endEveryones(in: $0) }
-      #expect(try await Session.purge(atMost: 100, in: app.database) == 1)
+      try await app.service.change { try await Session.endEveryones(in: $0) }
+      #expect(try await Session.purge(atMost: 100, in: app.service) == 1)
       #expect(try await app.value("SELECT count(*) FROM devices") == 0)
       #expect(try await endEveryones(app) == 0)
     }
@@ -80,7 +80,7 @@ import Testing
           for place in 0..<9 {
             group.addTask {
               if place != 4 { return try await ana.signInAgain() }
-              try await app.database.change { try await Session.endEveryones(in: $0) }
+              try await app.service.change { try await Session.endEveryones(in: $0) }
               return nil
             }
           }

@@ -17,7 +17,7 @@ import Testing
 
     init(_ app: TestApp) async throws {
       self.app = app
-      sessions = StoredSessions(database: app.database, user: try await app.signUp("ana").userID)
+      sessions = StoredSessions(database: app.service, user: try await app.signUp("ana").userID)
       keys = app.dependencies.refreshTokenKeys
       start = .now()
       first = try await sessions.logIn(at: start, keys: keys)

@@ -131,7 +131,7 @@ import Testing
 
       // A session from before the rotation: its next token has the new key.
       let (user, oldKeys) = (ana.userID, try SigningKeys(TestApp.refreshTokenKeys))
-      let before = try await app.database.change {
+      let before = try await app.service.change {
         try await Session.start(for: user, device: nil, keys: oldKeys, in: $0).token
       }
       let text = try before.signed(with: oldKeys)

@@ -41,7 +41,7 @@ import Testing
       try await expectWhole(copies[.friends], of: .friends, for: ana)
 
       let more = try await app.crowd(121, around: ana, named: "more")
-      try await Stamps.move([.friends], in: app.database)
+      try await Stamps.move([.friends], in: app.service)
       try await ana.catchUp(&copies, of: [.friends])
       #expect(copies[.friends]?.keys.count == 500 && copies[.friends]?.nextCursor != nil)
       try await expectWhole(copies[.friends], of: .friends, for: ana)

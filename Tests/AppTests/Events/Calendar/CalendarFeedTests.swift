@@ -78,7 +78,7 @@ import Testing
           ]
           .string ?? ""
       }
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 20, in: $0) }
       let feed = try await app.calendarFeed(try await ben.makeCalendarLink())
       let shown = Set(feed.events.keys)
       #expect(shown == Set([2, 80, 89].compactMap { ids[$0] }))

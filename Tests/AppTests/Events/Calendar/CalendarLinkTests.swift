@@ -108,7 +108,7 @@ import Testing
       }
       let phone = try Phone(app, "ana", try await app.logIn("ana", password))
       try await expectRevoked("an operator", phone) {
-        _ = try await Session.endAll(ofUserNamed: "ana", in: app.database)
+        _ = try await Session.endAll(ofUserNamed: "ana", in: app.service)
       }
       let last = try Phone(app, "ana", try await app.logIn("ana", password))
       try await expectRevoked("deleting the account", last) {

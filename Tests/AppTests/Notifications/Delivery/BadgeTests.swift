@@ -211,7 +211,7 @@ import Testing
       #expect(try row["attempts"] == 0)
       let wait: Double = try row["wait"]
       #expect((3400...3600).contains(wait))
-      #expect(try await QueueStats.read(in: app.database).types["badge"]?.waiting == 1)
+      #expect(try await QueueStats.read(in: app.service).types["badge"]?.waiting == 1)
       // An early attempt, and reading on, change nothing.
       try await app.hurry()
       try await read(1, on: ana)
@@ -220,7 +220,7 @@ import Testing
       #expect(try await app.countQueue() == 1)
       // A notification is not delayed.
       let user = ana.userID
-      try await app.database.change { $0.notify(user, about: .waitlistPromoted(.new(), "Picnic", guest: user)) }
+      try await app.service.change { $0.notify(user, about: .waitlistPromoted(.new(), "Picnic", guest: user)) }
       try await app.worker(recorder).runOnce()
       #expect(recorder.received.map(\.push.type) == ["badge", "badge", "badge", "waitlist-promoted"])
       // The first of the three is an hour old now.

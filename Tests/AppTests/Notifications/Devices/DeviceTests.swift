@@ -346,7 +346,7 @@ import Testing
       #expect(export["notifications"].array.map { $0["payload"]["type"].string } == ["friend-accepted"])
       #expect(export["notifications"][0]["person"]["username"].string == "ben")
       // Items that name a hidden user are left out, those that name no user are not.
-      try await app.database.change {
+      try await app.service.change {
         $0.notify(ana.userID, about: .waitlistPromoted(.new(), "Picnic", guest: ana.userID))
       }
       try await app.fanOut()

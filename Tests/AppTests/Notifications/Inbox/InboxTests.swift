@@ -112,7 +112,7 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       let events = (0..<5).map { _ in Event.ID.new() }
-      try await app.database.change { change in
+      try await app.service.change { change in
         for event in events {
           change.notify(ana.userID, about: .waitlistPromoted(event, "Picnic", guest: ana.userID))
           change.notify(ben.userID, about: .invitationWithdrawn(event, "Picnic"))
@@ -403,8 +403,8 @@ import Testing
 private func file(_ count: Int, for phone: Phone, in app: TestApp) async throws {
   let user = phone.userID
   for _ in 0..<count {
-    try await app.database.change { $0.notify(user, about: .waitlistPromoted(.new(), "Picnic", guest: user)) }
-    while try await FanOut.step(in: app.database).notices > 0 {}
+    try await app.service.change { $0.notify(user, about: .waitlistPromoted(.new(), "Picnic", guest: user)) }
+    while try await FanOut.step(in: app.service).notices > 0 {}
   }
 }
 

@@ -85,7 +85,7 @@ import Testing
         // The last check of that kind may find the first items.
         for number in 1...5 {
           try await ben.createEvent("Picnic \(number)", inviting: [ana])
-          #expect(try await FanOut.step(in: app.database).notices == 1)
+          #expect(try await FanOut.step(in: app.service).notices == 1)
           try await eventually { stream.events.count == number }
         }
         #expect(stream.events.map { $0.json["title"].string } == (1...5).map { "Picnic \($0)" })
@@ -189,7 +189,7 @@ import Testing
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       func stamps() async throws -> Stamps {
-        try #require(try await Stamps.read(of: [ana.userID], in: app.database)[ana.userID])
+        try #require(try await Stamps.read(of: [ana.userID], in: app.service)[ana.userID])
       }
       let first = try await stamps()
       let stream = NotificationStream(of: ana.userID, try ana.session, after: .now(), first)
@@ -363,7 +363,7 @@ import Testing
           let late = try await holder.transaction { transaction -> Task<Bool, any Error> in
             try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
             try await ben.edit(bens, #"{"title": "Late"}"#)
-            let late = Task { try await FanOut.step(in: app.database).notices > 0 }
+            let late = Task { try await FanOut.step(in: app.service).notices > 0 }
             try await app.waitForLocks(1)
             // By SQL, because a change would wait for the same row of stamps.
             let behind = Notice.eventUpdated(try #require(Event.ID(cleos)), "Behind", [], by: cleo.userID)
@@ -371,7 +371,7 @@ import Testing
             try await app.database.execute(queueing)
             try await dev.edit(devs, #"{"title": "Elsewhere"}"#)
             // Other inboxes are not delayed meanwhile. By then, this one has been checked, too.
-            #expect(try await FanOut.step(in: app.database).notices > 0)
+            #expect(try await FanOut.step(in: app.service).notices > 0)
             try await eventually { others.events.count == 1 }
             #expect(stream.events.isEmpty)
             return late

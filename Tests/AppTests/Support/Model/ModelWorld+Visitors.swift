@@ -147,7 +147,7 @@ extension ModelWorld {
 
   /// What a worker does.
   mutating func merge() async throws {
-    while try await Visitor.mergeMarked(in: app.database, logger: .quiet) > 0 {}
+    while try await Visitor.mergeMarked(in: app.service, logger: .quiet) > 0 {}
     note("all visitors with the address of an account are merged")
     if model.merge() > 0 { done[.merge, default: 0] += 1 }
   }

@@ -152,7 +152,7 @@ struct ModelWorld {
     case .markRead: try await markRead()
     case .choose: try await choose()
     case .archive:
-      _ = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 1000, in: $0) }
+      _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 1000, in: $0) }
       model.archive()
       note("all events that are over are archived")
       done[.archive, default: 0] += 1

@@ -41,7 +41,7 @@ struct Neighbours: Sendable {
     for (one, other) in [(ana, ben), (ana, emre), (ana, hugo), (ben, gil)] { try await app.befriend(one, other) }
     let anasEvent = try await ana.createEvent("Picnic", inviting: [emre])["id"].string ?? ""
     _ = try await ana.createEvent("Old", inviting: [hugo], startTime: "2020-01-01T10:00:00Z", endTime: nil)
-    let archived = try await app.database.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
+    let archived = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
     #expect(archived == 1)
     let bensEvent = try await ben.createEvent("Dinner", inviting: [ana, gil])["id"].string ?? ""
     let former = [emre.userID, hugo.userID]

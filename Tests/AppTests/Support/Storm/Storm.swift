@@ -213,7 +213,7 @@ final class Storm: Sendable {
   /// Makes a change, and repeats it while the database is away.
   func untilCommitted(_ body: (Change) async throws -> Void) async throws {
     while true {
-      do { return try await app.database.change(body) } catch is PostgresError {
+      do { return try await app.service.change(body) } catch is PostgresError {
         try await Task.sleep(for: .milliseconds(100))
       }
     }

@@ -117,7 +117,7 @@ extension Phone {
   /// - Returns: its URL.
   fileprivate func putPastTheQueue(_ picture: Picture) async throws -> String {
     let user = userID
-    let path: String? = try await app.database.change { change in
+    let path: String? = try await app.service.change { change in
       try await picture.put(of: user, in: change)
       return try await change.value("SELECT picture_url FROM users WHERE id = \(user)")
     }

@@ -22,20 +22,20 @@ import Testing
       let one: Int64 = try #require(try await app.value("SELECT min(id) FROM deliveries"))
       let ids = ["deliveries/\(one)", "deliveries/4711", "mails/\(one)"].compactMap { QueueRow.ID($0) }
       #expect(ids.count == 3)
-      #expect(try await DeadLetters.retry(ids, in: app.database) == 1)
-      #expect(try await DeadLetters.retry(ofType: "other", in: app.database) == 0)
+      #expect(try await DeadLetters.retry(ids, in: app.service) == 1)
+      #expect(try await DeadLetters.retry(ofType: "other", in: app.service) == 0)
       #expect(
         try await app.value(
           """
           SELECT count(*) FROM deliveries
           WHERE died_at IS NULL AND attempts = 0 AND deaths = 0 AND last_error IS NULL AND created_at = due_at
           """) == 1)
-      #expect(try await DeadLetters.retry(ofType: "test", in: app.database) == 7)
+      #expect(try await DeadLetters.retry(ofType: "test", in: app.service) == 7)
       #expect(try await app.countDead() == 0)
       let recorder = Recorder()
       try await app.worker(recorder).runOnce()
       for token in ["1-1", "1-2", "2-1", "2-2"] { #expect(recorder.rounds(token) == [0, 1], "\(token)") }
-      #expect(try await DeadLetters.retry(in: app.database) == 0)
+      #expect(try await DeadLetters.retry(in: app.service) == 0)
     }
   }
 
@@ -45,7 +45,7 @@ import Testing
       try await app.enqueue(subjects: 1203, to: 1)
       try await app.database.execute("UPDATE deliveries SET died_at = now()")
       let refusing = Task { try await app.worker(Recorder { _, _ in throw DeliveryFailure.refused }).run() }
-      #expect(try await DeadLetters.retry(in: app.database) == 1203)
+      #expect(try await DeadLetters.retry(in: app.service) == 1203)
       try await eventually(within: .seconds(120)) {
         try await app.hurry()
         return try await app.countQueue() == 0
@@ -73,7 +73,7 @@ import Testing
       try await app.database.execute("UPDATE deliveries SET died_at = now()")
       try await other.transaction { transaction in
         try await transaction.rows(Self.deletion)
-        #expect(try await DeadLetters.retry(in: app.database) == 0)
+        #expect(try await DeadLetters.retry(in: app.service) == 0)
       }
       #expect(try await app.value("SELECT count(*) FROM deliveries") == 0)
       // The retry has the row, and the deletion waits for it.
@@ -92,7 +92,7 @@ import Testing
         "CREATE TRIGGER pause BEFORE UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION pause()")
       let (retrying, deleting) = try await other.transaction { transaction in
         try await transaction.rows("SELECT pg_advisory_xact_lock(1)")
-        let retrying = Task { try await DeadLetters.retry(in: app.database) }
+        let retrying = Task { try await DeadLetters.retry(in: app.service) }
         try await app.waitForLocks(1)
         let deleting = Task { try await app.database.execute(Self.deletion).affected }
         try await app.waitForLocks(2)
@@ -127,7 +127,7 @@ import Testing
           "SELECT notifications FROM user_stamps WHERE user_id = \(phone.userID)")
       }
       let before = (ana: try await stamp(ana), ben: try await stamp(ben))
-      await Housekeeping.run(in: app.database, logger: app.dependencies.logger)
+      await Housekeeping.run(in: app.service, logger: app.dependencies.logger)
       #expect(try await app.countDead() == 1)
       let left: User.ID? = try await app.value("SELECT recipient_id FROM notifications")
       #expect(left == ana.userID)

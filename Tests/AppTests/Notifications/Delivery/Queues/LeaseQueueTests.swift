@@ -14,7 +14,7 @@ import Testing
   ) async throws -> LeaseQueue.Claim {
     // A suspect is sent alone.
     let limit = if case .suspect = scope { 1 } else { 10 }
-    return try await queue.claim(scope, atMost: limit, for: worker, lease: lease, in: app.database)
+    return try await queue.claim(scope, atMost: limit, for: worker, lease: lease, in: app.service)
   }
 
   /// A worker that has been alive for a while.
@@ -33,7 +33,7 @@ import Testing
 
   /// Runs a worker until no delivery is left.
   private func deliverAll(from source: Dispatcher.Source, atOnce concurrency: Int, _ app: TestApp) async throws {
-    let dispatcher = Dispatcher([source], concurrency: concurrency, database: app.database, logger: .quiet)
+    let dispatcher = Dispatcher([source], concurrency: concurrency, database: app.service, logger: .quiet)
     let running = Task { try await dispatcher.run(.untilStopped) }
     defer { running.cancel() }
     try await eventually { try await app.value("SELECT count(*) FROM deliveries") == 0 }
@@ -130,7 +130,7 @@ import Testing
       }
       let holder = try Database(Database.Configuration(url: app.databaseURL))
       defer { holder.close() }
-      let dispatcher = Dispatcher([source], concurrency: 1, database: app.database, logger: .quiet)
+      let dispatcher = Dispatcher([source], concurrency: 1, database: app.service, logger: .quiet)
       let running = try await holder.transaction { transaction in
         if delay == .waits {
           try await transaction.rows("SELECT pg_advisory_xact_lock(7)")
@@ -206,7 +206,7 @@ import Testing
       let ids: [Int64] = try await app.database.rows("SELECT id FROM deliveries ORDER BY id").map { try $0[0] }
       #expect(ids.count == 4)
       let claim = try await app.interrupting {
-        try await slow.claim(.all, atMost: 10, for: worker, lease: UUID(), in: app.database)
+        try await slow.claim(.all, atMost: 10, for: worker, lease: UUID(), in: app.service)
       } with: {
         // Another worker counts the death, and frees the oldest two.
         try await app.database.execute(
