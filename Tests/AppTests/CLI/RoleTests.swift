@@ -25,6 +25,8 @@ import Testing
     async throws
   {
     try await TestApp.withDatabase { databaseURL in
+      // A copy of a database has the rights on tables, but not those on the database.
+      try await Resources.migrator(url: databaseURL, role: TestCluster.programRole).up()
       let limited = TestCluster.limited(databaseURL)
       #expect(limited != databaseURL)
       let (rights, others) = try await ScriptConnection.run(limited) { connection -> ([String], [String]) in

@@ -227,7 +227,7 @@ import Testing
       // Cancelling twice: the second request changes nothing.
       #expect(try await ana.send("DELETE", "events/\(id)", headers: [("Idempotency-Key", "end")]).status == 200)
       #expect(try await app.value("SELECT count(*) FROM idempotency_keys WHERE sealed_response IS NOT NULL") == 1)
-      let twice = [("Idempotency-Key", "end again")]
+      let twice = [("Idempotency-Key", "end-again")]
       for _ in 0..<2 {
         #expect(
           try await ana.send("DELETE", "events/\(id)", headers: twice).json["status"].string == "cancelled")
