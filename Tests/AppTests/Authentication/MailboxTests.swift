@@ -40,7 +40,7 @@ import Testing
   }
 
   private func merge(_ app: TestApp) async throws {
-    while try await Visitor.mergeMarked(in: app.database, logger: .quiet) > 0 {}
+    while try await Visitor.mergeMarked(in: app.service, logger: .quiet) > 0 {}
   }
 
   /// An event with a link that anyone may answer.

@@ -87,7 +87,7 @@ import Testing
   ) async throws {
     let prepare = { @Sendable (url: String) in
       try await TestCluster.recreate(url, "TEMPLATE template0 ENCODING 'UTF8' \(locale)")
-      try await Migrator(url: url, migrations: Resources.migrations).up()
+      try await Resources.migrator(url: url, role: TestCluster.programRole).up()
     }
     try await TestApp.run(["MUSTER_THROTTLING": "off"], prepare: prepare) { app in
       func register(_ username: String, _ email: String, _ name: String) async throws -> APIResponse {
