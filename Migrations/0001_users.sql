@@ -54,6 +54,12 @@ CREATE TABLE users (
   picture_url text,
   -- Includes the algorithm's parameters, so that they can be raised at the next login. NULL: no password.
   password_hash text,
+  -- Who may send the user friend requests, and who finds the user in searches and recommendations. Friends of friends are
+  -- users with a friend in common. Friends find each other in any case.
+  requests_from text NOT NULL DEFAULT 'everyone'
+    CONSTRAINT requests_from CHECK (requests_from IN ('everyone', 'friends-of-friends', 'no-one')),
+  findable_by text NOT NULL DEFAULT 'everyone'
+    CONSTRAINT findable_by CHECK (findable_by IN ('everyone', 'friends-of-friends', 'no-one')),
   search_name text NOT NULL GENERATED ALWAYS AS (folded(username || ' ' || display_name)) STORED,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now()
@@ -61,8 +67,9 @@ CREATE TABLE users (
 CREATE UNIQUE INDEX username_taken ON users (username_key);
 CREATE UNIQUE INDEX email_taken ON users (email_key);
 -- GiST, not GIN: it returns names in order of similarity, so that a search stops after its page, however many names are
--- similar to the query.
-CREATE INDEX users_by_search_name ON users USING gist (search_name gist_trgm_ops (siglen = 64));
+-- similar to the query. Users whom no stranger finds are not in it.
+CREATE INDEX users_by_search_name ON users USING gist (search_name gist_trgm_ops (siglen = 64))
+  WHERE findable_by <> 'no-one';
 
 -- At most one picture for each user.
 CREATE TABLE pictures (

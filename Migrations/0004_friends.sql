@@ -7,6 +7,9 @@ CREATE TABLE friend_requests (
   -- The row stays when the request is closed, so that a repeated verb gets the same response.
   status text NOT NULL DEFAULT 'pending'
     CONSTRAINT friend_request_status CHECK (status IN ('pending', 'accepted', 'declined', 'cancelled')),
+  -- Sent by an account that had proven no address and has no identity. While it is pending, it waits in a folder of its
+  -- own, and its receiver gets no notification. False once the sender proves an address.
+  filtered boolean NOT NULL DEFAULT false,
   created_at timestamptz NOT NULL DEFAULT now(),
   closed_at timestamptz,
   CONSTRAINT no_friend_request_to_oneself CHECK (sender_id <> receiver_id)
@@ -14,7 +17,9 @@ CREATE TABLE friend_requests (
 CREATE UNIQUE INDEX one_pending_friend_request_per_pair
   ON friend_requests (least(sender_id, receiver_id), greatest(sender_id, receiver_id))
   WHERE status = 'pending';
-CREATE INDEX friend_requests_received ON friend_requests (receiver_id, id) WHERE status = 'pending';
+-- The folder has an index of its own: a flood in it costs nothing elsewhere.
+CREATE INDEX friend_requests_received ON friend_requests (receiver_id, id) WHERE status = 'pending' AND NOT filtered;
+CREATE INDEX friend_requests_filtered ON friend_requests (receiver_id, id) WHERE status = 'pending' AND filtered;
 CREATE INDEX friend_requests_sent ON friend_requests (sender_id, id) WHERE status = 'pending';
 -- For counting the declined and cancelled requests of a sender to one receiver.
 CREATE INDEX friend_requests_in_vain ON friend_requests (sender_id, receiver_id, closed_at)

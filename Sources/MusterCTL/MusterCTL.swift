@@ -33,7 +33,8 @@ struct MusterCTL: AsyncParsableCommand {
     version: version,
     groupedSubcommands: [
       CommandGroup(
-        name: "Account", subcommands: [Login.self, Register.self, Logout.self, WhoAmI.self, CalendarCommand.self]),
+        name: "Account",
+        subcommands: [Login.self, Register.self, Logout.self, WhoAmI.self, PrivacyCommand.self, CalendarCommand.self]),
       CommandGroup(
         name: "People",
         subcommands: [

@@ -67,7 +67,7 @@ extension User {
       SET status = CASE WHEN sender_id = \(blocker) THEN 'cancelled' ELSE 'declined' END, closed_at = now()
       WHERE status = 'pending' AND least(sender_id, receiver_id) = least(\(blocker), \(other))
         AND greatest(sender_id, receiver_id) = greatest(\(blocker), \(other))
-      RETURNING sender_id, receiver_id
+      RETURNING sender_id, receiver_id, filtered
       """,
       // In this order: fan-out writes deliveries, and a removal from the queue waits for fan-out.
       removingNotices(between: blocker, and: other), removingDeliveries(between: blocker, and: other),
@@ -76,7 +76,7 @@ extension User {
     for request in ended[1] {
       let (sender, receiver): (ID, ID) = (try request["sender_id"], try request["receiver_id"])
       change.touch(.sentFriendRequests, of: sender)
-      change.touch(.friendRequests, of: receiver)
+      if try !request["filtered"] { change.touch(.friendRequests, of: receiver) }
     }
     if !live.isEmpty {
       try await Event.partHosts(of: live, in: change)

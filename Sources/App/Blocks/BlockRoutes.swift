@@ -8,8 +8,8 @@ struct BlockRoutes {
 
   func add(to routes: Routes) {
     routes.get("blocks", readsQuery: true, use: blocks)
-    routes.put("blocks/{userId}", use: block)
-    routes.delete("blocks/{userId}", use: unblock)
+    routes.put("blocks/{userId}", limit: .blocks, use: block)
+    routes.delete("blocks/{userId}", limit: .blocks, use: unblock)
   }
 
   @Sendable private func blocks(_ request: Request, _ context: Context) async throws -> Response {

@@ -91,10 +91,12 @@ extension FriendRequest {
   }
 
   private static func close(_ id: ID, as status: Status, in change: Change) async throws -> FriendRequest {
-    try await change.rows("UPDATE friend_requests SET status = \(status), closed_at = now() WHERE id = \(id)")
+    let closed = try await change.rows(
+      "UPDATE friend_requests SET status = \(status), closed_at = now() WHERE id = \(id) RETURNING filtered")
     let request = try await find(id, in: change)
     change.touch(.sentFriendRequests, of: request.sender.id)
-    change.touch(.friendRequests, of: request.receiver.id)
+    // The list of filtered requests is not a collection.
+    if let row = closed.first, try !row["filtered"] { change.touch(.friendRequests, of: request.receiver.id) }
     return request
   }
 }

@@ -10,12 +10,39 @@ public struct FriendRequest: Sendable {
 
   enum Direction: String, CaseIterable {
     case incoming, sent
+    /// Received, from accounts that have proven no address. Phones keep no copy of this list.
+    case filtered
 
     /// The columns of the list's owner and of the other user.
     var columns: (mine: SQL, theirs: SQL) {
       switch self {
-      case .incoming: ("receiver_id", "sender_id")
+      case .incoming, .filtered: ("receiver_id", "sender_id")
       case .sent: ("sender_id", "receiver_id")
+      }
+    }
+
+    var collection: Collection? {
+      switch self {
+      case .incoming: .friendRequests
+      case .sent: .sentFriendRequests
+      case .filtered: nil
+      }
+    }
+
+    fileprivate var name: ListName {
+      switch self {
+      case .incoming: .incomingRequests
+      case .sent: .sentRequests
+      case .filtered: .filteredRequests
+      }
+    }
+
+    /// A condition on `friend_requests AS r`, besides its user.
+    fileprivate var condition: SQL {
+      switch self {
+      case .incoming: "r.status = 'pending' AND NOT r.filtered"
+      case .sent: "r.status = 'pending'"
+      case .filtered: "r.status = 'pending' AND r.filtered"
       }
     }
   }
@@ -24,6 +51,8 @@ public struct FriendRequest: Sendable {
   let sender: Person
   let receiver: Person
   let status: Status
+  /// Whether it waits apart from the receiver's other requests, because its sender has proven no address.
+  let isFiltered: Bool
   let createdAt: Timestamp
 
   init(row: Row) throws {
@@ -31,11 +60,13 @@ public struct FriendRequest: Sendable {
     sender = try row["sender"]
     receiver = try row["receiver"]
     status = try row["status"]
+    isFiltered = try row["filtered"]
     createdAt = try row["created_at"]
   }
 
   static let columns: SQL = """
-    r.id, \(Person.record("sender")) AS sender, \(Person.record("receiver")) AS receiver, r.status, r.created_at
+    r.id, \(Person.record("sender")) AS sender, \(Person.record("receiver")) AS receiver, r.status,
+    r.status = 'pending' AND r.filtered AS filtered, r.created_at
     """
   static let source: SQL = """
     friend_requests AS r
@@ -66,15 +97,18 @@ public struct FriendRequest: Sendable {
   static func list(
     _ direction: Direction, of user: User.ID, page: PageRequest, in database: some Querying
   ) async throws -> List<FriendRequest> {
-    let mine: SQL = direction == .incoming ? "r.receiver_id" : "r.sender_id"
-    let theirs: SQL = direction == .incoming ? "r.sender_id" : "r.receiver_id"
+    let (mine, theirs) = direction.columns
+    let query = Keyset(
+      list: direction.name, columns: columns,
+      source: """
+        \(source) WHERE r.\(mine) = \(user) AND \(direction.condition) AND \(User.visible("r.\(theirs)", to: user))
+        """,
+      time: "r.created_at", id: "r.id", order: .descending)
+    guard let collection = direction.collection else {
+      return try await List.read(page: page, query: query, in: database, item: FriendRequest.init(row:))
+    }
     return try await List.read(
-      direction == .incoming ? .friendRequests : .sentFriendRequests, of: user, page: page,
-      query: Keyset(
-        list: direction == .incoming ? .incomingRequests : .sentRequests, columns: columns,
-        source: "\(source) WHERE \(mine) = \(user) AND r.status = 'pending' AND \(User.visible(theirs, to: user))",
-        time: "r.created_at", id: "r.id", order: .descending),
-      in: database, item: FriendRequest.init(row:))
+      collection, of: user, page: page, query: query, in: database, item: FriendRequest.init(row:))
   }
 }
 

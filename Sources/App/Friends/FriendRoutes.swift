@@ -39,9 +39,9 @@ struct FriendRoutes {
       ($0.page(), $0.word("direction", of: FriendRequest.Direction.allCases), $0.include(.digests))
     }
     let direction = named ?? .incoming
-    let collection = direction == .incoming ? Collection.friendRequests : .sentFriendRequests
     let digests = dependencies.digests(if: include)
-    return try await request.unlessUnchanged(digests == nil ? collection : nil, of: context.user, in: database) {
+    let collection = digests == nil ? direction.collection : nil
+    return try await request.unlessUnchanged(collection, of: context.user, in: database) {
       .list(try await FriendRequest.list(direction, of: context.user, page: page, in: database), digests: digests)
     }
   }
@@ -119,6 +119,7 @@ extension FriendRequest: JSONWritable {
       $0.member("sender", sender)
       $0.member("receiver", receiver)
       $0.member("status", status.rawValue)
+      $0.member("filtered", isFiltered)
       $0.member("createdAt", createdAt)
     }
   }

@@ -22,7 +22,9 @@ struct AccountRoutes {
     let (edit, reauthentication) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
       let edit = ProfileEdit(
         username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
-        bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email))
+        bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email),
+        requestsFrom: fields.edit("requestsFrom", .word(of: User.Audience.allCases)),
+        findableBy: fields.edit("findableBy", .word(of: User.Audience.allCases)))
       // The address can receive a password reset, so a change of it needs reauthentication.
       guard case .set = edit.email else { return (edit, nil) }
       return (edit, fields.reauthentication(password: "currentPassword"))

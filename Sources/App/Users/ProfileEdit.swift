@@ -4,4 +4,6 @@ struct ProfileEdit: Sendable {
   let displayName: Edit<String>
   let bio: Edit<String?>
   let email: Edit<EmailAddress>
+  let requestsFrom: Edit<User.Audience>
+  let findableBy: Edit<User.Audience>
 }

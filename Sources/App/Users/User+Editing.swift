@@ -13,21 +13,25 @@ extension User {
     // below.
     try change.takeTurns(at: [id], for: .update)
     let row = try await change.first(
-      "SELECT username, display_name, bio FROM users WHERE id = \(id) FOR NO KEY UPDATE")
+      "SELECT username, display_name, bio, requests_from, findable_by FROM users WHERE id = \(id) FOR NO KEY UPDATE")
     guard let row else { throw AppError.sessionEnded }
     if case .set = edit.email { try await Session.check(session, in: change) }
     let (oldUsername, oldName): (String, String) = (try row["username"], try row["display_name"])
     let oldBio: String? = try row["bio"]
     let (username, name) = (edit.username.applied(to: oldUsername), edit.displayName.applied(to: oldName))
     let bio = edit.bio.applied(to: oldBio)
+    let (oldRequests, oldFindable): (Audience, Audience) = (try row["requests_from"], try row["findable_by"])
+    let requests = edit.requestsFrom.applied(to: oldRequests)
+    let findable = edit.findableBy.applied(to: oldFindable)
     let isRenamed = (username, name) != (oldUsername, oldName)
     if isRenamed { try await change.lockEvents(thatShow: id) }
-    if isRenamed || bio != oldBio {
+    if isRenamed || bio != oldBio || (requests, findable) != (oldRequests, oldFindable) {
       do {
         try await change.rows(
           """
           UPDATE users
-          SET username = \(username), display_name = \(name), bio = \(bio), updated_at = clock_timestamp()
+          SET username = \(username), display_name = \(name), bio = \(bio),
+            requests_from = \(requests), findable_by = \(findable), updated_at = clock_timestamp()
           WHERE id = \(id)
           """)
       } catch let error as PostgresError where error.constraint == "username_taken" {
@@ -132,7 +136,7 @@ extension Change {
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
     touch(.blocks, ofUsersIn: "SELECT blocker_id FROM shown_blocks WHERE blocked_id = \(person)")
     let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
-    touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending)")
+    touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending) AND NOT filtered")
     touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")
     let hosted: SQL = "SELECT id FROM events WHERE id IN (\(Event.hosted(by: person))) AND archived_at IS NULL"
     touch(

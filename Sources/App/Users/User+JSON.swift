@@ -11,6 +11,8 @@ extension User: JSONWritable {
       $0.member("pendingEmail", pendingEmail)
       $0.member("hasPassword", hasPassword)
       $0.member("identities", identities)
+      $0.member("requestsFrom", requestsFrom.rawValue)
+      $0.member("findableBy", findableBy.rawValue)
       $0.member("createdAt", createdAt)
       $0.member("timestamp", stamp.map(Stamp.init))
     }

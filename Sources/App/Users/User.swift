@@ -20,6 +20,8 @@ public struct User: Stamped {
   let hasPassword: Bool
   /// The names of the providers that the user can sign in with.
   let identities: [String]
+  let requestsFrom: Audience
+  let findableBy: Audience
   let createdAt: Timestamp
   /// The stamp of the profile, read in the same snapshot.
   var stamp: Timestamp?
@@ -68,7 +70,8 @@ public struct User: Stamped {
       SELECT u.id, u.username, u.display_name, u.bio, u.picture_url, u.email,
         u.email_verified_at IS NOT NULL AS is_email_verified, pending.email AS pending_email,
         u.password_hash IS NOT NULL AS has_password,
-        ARRAY(SELECT provider FROM identities WHERE user_id = u.id ORDER BY provider) AS identities, u.created_at,
+        ARRAY(SELECT provider FROM identities WHERE user_id = u.id ORDER BY provider) AS identities, u.requests_from,
+        u.findable_by, u.created_at,
         s.profile AS stamp
       FROM users AS u
       LEFT JOIN user_stamps AS s ON s.user_id = u.id
@@ -81,7 +84,8 @@ public struct User: Stamped {
         id: try row["id"], username: try row["username"], displayName: try row["display_name"], bio: try row["bio"],
         pictureURL: try row["picture_url"], email: try row["email"], isEmailVerified: try row["is_email_verified"],
         pendingEmail: try row["pending_email"], hasPassword: try row["has_password"],
-        identities: try row["identities"], createdAt: try row["created_at"], stamp: try row["stamp"])
+        identities: try row["identities"], requestsFrom: try row["requests_from"],
+        findableBy: try row["findable_by"], createdAt: try row["created_at"], stamp: try row["stamp"])
     }
   }
 }

@@ -53,6 +53,7 @@ enum ProblemLine {
     .notAHost: "Only the hosts of the event may do this.",
     .notTheCreator: "Only the creator of the event may do this.",
     .notYours: "This belongs to another user.",
+    .requestsClosed: "This user does not accept your friend requests.",
     .wrongCode: "The code is wrong, used or expired.",
     .wrongPassword: "This is not the current password.",
 

@@ -48,16 +48,18 @@ extension Account {
     }
   }
 
-  /// The pending request from or to a user, by username or id.
-  func request(_ direction: RequestDirection, named name: String) async throws -> FriendRequest {
-    let requests = try await responses.pages {
-      try await client.friends.requests.list(direction, limit: $0, cursor: $1)
-    }.value
-    func other(_ request: FriendRequest) -> Person { direction == .incoming ? request.sender : request.receiver }
-    guard let request = requests.first(where: { other($0).isNamed(name) || $0.id == UUID(uuidString: name) }) else {
-      throw Failure.refused("There is no friend request \(direction == .incoming ? "from" : "to") \"\(name)\".")
+  /// The pending request from or to a user, by username or id, in the first list that has it.
+  func request(_ directions: [RequestDirection], named name: String) async throws -> FriendRequest {
+    for direction in directions {
+      let requests = try await responses.pages {
+        try await client.friends.requests.list(direction, limit: $0, cursor: $1)
+      }.value
+      let found = requests.first {
+        (direction == .sent ? $0.receiver : $0.sender).isNamed(name) || $0.id == UUID(uuidString: name)
+      }
+      if let found { return found }
     }
-    return request
+    throw Failure.refused("There is no friend request \(directions == [.sent] ? "to" : "from") \"\(name)\".")
   }
 }
 

@@ -33,6 +33,7 @@ extension Problem.Slug {
   public static let notAHost: Self = "not-a-host"
   public static let notTheCreator: Self = "not-the-creator"
   public static let notYours: Self = "not-yours"
+  public static let requestsClosed: Self = "requests-closed"
   public static let wrongCode: Self = "wrong-code"
   public static let wrongPassword: Self = "wrong-password"
 

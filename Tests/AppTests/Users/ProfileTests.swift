@@ -6,7 +6,7 @@ import Testing
 @Suite struct ProfileTests {
   @Test func `an edit keeps absent fields, clears the bio with null, and returns the profile`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let edited = try await ana.editProfile(#"{"bio": " Climbs. ", "unknown": 1}"#)
       #expect(edited.json["bio"].string == "Climbs.")
       #expect(edited.json["username"].string == "ana")

@@ -55,6 +55,10 @@ struct TranscriptRun {
       terminal.type("y\n")
     }
     _ = try await terminal.exitStatus()
+    if command.line.hasPrefix("musterctl register") {
+      // As if the user had followed the link in the mail.
+      try await demo.execute("UPDATE users SET email_verified_at = now() WHERE email_verified_at IS NULL")
+    }
     return lines(of: terminal)
   }
 

@@ -46,6 +46,7 @@ extension User {
       throw AppError.emailTaken
     }
     try await Visitor.claim(for: token.user, in: change)
+    try await FriendRequest.release(of: token.user, in: change)
     change.touch(.profile, of: token.user)
     guard let old: EmailAddress = try row["email"], !isSame else { return }
     // Mails to the old address no longer prove anything about the account.
@@ -107,6 +108,7 @@ extension User {
     try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: id, in: change)
     try await change.rows("UPDATE visitors SET merges_into = NULL WHERE merges_into = \(id)")
     try await Visitor.claim(for: id, in: change)
+    try await FriendRequest.release(of: id, in: change)
     change.touch(.profile, of: id)
     let left = try await Leftovers.count(of: id, in: change)
     if left.isAnything { change.notify(id, about: .accountClaimed(id, left)) }

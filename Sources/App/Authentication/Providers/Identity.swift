@@ -155,7 +155,7 @@ struct Identity: Sendable {
   static func link(
     _ identity: Identity, to user: User.ID, by session: Session.ID, in change: Change
   ) async throws {
-    guard try await change.lock(user, for: .share).contains(user) else { throw AppError.sessionEnded }
+    guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     try await Session.check(session, in: change)
     let inserted = try await change.rows(
       """
@@ -164,6 +164,7 @@ struct Identity: Sendable {
       ON CONFLICT DO NOTHING
       """)
     if inserted.affected == 1 {
+      try await FriendRequest.release(of: user, in: change)
       change.touch(.profile, of: user)
       change.mail(.identityLinked(user))
       return

@@ -3,6 +3,8 @@ import Foundation
 /// How often one user, or one address without a user, may make requests of one kind: a token bucket.
 enum RateLimit: String, CaseIterable, Sendable {
   case reads, writes, search, uploads, exports, refreshes, registrations
+  /// Blocking and unblocking: a user under attack blocks many others at once, whatever they wrote before.
+  case blocks
   /// Pictures and pages.
   case files
   /// Forms of pages for people without the app, per address.
@@ -11,6 +13,11 @@ enum RateLimit: String, CaseIterable, Sendable {
   case visitors
   /// Writes with an `Idempotency-Key`, whose responses are kept for a day.
   case repeatable
+  /// The same for blocks.
+  case repeatableBlocks = "repeatable-blocks"
+
+  /// The limit of requests of this kind with an `Idempotency-Key`.
+  var ofRepeatable: RateLimit { self == .blocks ? .repeatableBlocks : .repeatable }
 
   /// The requests that may come at once.
   var burst: Int {
@@ -18,12 +25,13 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .reads: 100
     case .writes: 30
     case .search: 20
+    case .blocks: 200
     case .uploads, .refreshes: 10
     case .exports: 4
     case .registrations, .forms: 60
     case .visitors: 600
     case .files: 1000
-    case .repeatable: 2000
+    case .repeatable, .repeatableBlocks: 2000
     }
   }
 
@@ -34,9 +42,10 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .writes: 6
     case .search: 4
     case .refreshes: 10
+    case .blocks: 40
     case .forms, .visitors: 600
     case .uploads, .exports, .registrations: 3600
-    case .repeatable: IdempotentRequest.lifetime
+    case .repeatable, .repeatableBlocks: IdempotentRequest.lifetime
     }
   }
 

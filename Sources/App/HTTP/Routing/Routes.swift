@@ -47,8 +47,10 @@ struct Routes {
     add(path, .patch, false, .writes, .byUser, handler)
   }
 
-  func delete(_ path: RouterPath, use handler: @escaping Handler) {
-    add(path, .delete, false, .writes, .byUser, handler)
+  func delete(
+    _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .writes, use handler: @escaping Handler
+  ) {
+    add(path, .delete, readsQuery, limit, .byUser, handler)
   }
 
   private func add(
@@ -62,7 +64,7 @@ struct Routes {
       if context.caller != nil { try dependencies.rateLimits.count(limit, in: context) }
       if !readsQuery, request.uri.query != nil { try request.query { _ in } }
       guard takesKey, let key = try request.idempotencyKey() else { return try await handler(request, context) }
-      try dependencies.rateLimits.count(.repeatable, in: context)
+      try dependencies.rateLimits.count(limit.ofRepeatable, in: context)
       var scope = [try context.user.description, method.rawValue, request.uri.path]
       if case .inSession = repeats { scope.append(try context.session.description) }
       var idempotent = IdempotentRequest(

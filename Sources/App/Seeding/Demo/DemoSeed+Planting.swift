@@ -14,9 +14,9 @@ extension DemoSeed {
     do {
       return try await change.pipeline(
         """
-        INSERT INTO users (id, username, email, display_name, bio, password_hash)
+        INSERT INTO users (id, username, email, email_verified_at, display_name, bio, password_hash)
         VALUES (
-          \(person.id), \(person.username), \(person.email), \(person.displayName), \(person.bio),
+          \(person.id), \(person.username), \(person.email), now(), \(person.displayName), \(person.bio),
           \(passwordHash)
         )
         ON CONFLICT (id) DO NOTHING

@@ -78,7 +78,10 @@ public struct LoadSeed: Sendable {
   private func plantUsers(
     on connection: ScriptConnection, _ hash: String, _ progress: (String, Double) -> Void
   ) throws {
-    let userColumns = ["id", "username", "email", "display_name", "bio", "password_hash", "created_at", "updated_at"]
+    let userColumns = [
+      "id", "username", "email", "display_name", "bio", "password_hash", "created_at", "updated_at",
+      "email_verified_at",
+    ]
     try connection.copy(into: "users", columns: userColumns) { rows in
       for number in 0..<users {
         var random = Random(seed, "user", number)
@@ -87,7 +90,8 @@ public struct LoadSeed: Sendable {
         let bio = Int.random(in: 0..<3, using: &random) == 0 ? Names.bios.randomElement(using: &random) : nil
         let created = start.adding(seconds: -Int.random(in: 0..<400 * 86_400, using: &random))
         try rows.append(
-          userID(number).rawValue, username, "\(username)@load.example", name.display, bio, hash, created, created)
+          userID(number).rawValue, username, "\(username)@load.example", name.display, bio, hash, created, created,
+          created)
         if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
       }
     }

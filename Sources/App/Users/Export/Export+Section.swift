@@ -90,7 +90,7 @@ extension Export {
 extension Export.Section {
   static let profile = Self(
     name: "profile", table: "users", owners: ["id"],
-    values: ["id", "username", "display_name", "bio", "picture_url", "email"],
+    values: ["id", "username", "display_name", "bio", "picture_url", "email", "requests_from", "findable_by"],
     times: ["email_verified_at", "created_at", "updated_at"],
     more: "'hasPassword', t.password_hash IS NOT NULL",  // The keys are made from the names.
     withheld: ["password_hash", "search_name", "username_key", "email_key", "is_first_email"])
@@ -115,7 +115,8 @@ extension Export.Section {
       name: "friends", table: "friendships", view: "friends", owners: ["user_id"], key: .uuid("friend_id"),
       times: ["since"], people: ["friend_id"]),
     Self(
-      name: "friendRequests", table: "friend_requests", owners: ["sender_id", "receiver_id"], values: ["id", "status"],
+      name: "friendRequests", table: "friend_requests", owners: ["sender_id", "receiver_id"],
+      values: ["id", "status", "filtered"],
       times: ["created_at", "closed_at"], people: ["sender_id", "receiver_id"]),
     Self(
       name: "blocks", table: "blocks", view: "shown_blocks", owners: ["blocker_id"], key: .uuid("blocked_id"),

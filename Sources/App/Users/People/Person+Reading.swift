@@ -16,7 +16,8 @@ extension Person {
   }
 
   /// People whose username or display name has a part that is similar to `query`, ignoring case, accents and some
-  /// typos. Friends come first, then the most similar names. The reader is left out.
+  /// typos. Friends come first, then the most similar names. The reader is left out, and so are strangers whose
+  /// ``User/Audience`` does not include the reader.
   ///
   /// A person who is less than half as similar as the best match is left out. Otherwise friends who hardly match would
   /// come before strangers who match exactly.
@@ -59,6 +60,9 @@ extension Person {
         -- Without this, a query that matches no one, such as letters with spaces between, would scan the whole index.
         WHERE u.search_name %> (SELECT name FROM wanted) AND u.id <> \(reader)
           AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
+          -- The first condition is that of the index.
+          AND u.findable_by <> 'no-one'
+          AND \(User.Audience.includes("u.findable_by", of: "u.id", userWithFriends: "SELECT friend_id FROM mine"))
         ORDER BY u.search_name <->> (SELECT name FROM wanted), u.search_name <-> (SELECT name FROM wanted)
         LIMIT \(limit)
       )

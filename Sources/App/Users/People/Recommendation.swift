@@ -6,7 +6,7 @@ struct Recommendation: Sendable {
   let mutualFriendCount: Int
 
   /// The users with the most mutual friends come first. Friends, and users with a pending request to or from the
-  /// reader, are left out.
+  /// reader, are left out, and so are users who want to be found by no one.
   static func list(for reader: User.ID, atMost limit: Int, in database: Database) async throws -> [Recommendation] {
     // A reader with thousands of friends waits longer. Other readers must not wait for them.
     let rows = try await database.slow.rows(
@@ -20,7 +20,7 @@ struct Recommendation: Sendable {
         GROUP BY theirs.friend_id
       ) AS r
       JOIN users AS u ON u.id = r.friend_id
-      WHERE u.id <> \(reader) AND \(User.visible("u.id", to: reader))
+      WHERE u.id <> \(reader) AND u.findable_by <> 'no-one' AND \(User.visible("u.id", to: reader))
         AND NOT EXISTS (\(friends(with: reader, and: "u.id")))
         AND NOT EXISTS (\(pendingRequest(between: reader, and: "u.id")))
       ORDER BY r.mutual_friend_count DESC, u.id

@@ -17,10 +17,17 @@ struct RequestsCommand: AsyncParsableCommand {
     @Flag(help: "List the requests that you have sent, instead of those that you have received.")
     var sent = false
 
+    @Flag(help: "List the requests of accounts without a verified address. You are not notified of them.")
+    var filtered = false
+
     @OptionGroup var options: AccountOptions
 
+    func validate() throws {
+      if sent, filtered { throw ValidationError("Use either --sent or --filtered.") }
+    }
+
     func run(as account: Account, on console: Console) async throws {
-      let direction: RequestDirection = sent ? .sent : .incoming
+      let direction: RequestDirection = sent ? .sent : filtered ? .filtered : .incoming
       let reply = try await account.responses.pages {
         try await account.client.friends.requests.list(direction, limit: $0, cursor: $1)
       }
@@ -56,7 +63,7 @@ struct RequestsCommand: AsyncParsableCommand {
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let request = try await account.request(.incoming, named: user.name)
+      let request = try await account.request([.incoming, .filtered], named: user.name)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.accept(request.id)
       }
@@ -72,7 +79,7 @@ struct RequestsCommand: AsyncParsableCommand {
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let request = try await account.request(.incoming, named: user.name)
+      let request = try await account.request([.incoming, .filtered], named: user.name)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.decline(request.id)
       }
@@ -87,7 +94,7 @@ struct RequestsCommand: AsyncParsableCommand {
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let request = try await account.request(.sent, named: user.name)
+      let request = try await account.request([.sent], named: user.name)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.cancel(request.id)
       }

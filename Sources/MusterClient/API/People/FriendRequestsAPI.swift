@@ -22,8 +22,8 @@ public struct FriendRequestsAPI: Sendable {
   /// Asks a user to be friends.
   ///
   /// - Returns: the pending request; or, if the other user had asked already, their request, now accepted.
-  /// - Throws: ``MusterError``: `user-not-found`, `already-friends`, `too-many-friend-requests` with a `retryAfter`
-  ///   that may be days
+  /// - Throws: ``MusterError``: `user-not-found`, `already-friends`, `requests-closed`, `too-many-friend-requests` with a
+  ///   `retryAfter` that may be days
   @discardableResult
   public func send(to userID: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
     try await caller.get(.write("POST", "/friend-requests", ["receiverId": userID.wire], key: key))

@@ -17,6 +17,10 @@ public struct User: Codable, Sendable, Hashable, Identifiable {
   public var hasPassword: Bool
   /// The providers that the user can log in with.
   public var identities: [IdentityProvider]
+  /// Who may send the user friend requests. Nil: the service is older than this setting.
+  public var requestsFrom: Audience?
+  /// Who finds the user in searches and recommendations, besides friends. Nil: the service is older than this setting.
+  public var findableBy: Audience?
   public var createdAt: Date
   /// The stamp of the collection `profile`.
   public var timestamp: Stamp?
@@ -24,7 +28,8 @@ public struct User: Codable, Sendable, Hashable, Identifiable {
   public init(
     id: UUID, username: String, displayName: String, bio: String? = nil, pictureUrl: URL? = nil, email: String? = nil,
     emailVerified: Bool = false, pendingEmail: String? = nil, hasPassword: Bool = true,
-    identities: [IdentityProvider] = [], createdAt: Date, timestamp: Stamp? = nil
+    identities: [IdentityProvider] = [], requestsFrom: Audience? = .everyone, findableBy: Audience? = .everyone,
+    createdAt: Date, timestamp: Stamp? = nil
   ) {
     self.id = id
     self.username = username
@@ -36,6 +41,8 @@ public struct User: Codable, Sendable, Hashable, Identifiable {
     self.pendingEmail = pendingEmail
     self.hasPassword = hasPassword
     self.identities = identities
+    self.requestsFrom = requestsFrom
+    self.findableBy = findableBy
     self.createdAt = createdAt
     self.timestamp = timestamp
   }

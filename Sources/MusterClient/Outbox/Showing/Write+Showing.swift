@@ -41,6 +41,8 @@ extension User {
     if let username = edit.username { self.username = username }
     if let displayName = edit.displayName { self.displayName = displayName }
     edit.bio.apply(to: &bio)
+    if let requestsFrom = edit.requestsFrom { self.requestsFrom = requestsFrom }
+    if let findableBy = edit.findableBy { self.findableBy = findableBy }
   }
 }
 

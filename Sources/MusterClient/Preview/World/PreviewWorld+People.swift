@@ -31,7 +31,12 @@ extension PreviewWorld {
     case ("GET", "friends", _): return try list(.friends, request)
     case ("GET", "blocks", _): return try list(.blocks, request)
     case ("GET", "friend-requests", _) where words.count == 1:
-      return try list(request.query["direction"] == "sent" ? .sentFriendRequests : .friendRequests, request)
+      switch request.query["direction"] {
+      case RequestDirection.sent.rawValue: return try list(.sentFriendRequests, request)
+      // Everyone in the demo has verified an address.
+      case RequestDirection.filtered.rawValue: return try list([FriendRequest](), request)
+      default: return try list(.friendRequests, request)
+      }
     case ("GET", "friend-requests", _):
       guard let found = (incoming + sent + closed).first(where: { $0.id == id }) else {
         throw Problem.missing(.friendRequestNotFound)
@@ -71,6 +76,8 @@ extension PreviewWorld {
     me.displayName = edit.displayName ?? me.displayName
     me.bio = edit.bio.applied(to: me.bio)
     me.pendingEmail = edit.email ?? me.pendingEmail
+    me.requestsFrom = edit.requestsFrom ?? me.requestsFrom
+    me.findableBy = edit.findableBy ?? me.findableBy
     touch(.profile)
     return me
   }

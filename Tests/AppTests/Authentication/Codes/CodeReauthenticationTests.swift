@@ -91,7 +91,7 @@ import Testing
 
   @Test func `an address that is not verified is not a way to log in`() async throws {
     try await TestApp.runWithProviders { app, identity in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let token = try identity.token(.google, "1")
       #expect(try await ana.link(.google, token).status == 204)
       try await app.database.execute("UPDATE users SET password_hash = NULL")
@@ -104,7 +104,7 @@ import Testing
 
   @Test func `a code to an address that is not verified does not count as evidence`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let code = try await app.takeCode(of: email).code
       for (method, path, body) in [
         ("DELETE", "users/me", #"{"code": "\#(code)"}"#),

@@ -128,7 +128,7 @@ import Testing
 
   @Test func `the first login with a code verifies the address, and the profile's stamp moves`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let stamps = try await ana.refreshLists()
       let code = try await app.takeCode(of: email).code
       let again = try Phone(app, "ana", try await app.confirmCode(code, of: email))
@@ -148,7 +148,7 @@ import Testing
   {
     try await TestApp.run { app in
       // The attacker has a password, two sessions, a device, a link to the calendar, and has asked for another address.
-      let attacker = try await app.signUp("ana")
+      let attacker = try await app.signUp("ana", isVerified: false)
       let calendar = try await attacker.makeCalendarLink()
       let other = try await attacker.signInAgain()
       try await app.takeMails()

@@ -242,7 +242,7 @@ extension Phone {
 
   @Test func `an address is verified once, and the profile shows it`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let token = try await app.takeToken("mail-verify-email")
       let before = try await ana.get("users/me")
       #expect(before["emailVerified"].bool == false)

@@ -36,7 +36,7 @@ import Testing
 
   @Test func `an account that has another way in is not adopted`() async throws {
     try await TestApp.runWithProviders { app, identity in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let token = try identity.token(.google, "1", IdentityServer.email(email))
       let response = try await app.signIn(.google, token)
       #expect(response.json["isNew"].bool == true && response.json["user"]["id"].string != ana.id)

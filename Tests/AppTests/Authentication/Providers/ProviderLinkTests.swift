@@ -27,7 +27,7 @@ import Testing
 
   @Test func `an address that its account has not verified goes to the provider's user`() async throws {
     try await TestApp.runWithProviders { app, identity in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let stale = try await ana.stale {
         let token = try identity.token(.google, "1", IdentityServer.email("ana@EXAMPLE.com"))
         let response = try await app.signIn(.google, token)
@@ -113,7 +113,7 @@ import Testing
   /// Whether the identity is hers, or would only take her unverified address.
   @Test(arguments: [true, false]) func `sign-ins that lock one user wait for their turn`(isLinked: Bool) async throws {
     try await TestApp.runWithProviders(["MUSTER_THROTTLING": "off"]) { app, identity in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       let token = try identity.token(.google, "1", isLinked ? [:] : IdentityServer.email("ana@example.com"))
       if isLinked { #expect(try await ana.link(.google, token).status == 204) }
       let queue = app.dependencies.writeQueue

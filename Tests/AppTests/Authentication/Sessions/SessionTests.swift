@@ -22,7 +22,7 @@ import Testing
       #expect(
         me.keys == [
           "id", "username", "displayName", "bio", "pictureUrl", "email", "emailVerified", "pendingEmail", "hasPassword",
-          "identities", "createdAt", "timestamp",
+          "identities", "requestsFrom", "findableBy", "createdAt", "timestamp",
         ])
     }
   }

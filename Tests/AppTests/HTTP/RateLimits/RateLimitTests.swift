@@ -63,6 +63,27 @@ import Testing
     }
   }
 
+  @Test func `blocks have a limit of their own, with and without keys`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
+      let ana = try await app.signUp("ana")
+      let others = (0..<51).map { _ in User.ID.new() }
+      let refused = try await until429 { try await ana.send("PATCH", "users/me", #"{"bio": "Climbs"}"#) }
+      #expect(refused.problem == "rate-limited")
+      for (number, other) in others.enumerated() {
+        let key = number.isMultiple(of: 2) ? [("Idempotency-Key", other.description)] : []
+        let response = try await ana.send("PUT", "blocks/\(other)", headers: key)
+        #expect(response.status == 204, "\(response.body)")
+        let limit = key.isEmpty ? "blocks" : "repeatable-blocks"
+        #expect(response.header("RateLimit-Policy")?.hasPrefix("\"\(limit)\";q=") == true)
+      }
+      for other in others { #expect(try await ana.send("DELETE", "blocks/\(other)").status == 204) }
+      // Nor do blocks use up the writes of others.
+      let ben = try await app.signUp("ben")
+      #expect(try await ben.send("PUT", "blocks/\(ana.id)").header("RateLimit")?.hasPrefix(#""blocks";r=199;"#) == true)
+      #expect(try await ben.send("PATCH", "users/me", "{}").header("RateLimit") == #""writes";r=29;t=1"#)
+    }
+  }
+
   @Test func `registrations count per address`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on", "MUSTER_THROTTLING": "off"]) { app in
       for number in 0..<60 { _ = try await app.signUp("user\(number)") }
