@@ -14,7 +14,7 @@ CREATE TABLE share_links (
   email text NOT NULL DEFAULT 'optional'
     CONSTRAINT share_link_email CHECK (email IN ('required', 'optional', 'none')),
   -- Whether a host must approve each guest first.
-  approval boolean NOT NULL DEFAULT false,
+  approval boolean NOT NULL DEFAULT true,
   -- The server key that makes the token. The database has neither the key nor the token.
   kid text NOT NULL,
   expires_at timestamptz,

@@ -20,6 +20,8 @@ CREATE TABLE visitors (
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   answered_at timestamptz NOT NULL,
   unsubscribed_at timestamptz,
+  -- Whether the hosts' next notification is about the visitor's latest answer: see `visitor_news`.
+  has_news boolean NOT NULL DEFAULT false,
   -- When the row is deleted: a day after the answer, unless the address is confirmed; 90 days after the event.
   lapses_at timestamptz,
   -- The account that has verified the address. A worker merges the visitor into it.
@@ -36,6 +38,7 @@ CREATE INDEX visitors_in_order ON visitors (
 -- As `invitations_waiting`.
 CREATE INDEX visitors_waiting ON visitors (event_id, answered_at, id) WHERE status = 'waitlisted';
 CREATE INDEX visitors_to_lapse ON visitors (lapses_at, id) WHERE lapses_at IS NOT NULL;
+CREATE INDEX visitors_with_news ON visitors (event_id) WHERE has_news;
 CREATE INDEX unconfirmed_visitors ON visitors (event_id) WHERE confirmed_at IS NULL AND email IS NOT NULL;
 CREATE INDEX visitors_by_email ON visitors (email_key) WHERE confirmed_at IS NOT NULL;
 CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL;
@@ -68,8 +71,21 @@ CREATE INDEX visitor_mails_to_address ON visitor_mails (address, queued_at);
 CREATE INDEX visitor_mails_of_host ON visitor_mails (host_id, queued_at);
 CREATE INDEX visitor_mails_by_age ON visitor_mails (queued_at);
 
+-- When the hosts of an event were last notified of a visitor's answer. Further answers within a minute become one
+-- notification, which is due at its end.
+CREATE TABLE visitor_news (
+  event_id uuid PRIMARY KEY REFERENCES events ON DELETE CASCADE,
+  -- The visitor of that notification, whom the next one counts, too, because it replaces that one.
+  first_id uuid NOT NULL,
+  told_at timestamptz NOT NULL,
+  -- NULL while no answer waits.
+  due_at timestamptz
+);
+CREATE INDEX visitor_news_due ON visitor_news (due_at) WHERE due_at IS NOT NULL;
+
 -- down
 
+DROP TABLE visitor_news;
 DELETE FROM mails WHERE visitor_id IS NOT NULL;
 DROP TABLE visitor_mails;
 DROP VIEW hosted_visitors;

@@ -18,7 +18,7 @@ extension Invitation {
     try Event.checkIsOpen(row)
     guard let user: User.ID = try found["user_id"] else {
       try await Visitor.leave(where: "v.id = \(guest)", by: .user(host), in: change)
-      return try Visitor.forgetNotices(about: Visitor.ID(rawValue: guest.rawValue), at: event, in: change)
+      return try Visitor.forgetNotices(about: [Visitor.ID(rawValue: guest.rawValue)], at: event, in: change)
     }
     try await leave(where: "i.event_id = \(event) AND i.user_id = \(user)", by: .user(host), in: change)
     try forgetNotices(of: user, about: event, in: change)

@@ -12,7 +12,7 @@ struct LinkRoutes {
     routes.post("events/{id}/links", use: create)
     routes.get("events/{id}/links/{linkId}", use: get)
     routes.patch("events/{id}/links/{linkId}", use: edit)
-    routes.delete("events/{id}/links/{linkId}", use: revoke)
+    routes.delete("events/{id}/links/{linkId}", readsQuery: true, use: revoke)
     routes.post("links/{token}/join", use: join)
   }
 
@@ -39,7 +39,7 @@ struct LinkRoutes {
         expiresAt: fields.optional("expiresAt", .laterTime), maxGuests: fields.optional("maxGuests", .guests),
         maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0,
         email: fields.optional("email", .word(of: ShareLink.Email.allCases)) ?? .optional,
-        approval: fields.optional("approval", .flag) ?? false)
+        approval: fields.optional("approval", .flag) ?? true)
     }
     try await dependencies.checkMayWait(at: event, context)
     let id = ShareLink.ID.new()
@@ -75,9 +75,10 @@ struct LinkRoutes {
 
   @Sendable private func revoke(_ request: Request, _ context: Context) async throws -> Response {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
+    let visitors = try request.query { $0.word("visitors", of: ShareLink.Visitors.allCases) } ?? .keep
     try await dependencies.checkMayWait(at: event, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
-      try await ShareLink.revoke(id, of: event, by: me, in: $0)
+      try await ShareLink.revoke(id, of: event, visitors: visitors, by: me, in: $0)
       return .noContent
     }
   }

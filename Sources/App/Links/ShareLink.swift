@@ -30,8 +30,8 @@ struct ShareLink: Sendable {
     /// The number of people whom each visitor may bring.
     var maxPlusOnes = 0
     var email = Email.optional
-    /// Whether a host must approve each guest first.
-    var approval = false
+    /// Whether a host must approve each guest first. The default, because anyone who has the link may answer.
+    var approval = true
   }
 
   /// The changes of a PATCH.
@@ -195,10 +195,22 @@ struct ShareLink: Sendable {
     "DELETE FROM share_links WHERE event_id = \(event) AND creator_id = \(host)"
   }
 
-  /// Revokes a link for good. Guests who have joined stay. Repeating the call changes nothing.
-  static func revoke(_ id: ID, of event: Event.ID, by host: User.ID, in change: Change) async throws {
-    _ = try await Event.lock(event, by: host, in: change)
+  /// What becomes of the visitors who have come through a link that is revoked.
+  enum Visitors: String, CaseIterable {
+    case keep, remove
+  }
+
+  /// Revokes a link for good. Users who have joined stay. Repeating the call changes nothing.
+  ///
+  /// - Parameter visitors: the visitors of a link that was revoked before can still be removed.
+  static func revoke(
+    _ id: ID, of event: Event.ID, visitors: Visitors = .keep, by host: User.ID, in change: Change
+  ) async throws {
+    let row = try await Event.lock(event, by: host, in: change)
     try change.write("DELETE FROM share_links WHERE id = \(id) AND event_id = \(event)")
+    guard visitors == .remove else { return }
+    try Event.checkIsOpen(row)
+    try await Visitor.removeAll(through: id, to: event, by: host, in: change)
   }
 }
 

@@ -150,6 +150,11 @@ extension FanOut {
           WHERE later.type = part.type AND later.subject_id = part.subject_id AND \(guest("later")) = \(guest("part"))
             AND later.id > part.id AND recipient.id = ANY(later.recipient_ids[1:later.size])
         ))
+        AND NOT (part.type = ANY(\(aboutVisitors)) AND part.person_id IS NULL AND EXISTS (
+          SELECT FROM parts AS later
+          WHERE later.type = ANY(\(aboutVisitors)) AND later.subject_id = part.subject_id AND later.id > part.id
+            AND later.payload->'guests' @> \(named("part")) AND recipient.id = ANY(later.recipient_ids[1:later.size])
+        ))
         AND NOT EXISTS (
           SELECT FROM hidden WHERE hidden.user_id = recipient.id AND hidden.hidden_id = part.person_id OFFSET 0
         )
@@ -186,11 +191,27 @@ extension FanOut {
       WHERE addressed.type = ANY(\(aboutOneGuest)) AND addressed.person_id IS NULL
         AND n.recipient_id = addressed.recipient_id AND n.subject_id = addressed.subject_id AND n.type = addressed.type
         AND n.payload->>'guestId' = addressed.payload->>'guestId' AND n.read_at IS NULL
+    ),
+    superseded_by_several AS (
+      DELETE FROM notifications AS n
+      USING addressed
+      JOIN stamped ON stamped.user_id = addressed.recipient_id
+      WHERE addressed.type = ANY(\(aboutVisitors)) AND addressed.payload ? 'guests' AND n.type = ANY(\(aboutVisitors))
+        AND n.recipient_id = addressed.recipient_id AND n.subject_id = addressed.subject_id AND n.person_id IS NULL
+        AND addressed.payload->'guests' @> \(named("n")) AND n.read_at IS NULL
     )
     """
 
   /// For these types, a guest's newest notice replaces the earlier ones.
   private static let aboutOneGuest: [Notice.Kind] = [.invitationAnswered, .guestAnswered, .approvalRequested]
+
+  /// For these types, a notice about several visitors replaces those about the ones whom it names.
+  private static let aboutVisitors: [Notice.Kind] = [.guestAnswered, .approvalRequested]
+
+  /// A guest of a notice, as an element of the `guests` of a notice about several.
+  private static func named(_ row: SQL) -> SQL {
+    "jsonb_build_array(jsonb_build_object('guestId', \(row).payload->'guestId'))"
+  }
 
   private static func guest(_ row: SQL) -> SQL { "coalesce(\(row).person_id::text, \(row).payload->>'guestId')" }
 

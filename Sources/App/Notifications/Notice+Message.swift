@@ -39,6 +39,8 @@ extension Notice {
     case .eventUpdated: "\(title) has changed: \(words(for: members["changes"]))."
     case .eventCancelled: "\(title) was cancelled."
     case .invitationWithdrawn: "You are no longer invited to \(title)."
+    case .guestAnswered where members["count"] != nil: several(members, "answered", title)
+    case .approvalRequested where members["count"] != nil: several(members, "ask to come to", title)
     case .invitationAnswered, .guestAnswered: group("\(actor) \(verb(for: text("status"))) \(title)", with: plusOnes)
     case .waitlistPromoted where members["actor"] != nil:
       group(Sentence("\(actor) got a free place and is going to \(title)", variant: "host"), with: plusOnes)
@@ -63,6 +65,18 @@ extension Notice {
     return number == "1"
       ? Sentence("\(sentence), with 1 other.", variant: variant("plus-one"))
       : Sentence("\(sentence), with \(number) others.", variant: variant("plus-ones"))
+  }
+
+  /// A sentence about several visitors, the first of whom is named. No one is, once their data is erased.
+  private static func several(_ members: JSON.Object, _ verb: Sentence, _ title: Sentence) -> Sentence {
+    guard case .number(let number)? = members["count"], let count = Int(number) else { return "" }
+    let others = String(count - 1)
+    guard case .array(let guests)? = members["guests"], case .object(let first)? = guests.first,
+      case .string(let name)? = first["name"]
+    else { return Sentence("\(number) visitors \(verb) \(title).", variant: "unnamed") }
+    return count == 2
+      ? Sentence("\(name) and 1 other \(verb) \(title).", variant: "two")
+      : Sentence("\(name) and \(others) others \(verb) \(title).", variant: "several")
   }
 
   private static let inAnHour = Sentence("in an hour", variant: "hour")

@@ -37,6 +37,12 @@ struct Notice: Sendable {
     let new: any JSONWritable & Sendable
   }
 
+  /// A visitor whom a notice about several visitors names.
+  struct NamedGuest: Sendable {
+    let id: Guest.ID
+    let name: String
+  }
+
   let kind: Kind
   /// What it is about. A recipient's notices about one subject arrive in order.
   let subject: UUID
@@ -164,6 +170,17 @@ struct Notice: Sendable {
       plusOnes: plusOnes)
   }
 
+  /// Answers of several visitors, for the hosts. If all of them wait for approval, it is a request.
+  ///
+  /// - Parameter named: some of them.
+  static func guestsAnswered(
+    _ event: Event.ID, _ title: String, count: Int, pending: Int, named guests: [NamedGuest]
+  ) -> Notice {
+    Notice(
+      pending == count ? .approvalRequested : .guestAnswered, about: event.rawValue,
+      [("eventId", event), ("title", title), ("count", count), ("pending", pending), ("guests", guests)])
+  }
+
   static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp) -> Notice {
     Notice(.eventReminder, about: event.rawValue, [("eventId", event), ("title", title), ("start", start)])
   }
@@ -210,6 +227,15 @@ extension Notice.FieldChange: JSONWritable {
       $0.member("field", field)
       $0.member("old", old)
       $0.member("new", new)
+    }
+  }
+}
+
+extension Notice.NamedGuest: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("guestId", id)
+      $0.member("name", name)
     }
   }
 }

@@ -119,4 +119,16 @@ enum NotificationQueue {
     WHERE id IN (SELECT id FROM notification_queue WHERE \(condition) ORDER BY id FOR UPDATE)
     """
   }
+
+  /// Changes waiting notices.
+  ///
+  /// - Parameters:
+  ///   - assignments: of columns of `notification_queue`.
+  ///   - condition: on these columns.
+  static func edit(_ assignments: SQL, where condition: SQL) -> SQL {
+    """
+    UPDATE notification_queue SET \(assignments)
+    WHERE id IN (SELECT id FROM notification_queue WHERE \(condition) ORDER BY id FOR UPDATE)
+    """
+  }
 }

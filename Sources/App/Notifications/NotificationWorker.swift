@@ -15,6 +15,7 @@ public struct NotificationWorker: Service {
   private static let longestRest = Duration.milliseconds(30)
   private static let reminderInterval = Duration.milliseconds(500)
   private static let mergeInterval = Duration.milliseconds(500)
+  private static let newsInterval = Duration.milliseconds(500)
   private static let housekeepingInterval = Duration.seconds(30)
 
   /// - Parameter concurrency: the maximum number of sends in flight on each channel.
@@ -42,6 +43,7 @@ public struct NotificationWorker: Service {
     async let fannedOut: Void = self.fanOut(wokenBy: fanOut, waking: dispatcher)
     async let reminded: Void = remind(waking: fanOut)
     async let merged: Void = merge(waking: fanOut)
+    async let told: Void = tell(waking: fanOut)
     async let house: Void = work("housekeeping cannot run", pausing: Self.housekeepingInterval) {
       await Housekeeping.run(in: database, logger: logger)
       return false
@@ -50,6 +52,7 @@ public struct NotificationWorker: Service {
     await fannedOut
     await reminded
     await merged
+    await told
     await house
   }
 
@@ -57,6 +60,7 @@ public struct NotificationWorker: Service {
   public func runOnce() async throws {
     while try await remindOfNext() {}
     while try await Visitor.mergeMarked(in: database, logger: logger) > 0 {}
+    while try await tellNext() {}
     try await FanOut.drain(database)
     try await makeDispatcher(sources).run(.untilNothingIsDue)
     await Housekeeping.run(in: database, logger: logger)
@@ -122,6 +126,18 @@ public struct NotificationWorker: Service {
       if found { fanOut.wake() }
       return found
     }
+  }
+
+  private func tell(waking fanOut: WakeUp) async {
+    await work("visitors' answers cannot be announced", pausing: Self.newsInterval) {
+      let found = try await tellNext()
+      if found { fanOut.wake() }
+      return found
+    }
+  }
+
+  private func tellNext() async throws -> Bool {
+    try await database.change { try await VisitorNews.tellNext(in: $0) }
   }
 
   /// Sends the reminders of one event.

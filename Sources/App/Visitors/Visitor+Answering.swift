@@ -21,7 +21,8 @@ extension Visitor {
       LEFT JOIN share_links AS l ON l.id = v.link_id
       WHERE v.id = \(id) AND v.event_id = \(event)
       """,
-      Event.hosts(of: event))
+      Event.hosts(of: event),
+      VisitorNews.recent(at: event))
     guard let own = rows[0].first else { throw AppError.visitorNotFound }
     let visitor = try Visitor(row: own)
     let old = visitor.group
@@ -44,7 +45,10 @@ extension Visitor {
       try Guest.move(.visitor(id), at: event, from: old, to: new, in: change)
     }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
-    notify(hosts, event, try row["title"], id, visitor.name, new, wanting: answer, by: host, in: change)
+    let recent = try VisitorNews.Recent(row: rows[2].first)
+    if host == nil, recent.waits { try change.write("UPDATE visitors SET has_news = true WHERE id = \(id)") }
+    try notify(
+      hosts, event, try row["title"], id, visitor.name, new, wanting: answer, by: host, after: recent, in: change)
     if host != nil { change.mail(.visitors(.answerSet, at: event, only: id)) }
     let cause: Invitation.Cause = host.map { .user($0) } ?? .visitor
     try await Invitation.promoteWaiting(at: event, after: old, places, by: cause, in: change)

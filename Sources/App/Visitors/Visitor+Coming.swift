@@ -43,7 +43,8 @@ extension Visitor {
       SELECT count(*) AS unconfirmed FROM visitors
       WHERE event_id = \(event) AND confirmed_at IS NULL AND email IS NOT NULL
       """,
-      Event.hosts(of: event))
+      Event.hosts(of: event),
+      VisitorNews.recent(at: event))
     guard let linkRow = rows[0].first else { throw AppError.linkNotFound }
     guard rows[1].isEmpty else { return }
     let shared = try ShareLink(row: linkRow)
@@ -55,6 +56,7 @@ extension Visitor {
     let nothing = Invitation.Group(status: .invited, plusOnes: 0)
     var group = try places.group(after: draft.answer, bringing: draft.plusOnes, from: nothing)
     if shared.settings.approval { group.status = .pending }
+    let recent = try VisitorNews.Recent(row: rows[4].first)
     var mailedAt: Timestamp?
     if let address {
       mailedAt = try await VisitorMail.timeToAsk(address, for: try linkRow["creator_id"], in: change)
@@ -62,13 +64,14 @@ extension Visitor {
     try change.write(
       """
       INSERT INTO visitors (
-        id, event_id, link_id, kid, name, email, status, wanted, plus_ones, answered_at, lapses_at
+        id, event_id, link_id, kid, name, email, status, wanted, plus_ones, answered_at, lapses_at,
+        has_news
       )
       VALUES (
         \(id), \(event), \(link.id), \(kid), \(draft.name), \(draft.email), \(group.status),
         \(group.status == .pending ? draft.answer : nil), \(Int32(group.plusOnes)),
         \(Guest.answeredAt(event, to: group.status)),
-        \(mailedAt.map { $0.adding(seconds: confirmationTime) })
+        \(mailedAt.map { $0.adding(seconds: confirmationTime) }), \(recent.waits)
       )
       """)
     try change.write(
@@ -79,7 +82,8 @@ extension Visitor {
       change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: event))
     }
     let hosts: [User.ID] = try rows[3].map { try $0["user_id"] }
-    notify(hosts, event, try eventRow["title"], id, draft.name, group, wanting: draft.answer, in: change)
+    try notify(
+      hosts, event, try eventRow["title"], id, draft.name, group, wanting: draft.answer, after: recent, in: change)
     if let mailedAt { change.mail(.visitorConfirm(id, at: mailedAt)) }
   }
 
@@ -98,21 +102,33 @@ extension Visitor {
     if draft.email != nil, unconfirmed >= maximumUnconfirmed { throw AppError.tooManyUnconfirmed }
   }
 
-  /// Notifies the hosts of an answer, or of a request for approval. A visitor who declines needs no approval.
+  /// Notifies the hosts of an answer, or of a request for approval, now or together with other visitors' answers.
   ///
-  /// - Parameter host: the host who set the answer.
+  /// - Parameters:
+  ///   - host: the host who set the answer. Then the others are notified now.
+  ///   - recent: if the answer waits, the visitor's row has its mark.
   static func notify(
     _ hosts: [User.ID], _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
-    wanting answer: Invitation.Status, by host: User.ID? = nil, in change: Change
-  ) {
+    wanting answer: Invitation.Status, by host: User.ID? = nil, after recent: VisitorNews.Recent, in change: Change
+  ) throws {
+    if host == nil {
+      try VisitorNews.record(id, at: event, after: recent, in: change)
+      if recent.waits { return }
+    }
+    change.notify(hosts, about: notice(event, title, id, name, group, wanting: answer, by: host))
+  }
+
+  /// What hosts hear of a visitor. A visitor who declines needs no approval.
+  static func notice(
+    _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
+    wanting answer: Invitation.Status, by host: User.ID? = nil
+  ) -> Notice {
     let guest = Guest.ID(rawValue: id.rawValue)
     let isRequest = group.status == .pending && answer != .declined
     let status = group.status == .pending ? answer : group.status
-    change.notify(
-      hosts,
-      about: isRequest
-        ? .approvalRequested(event, title, guest: guest, named: name, with: group.plusOnes)
-        : .guestAnswered(event, title, guest: guest, named: name, status, with: group.plusOnes, by: host))
+    return isRequest
+      ? .approvalRequested(event, title, guest: guest, named: name, with: group.plusOnes)
+      : .guestAnswered(event, title, guest: guest, named: name, status, with: group.plusOnes, by: host)
   }
 }
 

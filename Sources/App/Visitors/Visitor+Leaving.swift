@@ -36,7 +36,7 @@ extension Visitor {
     ).map { try $0["id"] }
     try await Invitation.promoteWaiting(at: open, by: .user(user), in: change)
     try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
-    for visit in visits { try forgetNotices(about: try visit["id"], at: try visit["event_id"], in: change) }
+    for visit in visits { try forgetNotices(about: [try visit["id"]], at: try visit["event_id"], in: change) }
   }
 
   /// Erases a visitor's data at their request: the row, and the notices that have their name.
@@ -44,22 +44,54 @@ extension Visitor {
     _ = try await lock(event, in: change)
     try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
     try change.write("DELETE FROM mails WHERE visitor_id = \(id) AND lease IS NULL")
-    try forgetNotices(about: id, at: event, in: change)
+    try forgetNotices(about: [id], at: event, in: change)
     try change.write(deletingAbandoned([event]))
   }
 
-  /// Deletes the notices that have a visitor's name: in the queue, in deliveries, and in the inboxes of hosts. The
-  /// caller has locked the event.
-  static func forgetNotices(about id: ID, at event: Event.ID, in change: Change) throws {
-    let named: SQL = "subject_id = \(event) AND payload->>'guestId' = \(id.description)"
+  /// Removes all visitors who have come through a link. Free places are given on once, after all have left. The caller
+  /// has locked the event.
+  static func removeAll(
+    through link: ShareLink.ID, to event: Event.ID, by host: User.ID, in change: Change
+  ) async throws {
+    let ids: [ID] = try await change.rows(
+      "SELECT id FROM visitors WHERE event_id = \(event) AND link_id = \(link)"
+    ).map { try $0["id"] }
+    guard !ids.isEmpty else { return }
+    try await leave(where: "v.event_id = \(event) AND v.link_id = \(link)", by: .user(host), in: change)
+    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
+    try forgetNotices(about: ids, at: event, in: change)
+  }
+
+  /// Deletes the notices that have the names of visitors: in the queue, in deliveries, and in the inboxes of hosts. A
+  /// notice about many visitors stays, without these names. The caller has locked the event.
+  static func forgetNotices(about ids: [ID], at event: Event.ID, in change: Change) throws {
+    let texts = ids.map(\.description)
+    let hosts = Event.hosts(of: event)
+    let named: SQL = "subject_id = \(event) AND payload->>'guestId' = ANY(\(texts))"
+    let naming: SQL = """
+      subject_id = \(event) AND payload ? 'guests' AND EXISTS (
+        SELECT FROM jsonb_array_elements(payload->'guests') AS guest WHERE guest->>'guestId' = ANY(\(texts))
+      )
+      """
+    let unnamed: SQL = """
+      payload = jsonb_set(payload, '{guests}', (
+        SELECT coalesce(jsonb_agg(guest), '[]') FROM jsonb_array_elements(payload->'guests') AS guest
+        WHERE guest->>'guestId' <> ALL(\(texts))
+      ))
+      """
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
     try change.write(NotificationQueue.delete(where: named))
-    let hosts = Event.hosts(of: event)
+    try change.write(NotificationQueue.edit(unnamed, where: naming))
     // As one array: see ``Event/locking(_:where:)``.
-    try change.write(Delivery.delete(where: "recipient_id = ANY(ARRAY(\(hosts))) AND \(named) AND lease IS NULL"))
-    let shown: SQL = "recipient_id IN (\(hosts)) AND \(named)"
-    change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(shown)")
-    change.erase("DELETE FROM notifications WHERE \(shown)")
+    let waiting: SQL = "recipient_id = ANY(ARRAY(\(hosts))) AND lease IS NULL"
+    try change.write(Delivery.delete(where: "\(waiting) AND \(named)"))
+    try change.write(Delivery.edit(unnamed, where: "\(waiting) AND \(naming)"))
+    let shown: SQL = "recipient_id IN (\(hosts))"
+    change.touch(
+      .notifications,
+      ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(shown) AND (\(named) OR \(naming))")
+    change.erase("DELETE FROM notifications WHERE \(shown) AND \(named)")
+    change.erase("UPDATE notifications SET \(unnamed) WHERE \(shown) AND \(naming)")
   }
 
   /// Deletes some visitors whose time is over: those who have not confirmed their address within a day, and those of

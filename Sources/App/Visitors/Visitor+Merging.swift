@@ -100,7 +100,7 @@ extension Visitor {
     let (visitor, answeredAt): (Visitor, Timestamp) = (try Visitor(row: row), try row["answered_at"])
     let isHidden = try rows[1].contains { try $0["is_hidden"] }
     // They have the name that was typed into the form, and not the account's.
-    try forgetNotices(about: id, at: event, in: change)
+    try forgetNotices(about: [id], at: event, in: change)
     if isHidden || hosts.contains(user) {
       return try await leave(where: "v.id = \(id)", by: isHidden ? .block : .visitor, in: change)
     }

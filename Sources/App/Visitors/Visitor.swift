@@ -42,6 +42,14 @@ struct Visitor: Sendable {
     wanted = try row["visitor_wanted"]
   }
 
+  /// Whether this is the visitor's answer. Guests on the waiting list want to go.
+  ///
+  /// - Parameter plusOnes: nil for any number.
+  func says(_ answer: Invitation.Status, bringing plusOnes: Int?) -> Bool {
+    let said = wanted ?? (group.status == .waitlisted ? .going : group.status)
+    return said == answer && (plusOnes ?? group.plusOnes) == group.plusOnes
+  }
+
   /// The event of a visitor.
   ///
   /// - Throws: ``AppError/visitorNotFound``

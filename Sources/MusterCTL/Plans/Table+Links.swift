@@ -20,14 +20,14 @@ extension Table {
 }
 
 extension ShareLink {
-  /// Such as `answer, shows names, up to 2 plus-ones, e-mail required, approval`. Defaults are left out.
+  /// Such as `answer, shows names, up to 2 plus-ones, e-mail required, no approval`. Defaults are left out.
   var rulesText: String {
     var rules = [kind.rawValue]
     if shows != .counts { rules.append("shows \(shows)") }
     guard kind == .answer else { return rules.joined(separator: ", ") }
     if maxPlusOnes > 0 { rules.append("up to \(maxPlusOnes) plus-one\(maxPlusOnes == 1 ? "" : "s")") }
     if email != .optional { rules.append(email == .off ? "no e-mail" : "e-mail \(email)") }
-    if approval { rules.append("approval") }
+    if !approval { rules.append("no approval") }
     return rules.joined(separator: ", ")
   }
 }

@@ -38,9 +38,11 @@ struct APICall: Sendable {
   }
 
   /// A write without a body.
-  static func write(_ method: String, _ path: String, key: IdempotencyKey) -> APICall {
+  static func write(
+    _ method: String, _ path: String, query: [(name: String, value: String)] = [], key: IdempotencyKey
+  ) -> APICall {
     APICall(
-      method: method, path: path, headers: ["Idempotency-Key": key.rawValue], repeats: .always)
+      method: method, path: path, query: query, headers: ["Idempotency-Key": key.rawValue], repeats: .always)
   }
 
   /// A write with a body of JSON.

@@ -39,6 +39,12 @@ import Testing
       notices.append(.approvalRequested(event, title, guest: .new(), named: "Zoe", with: plusOnes))
       notices.append(.visitorPromoted(event, title, guest: .new(), named: "Zoe", with: plusOnes, by: nil))
     }
+    let zoe = Notice.NamedGuest(id: .new(), name: "Zoe")
+    for (count, named) in [(2, [zoe]), (600, [zoe]), (600, [])] {
+      for pending in [0, count] {
+        notices.append(.guestsAnswered(event, title, count: count, pending: pending, named: named))
+      }
+    }
     for plusOnes in 1...2 {
       notices.append(.waitlistPromoted(event, title, guest: ana.id, with: plusOnes))
       notices.append(.guestPromoted(event, title, guest: ana, with: plusOnes, by: .new()))

@@ -45,9 +45,9 @@ extension Push {
     case .eventUpdated: return "\(type):\(subject)"
     case .eventInvited, .invitationWithdrawn: return "invitation:\(subject)"
     case .invitationAnswered, .guestAnswered, .approvalRequested:
-      guard case .object(let members)? = try? JSON(parsing: payload.utf8),
-        case .string(let guest)? = members["guestId"] ?? members["userId"]
-      else { return nil }
+      guard case .object(let members)? = try? JSON(parsing: payload.utf8) else { return nil }
+      if members["count"] != nil { return "visitors:\(subject)" }
+      guard case .string(let guest)? = members["guestId"] ?? members["userId"] else { return nil }
       return "\(subject)\(guest)".replacing("-", with: "")
     default: return nil
     }

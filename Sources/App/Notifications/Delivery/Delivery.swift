@@ -51,6 +51,18 @@ enum Delivery {
     "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE \(condition) ORDER BY id FOR UPDATE)"
   }
 
+  /// Changes deliveries, in the same order.
+  ///
+  /// - Parameters:
+  ///   - assignments: of columns of `deliveries`.
+  ///   - condition: on these columns.
+  static func edit(_ assignments: SQL, where condition: SQL) -> SQL {
+    """
+    UPDATE deliveries SET \(assignments)
+    WHERE id IN (SELECT id FROM deliveries WHERE \(condition) ORDER BY id FOR UPDATE)
+    """
+  }
+
   private struct Target {
     let device: Device
     /// The recipient's unread notifications, for the badge of an iPhone.

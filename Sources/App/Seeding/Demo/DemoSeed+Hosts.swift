@@ -35,7 +35,7 @@ extension DemoSeed {
         )
         VALUES (
           \(link.id), \(event.id), \(creator.id), \(link.kind), \(link.shows), \(kid),
-          \(link.maxGuests.map(Int32.init)), \(Int32(link.maxPlusOnes ?? 0)), \(link.approval ?? false), \(Int32(link.joined)), \(invitedAt)
+          \(link.maxGuests.map(Int32.init)), \(Int32(link.maxPlusOnes ?? 0)), \(link.approval ?? true), \(Int32(link.joined)), \(invitedAt)
         )
         ON CONFLICT DO NOTHING
         """)

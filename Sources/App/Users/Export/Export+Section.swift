@@ -157,6 +157,7 @@ extension Export.Section {
       values: ["id", "event_id", "name", "status", "plus_ones"], times: ["created_at", "answered_at"],
       withheld: [
         "link_id", "kid", "email", "email_key", "confirmed_at", "wanted", "unsubscribed_at", "lapses_at", "merges_into",
+        "has_news",
       ]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),

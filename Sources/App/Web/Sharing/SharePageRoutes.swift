@@ -37,7 +37,8 @@ struct SharePageRoutes {
       throw AppError.linkNotFound
     }
     // A program that fills in the trap gets the same response, and the page does not exist.
-    if knownKid != nil || !fields.field(AnswerForm.trap).isEmpty { return .toPage(page) }
+    if !fields.field(AnswerForm.trap).isEmpty { return .toPage(page) }
+    if knownKid != nil { return try await answerAgain(token.visitor, page, shared, fields) }
     guard !token.isExpired, shared.takesAnswers else { return try refuse(nil, shared, fields) }
     var form = AnswerForm(shared.link, token: fields.field("form"))
     form.fill(from: fields)
@@ -49,6 +50,33 @@ struct SharePageRoutes {
       return try refuse(refusal, shared, fields)
     } catch let refusal as AppError where refusal.kind == .notFound {
       // The link was revoked meanwhile.
+      return try .page(.unknown, .notFound)
+    }
+    return .toPage(page)
+  }
+
+  /// The form of a visitor who exists. Sent twice, it changes nothing. A reader who went back in the browser and changed
+  /// the answer changes it as on the visitor's own page. Another name is another person, who gets a form of their own.
+  private func answerAgain(
+    _ id: Visitor.ID, _ page: String, _ shared: SharedEvent, _ fields: JSON.Object
+  ) async throws -> Response {
+    var form = AnswerForm(shared.link, token: fields.field("form"))
+    form.fill(from: fields)
+    let row = try await database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
+    guard let draft = form.draft(), let visitor = try row.map(Visitor.init(row:)) else { return .toPage(page) }
+    guard visitor.name == draft.name, draft.email == nil || draft.email == visitor.email else {
+      return try refuse(.formSentBefore, shared, fields)
+    }
+    // Without the field, the link does not allow plus-ones.
+    let plusOnes = fields["plusOnes"] == nil ? nil : draft.plusOnes
+    if visitor.says(draft.answer, bringing: plusOnes) { return .toPage(page) }
+    do {
+      try await dependencies.change(at: .event(shared.event)) {
+        try await Visitor.answer(draft.answer, plusOnes: plusOnes, to: shared.event, by: id, in: $0)
+      }
+    } catch let refusal as AppError where [.conflict, .invalid].contains(refusal.kind) {
+      return try refuse(refusal, shared, fields)
+    } catch let refusal as AppError where refusal.kind == .notFound {
       return try .page(.unknown, .notFound)
     }
     return .toPage(page)
@@ -87,4 +115,11 @@ struct SharePageRoutes {
     else { return nil }
     return (link, shared)
   }
+}
+
+extension AppError {
+  fileprivate static let formSentBefore = AppError(
+    .conflict, "form-sent-before",
+    "This form was already sent, with another name or address. To answer for someone else, send it again. To change the "
+      + "first answer, open the page that it led to.")
 }

@@ -38,10 +38,16 @@ public struct EventLinksAPI: Sendable {
     try await caller.get(.write("PATCH", "/events/\(event.wire)/links/\(id.wire)", edit, key: key))
   }
 
-  /// Revokes a link for good. Guests who have joined stay.
+  /// Revokes a link for good. Users who have joined stay.
   ///
-  /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
-  public func revoke(_ id: UUID, of event: UUID, key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("DELETE", "/events/\(event.wire)/links/\(id.wire)", key: key))
+  /// - Parameter removingVisitors: whether to also remove the visitors who came through it. That works for a link that
+  ///   was revoked before, too.
+  /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`; if visitors are removed, `event-cancelled`,
+  ///   `event-archived`
+  public func revoke(
+    _ id: UUID, of event: UUID, removingVisitors: Bool = false, key: IdempotencyKey = .random()
+  ) async throws {
+    let query = removingVisitors ? [(name: "visitors", value: "remove")] : []
+    try await caller.send(.write("DELETE", "/events/\(event.wire)/links/\(id.wire)", query: query, key: key))
   }
 }

@@ -34,6 +34,23 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public var friends: Int?
   public var events: Int?
   public var links: Int?
+  /// The number of visitors, if the notification is about several ones.
+  public var count: Int?
+  /// How many of them wait for approval.
+  public var pending: Int?
+  /// Some of them.
+  public var guests: [NamedGuest]?
+
+  /// A visitor whom a notification about several visitors names.
+  public struct NamedGuest: Codable, Sendable, Hashable {
+    public var guestId: UUID
+    public var name: String
+
+    public init(guestId: UUID, name: String) {
+      self.guestId = guestId
+      self.name = name
+    }
+  }
 
   public init(
     id: UUID, createdAt: Date, readAt: Date? = nil, type: NotificationType, message: String, locKey: String = "",
@@ -41,7 +58,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     sessionId: UUID? = nil,
     status: InvitationStatus? = nil, plusOnes: Int? = nil, title: String? = nil, actor: String? = nil,
     start: Date? = nil,
-    changes: [FieldChange]? = nil, friends: Int? = nil, events: Int? = nil, links: Int? = nil
+    changes: [FieldChange]? = nil, friends: Int? = nil, events: Int? = nil, links: Int? = nil, count: Int? = nil,
+    pending: Int? = nil, guests: [NamedGuest]? = nil
   ) {
     self.id = id
     self.createdAt = createdAt
@@ -64,5 +82,8 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     self.friends = friends
     self.events = events
     self.links = links
+    self.count = count
+    self.pending = pending
+    self.guests = guests
   }
 }

@@ -104,11 +104,15 @@ extension PreviewWorld {
       let link = ShareLink(
         id: id, url: export.baseURL.appendingPathComponent("e/\(id.wire)"), kind: draft.kind, shows: draft.shows,
         expiresAt: draft.expiresAt, maxGuests: draft.maxGuests, maxPlusOnes: draft.maxPlusOnes ?? 0,
-        email: draft.email ?? .off, approval: draft.approval ?? false, createdAt: now)
+        email: draft.email ?? .off, approval: draft.approval ?? true, createdAt: now)
       links[event.id] = known + [link]
       return try .json(link, status: 201)
     }
     if request.method == "DELETE" {
+      // The export does not say who came through which link.
+      if request.query["visitors"] == "remove" {
+        for guest in guests[event.id] ?? [] where guest.user == nil { remove(guest, from: event.id) }
+      }
       links[event.id]?.removeAll { $0.id.wire == id.lowercased() }
       return .noContent
     }

@@ -340,9 +340,17 @@ struct TestApp: Sendable {
 
   /// Files all queued notices in the inboxes, as a worker does. ``takeNotifications()`` still returns them.
   func fanOut() async throws {
+    try await endMinuteOfVisitors()
     filed.add(try await queuedNotices())
     while try await FanOut.step(in: service).notices > 0 {}
     #expect(try await value("SELECT count(*) FROM notification_queue") == 0)
+  }
+
+  /// Notifies hosts of the answers that wait, and lets the next answer wait for nothing, as after a minute.
+  func endMinuteOfVisitors() async throws {
+    try await database.batch("UPDATE visitor_news SET due_at = now() WHERE due_at IS NOT NULL")
+    while try await database.change({ try await VisitorNews.tellNext(in: $0) }) {}
+    try await database.batch("DELETE FROM visitor_news")
   }
 
   /// Files notices while other tasks do the same, until none is queued for these users.

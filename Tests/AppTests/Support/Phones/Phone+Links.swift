@@ -5,11 +5,12 @@ import Testing
 extension Phone {
   /// Creates a share link.
   ///
-  /// - Parameter settings: the body.
+  /// - Parameter settings: the body. If it does not mention `approval`, guests need none.
   func createLink(
     to event: String, _ settings: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> (id: String, token: String) {
-    let response = try await send("POST", "events/\(event)/links", settings)
+    let body = settings.contains("approval") ? settings : #"{"approval": false, \#(settings.dropFirst())"#
+    let response = try await send("POST", "events/\(event)/links", body)
     #expect(response.status == 201, "\(response.body)", sourceLocation: sourceLocation)
     let url = try #require(response.json["url"].string, sourceLocation: sourceLocation)
     return (

@@ -7,10 +7,11 @@ struct CreateLink: AccountCommand {
     commandName: "create", abstract: "Create a share link, and print it.",
     discussion: """
       Anyone who has the link sees the page of the event. Through a link of kind answer, the default, visitors also \
-      answer on the page, and users join. It works until the event is archived, or until --expires.
+      answer on the page, and users join. A host approves each of them, unless the link has --no-approval. It works \
+      until the event is archived, or until --expires.
 
         musterctl events links create pasta --max-guests 10
-        musterctl events links create pasta --plus-ones 2 --email required --approval
+        musterctl events links create pasta --plus-ones 2 --email required --no-approval
         musterctl events links create pasta --kind view --shows names --expires "fri 12:00"
       """)
 

@@ -34,7 +34,7 @@ struct LinkRules: ParsableArguments {
   @Option(help: ArgumentHelp("Whether the page asks visitors for an e-mail address.", valueName: "rule"))
   var email: Email?
 
-  @Flag(inversion: .prefixedNo, help: "Whether a host approves each guest first.")
+  @Flag(inversion: .prefixedNo, help: "Whether a host approves each guest first, as for a new link by default.")
   var approval: Bool?
 
   /// A new link. Options that are not given have the service's defaults.

@@ -10,7 +10,7 @@ public struct ShareLinkDraft: Codable, Sendable, Hashable {
   /// The number of people whom a visitor may bring along.
   public var maxPlusOnes: Int?
   public var email: ShareLink.Email?
-  /// Whether a host approves each guest who joins.
+  /// Whether a host approves each guest who joins: yes, unless this is false.
   public var approval: Bool?
 
   public init(
