@@ -102,7 +102,9 @@ public struct Event: Sendable {
   }
 
   /// A SQL value: `creator`, `host`, or the state of a user's invitation. NULL if the user is none of these.
-  static func myStatus(of user: User.ID, at id: ID) -> SQL {
+  static func myStatus(of user: User.ID, at id: ID) -> SQL { myStatus(of: user, atEvent: "\(id)") }
+
+  static func myStatus(of user: User.ID, atEvent id: SQL) -> SQL {
     """
     (
       SELECT role FROM event_hosts WHERE event_id = \(id) AND user_id = \(user)

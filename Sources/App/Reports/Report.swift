@@ -1,6 +1,7 @@
 import Postgres
 
-/// A user's report of another user, or of an event, to the operators. No one else sees it.
+/// A report of a user, an event or a visitor to the operators. No one else sees it. It is sent by a user, or on the page
+/// of a share link by anyone.
 public struct Report: Sendable {
   public typealias ID = Identifier<Report>
 
@@ -11,6 +12,8 @@ public struct Report: Sendable {
   enum Subject: Sendable {
     case user(User.ID)
     case event(Event.ID)
+    /// A visitor of an event.
+    case guest(Visitor.ID)
   }
 
   struct Draft: Sendable {
@@ -28,6 +31,7 @@ public struct Report: Sendable {
   let id: ID
   let userID: User.ID?
   let eventID: Event.ID?
+  let guestID: Visitor.ID?
   let reason: Reason
   let text: String?
   let createdAt: Timestamp
@@ -36,6 +40,7 @@ public struct Report: Sendable {
     id = try row["id"]
     userID = try row["user_id"]
     eventID = try row["event_id"]
+    guestID = try row["visitor_id"]
     reason = try row["reason"]
     text = try row["text"]
     createdAt = try row["created_at"]
@@ -47,11 +52,12 @@ public struct Report: Sendable {
       switch subject {
       case .user(let user): "\(user)"
       case .event(let event): "\(event)"
+      case .guest(let visitor): "\(visitor)"
       }
     return try await database.first(
       """
-      SELECT id, user_id, event_id, reason, text, created_at FROM reports
-      WHERE reporter_id = \(reporter) AND coalesce(user_id, event_id) = \(id) AND closed_at IS NULL
+      SELECT id, user_id, event_id, visitor_id, reason, text, created_at FROM reports
+      WHERE reporter_id = \(reporter) AND coalesce(user_id, event_id, visitor_id) = \(id) AND closed_at IS NULL
         AND EXISTS (\(subject.content(for: reporter)))
       """
     ).map(Report.init(row:))
@@ -64,7 +70,7 @@ public struct Report: Sendable {
   ///   - owner: from ``Subject/owner(for:in:)``.
   ///   - isLimited: false for load tests.
   /// - Returns: the new report, or the open one.
-  /// - Throws: ``AppError/userNotFound`` or ``AppError/eventNotFound`` unless the reporter sees the subject, and
+  /// - Throws: ``AppError/userNotFound``, ``AppError/eventNotFound`` or ``AppError/guestNotFound`` unless the reporter sees the subject, and
   ///   ``AppError`` `too-many-reports`, with the number of seconds to wait.
   static func file(
     _ draft: Draft, of owner: User.ID?, by reporter: User.ID, isLimited: Bool, in change: Change
@@ -79,14 +85,15 @@ public struct Report: Sendable {
     let row = try await change.first(
       """
       INSERT INTO reports AS r (
-        id, reporter_id, user_id, event_id, owner_id, snapshot, picture, reason, text, expires_at
+        id, reporter_id, user_id, event_id, visitor_id, owner_id, snapshot, picture, reason, text, expires_at
       )
-      SELECT \(id), \(reporter), user_id, event_id, owner_id, snapshot, picture, \(draft.reason), \(draft.text),
+      SELECT \(id), \(reporter), user_id, event_id, visitor_id, owner_id, snapshot, picture, \(draft.reason),
+        \(draft.text),
         CASE WHEN owner_id IS NULL THEN \(expiry) END
       FROM (\(draft.subject.content(for: reporter))) AS content
-      ON CONFLICT (reporter_id, coalesce(user_id, event_id)) WHERE closed_at IS NULL
+      ON CONFLICT (reporter_id, coalesce(user_id, event_id, visitor_id)) WHERE closed_at IS NULL
       DO UPDATE SET id = r.id
-      RETURNING id, user_id, event_id, reason, text, created_at
+      RETURNING id, user_id, event_id, visitor_id, reason, text, created_at
       """)
     guard let row else { throw draft.subject.notFoundError }
     let report = try Report(row: row)

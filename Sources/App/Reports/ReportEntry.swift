@@ -7,12 +7,16 @@ public struct ReportEntry: Sendable, Encodable {
   public let reason: String
   /// The reporter's words; nil if there are none, or if the reporter's account is deleted.
   public let text: String?
-  /// The reporter's username; nil if the account is deleted.
+  /// The reporter's username; nil if the account is deleted, and for a report from the page of a share link.
   public let reporter: String?
-  /// The id of the reported user or event. The other one is nil.
+  /// The id of the reported user, event or visitor. The others are nil.
   public let userId: String?
   public let eventId: String?
-  /// The present username of the reported user, or of the event's creator; nil if the account is deleted.
+  public let guestId: String?
+  /// The share link on whose page someone reported the event.
+  public let linkId: String?
+  /// The present username of the reported user, or of the event's creator; nil for a visitor, and if the account is
+  /// deleted.
   public let owner: String?
   /// The reported content, by its name, as it was at the time of the report.
   public let snapshot: [String: String]
@@ -29,7 +33,7 @@ public struct ReportEntry: Sendable, Encodable {
     let order: SQL = all ? "r.created_at DESC, r.id DESC" : "r.created_at, r.id"
     return try await database.slow.rows(
       """
-      SELECT r.id, r.reason, r.text, r.user_id, r.event_id, r.snapshot, r.picture IS NOT NULL AS has_picture,
+      SELECT r.id, r.reason, r.text, r.user_id, r.event_id, r.visitor_id, r.link_id, r.snapshot, r.picture IS NOT NULL AS has_picture,
         r.created_at, r.closed_at, r.closing_note, r.expires_at, reporter.username AS reporter, owner.username AS owner
       FROM reports AS r
       LEFT JOIN users AS reporter ON reporter.id = r.reporter_id
@@ -49,6 +53,9 @@ public struct ReportEntry: Sendable, Encodable {
     reporter = try row["reporter"]
     userId = report.userID?.description
     eventId = report.eventID?.description
+    guestId = report.guestID?.description
+    let link: ShareLink.ID? = try row["link_id"]
+    linkId = link?.description
     owner = try row["owner"]
     let content: JSONDocument = try row["snapshot"]
     snapshot = try JSONDecoder().decode([String: String].self, from: Data(content.text.utf8))

@@ -13,14 +13,17 @@ struct ReportRoutes {
     let draft = try await request.read { fields -> Report.Draft in
       let user: User.ID? = fields.optional("userId", .id())
       let event: Event.ID? = fields.optional("eventId", .id())
-      if (user == nil) == (event == nil) {
-        for name in ["userId", "eventId"] {
+      let guest: Visitor.ID? = fields.optional("guestId", .id())
+      let given = [user.map(Report.Subject.user), event.map(Report.Subject.event), guest.map(Report.Subject.guest)]
+        .compactMap { $0 }
+      if given.count != 1 {
+        for name in ["userId", "eventId", "guestId"] {
           fields.note(
-            name, user == nil ? .required : .notAllowed, "exactly one of userId and eventId must be given")
+            name, given.isEmpty ? .required : .notAllowed, "exactly one of userId, eventId and guestId must be given")
         }
       }
       return Report.Draft(
-        subject: user.map(Report.Subject.user) ?? .event(event ?? .new()),
+        subject: given.first ?? .event(.new()),
         reason: fields.required("reason", .word(of: Report.Reason.allCases)),
         text: fields.optional("text", .text(0...Report.maximumText)))
     }
@@ -45,6 +48,7 @@ extension Report: JSONWritable {
       $0.member("id", id)
       $0.member("userId", userID)
       $0.member("eventId", eventID)
+      $0.member("guestId", guestID)
       $0.member("reason", reason.rawValue)
       $0.member("text", text)
       $0.member("createdAt", createdAt)

@@ -45,6 +45,7 @@ extension Visitor {
     try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
     try change.write("DELETE FROM mails WHERE visitor_id = \(id) AND lease IS NULL")
     try forgetNotices(about: [id], at: event, in: change)
+    try Report.forget(id, in: change)
     try change.write(deletingAbandoned([event]))
   }
 

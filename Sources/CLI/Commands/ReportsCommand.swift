@@ -4,7 +4,7 @@ import Foundation
 
 struct ReportsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "reports", abstract: "Read and close users' reports of users and events.",
+    commandName: "reports", abstract: "Read and close reports of users, events and visitors.",
     subcommands: [List.self, Picture.self, Close.self])
 
   struct List: AsyncParsableCommand {
@@ -91,13 +91,16 @@ extension ReportEntry {
   /// For a person: a line about the report, and a line for each text.
   fileprivate var lines: [String] {
     let account = owner ?? "a deleted account"
-    let subject = userId.map { "user \($0), \(account)" } ?? "event \(eventId ?? "") of \(account)"
+    let subject =
+      userId.map { "user \($0), \(account)" } ?? guestId.map { "visitor \($0)" }
+      ?? "event \(eventId ?? "") of \(account)"
+    let sender = linkId.map { "someone on the page of link \($0)" } ?? reporter ?? "a deleted account"
     let closed = closedAt.map { "  closed \($0)" } ?? ""
     var texts = snapshot.sorted { $0.key < $1.key }.map { (name: $0.key, text: $0.value) }
     if hasPicture { texts.append(("picture", "muster reports picture \(id) > picture.jpeg")) }
     if let text { texts.append(("report", text)) }
     if let closingNote { texts.append(("note", closingNote)) }
-    return ["\(id)  \(createdAt)  \(reason)  \(subject)  by \(reporter ?? "a deleted account")\(closed)"]
+    return ["\(id)  \(createdAt)  \(reason)  \(subject)  by \(sender)\(closed)"]
       + texts.map { "  \($0.name): \($0.text.escaped)" }
   }
 }

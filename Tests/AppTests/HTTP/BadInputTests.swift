@@ -665,8 +665,10 @@ private struct Scene: Sendable {
 
   var calls: [Call] { openCalls + signedInCalls + inboxCalls }
 
-  /// These take no JSON: see VisitorFormTests, VisitorPageTests and ProvingTests.
-  static let forms = ["/e/{token}", "/g/{token}", "/g/{token}/unsubscribe", "/verify/{token}", "/undo/{token}"]
+  /// These take no JSON: see VisitorFormTests, VisitorReportTests, VisitorPageTests and ProvingTests.
+  static let forms = [
+    "/e/{token}", "/e/{token}/report", "/g/{token}", "/g/{token}/unsubscribe", "/verify/{token}", "/undo/{token}",
+  ]
 
   private var signedInCalls: [Call] {
     [
@@ -898,7 +900,7 @@ private struct Scene: Sendable {
       Call("GET", "/docs"),
       Call("GET", "/pictures/{key}", id: picture), Call("GET", "/calendars/{file}", id: calendar),
       Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/g/{token}", id: visit.token),
-      Call("GET", "/g/{token}/unsubscribe", id: visit.token),
+      Call("GET", "/e/{token}/report", id: otherLink.token), Call("GET", "/g/{token}/unsubscribe", id: visit.token),
       Call("GET", "/verify/{token}", id: verifyToken), Call("GET", "/undo/{token}", id: undoToken),
       Call("GET", "/calendars/visitors/{file}", id: visitorCalendar),
       Call("GET", "/.well-known/apple-app-site-association"),

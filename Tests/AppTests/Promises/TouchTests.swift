@@ -97,6 +97,12 @@ import Testing
       }
       try await watch.expect("another username") { try await ana.editProfile(#"{"username": "anita"}"#) }
       try await watch.expect("a bio") { try await ana.editProfile(#"{"bio": "Climbs."}"#) }
+      try await watch.expect("other preferences") {
+        try await ana.editProfile(#"{"requestsFrom": "no-one", "findableBy": "friends-of-friends"}"#)
+      }
+      try await watch.expect("the same preferences", changes: false) {
+        try await ana.editProfile(#"{"requestsFrom": "no-one", "findableBy": "friends-of-friends"}"#)
+      }
       try await watch.expect("a picture") { try await ana.putPicture(Sample.png()) }
       try await watch.expect("the same picture", changes: false) { try await ana.putPicture(Sample.png()) }
       try await watch.expect("another picture") { try await ana.putPicture(Sample.png(1)) }
@@ -244,6 +250,35 @@ import Testing
     }
   }
 
+  @Test func `verbs on requests of an unverified account`() async throws {
+    try await run { app, people in
+      let (ana, ben) = (people.ana, people.ben)
+      let zoe = try await app.signUp("zoe", isVerified: false)
+      var watch = try await Watch([ana, zoe] + people.others)
+      var request = ""
+      try await watch.expect("a filtered request") { request = try await zoe.sendFriendRequest(to: ana) }
+      try await watch.expect("the same request", changes: false) {
+        try await zoe.sendFriendRequest(to: ana, expecting: 200)
+      }
+      try await watch.expect("another name of the sender") { try await zoe.editProfile(#"{"displayName": "Z."}"#) }
+      try await watch.expect("declining it") { try await ana.decline(request) }
+      try await watch.expect("asking again") { request = try await zoe.sendFriendRequest(to: ana) }
+      try await watch.expect("accepting it") { try await ana.accept(request) }
+      try await watch.expect("a second filtered request") { try await zoe.sendFriendRequest(to: ben) }
+      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(zoe.userID)")
+      watch = try await Watch(watch.phones)
+      try await watch.expect("releasing it") {
+        try await app.database.change { change in
+          try await change.lock(zoe.userID, for: .update)
+          try await FriendRequest.release(of: zoe.userID, in: change)
+        }
+      }
+      try await watch.expect("releasing nothing", changes: false) {
+        try await app.database.change { try await FriendRequest.release(of: zoe.userID, in: $0) }
+      }
+    }
+  }
+
   @Test func `verbs of visitors, and on them`() async throws {
     try await run { app, people in
       let (ana, ben, hugo) = (people.ana, people.ben, people.hugo)
@@ -279,6 +314,16 @@ import Testing
       }
       try await watch.expect("removing a visitor") {
         _ = try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)")
+      }
+      let flooded = try await ana.createLink(to: event, #"{"kind": "answer", "maxPlusOnes": 3}"#)
+      try await watch.expect("many visitors") {
+        for name in ["Zoe", "Yan", "Xia"] { try await app.visit(flooded.token, name: name) }
+      }
+      try await watch.expect("removing the visitors of a link") {
+        _ = try await ana.send("DELETE", "events/\(event)/links/\(flooded.id)?visitors=remove")
+      }
+      try await watch.expect("removing them again", changes: false) {
+        _ = try await ana.send("DELETE", "events/\(event)/links/\(flooded.id)?visitors=remove")
       }
       try await watch.expect("asking to join") { _ = try await people.finn.join(approving.token) }
       try await watch.expect("approving an invitee") {

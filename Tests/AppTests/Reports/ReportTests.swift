@@ -10,7 +10,7 @@ import Testing
       try await ben.editProfile(#"{"bio": "Buy my pills"}"#)
       let stale = try await app.stale(among: [ana, ben]) {
         let report = try await ana.report(ben, reason: "harassment", text: " He writes\\nto everyone ").json
-        #expect(report.keys == ["id", "userId", "eventId", "reason", "text", "createdAt"])
+        #expect(report.keys == ["id", "userId", "eventId", "guestId", "reason", "text", "createdAt"])
         #expect(report["userId"].string == ben.id && report["eventId"] == .null)
         #expect(report["reason"].string == "harassment" && report["text"].string == "He writes\nto everyone")
       }

@@ -81,6 +81,7 @@ enum EveryCall {
     { try await $0.blocks.unblock(id) },
     { _ = try await $0.reports.report(user: id, reason: .spam, text: "Advertisements.") },
     { _ = try await $0.reports.report(event: id, reason: .spam, text: "Advertisements.") },
+    { _ = try await $0.reports.report(guest: id, reason: .spam, text: "Advertisements.") },
   ]
 
   private static let plans: [Call] = [

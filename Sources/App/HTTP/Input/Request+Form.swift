@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import Hummingbird
 
 extension Request {
@@ -16,6 +17,15 @@ extension Request {
     guard let fields = JSON.Object(form: Array(try text(of: buffer))) else { throw AppError.malformedForm }
     return fields
   }
+}
+
+extension Request {
+  /// Whether a browser says that another site's page sent the request.
+  var isCrossSite: Bool { headers[.secFetchSite]?.lowercased() == "cross-site" }
+}
+
+extension HTTPField.Name {
+  static let secFetchSite = HTTPField.Name("Sec-Fetch-Site")!
 }
 
 extension JSON.Object {

@@ -9,6 +9,8 @@ enum RateLimit: String, CaseIterable, Sendable {
   case files
   /// Forms of pages for people without the app, per address.
   case forms
+  /// Reports from the pages of share links, per address.
+  case pageReports = "page-reports"
   /// Answers of new visitors, per share link.
   case visitors
   /// Writes with an `Idempotency-Key`, whose responses are kept for a day.
@@ -26,7 +28,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .writes: 30
     case .search: 20
     case .blocks: 200
-    case .uploads, .refreshes: 10
+    case .uploads, .refreshes, .pageReports: 10
     case .exports: 4
     case .registrations, .forms: 60
     case .visitors: 600
@@ -44,7 +46,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     case .refreshes: 10
     case .blocks: 40
     case .forms, .visitors: 600
-    case .uploads, .exports, .registrations: 3600
+    case .uploads, .exports, .registrations, .pageReports: 3600
     case .repeatable, .repeatableBlocks: IdempotentRequest.lifetime
     }
   }

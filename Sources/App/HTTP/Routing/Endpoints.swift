@@ -9,6 +9,7 @@ enum Endpoints {
     DocsRoutes(dependencies).add(to: router)
     AppLinkRoutes(dependencies: dependencies).add(to: router)
     SharePageRoutes(dependencies: dependencies).add(to: router)
+    ReportPageRoutes(dependencies: dependencies).add(to: router)
     VisitorPageRoutes(dependencies: dependencies).add(to: router)
     AddressPageRoutes(dependencies: dependencies).add(to: router)
 

@@ -124,8 +124,8 @@ extension Export.Section {
       people: ["blocked_id"], showsHidden: true),
     Self(
       name: "reports", table: "reports", owners: ["reporter_id"],
-      values: ["id", "user_id", "event_id", "reason", "text"], times: ["created_at", "closed_at"],
-      withheld: ["owner_id", "snapshot", "picture", "closing_note", "expires_at"]),
+      values: ["id", "user_id", "event_id", "visitor_id", "reason", "text"], times: ["created_at", "closed_at"],
+      withheld: ["link_id", "owner_id", "snapshot", "picture", "closing_note", "expires_at"]),
     Self(
       name: "events", table: "events", owners: ["creator_id"],
       values: [

@@ -21,6 +21,9 @@ struct SharePage: Sendable {
   var act: String?
   /// The URL of the visitor's page, to return to.
   var back: String?
+  var report: ReportForm?
+  /// The URL of the form that reports the event.
+  var reportURL: String?
 
   struct Event: Sendable {
     let title: String
@@ -77,6 +80,9 @@ struct SharePage: Sendable {
   static let unsubscribing = SharePage(
     title: "E-mails about this event", text: "Your answer stays.", button: "Stop sending me e-mails")
 
+  static let foreign = SharePage(
+    title: "This did not come from our page", text: "Open the link that you were given, and send the form there.")
+
   /// The policy for browsers: nothing may be loaded or run, the page's own style is the only one, and forms go to this
   /// service.
   static let contentSecurityPolicy =
@@ -101,6 +107,8 @@ struct SharePage: Sendable {
     page["only"] = button
     page["act"] = act
     page["back"] = back
+    page["report"] = report?.contents
+    page["reportURL"] = reportURL
     return page
   }
 }

@@ -20,7 +20,9 @@ struct SharePageRoutes {
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
     try dependencies.rateLimits.count(.files, in: context)
     guard let (_, shared) = try await find(context) else { return try .page(.unknown, .notFound) }
-    return try .page(shared.page(form(shared)), shared.isExpired ? .gone : .ok)
+    var page = shared.page(form(shared))
+    page.reportURL = context.parameters.get("token").map { "\($0)/report" }
+    return try .page(page, shared.isExpired ? .gone : .ok)
   }
 
   /// A visitor's answer. Sent twice, it is one answer. The response leads to the visitor's own page.

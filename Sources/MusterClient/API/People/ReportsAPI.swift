@@ -26,6 +26,17 @@ public struct ReportsAPI: Sendable {
     try await send(["eventId": id.wire, "reason": reason.rawValue, "text": text], key)
   }
 
+  /// Reports a visitor: a guest without an account, in a guest list that the caller sees.
+  ///
+  /// - Parameter text: at most 2,000 characters, in the caller's own words.
+  /// - Throws: ``MusterError``: `guest-not-found`, `too-many-reports`
+  @discardableResult
+  public func report(
+    guest id: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
+  ) async throws -> Report {
+    try await send(["guestId": id.wire, "reason": reason.rawValue, "text": text], key)
+  }
+
   private func send(_ members: [String: String?], _ key: IdempotencyKey) async throws -> Report {
     try await caller.get(.write("POST", "/reports", members.compactMapValues { $0 }, key: key))
   }

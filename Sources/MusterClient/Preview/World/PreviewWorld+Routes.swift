@@ -85,6 +85,7 @@ extension PreviewWorld {
     return Report(
       id: newID(), userId: body["userId"]?.string.flatMap(UUID.init(uuidString:)),
       eventId: body["eventId"]?.string.flatMap(UUID.init(uuidString:)),
+      guestId: body["guestId"]?.string.flatMap(UUID.init(uuidString:)),
       reason: ReportReason(rawValue: body["reason"]?.string ?? ""), text: body["text"]?.string, createdAt: now)
   }
 }

@@ -176,6 +176,8 @@ private struct Line: CustomStringConvertible {
     GET    /.well-known/assetlinks.json                    none        404    404     404     404    404   404 404:app-links-not-configured
     GET    /e/{token}                                      none        200    200     200     200    200   200
     POST   /e/{token}                                      none        415    415     415     415    415   415 415:unsupported-media-type
+    GET    /e/{token}/report                               none        200    200     200     200    200   200
+    POST   /e/{token}/report                               none        415    415     415     415    415   415 415:unsupported-media-type
     GET    /g/{token}                                      none        200    200     200     200    200   200
     POST   /g/{token}                                      none        415    415     415     415    415   415 415:unsupported-media-type
     GET    /g/{token}/unsubscribe                          none        200    200     200     200    200   200

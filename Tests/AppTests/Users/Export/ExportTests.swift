@@ -16,6 +16,7 @@ import Testing
     "idempotency_keys": "holds responses that the user has got, encrypted, kept for a day",
     "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
     "session_epoch": "is one row for everyone",
+    "visitor_news": "is about events",
     "visitor_mails": "counts mails to addresses of no account by their MAC, kept for a day",
   ]
 

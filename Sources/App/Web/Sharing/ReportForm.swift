@@ -1,0 +1,93 @@
+import Foundation
+
+/// The form that reports the event of a share link to the operators.
+struct ReportForm: Sendable {
+  /// Makes a form that is sent twice one report.
+  let token: String
+  private var reason = ""
+  private var text = ""
+  private var errors: [(field: String, message: String)] = []
+
+  init(token: String) {
+    self.token = token
+  }
+
+  /// Takes over what the reader has typed.
+  mutating func fill(from fields: JSON.Object) {
+    (reason, text) = (fields.field("reason"), fields.field("text"))
+  }
+
+  /// - Returns: nil if a field breaks its rule. Then the form has the errors.
+  mutating func draft() -> (reason: Report.Reason, text: String?)? {
+    var members = JSON.Object()
+    _ = members.insert(reason.isEmpty ? .null : .string(reason), forKey: "reason")
+    _ = members.insert(text.isEmpty ? .null : .string(text), forKey: "text")
+    var rules = Fields(members)
+    let draft = (
+      reason: rules.required("reason", .word(of: Report.Reason.allCases)),
+      text: rules.optional("text", .text(0...Report.maximumText))
+    )
+    for error in rules.errors {
+      errors.append(
+        error.field == "reason"
+          ? ("reason", "Choose a reason.") : (error.field, "Your words \(error.message)."))
+    }
+    return errors.isEmpty ? draft : nil
+  }
+
+  mutating func noteExpiry() {
+    errors.append(("reason", "This form was open for too long. Send it again."))
+  }
+
+  /// Dictionaries for `share.mustache`, in which a name that is nil is absent.
+  var contents: [String: Any] {
+    let shown = String(String(text.trimmedScalars).unicodeScalars.prefix(Report.maximumText))
+    var form: [String: Any] = [
+      "reportToken": token, "trap": AnswerForm.trap, "reasons": reasons, "reportText": shown.withoutDirectionControls,
+      "mostText": "\(Report.maximumText)", "hasReportErrors": !errors.isEmpty,
+      "reportErrors": errors.map { ["target": $0.field, "what": $0.message] },
+    ]
+    form["reasonError"] = errors.first { $0.field == "reason" }?.message
+    form["textError"] = errors.first { $0.field == "text" }?.message
+    return form
+  }
+
+  private var reasons: [[String: Any]] {
+    Report.Reason.allCases.map { each in
+      ["reason": each.rawValue, "words": each.words, "isChosen": each.rawValue == reason]
+    }
+  }
+}
+
+extension Report.Reason {
+  fileprivate var words: String {
+    switch self {
+    case .spam: "Advertisements or fraud"
+    case .harassment: "Harassment"
+    case .hate: "Hate"
+    case .violence: "Violence"
+    case .nudity: "Nudity"
+    case .impersonation: "Someone pretends to be another person"
+    case .other: "Something else"
+    }
+  }
+}
+
+extension SharePage {
+  private static let reportTitle = "Report this event"
+
+  /// - Parameter token: of the share link, to return to its page.
+  static func reporting(_ form: ReportForm, back token: String) -> SharePage {
+    var page = SharePage(
+      title: reportTitle,
+      text: "Your report goes to the people who run this service. The hosts of the event do not see it.")
+    page.report = form
+    page.back = "../\(token)"
+    return page
+  }
+
+  /// The same whether the report is new, a repeated one, or one too many.
+  static let reported = SharePage(
+    title: "Thank you for your report",
+    text: "The people who run this service will look at it. You can close this page.")
+}
