@@ -78,6 +78,7 @@ class Service(Program):
     """`muster serve`."""
 
     def __init__(self, lab, before=None, **environment):
+        self.lab = lab
         self.port, self.metrics_port = free_port(), free_port()
         environment.setdefault("MUSTER_METRICS_LISTEN", f"127.0.0.1:{self.metrics_port}")
         super().__init__(
@@ -107,10 +108,18 @@ class Service(Program):
             raise RuntimeError(f"{method} {path}: {response.status} {response.body}")
         return response.body
 
-    def register(self, name):
+    def register(self, name, verified=True, source="127.0.0.1"):
+        """Registers a user, who by default has followed the link in the mail."""
         account = {"username": name, "email": f"{name}@example.com", "password": PASSWORD}
-        response = self.ask(None, "POST", "auth/register", account)
-        return User(response["user"]["id"], name, response["accessToken"], response["refreshToken"])
+        response = self.call("POST", "auth/register", account, source=source)
+        if response.status != 201:
+            raise RuntimeError(f"register: {response.status} {response.body}")
+        user = response.body["user"]["id"]
+        if verified:
+            psql = Psql(self.lab.url)
+            psql.run(f"UPDATE users SET email_verified_at = now() WHERE id = '{user}'")
+            psql.end()
+        return User(user, name, response.body["accessToken"], response.body["refreshToken"])
 
     def validate(self, user):
         return self.call("POST", f"cache/validate/{user.id}", {}, user.token, timeout=5)
