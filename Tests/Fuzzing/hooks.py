@@ -37,6 +37,8 @@ PATHS = {
     "joinByLink": {"token": "link_token"},
     "getSharePage": {"token": "link_token"},
     "answerOnSharePage": {"token": "link_token"},
+    "getReportPage": {"token": "link_token"},
+    "reportOnSharePage": {"token": "link_token"},
     "getVisitorPage": {"token": "visitor_token"},
     "actOnVisitorPage": {"token": "visitor_token"},
     "getUnsubscribePage": {"token": "visitor_token"},
@@ -227,6 +229,9 @@ def fill_body(people, person, case):
     fill = BODIES.get(name_of(case))
     if fill and people.is_likely():
         return fill(people, person, case.body) or person
+    if name_of(case) == "reportOnSharePage" and people.is_likely():
+        case.body["form"] = people.form(case.path_parameters["token"]) or case.body["form"]
+        case.body.pop("website", None)
     if name_of(case) == "answerOnSharePage" and people.is_likely():
         case.body["form"] = people.form(case.path_parameters["token"]) or case.body["form"]
         case.body.pop("website", None)

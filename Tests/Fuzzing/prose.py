@@ -63,7 +63,7 @@ def explains_acceptance(case):
     if operation == "validateCache":
         return True
     # Fields that no form has are ignored, and a form without `do` is an answer.
-    if operation in ("answerOnSharePage", "actOnVisitorPage", "unsubscribeVisitor"):
+    if operation in ("answerOnSharePage", "reportOnSharePage", "actOnVisitorPage", "unsubscribeVisitor"):
         return True
     # Passwords, identity tokens and codes are read only with an address.
     if operation == "editMe" and isinstance(case.body, dict) and "email" not in case.body:

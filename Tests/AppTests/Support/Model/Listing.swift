@@ -35,7 +35,10 @@ enum Listing: Sendable {
     case .blocks: return items.map { Self.name($0["user"]) ?? "-" }.sorted()
     case .requests:
       return items.map {
-        Self.line([$0["id"].word, Self.name($0["sender"]), Self.name($0["receiver"]), $0["status"].word])
+        Self.line([
+          $0["id"].word, Self.name($0["sender"]), Self.name($0["receiver"]), $0["status"].word,
+          $0["filtered"].bool.map { "\($0)" },
+        ])
       }
     case .events: return items.map(Self.eventLine)
     case .invitations: return items.map { Self.line([Self.eventLine($0["event"]), $0["status"].word]) }

@@ -14,10 +14,13 @@ extension Model {
   }
 
   /// Newest first.
-  func requestList(of person: Int, sent: Bool) -> [String] {
-    requests.reversed().filter { $0.status == "pending" && (sent ? $0.sender : $0.receiver) == person }.map {
-      line($0.id, name($0.sender), name($0.receiver), $0.status)
-    }
+  func requestList(of person: Int, _ direction: FriendRequest.Direction) -> [String] {
+    requests.reversed().filter { request in
+      request.status == "pending"
+        && (direction == .sent
+          ? request.sender == person
+          : request.receiver == person && request.isFiltered == (direction == .filtered))
+    }.map { line($0.id, name($0.sender), name($0.receiver), $0.status, "\($0.isFiltered)") }
   }
 
   func blockList(of person: Int) -> [String] {

@@ -21,6 +21,8 @@ struct Model {
     let receiver: Int
     /// `ended` if a block or a deleted account closed the request. The contract does not define its status then.
     var status = "pending"
+    /// Whether it waits apart from the receiver's other requests.
+    var isFiltered = false
   }
 
   struct Friendship {
@@ -249,6 +251,17 @@ struct Model {
 
   mutating func verifyEmail(of person: Int) {
     people[person].isVerified = true
+    for index in requests.indices where requests[index].sender == person && requests[index].isFiltered {
+      requests[index].isFiltered = false
+      if requests[index].status == "pending" { notifyOfRequest(index) }
+    }
+  }
+
+  private mutating func notifyOfRequest(_ request: Int) {
+    let request = requests[request]
+    notify(
+      notice("friend-request", to: request.receiver, about: request.sender, others: ["requestId=\(request.id)"]),
+      by: request.sender)
   }
 
   private mutating func endRequests(_ isMeant: (Request) -> Bool) {
@@ -274,8 +287,9 @@ struct Model {
         return [200]
       }
     }
-    requests.append(Request(id: id, sender: sender, receiver: receiver))
-    notify(notice("friend-request", to: receiver, about: sender, others: ["requestId=\(id)"]), by: sender)
+    let isFiltered = !people[sender].isVerified
+    requests.append(Request(id: id, sender: sender, receiver: receiver, isFiltered: isFiltered))
+    if !isFiltered { notifyOfRequest(requests.count - 1) }
     return [201]
   }
 

@@ -94,6 +94,8 @@ extension ModelWorld {
     }
     try judge(response, right)
     guard response.status == 303 else { return false }
+    // The model knows no minutes.
+    try await app.endMinuteOfVisitors()
     done[.visit, default: 0] += 1
     return true
   }
@@ -161,6 +163,7 @@ extension ModelWorld {
     let response = try await app.submit("/g/\(token ?? shown.token)", fields)
     note("\(shown.name): POST /g/ \(fields) -> \(response.status)")
     try judge(response, right(&model))
+    try await app.endMinuteOfVisitors()
     if response.status < 400 { done[verb, default: 0] += 1 }
   }
 

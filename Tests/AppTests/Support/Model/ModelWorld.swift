@@ -172,7 +172,7 @@ struct ModelWorld {
     let name = "user\(fresh())"
     // Mails to visitors who are gone have no address.
     try await app.database.execute("DELETE FROM mails")
-    let phone = try await app.signUp(name, displayName: "The \(name)")
+    let phone = try await app.signUp(name, displayName: "The \(name)", isVerified: false)
     phones.append(phone)
     verifyTokens.append(try await app.takeToken("mail-verify-email"))
     model.register(
@@ -446,15 +446,19 @@ struct ModelWorld {
     var readings = [
       list("users/me", .profile, model.profile(of: person)),
       list("friends?limit=100", .friends, model.friendList(of: person)),
-      list("friend-requests?direction=incoming&limit=100", .requests, model.requestList(of: person, sent: false)),
-      list("friend-requests?direction=sent&limit=100", .requests, model.requestList(of: person, sent: true)),
+      list("friend-requests?direction=incoming&limit=100", .requests, model.requestList(of: person, .incoming)),
+      list("friend-requests?direction=sent&limit=100", .requests, model.requestList(of: person, .sent)),
       list("events?limit=100", .events, model.eventList(of: person, archived: false)),
       list("invitations?limit=100", .invitations, model.invitationList(of: person)),
       list("blocks?limit=100", .blocks, model.blockList(of: person)),
       list("notifications?limit=100", .inbox, model.inboxList(of: person)),
       list("notification-preferences", .preferences, model.preferences(of: person)),
     ]
-    // The archive is not a collection, and has no stamp.
+    // Neither this list nor the archive is a collection, and so they have no stamp.
+    readings.append(
+      Reading(
+        person: person, path: "friend-requests?direction=filtered&limit=100", listing: .requests,
+        expected: model.requestList(of: person, .filtered)))
     let archive = model.eventList(of: person, archived: true)
     readings.append(
       Reading(person: person, path: "events?when=past&limit=100", listing: .events, expected: archive))
