@@ -75,8 +75,9 @@ CREATE INDEX visitor_mails_by_age ON visitor_mails (queued_at);
 -- notification, which is due at its end.
 CREATE TABLE visitor_news (
   event_id uuid PRIMARY KEY REFERENCES events ON DELETE CASCADE,
-  -- The visitor of that notification, whom the next one counts, too, because it replaces that one.
-  first_id uuid NOT NULL,
+  -- The visitor of that notification, whom the next one counts, too, because it replaces that one. NULL if it was about
+  -- answers that had waited.
+  first_id uuid,
   told_at timestamptz NOT NULL,
   -- NULL while no answer waits.
   due_at timestamptz

@@ -28,7 +28,8 @@ extension Report.Subject {
     switch self {
     case .user(let user):
       """
-      SELECT u.id AS user_id, NULL::uuid AS event_id, NULL::uuid AS visitor_id, u.id AS owner_id, jsonb_strip_nulls(jsonb_build_object(
+      SELECT u.id AS user_id, NULL::uuid AS event_id, NULL::uuid AS visitor_id, u.id AS owner_id,
+        jsonb_strip_nulls(jsonb_build_object(
           'username', u.username, 'displayName', u.display_name, 'bio', u.bio
         )) AS snapshot, (SELECT p.jpeg_768 FROM pictures AS p WHERE p.user_id = u.id) AS picture
       FROM users AS u
@@ -37,7 +38,7 @@ extension Report.Subject {
         OR u.id IN (SELECT blocked_id FROM shown_blocks WHERE blocker_id = \(reporter))
       )
       UNION ALL
-      SELECT \(user), NULL, NULL, '{}', NULL FROM departed_senders
+      SELECT \(user), NULL, NULL, NULL, '{}', NULL FROM departed_senders
       WHERE digest = \(Report.trace(of: "\(user)", to: "\(reporter)")) AND until > now()
         AND NOT EXISTS (SELECT FROM users WHERE id = \(user))
       """

@@ -14,12 +14,15 @@ struct ReportRoutes {
       let user: User.ID? = fields.optional("userId", .id())
       let event: Event.ID? = fields.optional("eventId", .id())
       let guest: Visitor.ID? = fields.optional("guestId", .id())
-      let given = [user.map(Report.Subject.user), event.map(Report.Subject.event), guest.map(Report.Subject.guest)]
-        .compactMap { $0 }
+      let subjects = [
+        ("userId", user.map(Report.Subject.user)), ("eventId", event.map(Report.Subject.event)),
+        ("guestId", guest.map(Report.Subject.guest)),
+      ]
+      let given = subjects.compactMap(\.1)
       if given.count != 1 {
-        for name in ["userId", "eventId", "guestId"] {
+        for (name, subject) in subjects where given.isEmpty || subject != nil {
           fields.note(
-            name, given.isEmpty ? .required : .notAllowed, "exactly one of userId, eventId and guestId must be given")
+            name, subject == nil ? .required : .notAllowed, "exactly one of userId, eventId and guestId must be given")
         }
       }
       return Report.Draft(

@@ -66,12 +66,14 @@ enum VisitorNews {
       """)
     guard let found else { return false }
     let event: Event.ID = try found["id"]
-    // Statements of their own: another worker may have been faster.
-    let results = try await change.pipeline(
+    // A statement of its own: another worker may have been faster.
+    let taken = try await change.rows(
       """
       UPDATE visitor_news SET due_at = NULL, told_at = clock_timestamp()
       WHERE event_id = \(event) AND due_at <= clock_timestamp()
-      """,
+      """)
+    guard taken.affected == 1 else { return true }
+    let results = try await change.pipeline(
       """
       SELECT count(*) FILTER (WHERE v.has_news) AS news, count(*), count(*) FILTER (WHERE \(isPending)) AS pending
       FROM visitors AS v WHERE \(isTold(at: event))
@@ -81,19 +83,20 @@ enum VisitorNews {
       ORDER BY v.id = (SELECT first_id FROM visitor_news WHERE event_id = \(event)) DESC, v.has_news DESC, v.answered_at
       LIMIT \(maximumNamed)
       """,
-      "UPDATE visitors SET has_news = false WHERE event_id = \(event) AND has_news")
-    let counts = results[1][0]
-    guard results[0].affected == 1, try counts["news"] > 0 else { return true }
-    let named = try results[2].map(Visitor.init(row:))
+      "UPDATE visitors SET has_news = false WHERE event_id = \(event) AND has_news",
+      "UPDATE visitor_news SET first_id = NULL WHERE event_id = \(event)")
+    let counts = results[0][0]
+    guard try counts["news"] > 0 else { return true }
+    let named = try results[1].map(Visitor.init(row:))
     let (count, pending): (Int, Int) = (try counts["count"], try counts["pending"])
     let title: String = try found["title"]
-    let notice =
+    let told =
       count == 1
       ? notice(of: named[0], at: event, title)
       : Notice.guestsAnswered(
         event, title, count: count, pending: pending,
         named: named.map { Notice.NamedGuest(id: Guest.ID(rawValue: $0.id.rawValue), name: $0.name) })
-    change.notify(usersIn: Event.hosts(of: event), about: notice)
+    change.notify(usersIn: Event.hosts(of: event), about: told)
     return true
   }
 

@@ -620,7 +620,7 @@ private struct Scene: Sendable {
       try await uma.editProfile(#"{"email": "new@example.com", "currentPassword": "\#(uma.password)"}"#)
       _ = try await uma.verify(try await app.takeToken("mail-verify-email"))
       let undoToken = try await app.takeToken("mail-email-changed")
-      _ = try await app.signUp("vera")
+      _ = try await app.signUp("vera", isVerified: false)
       let verifyToken = try await app.takeToken("mail-verify-email")
       let cleo = try await app.signUp("cleo")
       _ = try await app.askForReset("cleo@example.com")
@@ -745,7 +745,7 @@ private struct Scene: Sendable {
       Call(
         "POST", "/api/v1/reports", by: ana, body: #"{"userId": "\#(finn.id)", "reason": "other", "text": "Rude"}"#,
         wrong: [
-          ("{}", ["userId", "eventId", "reason"]),
+          ("{}", ["userId", "eventId", "guestId", "reason"]),
           (#"{"userId": "\#(finn.id)", "eventId": "\#(event)", "reason": "spam"}"#, ["userId", "eventId"]),
           (#"{"userId": 5, "reason": "rude", "text": 5}"#, ["userId", "reason", "text"]),
           (

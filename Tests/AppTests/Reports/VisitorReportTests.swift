@@ -35,7 +35,7 @@ import Testing
       #expect(try await report(Visitor.ID.new().description, by: ana).problem == "guest-not-found")
       #expect(try await report(ben.id, by: ana).problem == "guest-not-found")
       let both = #"{"guestId": "\#(visit.id)", "userId": "\#(ben.id)", "reason": "spam"}"#
-      #expect(try await ana.send("POST", "reports", both).badFields == ["eventId", "guestId", "userId"])
+      #expect(Set(try await ana.send("POST", "reports", both).badFields) == ["guestId", "userId"])
 
       let entries = try await app.reports()
       #expect(entries.map(\.guestId) == [pending.id, visit.id, visit.id].map(\.description))

@@ -145,7 +145,7 @@ import Testing
       let (ana, _, _, link) = try await gather(app)
       let worker = Task {
         while !Task.isCancelled {
-          try? await app.database.batch("UPDATE visitor_news SET due_at = clock_timestamp() WHERE due_at IS NOT NULL")
+          _ = try? await app.database.batch("UPDATE visitor_news SET due_at = clock_timestamp() WHERE due_at IS NOT NULL")
           _ = try? await app.database.change { try await VisitorNews.tellNext(in: $0) }
         }
       }

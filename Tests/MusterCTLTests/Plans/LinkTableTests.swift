@@ -12,7 +12,7 @@ import Testing
     ShareLink(
       id: try #require(UUID(uuidString: "01900000-0000-7000-8004-00000000abcd")), url: URL(string: Self.url),
       kind: .answer, shows: .names, expiresAt: Date(timeIntervalSince1970: 1_900_000_000), maxGuests: 100,
-      maxPlusOnes: 10, email: .required, approval: true, joined: 12, createdAt: Date(timeIntervalSince1970: 0))
+      maxPlusOnes: 10, email: .required, approval: false, joined: 12, createdAt: Date(timeIntervalSince1970: 0))
   }
 
   private func lines(_ columns: Int) throws -> [String] {

@@ -61,13 +61,14 @@ import Testing
     try await Demo.run { demo in
       try await demo.logIn("ana", "goran")
       _ = try await demo.say("events create Quiz 'tomorrow 19:00'", as: "ana")
-      let url = try await demo.say("events links create quiz --max-guests 3 --shows names", as: "ana")
+      let url = try await demo.say("events links create quiz --max-guests 3 --shows names --no-approval", as: "ana")
         .trimmingCharacters(in: .newlines)
       #expect(url.wholeMatch(of: /http:\/\/muster\.test\/e\/[\w-]+/) != nil, "\(url)")
       let view = try await json(demo, "events links create quiz --kind view --expires 'in 2 hours'", as: "ana")
       #expect(view["kind"]?.string == "view" && view["expiresAt"]?.string != nil)
       let list = try await demo.say("events links list quiz", as: "ana")
-      #expect(list.contains("answer, shows names  0 of 3  after the event") && list.contains(url), "\(list)")
+      #expect(
+        list.contains("answer, shows names, no approval  0 of 3  after the event") && list.contains(url), "\(list)")
       #expect(list.contains("view"))
       let narrow = try demo.terminal("events links list quiz --no-color", as: "ana", columns: 80)
       #expect(try await narrow.exitStatus() == 0)
@@ -85,7 +86,7 @@ import Testing
         "events links edit quiz \(url) --shows counts --plus-ones 2 --email required --approval --clear max-guests",
         as: "ana")
       #expect(changed.hasPrefix("Changed the link to “Quiz”, "))
-      #expect(changed.hasSuffix(": answer, up to 2 plus-ones, e-mail required, approval.\n"), "\(changed)")
+      #expect(changed.hasSuffix(": answer, up to 2 plus-ones, e-mail required.\n"), "\(changed)")
       let back = try await json(demo, "events links edit quiz \(url) --no-approval --email none", as: "ana")
       #expect(back["approval"] == .bool(false) && back["email"]?.string == "none" && back["maxGuests"] == .null)
       #expect(try await demo.ctl(["events", "links", "edit", "quiz", url], as: "ana").status == 2)
@@ -124,7 +125,7 @@ import Testing
     try await Demo.run { demo in
       try await demo.logIn("ana", "goran")
       _ = try await demo.say("events create Quiz 'tomorrow 19:00' --plus-ones 2", as: "ana")
-      let url = try await demo.say("events links create quiz --plus-ones 1 --email none --approval", as: "ana")
+      let url = try await demo.say("events links create quiz --plus-ones 1 --email none", as: "ana")
         .trimmingCharacters(in: .newlines)
       for name in ["Zoe", "Zoe", "Yan"] { try await visit(demo, url, name: name) }
       #expect(try await demo.say("join \(url)", as: "goran").hasPrefix("You have asked to join “Quiz”, "))
@@ -150,6 +151,10 @@ import Testing
       #expect(
         !left.contains("Yan") && words(left).contains { $0.dropFirst() == ["-", "Zoe", "maybe", "+1"] }, "\(left)")
       #expect(try await refusal(demo, "events approve quiz goran", as: "goran").contains("Only the hosts"))
+      let revoked = try await demo.say("events links revoke quiz \(url) --remove-visitors", as: "ana")
+      #expect(revoked.hasSuffix(", and removed its visitors.\n"), "\(revoked)")
+      let users = words(try await demo.say("events guests quiz", as: "ana")).dropFirst()
+      #expect(users.count == 1 && users.first?.contains("goran") == true)
     }
   }
 

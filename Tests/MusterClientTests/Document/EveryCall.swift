@@ -49,8 +49,8 @@ enum EveryCall {
     {
       for proof in proofs {
         let edit = ProfileEdit(
-          username: "anna", displayName: "Anna", bio: .set("Hello."), email: "anna@example.com", reauthentication: proof
-        )
+          username: "anna", displayName: "Anna", bio: .set("Hello."), email: "anna@example.com",
+          requestsFrom: .friendsOfFriends, findableBy: .noOne, reauthentication: proof)
         _ = try await $0.me.edit(edit)
       }
     },
@@ -129,7 +129,7 @@ enum EveryCall {
         approval: true)
       _ = try await $0.events.links.edit(id, of: id, edit)
     },
-    { try await $0.events.links.revoke(id, of: id) },
+    { try await $0.events.links.revoke(id, of: id, removingVisitors: true) },
     { _ = try await $0.links.join(token) },
   ]
 

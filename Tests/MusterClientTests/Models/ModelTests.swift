@@ -130,6 +130,8 @@ import Testing
   @Test func `a profile edit has the members of its reauthentication`() throws {
     #expect(try encode(ProfileEdit()) == "{}")
     #expect(try encode(ProfileEdit(bio: .clear)) == #"{"bio":null}"#)
+    #expect(try encode(ProfileEdit(requestsFrom: .friendsOfFriends)) == #"{"requestsFrom":"friends-of-friends"}"#)
+    #expect(try decode(encode(ProfileEdit(findableBy: .noOne))) == ProfileEdit(findableBy: .noOne))
     let proofs: [(Reauthentication, String)] = [
       (.password("p"), #""currentPassword":"p""#), (.code("042137"), #""code":"042137""#),
       (.idToken("t", nonce: "n"), #""idToken":"t","nonce":"n""#),

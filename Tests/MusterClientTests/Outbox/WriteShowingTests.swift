@@ -180,6 +180,9 @@ import Testing
     let profile = applying(.editProfile(ProfileEdit(username: "anna", displayName: "Anna", bio: .clear))).profile
     #expect(profile?.username == "anna" && profile?.displayName == "Anna" && profile?.bio == nil)
     #expect(applying(.editProfile(ProfileEdit(displayName: "Anna"))).profile?.bio == "Hi.")
+    let reach = applying(.editProfile(ProfileEdit(requestsFrom: .noOne, findableBy: .friendsOfFriends))).profile
+    #expect(reach?.requestsFrom == .noOne && reach?.findableBy == .friendsOfFriends)
+    #expect(profile?.requestsFrom == .everyone)
   }
 
   @Test func `preferences change the named types`() {

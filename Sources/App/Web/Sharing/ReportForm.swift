@@ -14,7 +14,9 @@ struct ReportForm: Sendable {
 
   /// Takes over what the reader has typed.
   mutating func fill(from fields: JSON.Object) {
-    (reason, text) = (fields.field("reason"), fields.field("text"))
+    reason = fields.field("reason")
+    // Browsers send two characters for each line break.
+    text = String(String.UnicodeScalarView(fields.field("text").unicodeScalars.filter { $0 != "\r" }))
   }
 
   /// - Returns: nil if a field breaks its rule. Then the form has the errors.

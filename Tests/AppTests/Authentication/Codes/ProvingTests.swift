@@ -9,7 +9,7 @@ import Testing
 @Suite struct ProvingTests {
   /// Ana has registered, with everything that an intruder would prepare. No mail is left.
   private func register(_ app: TestApp) async throws -> (ana: Phone, token: String, calendar: String) {
-    let ana = try await app.signUp("ana")
+    let ana = try await app.signUp("ana", isVerified: false)
     let token = try await app.takeToken("mail-verify-email")
     try await ana.register(token: "phone")
     return (ana, token, try await ana.makeCalendarLink())
@@ -57,7 +57,7 @@ import Testing
   @Test func `a reader who is not logged in claims the account, and what was prepared ends`() async throws {
     try await TestApp.run { app in
       let (ana, token, calendar) = try await register(app)
-      let ben = try await app.signUp("ben")
+      let ben = try await app.signUp("ben", isVerified: false)
       try await app.befriend(ana, ben)
       let event = try await ana.createEvent("Trap", inviting: [ben])["id"].string ?? ""
       _ = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
@@ -82,7 +82,7 @@ import Testing
   @Test func `a link for a new address works only with the account's own session`() async throws {
     try await TestApp.run { app in
       let (ana, first, calendar) = try await register(app)
-      let ben = try await app.signUp("ben")
+      let ben = try await app.signUp("ben", isVerified: false)
       try await app.takeMails()
       for isVerified in [false, true] {
         if isVerified {
@@ -135,7 +135,7 @@ import Testing
   @Test func `of a claim and a verification at once, one happens, completely`() async throws {
     try await TestApp.run(queuesWrites: false) { app in
       for round in 0..<8 {
-        let ana = try await app.signUp("ana\(round)")
+        let ana = try await app.signUp("ana\(round)", isVerified: false)
         let token = try await app.takeToken("mail-verify-email")
         async let claimed = app.verify(token)
         async let verified = ana.verify(token)
@@ -206,7 +206,7 @@ import Testing
 
   @Test func `an undo expires, and an address that was never verified has none`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       try await app.takeMails()
       #expect(try await ana.verify(try await change(ana, to: "new@example.com", app)).status == 204)
       let told = try await app.takeMails()
@@ -251,7 +251,7 @@ import Testing
   @Test func `the page says what a click ends, and only the click ends it`() async throws {
     try await TestApp.run { app in
       let (ana, token, calendar) = try await register(app)
-      let ben = try await app.signUp("ben")
+      let ben = try await app.signUp("ben", isVerified: false)
       try await app.befriend(ana, ben)
       try await ana.createEvent("<b>Trap</b>")
       try await app.takeNotifications()
@@ -300,7 +300,7 @@ import Testing
 
   @Test func `the mail says which of the two kinds its token is, and where its page is`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       func proves() async throws -> String? {
         let kind: String? = try await app.value("SELECT payload->>'proves' FROM mails WHERE type = 'mail-verify-email'")
         try await app.takeMails()
