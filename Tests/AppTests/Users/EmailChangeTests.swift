@@ -11,7 +11,7 @@ import Testing
 
   @Test func `a new address needs the password, and takes effect when it is verified`() async throws {
     try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
+      let ana = try await app.signUp("ana", isVerified: false)
       _ = try await app.askForReset("ana@example.com")
       let reset = try await app.takeToken("mail-reset-password")
       let unproven = try await ana.editProfile(#"{"email": "new@example.com"}"#, expecting: 422)

@@ -153,13 +153,19 @@ import Testing
       let event = try await ana.createEvent()["id"].string ?? ""
       let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true, "maxPlusOnes": 2}"#)
       let plain = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
-      let (zoe, yan) = (try await app.visit(link.token), try await app.visit(link.token, name: "Yan"))
+      // A minute lies between the answers.
+      let zoe = try await app.visit(link.token)
+      try await app.endMinuteOfVisitors()
+      let yan = try await app.visit(link.token, name: "Yan")
+      try await app.endMinuteOfVisitors()
       let xia = try await app.visit(plain.token, name: "Xia")
       try await app.fanOut()
-      try await zoe.answer("maybe")
-      try await xia.answer("maybe")
-      try await zoe.answer("going", plusOnes: 1)
-      try await xia.answer("declined")
+      for (visit, answer, plusOnes) in [
+        (zoe, "maybe", nil), (xia, "maybe", nil), (zoe, "going", 1), (xia, "declined", nil),
+      ] {
+        try await visit.answer(answer, plusOnes: plusOnes)
+        try await app.endMinuteOfVisitors()
+      }
       try await app.fanOut()
       let items = try await ana.get("notifications")["items"].array
       #expect(items.count == 3, "\(items)")

@@ -29,7 +29,9 @@ import Testing
   @Test func `removing a visitor deletes the notices with their name, and no others`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app)
-      let (zoe, yan) = (try await app.visit(link.token), try await app.visit(link.token, name: "Yan"))
+      let zoe = try await app.visit(link.token)
+      try await app.endMinuteOfVisitors()
+      let yan = try await app.visit(link.token, name: "Yan")
       try await app.fanOut()
       // One is in the inbox, and one waits.
       try await zoe.answer("maybe")

@@ -20,7 +20,7 @@ import Testing
 
   /// Files what is queued, without ending the minute.
   private func file(_ app: TestApp) async throws {
-    while try await FanOut.step(in: app.database).notices > 0 {}
+    while try await FanOut.step(in: app.service).notices > 0 {}
   }
 
   private func inbox(of phone: Phone) async throws -> [String] {
@@ -145,8 +145,9 @@ import Testing
       let (ana, _, _, link) = try await gather(app)
       let worker = Task {
         while !Task.isCancelled {
-          _ = try? await app.database.batch("UPDATE visitor_news SET due_at = clock_timestamp() WHERE due_at IS NOT NULL")
-          _ = try? await app.database.change { try await VisitorNews.tellNext(in: $0) }
+          _ = try? await app.database.batch(
+            "UPDATE visitor_news SET due_at = clock_timestamp() WHERE due_at IS NOT NULL")
+          _ = try? await app.service.change { try await VisitorNews.tellNext(in: $0) }
         }
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
