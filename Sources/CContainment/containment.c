@@ -192,6 +192,10 @@ int containment_deny_calls(void) {
     ANSWER(DENIED(EPERM)));
   ADD(UNLESS_EQUAL(SYS_prlimit64, 5), LOAD(args[0]), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
     UNLESS_EQUAL(own, 1), ANSWER(SECCOMP_RET_ALLOW), ANSWER(DENIED(EPERM)));
+  // A pipe can send any signal to any process that is named as its owner.
+  ADD(UNLESS_EQUAL(SYS_fcntl, 6), LOAD(args[1]), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETOWN, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETOWN_EX, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETSIG, 0, 1),
+    ANSWER(DENIED(EPERM)), ANSWER(SECCOMP_RET_ALLOW));
   ADD(UNLESS_EQUAL(SYS_openat, 4), LOAD(args[2]), UNLESS_HAS(changing, 1), ANSWER(DENIED(EACCES)),
     ANSWER(SECCOMP_RET_ALLOW));
 #ifdef SYS_open

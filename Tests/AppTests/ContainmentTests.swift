@@ -111,7 +111,7 @@ import Testing
       try await StandIns.with([:]) { folder in
         let name = try #require(app.databaseURL.firstMatch(of: /\/([a-z0-9_]+)\?/)?.1)
         var environment = TestApp.environment(
-          "postgresql://muster:the-password-of-the-database@127.0.0.1:\(proxy.port)/\(name)")
+          "postgresql://\(TestCluster.programRole):the-password-of-the-database@127.0.0.1:\(proxy.port)/\(name)")
         environment["MUSTER_MAIL_WEBHOOK_SECRET"] =
           "whsec_" + Data("the-password-of-mails-1234567".utf8).base64EncodedString()
         if let path { environment["PATH"] = "\(path):/usr/bin:/bin" }
@@ -170,7 +170,7 @@ import Testing
           let environ = String(
             decoding: try Data(contentsOf: URL(filePath: "/proc/\(worker.pid)/environ")), as: UTF8.self)
           #expect(environ.contains("MUSTER_SCRYPT=ln=4"))
-          for secret in [TestApp.accessTokenKeys, TestApp.refreshTokenKeys, app.databaseURL] {
+          for secret in [TestApp.accessTokenKeys, TestApp.refreshTokenKeys, TestCluster.limited(app.databaseURL)] {
             #expect(!environ.contains(secret))
           }
         }

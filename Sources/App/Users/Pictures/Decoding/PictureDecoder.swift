@@ -15,8 +15,6 @@ import Subprocess
 final class PictureDecoder: Sendable {
   /// A larger picture takes too much memory to decode.
   static let longestSide = 4096
-  /// Noise of 2048 by 2048 pixels has 2.8 MB.
-  private static let maximumLength = 4 << 20
   private static let maximumMessages = 16 << 10
   private static let maximumAtOnce = 2
   /// Open files while programs start: pipes, the working directory and the process.
@@ -81,12 +79,14 @@ final class PictureDecoder: Sendable {
 
   private func sizes(of picture: [UInt8]) async throws -> DecodedPicture {
     let longest = try await longerSide(of: picture)
-    var full = try await jpeg(of: picture, within: .full, Self.toStandardColors)
+    // A picture that fits into the second size is that size, too.
+    let first: PictureSize = longest <= PictureSize.large.side ? .large : .full
+    var full = try await jpeg(of: picture, within: first, Self.toStandardColors)
     // libvips cannot convert the colors of gray pictures without a profile, and of pictures with a broken one.
-    if full == nil { full = try await jpeg(of: picture, within: .full) }
+    if full == nil { full = try await jpeg(of: picture, within: first) }
     guard let full else { throw AppError.notAPicture }
     // Decoding a larger size is much cheaper than decoding the picture again.
-    let large = longest <= PictureSize.large.side ? full : try await jpeg(of: full, within: .large)
+    let large = first == .large ? full : try await jpeg(of: full, within: .large)
     guard let large else { throw unavailable("the program cannot read its own JPEG") }
     let small = longest <= PictureSize.small.side ? large : try await jpeg(of: large, within: .small)
     guard let small else { throw unavailable("the program cannot read its own JPEG") }
@@ -118,7 +118,7 @@ final class PictureDecoder: Sendable {
     let arguments =
       ["stdin[fail_on=error]", "--size", "\(size.side)x\(size.side)>"] + colors
       + ["--output", ".jpg[Q=80,strip,background=255]"]
-    guard let output = try await run("vipsthumbnail", arguments, on: picture, upTo: Self.maximumLength) else {
+    guard let output = try await run("vipsthumbnail", arguments, on: picture, upTo: size.maximumLength) else {
       return nil
     }
     guard PictureFormat(of: output) == .jpeg else { throw unavailable("the program returned no JPEG") }

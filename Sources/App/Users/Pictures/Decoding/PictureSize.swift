@@ -16,6 +16,9 @@ enum PictureSize: String, CaseIterable, Sendable {
     }
   }
 
+  /// In bytes. Noise of 768 by 768 pixels has 390 KB, and noise of 2048 by 2048 pixels 2.8 MB.
+  var maximumLength: Int { self == .full ? 4 << 20 : 1 << 20 }
+
   /// The column with the bytes.
   var column: SQL {
     switch self {

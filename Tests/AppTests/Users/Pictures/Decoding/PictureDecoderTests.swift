@@ -155,6 +155,18 @@ import Testing
     }
   }
 
+  @Test func `more bytes than the database takes are refused`() async throws {
+    let long = #"printf '\xff\xd8\xff'; exec head -c 2000000 /dev/zero"#
+    for side in [64, 2000] {
+      let header = "echo 'stdin: \(side)x\(side) uchar, 3 bands, srgb, jpegload_source'"
+      try await with(header: header, thumbnail: long) { folder in
+        await #expect(throws: AppError.notAPicture, "\(side)") {
+          _ = try await decoder(folder, launcher: folder + "/launcher").decode(Sample.png())
+        }
+      }
+    }
+  }
+
   @Test func `a picture that is too large is refused before it is decoded`() async throws {
     for (width, height) in [(4097, 1), (1, 4097), (0, 5), (999_999_999, 999_999_999)] {
       let log = CapturedLog()
