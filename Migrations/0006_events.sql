@@ -72,6 +72,16 @@ CREATE TABLE event_co_hosts (
 );
 CREATE INDEX event_co_hosts_of_user ON event_co_hosts (user_id, event_id);
 
+-- Users whom the creator wants as co-hosts, and who have not accepted yet.
+CREATE TABLE host_offers (
+  id uuid PRIMARY KEY,
+  event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
+  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  offered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT one_host_offer UNIQUE (event_id, user_id)
+);
+CREATE INDEX host_offers_of_user ON host_offers (user_id, offered_at, id);
+
 -- Former co-hosts whose role another user has ended. They do not come back through a link, whose address they may know.
 CREATE TABLE removed_hosts (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
@@ -124,6 +134,7 @@ CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id)
 
 DROP TABLE invitations;
 DROP VIEW event_hosts;
+DROP TABLE host_offers;
 DROP TABLE removed_hosts;
 DROP TABLE event_co_hosts;
 DROP FUNCTION note_co_host;

@@ -24,10 +24,13 @@ CREATE TABLE visitors (
   has_news boolean NOT NULL DEFAULT false,
   -- When the row is deleted: a day after the answer, unless the address is confirmed; 90 days after the event.
   lapses_at timestamptz,
-  -- The account that has verified the address. A worker merges the visitor into it.
+  -- The account that has verified the address. A worker merges the visitor into it, or proposes the answer to it.
   merges_into uuid,
+  -- Set: the account has an answer of its own, and decides about this one.
+  proposed_at timestamptz,
   CONSTRAINT pending_visitor_wants_something CHECK ((status = 'pending') = (wanted IS NOT NULL)),
-  CONSTRAINT visitor_confirms_an_address CHECK (confirmed_at IS NULL OR email IS NOT NULL)
+  CONSTRAINT visitor_confirms_an_address CHECK (confirmed_at IS NULL OR email IS NOT NULL),
+  CONSTRAINT visitor_is_proposed_to_an_account CHECK (proposed_at IS NULL OR merges_into IS NOT NULL)
 );
 -- Guest lists, in the order of ids.
 CREATE INDEX visitors_of_event ON visitors (event_id, id);
@@ -41,7 +44,8 @@ CREATE INDEX visitors_to_lapse ON visitors (lapses_at, id) WHERE lapses_at IS NO
 CREATE INDEX visitors_with_news ON visitors (event_id) WHERE has_news;
 CREATE INDEX unconfirmed_visitors ON visitors (event_id) WHERE confirmed_at IS NULL AND email IS NOT NULL;
 CREATE INDEX visitors_by_email ON visitors (email_key) WHERE confirmed_at IS NOT NULL;
-CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL;
+CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL AND proposed_at IS NULL;
+CREATE INDEX visitors_of_account ON visitors (merges_into, proposed_at, id) WHERE merges_into IS NOT NULL;
 
 -- All guests of an event: those with an account, whose id is the user's, and visitors. Statements about both read this
 -- view. Each half has indexes for the orders in which it is read.
@@ -57,6 +61,15 @@ CREATE VIEW hosted_visitors AS
   SELECT h.user_id AS host_id, v.*
   FROM visitors AS v
   JOIN event_hosts AS h ON h.event_id = v.event_id;
+
+-- What waits for a user's yes: answers that were given as a visitor with their address, while they have another one, and
+-- offers to host an event.
+CREATE VIEW proposals AS
+  SELECT id, merges_into AS user_id, event_id, 'answer' AS kind, name, status, plus_ones, proposed_at AS since
+  FROM visitors WHERE proposed_at IS NOT NULL
+  UNION ALL
+  SELECT id, user_id, event_id, 'host', NULL, NULL, 0, offered_at
+  FROM host_offers;
 
 -- Mails to addresses that are not confirmed, for the limits. Deleted after a day.
 CREATE TABLE visitor_mails (
@@ -89,6 +102,7 @@ CREATE INDEX visitor_news_due ON visitor_news (due_at) WHERE due_at IS NOT NULL;
 DROP TABLE visitor_news;
 DELETE FROM mails WHERE visitor_id IS NOT NULL;
 DROP TABLE visitor_mails;
+DROP VIEW proposals;
 DROP VIEW hosted_visitors;
 DROP VIEW event_guests;
 -- The counts without visitors.

@@ -41,7 +41,9 @@ struct MusterCTL: AsyncParsableCommand {
           FriendsCommand.self, RequestsCommand.self, FindCommand.self, BlockCommand.self, UnblockCommand.self,
           BlocksCommand.self,
         ]),
-      CommandGroup(name: "Plans", subcommands: [EventsCommand.self, AnswerCommand.self, JoinCommand.self]),
+      CommandGroup(
+        name: "Plans",
+        subcommands: [EventsCommand.self, AnswerCommand.self, JoinCommand.self, ProposalsCommand.self]),
       CommandGroup(name: "News", subcommands: [InboxCommand.self, WatchCommand.self, SyncCommand.self]),
     ])
 

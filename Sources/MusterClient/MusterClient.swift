@@ -14,6 +14,7 @@ public final class MusterClient: Sendable {
   public let events: EventsAPI
   public let invitations: InvitationsAPI
   public let links: LinksAPI
+  public let proposals: ProposalsAPI
   public let notifications: NotificationsAPI
   public let devices: DevicesAPI
   public let reports: ReportsAPI
@@ -40,6 +41,7 @@ public final class MusterClient: Sendable {
     events = EventsAPI(caller: caller)
     invitations = InvitationsAPI(caller: caller)
     links = LinksAPI(caller: caller)
+    proposals = ProposalsAPI(caller: caller)
     notifications = NotificationsAPI(caller: caller)
     devices = DevicesAPI(caller: caller)
     reports = ReportsAPI(caller: caller)

@@ -80,8 +80,18 @@ extension User {
     }
     if !live.isEmpty {
       try await Event.partHosts(of: live, in: change)
+      // Answers that wait for one of them, and offers of one to the other.
+      let proposed = try await Visitor.remove(
+        where: "v.event_id = ANY(\(live)) AND v.merges_into = ANY(\(pair)) AND v.proposed_at IS NOT NULL", by: .block,
+        promotes: false, in: change)
+      try change.write(
+        """
+        DELETE FROM host_offers AS o USING events AS e
+        WHERE e.id = o.event_id AND e.id = ANY(\(live)) AND o.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
+        """)
       try await Invitation.leave(
         where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: .block, in: change)
+      if !proposed.isEmpty { try await Invitation.promoteWaiting(at: proposed, by: .block, in: change) }
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)
@@ -111,13 +121,19 @@ extension User {
   }
 
   /// A query of the events that a block between two users concerns. One of them hosts the event, and the other hosts
-  /// it, too, or is invited. It includes events with both as co-hosts, because one may become the creator meanwhile.
+  /// it, too, or is invited, or has a proposal about it. It includes events with both as co-hosts, because one may
+  /// become the creator meanwhile.
   private static func events(between pair: [ID]) -> SQL {
     """
     SELECT i.event_id
     FROM invitations AS i
     JOIN event_hosts AS h ON h.event_id = i.event_id
     WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
+    UNION
+    SELECT p.event_id
+    FROM proposals AS p
+    JOIN event_hosts AS h ON h.event_id = p.event_id
+    WHERE p.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
     UNION
     SELECT h.event_id FROM event_hosts AS h
     WHERE h.user_id = ANY(\(pair))

@@ -30,7 +30,7 @@ extension Event {
       """)
     let ids: [ID] = try rows.map { try $0["id"] }
     guard !ids.isEmpty else { return 0 }
-    try await change.rows(
+    let visits = try await change.rows(
       """
       WITH archived AS (
         UPDATE events SET archived_at = \(now) WHERE id = ANY(\(ids)) RETURNING id, live_until, visitor_count
@@ -38,7 +38,13 @@ extension Event {
       UPDATE visitors AS v SET lapses_at = \(Visitor.erasureTime("e"))
       FROM archived AS e
       WHERE e.visitor_count > 0 AND v.event_id = e.id AND v.lapses_at IS NULL
+      RETURNING v.id, v.proposed_at IS NOT NULL AS is_proposed
       """)
+    // A proposal ends with its event.
+    let proposed = try visits.filter { try $0["is_proposed"] }.map { row -> Visitor.ID in try row["id"] }
+    if !proposed.isEmpty {
+      try await Visitor.remove(where: "v.id = ANY(\(proposed))", by: .visitor, promotes: false, in: change)
+    }
     change.touch(.events, ofUsersIn: hosts(of: ids))
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count

@@ -39,14 +39,19 @@ extension Invitation {
 
   /// Deletes all notifications about an event that a user can no longer see: in the queue, in deliveries, and in the
   /// inbox. The caller has locked the event.
-  static func forgetNotices(of user: User.ID, about event: Event.ID, in change: Change) throws {
-    let mine: SQL = "recipient_id = \(user) AND subject_id = \(event)"
+  ///
+  /// - Parameter kind: the only type to delete; nil for all.
+  static func forgetNotices(
+    of user: User.ID, about event: Event.ID, ofType kind: Notice.Kind? = nil, in change: Change
+  ) throws {
+    let isOfType: SQL = kind.map { "type = \($0)" } ?? "true"
+    let mine: SQL = "recipient_id = \(user) AND subject_id = \(event) AND \(isOfType)"
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
     try change.write(
       NotificationQueue.remove(
         """
         SELECT id, \(user) AS recipient_id FROM notification_queue
-        WHERE subject_id = \(event) AND \(user) = ANY(recipient_ids)
+        WHERE subject_id = \(event) AND \(user) = ANY(recipient_ids) AND \(isOfType)
         """))
     // A delivery that is being sent stays, so that the next one waits for it.
     try change.write(Delivery.delete(where: "\(mine) AND lease IS NULL"))

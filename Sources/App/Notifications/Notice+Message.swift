@@ -46,7 +46,15 @@ extension Notice {
       group(Sentence("\(actor) got a free place and is going to \(title)", variant: "host"), with: plusOnes)
     case .waitlistPromoted: group("A place opened up. You are now going to \(title)", with: plusOnes)
     case .eventReminder: "\(title) starts \(isAnHourAhead(text("start"), of: time) ? inAnHour : soon)."
-    case .hostAdded: "\(actor) made you a host of \(title)."
+    case .hostOffered: "\(actor) wants you as a host of \(title)."
+    case .hostAdded: "\(actor) is now a host of \(title)."
+    case .answerMerged:
+      group(
+        "The answer with your e-mail address is now yours: you \(yourVerb(for: text("status"))) \(title)",
+        with: plusOnes)
+    case .answerProposed:
+      group(
+        "Is this your answer? With your e-mail address, you \(yourVerb(for: text("status"))) \(title)", with: plusOnes)
     case .answerSet: "\(actor) says you \(yourVerb(for: text("status"))) \(title)."
     case .answerReminder: "\(actor) asks for your answer to \(title)."
     case .approvalRequested: group("\(actor) asks to come to \(title)", with: plusOnes)

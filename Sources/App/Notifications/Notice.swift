@@ -17,7 +17,10 @@ struct Notice: Sendable {
     case invitationAnswered = "invitation-answered"
     case waitlistPromoted = "waitlist-promoted"
     case eventReminder = "event-reminder"
+    case hostOffered = "host-offered"
     case hostAdded = "host-added"
+    case answerMerged = "answer-merged"
+    case answerProposed = "answer-proposed"
     case answerSet = "answer-set"
     case answerReminder = "answer-reminder"
     case guestAnswered = "guest-answered"
@@ -185,11 +188,41 @@ struct Notice: Sendable {
     Notice(.eventReminder, about: event.rawValue, [("eventId", event), ("title", title), ("start", start)])
   }
 
-  /// For the new co-host.
-  static func hostAdded(_ event: Event.ID, _ title: String, by creator: Person) -> Notice {
+  /// For the user whom the creator wants as a co-host.
+  static func hostOffered(_ event: Event.ID, _ title: String, _ offer: Proposal.ID, by creator: Person) -> Notice {
     Notice(
-      .hostAdded, about: event.rawValue, naming: creator.id,
-      [("eventId", event), ("userId", creator.id), ("title", title), ("actor", creator.displayName)])
+      .hostOffered, about: event.rawValue, naming: creator.id,
+      [
+        ("eventId", event), ("proposalId", offer), ("userId", creator.id), ("title", title),
+        ("actor", creator.displayName),
+      ])
+  }
+
+  /// A new co-host, for the other hosts.
+  static func hostAdded(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
+    Notice(
+      .hostAdded, about: event.rawValue, naming: host.id,
+      [("eventId", event), ("userId", host.id), ("title", title), ("actor", host.displayName)])
+  }
+
+  /// For the account that has become the guest in place of a visitor with its address.
+  static func answerMerged(
+    _ event: Event.ID, _ title: String, _ status: Invitation.Status, with plusOnes: Int = 0
+  ) -> Notice {
+    Notice(
+      .answerMerged, about: event.rawValue, [("eventId", event), ("status", status.rawValue), ("title", title)],
+      plusOnes: status == .declined ? 0 : plusOnes)
+  }
+
+  /// For the account that decides about the answer of a visitor with its address. It has no name: anyone may have typed
+  /// one.
+  static func answerProposed(
+    _ event: Event.ID, _ title: String, _ proposal: Proposal.ID, _ status: Invitation.Status, with plusOnes: Int = 0
+  ) -> Notice {
+    Notice(
+      .answerProposed, about: event.rawValue,
+      [("eventId", event), ("proposalId", proposal), ("status", status.rawValue), ("title", title)],
+      plusOnes: status == .declined ? 0 : plusOnes)
   }
 
   /// For the guest whose answer a host has set.

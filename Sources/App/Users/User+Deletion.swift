@@ -101,7 +101,7 @@ extension User {
     NotificationQueue.remove(notices(to: id))
   }
 
-  /// A query of waiting notices for a user about their events, their sessions, and people with whom they have a friend
+  /// A query of waiting notices for a user about themselves, their events, their sessions, and people with whom they have a friend
   /// request. Fan-out removes recipients without an account from all other notices.
   private static func notices(to id: ID) -> SQL {
     """
@@ -113,6 +113,10 @@ extension User {
       SELECT event_id FROM invitations WHERE user_id = \(id)
       UNION ALL
       SELECT id FROM sessions WHERE user_id = \(id)
+      UNION ALL
+      SELECT event_id FROM host_offers WHERE user_id = \(id)
+      UNION ALL
+      SELECT \(id)
       UNION ALL
       SELECT sender_id FROM friend_requests WHERE receiver_id = \(id)
       UNION ALL

@@ -27,6 +27,8 @@ extension Visitor {
     let visitor = try Visitor(row: own)
     let old = visitor.group
     if host == nil { try Event.checkTakesAnswers(row) } else { try Event.checkIsNotOver(row) }
+    // Otherwise the account could accept something else than it has read.
+    if host == nil, visitor.isProposed { throw AppError.answerProposed }
     if host != nil, old.status == .pending { throw AppError.approvalPending }
     let places = try await Event.Places.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change)
     var new = try places.group(after: answer, bringing: plusOnes, from: old)
@@ -114,6 +116,11 @@ extension Visitor {
     // An event is live for a day after its end.
     "\(alias).live_until + make_interval(days => \(Int32(daysKept - 1)))"
   }
+}
+
+extension AppError {
+  static let answerProposed = AppError(
+    .conflict, "answer-proposed", "The account with this e-mail address decides about this answer, in the app.")
 }
 
 extension Event {

@@ -15,6 +15,33 @@ extension Visitor {
       """, by: cause, promotes: promotes, in: change)
   }
 
+  /// Removes visitors together with everything that has their names: mails, notices, and inbox items of hosts. The caller
+  /// holds the locks on the events.
+  ///
+  /// - Parameter condition: on `visitors AS v`.
+  /// - Returns: the open events that have lost a visitor.
+  @discardableResult
+  static func remove(
+    where condition: SQL, by cause: Invitation.Cause, promotes: Bool = true, in change: Change
+  ) async throws -> [Event.ID] {
+    let rows = try await change.rows(
+      """
+      SELECT v.id, v.event_id, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open
+      FROM visitors AS v JOIN events AS e ON e.id = v.event_id
+      WHERE \(condition)
+      ORDER BY v.id
+      """)
+    guard !rows.isEmpty else { return [] }
+    let ids: [ID] = try rows.map { try $0["id"] }
+    try await leave(where: "v.id = ANY(\(ids))", by: cause, promotes: promotes, in: change)
+    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
+    let parties = try Dictionary(grouping: rows) { row -> Event.ID in try row["event_id"] }
+    for (event, visits) in parties.sorted(by: { $0.key < $1.key }) {
+      try forgetNotices(about: try visits.map { try $0["id"] }, at: event, in: change)
+    }
+    return try parties.filter { try $0.value[0]["is_open"] }.map(\.key)
+  }
+
   /// Erases the visitors who would be merged into an account that is about to be deleted. The caller has locked their
   /// events.
   ///

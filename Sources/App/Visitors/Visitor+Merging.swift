@@ -1,17 +1,25 @@
 import Logging
 import Postgres
 
-/// Visitors whose address an account has verified become guests with this account.
+/// Visitors whose address an account has verified become guests with this account, unless the account has an answer of
+/// its own: an answer that was given before its address was proven never takes away what an account has. It is then
+/// proposed to the account: see ``Proposal``.
 ///
 /// The change that verifies the address marks its confirmed visitors, and a worker merges each in a change of its own:
 /// it locks the hosts of the event, in the order of ids, which a login could not. A mark is lost only together with the
-/// verification, and a merge removes the row that has the mark, so each visitor is merged exactly once.
+/// verification, and a merge removes the row that has the mark or proposes it, so each visitor is merged exactly once.
 extension Visitor {
   /// Marks the confirmed visitors with an account's verified address. The caller has locked the account.
   static func claim(for user: User.ID, in change: Change) async throws {
     // Serializes with visitors who confirm this address now: the marking sees what they have committed. It locks in the
     // order of ids. Changes that move several visitors may not; a deadlock with one of them repeats this change.
     try await change.pipeline(
+      // Those of an address that the account no longer has.
+      """
+      UPDATE visitors AS v SET merges_into = NULL, proposed_at = NULL
+      FROM users AS u
+      WHERE u.id = \(user) AND v.merges_into = u.id AND v.email_key IS DISTINCT FROM u.email_key
+      """,
       """
       SELECT \(turn) FROM users AS u WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND u.email IS NOT NULL
       """,
@@ -48,7 +56,7 @@ extension Visitor {
     let marked = try await database.rows(
       """
       SELECT id, event_id, merges_into FROM visitors
-      WHERE merges_into IS NOT NULL AND status <> 'pending'
+      WHERE merges_into IS NOT NULL AND proposed_at IS NULL AND status <> 'pending'
       ORDER BY id
       LIMIT 100
       """)
@@ -67,14 +75,134 @@ extension Visitor {
     return merged
   }
 
-  /// Merges a marked visitor into an account. Without an invitation, the account gets one with the visitor's state and
-  /// place in the line. Otherwise the newer answer wins, except that a place is never given up for a place in the line.
-  /// A host, and a user hidden from a host, cannot be a guest: the visitor is removed.
+  /// Merges a marked visitor into an account, and notifies the account. Without an invitation, the account gets one with
+  /// the visitor's state and place in the line, and an invitation without an answer gets them too. Any other answer of
+  /// the account stays, and the visitor's is proposed. A host, a user hidden from a host, and a former co-host cannot be a
+  /// guest: the visitor is removed.
   static func merge(_ id: ID, at event: Event.ID, into user: User.ID, in change: Change) async throws {
+    guard let found = try await find(id, at: event, of: user, isProposed: false, in: change) else { return }
+    guard found.isOwner else {
+      // The account is gone, or has another address by now.
+      return try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id) AND merges_into = \(user)")
+    }
+    guard found.mayBeGuest else {
+      try await remove(where: "v.id = \(id)", by: found.isHidden ? .block : .visitor, in: change)
+      return
+    }
+    let group = found.visitor.group
+    if let own = found.own?.group, own.status != .invited, own != group {
+      // An event that no longer changes takes no decision.
+      guard found.isOpen else {
+        try await remove(where: "v.id = \(id)", by: .visitor, in: change)
+        return
+      }
+      try change.write("UPDATE visitors SET proposed_at = clock_timestamp() WHERE id = \(id)")
+      return change.notify(
+        user,
+        about: .answerProposed(
+          event, found.title, Proposal.ID(rawValue: id.rawValue), group.status,
+          with: group.plusOnes))
+    }
+    try await found.move(in: change)
+    change.notify(user, about: .answerMerged(event, found.title, group.status, with: group.plusOnes))
+  }
+
+  /// Makes a proposed answer the account's own, on behalf of the account. The hosts are notified.
+  ///
+  /// - Throws: ``AppError/proposalNotFound``; ``AppError/eventArchived`` or ``AppError/eventCancelled``.
+  static func accept(_ id: ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
+    guard let found = try await find(id, at: event, of: user, isProposed: true, in: change), found.isOwner,
+      found.mayBeGuest
+    else { throw AppError.proposalNotFound }
+    try Event.checkIsNotOver(found.row)
+    try await found.move(in: change)
+    guard let person = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(user)")
+    else { throw AppError.sessionEnded }
+    let group = found.visitor.group
+    change.notify(
+      found.hosts,
+      about: .invitationAnswered(event, found.title, by: try Person(row: person), group.status, with: group.plusOnes))
+  }
+
+  /// Refuses a proposed answer: the visitor's party leaves, and its places go to those who wait.
+  ///
+  /// - Throws: ``AppError/proposalNotFound``; ``AppError/eventArchived`` or ``AppError/eventCancelled``.
+  static func decline(_ id: ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
+    let row = try await Proposal.lock(event, in: change)
+    let mine: SQL = "v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL"
+    guard try await change.first("SELECT 1 FROM visitors AS v WHERE \(mine)") != nil else {
+      throw AppError.proposalNotFound
+    }
+    try Event.checkIsNotOver(row)
+    try await remove(where: mine, by: .user(user), in: change)
+  }
+
+  /// A marked visitor and the account, whose rows and event are locked.
+  private struct Marked {
+    let visitor: Visitor
+    let answeredAt: Timestamp
+    let user: User.ID
+    /// Whether the account still has the address.
+    let isOwner: Bool
+    /// The account's invitation.
+    let own: (group: Invitation.Group, answeredAt: Timestamp?)?
+    let hosts: [User.ID]
+    let isHidden: Bool
+    let mayBeGuest: Bool
+    let title: String
+    let isOpen: Bool
+    /// The event's row.
+    let row: Row
+
+    /// Gives the visitor's answer to the account, and removes the visitor. The places of both are counted until then, so
+    /// nothing is oversold. If both wait in the line, the earlier place stays.
+    func move(in change: Change) async throws {
+      let (id, event, group) = (visitor.id, visitor.event, visitor.group)
+      // They have the name that was typed into the form, and not the account's.
+      try Visitor.forgetNotices(about: [id], at: event, in: change)
+      change.touch(.events, .invitations, of: user)
+      guard let own else {
+        try change.write("DELETE FROM visitors WHERE id = \(id)")
+        try change.write(
+          """
+          INSERT INTO invitations (event_id, user_id, status, plus_ones, answered_at)
+          VALUES (\(event), \(user), \(group.status), \(Int32(group.plusOnes)), \(answeredAt))
+          """)
+        return try change.write("UPDATE events SET visitor_count = visitor_count - 1 WHERE id = \(event)")
+      }
+      let bothWait = own.group.status == .waitlisted && group.status == .waitlisted
+      let at = bothWait ? min(answeredAt, own.answeredAt ?? answeredAt) : answeredAt
+      try change.write(
+        """
+        UPDATE invitations
+        SET status = \(group.status), plus_ones = \(Int32(group.plusOnes)), answered_at = \(at)
+        WHERE event_id = \(event) AND user_id = \(user)
+        """)
+      try change.write("UPDATE events SET \(own.group.counting(as: group)) WHERE id = \(event)")
+      // After the invitation has its new state: this promotes, if the two had more places than they keep.
+      try await Visitor.leave(where: "v.id = \(id)", by: .visitor, in: change)
+      if isOpen, own.group.status == .going || own.group.status == .waitlisted {
+        try await Invitation.promoteWaiting(at: [event], by: .visitor, in: change)
+      }
+    }
+  }
+
+  /// Locks the account, the hosts of the event, and the event, and reads a marked visitor.
+  ///
+  /// - Returns: nil if another worker was faster, or the visitor is gone.
+  private static func find(
+    _ id: ID, at event: Event.ID, of user: User.ID, isProposed: Bool, in change: Change
+  ) async throws -> Marked? {
     // As for joining through a link: no names change meanwhile, and no block comes between the user and a host.
     let expected: [User.ID] = try await change.rows(Event.hosts(of: event)).map { try $0["user_id"] }
     let locked = try await change.lock(users: expected + [user], for: .share)
-    _ = try await change.first("SELECT 1 FROM events WHERE id = \(event) FOR NO KEY UPDATE")
+    guard
+      let eventRow = try await change.first(
+        """
+        SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.isOver) FROM events WHERE id = \(event)
+        FOR NO KEY UPDATE
+        """)
+    else { return nil }
     let rows = try await change.pipeline(
       """
       SELECT \(columns), v.answered_at, u.id IS NOT NULL AS is_owner
@@ -82,83 +210,41 @@ extension Visitor {
       LEFT JOIN users AS u ON u.id = v.merges_into AND u.email_verified_at IS NOT NULL
         AND u.email_key = v.email_key
       WHERE v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user) AND v.status <> 'pending'
+        AND (v.proposed_at IS NOT NULL) = \(isProposed)
       """,
       """
       SELECT h.user_id, h.user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user)) AS is_hidden
       FROM (\(Event.hosts(of: event))) AS h
       """,
-      "SELECT status, plus_ones, answered_at FROM invitations WHERE event_id = \(event) AND user_id = \(user)")
-    // Another worker was faster, or the visitor is gone.
-    guard let row = rows[0].first else { return }
-    guard try row["is_owner"] else {
-      // The account is gone, or has another address by now.
-      return try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id) AND merges_into = \(user)")
-    }
+      """
+      SELECT status, plus_ones, answered_at FROM invitations WHERE event_id = \(event) AND user_id = \(user)
+      """,
+      "SELECT \(Event.hasRemoved(user, fromHostsOf: event)) AS is_removed")
+    guard let row = rows[0].first else { return nil }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
     // A new host whose row is not locked. The next try locks it.
     guard locked.isSuperset(of: hosts) else { throw AppError.contended }
-    let (visitor, answeredAt): (Visitor, Timestamp) = (try Visitor(row: row), try row["answered_at"])
     let isHidden = try rows[1].contains { try $0["is_hidden"] }
-    // They have the name that was typed into the form, and not the account's.
-    try forgetNotices(about: [id], at: event, in: change)
-    if isHidden || hosts.contains(user) {
-      return try await leave(where: "v.id = \(id)", by: isHidden ? .block : .visitor, in: change)
-    }
-    if let invitee = rows[2].first {
-      return try await combine(visitor, answeredAt, with: invitee, of: user, in: change)
-    }
-    try change.write("DELETE FROM visitors WHERE id = \(id)")
-    try change.write(
-      """
-      INSERT INTO invitations (event_id, user_id, status, plus_ones, answered_at)
-      VALUES (
-        \(event), \(user), \(visitor.group.status), \(Int32(visitor.group.plusOnes)),
-        \(visitor.group.status == .pending ? nil : answeredAt)
+    let own = try rows[2].first.map {
+      (
+        group: Invitation.Group(status: try $0["status"], plusOnes: try $0["plus_ones"]),
+        answeredAt: try $0["answered_at"] as Timestamp?
       )
-      """)
-    try change.write("UPDATE events SET visitor_count = visitor_count - 1 WHERE id = \(event)")
-    change.touch(.events, .invitations, of: user)
-  }
-
-  /// Merges into an invitation that the account has. The places of both are counted until then, so nothing is oversold.
-  private static func combine(
-    _ visitor: Visitor, _ answeredAt: Timestamp, with invitee: Row, of user: User.ID, in change: Change
-  ) async throws {
-    let old = Invitation.Group(status: try invitee["status"], plusOnes: try invitee["plus_ones"])
-    let inviteeAnsweredAt: Timestamp? = try invitee["answered_at"]
-    let answer = merged(visitor.group, answeredAt, with: old, inviteeAnsweredAt)
-    if answer.group != old || answer.at != inviteeAnsweredAt {
-      try change.write(
-        """
-        UPDATE invitations
-        SET status = \(answer.group.status), plus_ones = \(Int32(answer.group.plusOnes)), answered_at = \(answer.at)
-        WHERE event_id = \(visitor.event) AND user_id = \(user)
-        """)
-      try change.write("UPDATE events SET \(old.counting(as: answer.group)) WHERE id = \(visitor.event)")
-      change.touch(.events, .invitations, of: user)
     }
-    // After the invitation has its new state: this promotes, if the two had more places than they keep.
-    try await leave(where: "v.id = \(visitor.id)", by: .visitor, in: change)
-    if old.status == .going || old.status == .waitlisted {
-      try await Invitation.promoteWaiting(at: [visitor.event], by: .visitor, in: change)
+    // A former co-host comes back by an invitation only.
+    let wasRemoved: Bool = try rows[3].first.map { try $0["is_removed"] } ?? false
+    let isRemoved = own == nil && wasRemoved
+    let isOpen: Bool
+    do {
+      try Event.checkIsNotOver(eventRow)
+      isOpen = true
+    } catch is AppError {
+      isOpen = false
     }
-  }
-
-  /// The state of an invitee who was also a visitor.
-  static func merged(
-    _ visitor: Invitation.Group, _ visitorAt: Timestamp, with invitee: Invitation.Group, _ inviteeAt: Timestamp?
-  ) -> (group: Invitation.Group, at: Timestamp?) {
-    // No host has approved the visitor, so the answer does not count yet.
-    if visitor.status == .pending { return (invitee, inviteeAt) }
-    guard let inviteeAt else { return (visitor, visitorAt) }
-    // If both wait, keep the earlier place and the newer number of people.
-    if visitor.status == .waitlisted, invitee.status == .waitlisted {
-      return (visitorAt > inviteeAt ? visitor : invitee, min(visitorAt, inviteeAt))
-    }
-    let (newer, older) =
-      visitorAt > inviteeAt
-      ? ((visitor, visitorAt), (invitee, inviteeAt)) : ((invitee, inviteeAt), (visitor, visitorAt))
-    return newer.0.status == .waitlisted && older.0.status == .going ? older : newer
+    return Marked(
+      visitor: try Visitor(row: row), answeredAt: try row["answered_at"], user: user, isOwner: try row["is_owner"],
+      own: own, hosts: hosts, isHidden: isHidden, mayBeGuest: !isHidden && !hosts.contains(user) && !isRemoved,
+      title: try eventRow["title"], isOpen: isOpen, row: eventRow)
   }
 
   private static let turn: SQL = "pg_advisory_xact_lock(\(addressTurns), hashtext(u.email_key))"

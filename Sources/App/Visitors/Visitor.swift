@@ -18,6 +18,8 @@ struct Visitor: Sendable {
   let email: EmailAddress?
   let isConfirmed: Bool
   let isUnsubscribed: Bool
+  /// Whether an account with the address decides about the answer. Until then, the visitor cannot change it.
+  let isProposed: Bool
   let group: Invitation.Group
   /// The answer that a pending visitor gets when a host approves.
   let wanted: Invitation.Status?
@@ -27,7 +29,7 @@ struct Visitor: Sendable {
     v.id AS visitor_id, v.event_id AS visitor_event, v.kid AS visitor_kid, v.name AS visitor_name,
     v.email AS visitor_email, v.confirmed_at IS NOT NULL AS visitor_confirmed,
     v.unsubscribed_at IS NOT NULL AS visitor_unsubscribed, v.status AS visitor_status,
-    v.plus_ones AS visitor_plus_ones, v.wanted AS visitor_wanted
+    v.plus_ones AS visitor_plus_ones, v.wanted AS visitor_wanted, v.proposed_at IS NOT NULL AS visitor_proposed
     """
 
   init(row: Row) throws {
@@ -38,6 +40,7 @@ struct Visitor: Sendable {
     email = try row["visitor_email"]
     isConfirmed = try row["visitor_confirmed"]
     isUnsubscribed = try row["visitor_unsubscribed"]
+    isProposed = try row["visitor_proposed"]
     group = Invitation.Group(status: try row["visitor_status"], plusOnes: try row["visitor_plus_ones"])
     wanted = try row["visitor_wanted"]
   }

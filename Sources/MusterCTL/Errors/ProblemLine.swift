@@ -64,6 +64,7 @@ enum ProblemLine {
     .friendRequestNotFound: "There is no such friend request.",
     .guestNotFound: "The event has no such guest.",
     .linkNotFound: "There is no such share link, or it was revoked.",
+    .proposalNotFound: "There is no such proposal, or it was accepted, declined or withdrawn.",
     .sessionNotFound: "There is no such session.",
     .userNotFound: "There is no such user.",
     .pictureNotFound: "There is no such picture.",

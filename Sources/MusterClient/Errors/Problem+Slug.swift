@@ -46,6 +46,7 @@ extension Problem.Slug {
   public static let guestNotFound: Self = "guest-not-found"
   public static let friendRequestNotFound: Self = "friend-request-not-found"
   public static let linkNotFound: Self = "link-not-found"
+  public static let proposalNotFound: Self = "proposal-not-found"
   public static let sessionNotFound: Self = "session-not-found"
   public static let userNotFound: Self = "user-not-found"
   public static let pictureNotFound: Self = "picture-not-found"

@@ -603,6 +603,8 @@ private struct Scene: Sendable {
   let visitorCalendar: String
   /// Dev's device.
   let device: String
+  /// Offers to Ben to host Dev's events.
+  let offers: [String]
 
   /// - Parameter body: must leave the service ready.
   static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
@@ -636,6 +638,12 @@ private struct Scene: Sendable {
       let visit = try await app.visit(otherLink.token)
       let page = try await visit.page().body
       let visitorCalendar = try #require(page.firstMatch(of: /calendars\/visitors\/([A-Za-z0-9_-]+\.ics)/)?.1)
+      try await app.befriend(dev, ben)
+      var offers: [String] = []
+      for title in ["One", "Two"] {
+        let hosted = try await dev.createEvent(title)["id"].string ?? ""
+        offers.append(try await dev.offerHost(ben, to: hosted))
+      }
       try await body(
         Scene(
           app: app, ana: ana, ben: ben, dev: dev, finn: finn,
@@ -649,7 +657,7 @@ private struct Scene: Sendable {
           request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
           sentRequest: try await ben.sendFriendRequest(to: finn),
           event: event, link: link, otherLink: otherLink, visit: visit, visitorCalendar: String(visitorCalendar),
-          device: try #require(try await dev.register(token: "dev").json["id"].string)))
+          device: try #require(try await dev.register(token: "dev").json["id"].string), offers: offers))
       try await app.takeNotifications()
       #expect(try await app.send("GET", "/health/ready").status == 200)
     }
@@ -833,6 +841,9 @@ private struct Scene: Sendable {
       Call("POST", "/api/v1/events/{id}/invitations/{userId}/approve", by: ana, id: event, second: dev.id),
       Call("DELETE", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event),
       Call("PUT", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
+      Call("GET", "/api/v1/proposals", by: ben, isList: true),
+      Call("POST", "/api/v1/proposals/{id}/accept", by: ben, id: offers[0]),
+      Call("POST", "/api/v1/proposals/{id}/decline", by: ben, id: offers[1]),
       Call("DELETE", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
       Call("DELETE", "/api/v1/events/{id}", by: ana, id: event),
       Call(

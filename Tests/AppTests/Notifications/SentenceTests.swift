@@ -24,7 +24,8 @@ import Testing
       .eventReminder(event, title, start: now.adding(seconds: 3600)),
       .eventReminder(event, title, start: now.adding(seconds: 600)), .sessionRevoked(.new()),
       .accountClaimed(ana.id, User.Leftovers(friends: 1, events: 2, links: 3)),
-      .hostAdded(event, title, by: ana), .answerReminder(event, title, by: ana),
+      .hostOffered(event, title, .new(), by: ana), .hostAdded(event, title, by: ana),
+      .answerReminder(event, title, by: ana),
     ]
     for part in Event.Plan.parts { notices.append(edit(part.field)) }
     for status in Invitation.Status.allCases {
@@ -32,6 +33,8 @@ import Testing
       for plusOnes in 0...([.declined, .invited, .pending].contains(status) ? 0 : 2) {
         notices.append(.invitationAnswered(event, title, by: ana, status, with: plusOnes))
         notices.append(.guestAnswered(event, title, guest: .new(), named: "Zoe", status, with: plusOnes))
+        notices.append(.answerMerged(event, title, status, with: plusOnes))
+        notices.append(.answerProposed(event, title, .new(), status, with: plusOnes))
       }
       notices.append(.answerSet(event, title, status, by: ana))
     }

@@ -78,6 +78,11 @@ private struct PairScene: Sendable {
   let event: String
   let party: String
   let visit: Visit
+  /// Dev's own answer to a ball, and a visitor's answer that is proposed to him.
+  let ball: String
+  let answer: String
+  /// For ben, to host the event.
+  let offer: String
   /// A pool as of another process. Its writes to an event do not queue behind the writes of the service.
   let elsewhere: Database
 
@@ -93,10 +98,20 @@ private struct PairScene: Sendable {
     try await ben.answer("going", to: party)
     try await app.takeMails()
     let visit = try await app.confirmedVisit(link.token, "maybe", email: "dev@example.com")
+    let ball = try await ana.createEvent("Ball", capacity: 2)["id"].string ?? ""
+    let entrance = try await ana.createLink(to: ball, #"{"kind": "answer"}"#)
+    _ = try await dev.join(entrance.token)
+    try await dev.answer("maybe", to: ball)
+    let guest = try await app.confirmedVisit(entrance.token, email: "dev@example.com")
+    try await app.service.change {
+      try await Visitor.merge(guest.id, at: try #require(Event.ID(ball)), into: dev.userID, in: $0)
+    }
+    let event = try await ana.createEvent()["id"].string ?? ""
+    let offer = try await ana.offerHost(ben, to: event)
     try await app.fanOut()
     return PairScene(
-      app: app, ana: ana, ben: ben, cleo: cleo, dev: dev, request: request,
-      event: try await ana.createEvent()["id"].string ?? "", party: party, visit: visit,
+      app: app, ana: ana, ben: ben, cleo: cleo, dev: dev, request: request, event: event, party: party, visit: visit,
+      ball: ball, answer: guest.id.description, offer: offer,
       elsewhere: try Database(Database.Configuration(url: app.databaseURL)))
   }
 }
@@ -107,10 +122,14 @@ extension PausedPairsTests {
     enum Act: String, Sendable {
       case rename, putPicture, befriend, invite, create, edit, request, block, friendBlocks, renameGuest
       case visitorAnswers, makeRoom, cancelParty, merge, removeVisitor
+      case acceptAnswer, refuseAnswer, removeGuest, editBall, acceptHost, takeBackOffer
 
       /// Whether the other change may be impossible after this one.
       fileprivate var mayPrevent: Bool {
-        [.block, .friendBlocks, .cancelParty, .merge, .removeVisitor].contains(self)
+        [
+          .block, .friendBlocks, .cancelParty, .merge, .removeVisitor, .acceptAnswer, .refuseAnswer, .removeGuest,
+          .acceptHost, .takeBackOffer,
+        ].contains(self)
       }
 
       /// - Returns: whether the change was made.
@@ -143,6 +162,14 @@ extension PausedPairsTests {
             try await Visitor.merge(scene.visit.id, at: party, into: scene.dev.userID, in: $0)
           }
           return try await scene.app.value("SELECT true FROM invitations WHERE user_id = \(scene.dev.userID)") ?? false
+        case .acceptAnswer: return try await scene.dev.send("POST", "proposals/\(scene.answer)/accept").status == 200
+        case .refuseAnswer: return try await scene.dev.send("POST", "proposals/\(scene.answer)/decline").status == 204
+        case .removeGuest:
+          return try await ana.send("DELETE", "events/\(scene.ball)/invitations/\(scene.dev.id)").status == 200
+        case .editBall: return try await ana.send("PATCH", "events/\(scene.ball)", #"{"title": "Gala"}"#).status == 200
+        case .acceptHost: return try await ben.send("POST", "proposals/\(scene.offer)/accept").status == 200
+        case .takeBackOffer:
+          return try await ana.send("DELETE", "events/\(scene.event)/hosts/\(ben.id)").status == 204
         case .removeVisitor:
           let path = "events/\(scene.party)/invitations/\(scene.visit.id)"
           return try await ana.send("DELETE", path).status == 200
@@ -170,7 +197,9 @@ extension PausedPairsTests {
         (.rename, .befriend), (.putPicture, .befriend), (.rename, .invite), (.renameGuest, .invite), (.rename, .create),
         (.edit, .invite), (.request, .block), (.invite, .friendBlocks), (.rename, .block), (.rename, .request),
         (.visitorAnswers, .makeRoom), (.visitorAnswers, .cancelParty), (.visitorAnswers, .merge),
-        (.visitorAnswers, .removeVisitor), (.merge, .removeVisitor),
+        (.visitorAnswers, .removeVisitor), (.merge, .removeVisitor), (.acceptAnswer, .refuseAnswer),
+        (.acceptAnswer, .removeGuest), (.acceptAnswer, .editBall), (.acceptAnswer, .block), (.rename, .acceptHost),
+        (.edit, .acceptHost), (.acceptHost, .friendBlocks), (.acceptHost, .takeBackOffer),
       ]
       return pairs.flatMap { [Pair(first: $0, second: $1), Pair(first: $1, second: $0)] }
     }()

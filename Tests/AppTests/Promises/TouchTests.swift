@@ -195,6 +195,14 @@ import Testing
       watch = try await Watch(watch.phones)
       try await watch.expect("reminding") { try await ana.remind(of: later) }
       try await watch.expect("reminding again", changes: false) { try await ana.remind(of: later) }
+      try await watch.expect("offering a friend to be a host") { try await ana.offerHost(gil, to: event) }
+      try await watch.expect("offering it again", changes: false) { try await ana.offerHost(gil, to: event) }
+      try await watch.expect("taking the offer back") { try await ana.removeHost(gil, from: event) }
+      try await ana.offerHost(gil, to: event)
+      watch = try await Watch(watch.phones)
+      try await watch.expect("declining the offer", changes: false) {
+        try await gil.decline(proposal: try await gil.proposals(about: event)[0])
+      }
       try await watch.expect("making a friend a host") { try await ana.addHost(gil, to: event) }
       try await watch.expect("making a host a host", changes: false) { try await ana.addHost(gil, to: event) }
       try await watch.expect("editing by a host") { try await gil.edit(event, #"{"note": "Deeper"}"#) }
@@ -349,10 +357,26 @@ import Testing
       }
       visit = try await app.confirmedVisit(link.token, "declined", email: "\(hugo.username)@example.com")
       watch = try await Watch(watch.phones)
-      try await watch.expect("merging into a guest") {
+      try await watch.expect("proposing to a guest") {
         let merged = try await Visitor.mergeMarked(in: app.service, logger: .quiet)
         #expect(merged == 1)
       }
+      try await watch.expect("accepting the answer") {
+        try await hugo.accept(proposal: try await hugo.proposals(about: event)[0])
+      }
+      visit = try await app.confirmedVisit(link.token, "maybe", email: "\(hugo.username)@example.com")
+      _ = try await Visitor.mergeMarked(in: app.service, logger: .quiet)
+      try await app.fanOut()
+      watch = try await Watch(watch.phones)
+      try await watch.expect("declining the answer") {
+        try await hugo.decline(proposal: try await hugo.proposals(about: event)[0])
+      }
+      visit = try await app.confirmedVisit(link.token, "maybe", email: "\(hugo.username)@example.com")
+      _ = try await Visitor.mergeMarked(in: app.service, logger: .quiet)
+      try await app.fanOut()
+      watch = try await Watch(watch.phones)
+      try await watch.expect("a block with a proposal between the two") { try await hugo.block(ana) }
+      try await hugo.unblock(ana)
       visit = try await app.confirmedVisit(link.token, email: "\(hugo.username)@example.com")
       try await hugo.block(ana)
       watch = try await Watch(watch.phones)

@@ -141,34 +141,47 @@ import Testing
     }
   }
 
-  @Test func `with an invitation, the newer answer wins, and a place is never lost to the line`() {
-    func group(_ status: Invitation.Status, _ plusOnes: Int = 0) -> Invitation.Group {
-      Invitation.Group(status: status, plusOnes: plusOnes)
-    }
-    let (early, late) = (Timestamp(microseconds: 1), Timestamp(microseconds: 2))
-    let rows:
-      [(visitor: Invitation.Group, Timestamp, invitee: Invitation.Group, Timestamp?, Invitation.Group, Timestamp?)] = [
-        (group(.going, 1), early, group(.invited), nil, group(.going, 1), early),
-        (group(.going, 1), early, group(.pending), nil, group(.going, 1), early),
-        (group(.pending), late, group(.invited), nil, group(.invited), nil),
-        (group(.pending), late, group(.going), early, group(.going), early),
-        (group(.maybe), late, group(.going), early, group(.maybe), late),
-        (group(.declined), early, group(.going), late, group(.going), late),
-        (group(.going), early, group(.waitlisted, 2), late, group(.going), early),
-        (group(.waitlisted, 2), late, group(.going, 1), early, group(.going, 1), early),
-        (group(.going), late, group(.waitlisted), early, group(.going), late),
-        (group(.waitlisted, 2), late, group(.waitlisted), early, group(.waitlisted, 2), early),
-        (group(.waitlisted, 2), early, group(.waitlisted), late, group(.waitlisted), early),
-        (group(.waitlisted), early, group(.declined), late, group(.declined), late),
-        (group(.going, 3), late, group(.going, 1), early, group(.going, 3), late),
-      ]
-    for (visitor, visitorAt, invitee, inviteeAt, expected, at) in rows {
-      let merged = Visitor.merged(visitor, visitorAt, with: invitee, inviteeAt)
-      #expect(merged.group == expected && merged.at == at, "\(visitor) \(invitee)")
+  @Test func `a visitor's answer fills an invitation, and is proposed beside any other answer`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app)
+      let (zoe, token) = try await signUp("zoe", in: app)
+      _ = try await zoe.verify(token)
+      _ = try await zoe.join(link)
+      for (own, theirs, isMerged) in [
+        (nil, "going", true), ("going", "going", true), ("going", "declined", false), ("declined", "going", false),
+        ("maybe", "going", false), ("going", "maybe", false),
+      ] as [(String?, String, Bool)] {
+        if let own { try await zoe.answer(own, to: event) }
+        try await app.takeNotifications()
+        let visit = try await app.confirmedVisit(link, theirs, email: "zoe@example.com")
+        try await app.takeNotifications()
+        try await merge(app)
+        let told = try await app.takeNotifications()
+        #expect(told.map(\.type) == [isMerged ? "answer-merged" : "answer-proposed"], "\(own ?? "-") \(theirs)")
+        #expect(told.map(\.recipient) == [zoe.id] && told[0].payload["status"].string == theirs)
+        #expect(try await zoe.get("events/\(event)")["myStatus"].string == (isMerged ? theirs : own))
+        #expect(try await visit.page().status == (isMerged ? 404 : 200))
+        let proposals = try await zoe.get("proposals")["items"].array
+        #expect(proposals.count == (isMerged ? 0 : 1))
+        guard let proposal = proposals.first else { continue }
+        #expect(proposal["kind"].string == "answer" && proposal["status"].string == theirs)
+        #expect(proposal["name"].string == "Zoe" && proposal["person"] == .null)
+        #expect(told[0].payload["proposalId"] == proposal["id"])
+        // The name was typed by anyone, and is not pushed.
+        #expect(told[0].payload["message"].string?.contains("Zoe") == false)
+        // Until the account decides, the page's holder cannot change what it decides about.
+        #expect(try await visit.answer("maybe", expecting: 409).body.contains("decides about this answer"))
+        try await zoe.decline(proposal: proposal["id"].string ?? "")
+        #expect(try await visit.page().status == 404)
+        #expect(try await zoe.get("events/\(event)")["myStatus"].string == own)
+      }
+      #expect(try await ana.get("events/\(event)/invitations")["items"].array.count == 1)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
     }
   }
 
-  @Test func `merging into an invitation keeps the counts, and frees surplus places`() async throws {
+  @Test func `an accepted answer keeps the counts, and frees surplus places`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app, capacity: 4)
       let (zoe, token) = try await signUp("zoe", in: app)
@@ -180,11 +193,136 @@ import Testing
       #expect(try await waiting.state == "waitlisted 1")
       #expect(try await zoe.verify(token).status == 204)
       try await merge(app)
+      #expect(try await zoe.get("events/\(event)")["myPlusOnes"].int == 0)
+      #expect(try await waiting.state == "waitlisted 1")
+      try await app.takeNotifications()
+      let stale = try await ana.stale {
+        let accepted = try await zoe.accept(proposal: try await zoe.proposals(about: event)[0])
+        #expect(accepted.json["myPlusOnes"].int == 1)
+      }
+      #expect(stale == [.events, .notifications])
       #expect(try await visit.page().status == 404)
-      #expect(try await zoe.get("events/\(event)")["myPlusOnes"].int == 1)
       #expect(try await waiting.state == "going 1")
       #expect(try await ana.get("events/\(event)")["counts"]["going"].int == 4)
+      let told = try await app.takeNotifications()
+      #expect(told.first { $0.type == "invitation-answered" }?.recipient == ana.id)
       try await app.expectConsistency()
+    }
+  }
+
+  @Test func `a refused answer gives its places on`() async throws {
+    try await TestApp.run { app in
+      let (_, event, link) = try await gather(app, capacity: 3)
+      let (zoe, token) = try await signUp("zoe", in: app)
+      _ = try await zoe.join(link)
+      try await zoe.answer("maybe", to: event)
+      let visit = try await app.confirmedVisit(link, plusOnes: 1, email: "zoe@example.com")
+      let waiting = try await app.visit(link, name: "Waiting", plusOnes: 1)
+      #expect(try await zoe.verify(token).status == 204)
+      try await merge(app)
+      #expect(try await waiting.state == "waitlisted 1")
+      try await zoe.decline(proposal: try await zoe.proposals(about: event)[0])
+      #expect(try await waiting.state == "going 1")
+      #expect(try await visit.state == "gone")
+      #expect(try await zoe.get("events/\(event)")["myStatus"].string == "maybe")
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a proposal ends with its event, a block, another address, and when the visitor goes`() async throws {
+    for end in ["archive", "cancelling", "block", "address", "erasing", "host", "deletion"] {
+      try await TestApp.run { app in
+        let (ana, event, link) = try await gather(app)
+        let (zoe, token) = try await signUp("zoe", in: app)
+        _ = try await zoe.join(link)
+        try await zoe.answer("going", to: event)
+        let visit = try await app.confirmedVisit(link, "maybe", email: "zoe@example.com")
+        #expect(try await zoe.verify(token).status == 204)
+        try await merge(app)
+        let proposal = try await zoe.proposals(about: event)[0]
+        var (status, state) = (404, "gone")
+        switch end {
+        case "archive":
+          let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
+          _ = try await app.service.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
+        case "cancelling":
+          try await ana.cancelEvent(event)
+          (status, state) = (409, "maybe 0")
+        case "block": try await zoe.block(ana)
+        case "address":
+          try await app.takeMails()
+          try await zoe.editProfile(#"{"email": "new@example.com", "currentPassword": "\#(zoe.password)"}"#)
+          #expect(try await zoe.verify(try await app.takeToken("mail-verify-email")).status == 204)
+          state = "maybe 0"
+        case "erasing": try await visit.act("erase", expecting: 200)
+        case "host": try await ana.addHost(zoe, to: event)
+        default:
+          try await zoe.deleteAccount()
+          #expect(try await visit.state == "gone")
+          try await app.takeNotifications()
+          return
+        }
+        #expect(try await visit.state == state, "\(end)")
+        #expect(try await zoe.get("proposals")["items"].array.isEmpty, "\(end)")
+        try await zoe.accept(proposal: proposal, expecting: status)
+        try await zoe.decline(proposal: proposal, expecting: status)
+        try await app.expectConsistency()
+        try await app.takeNotifications()
+      }
+    }
+  }
+
+  @Test func `this was not me erases the answer, on a click by a reader of the mail`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app, capacity: 1)
+      let visit = try await app.visit(link, email: "zoe@example.com")
+      let waiting = try await app.visit(link, name: "Waiting")
+      let mailed = Visit(app: app, token: try #require(try await app.takeMails().compactMap(\.page).first))
+      // The form's sender cannot confirm, and cannot say this for the reader.
+      #expect(try await visit.page().body.contains("This was not me") == false)
+      try await visit.act("not-me", expecting: 403)
+      let page = try await mailed.page()
+      #expect(page.body.contains("This was not me") && page.body.contains("Confirm my address"))
+      #expect(try await visit.state == "going 0")
+      let done = try await mailed.act("not-me", expecting: 200)
+      #expect(done.body.contains("has been erased"))
+      #expect(try await visit.state == "gone")
+      #expect(try await waiting.state == "going 0")
+      try await mailed.act("not-me", expecting: 404)
+      #expect(try await ana.get("events/\(event)")["counts"]["going"].int == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an answer is accepted, refused, withdrawn or erased, never twice, and nothing is oversold`() async throws
+  {
+    try await TestApp.run(queuesWrites: false) { app in
+      let (ana, _, _) = try await gather(app)
+      for round in 0..<10 {
+        let event = try await ana.createEvent("Round \(round)", capacity: 2)["id"].string ?? ""
+        let link = try await ana.createLink(to: event, #"{"kind": "answer", "maxPlusOnes": 1}"#)
+        let (zoe, token) = try await signUp("zoe\(round)", in: app)
+        _ = try await zoe.join(link.token)
+        try await zoe.answer("maybe", to: event)
+        let visit = try await app.confirmedVisit(link.token, plusOnes: 1, email: "zoe\(round)@example.com")
+        _ = try await app.visit(link.token, name: "Waiting", plusOnes: 1)
+        _ = try await zoe.verify(token)
+        try await merge(app)
+        let proposal = try await zoe.proposals(about: event)[0]
+        let statuses = try await app.race(4) { index in
+          switch index {
+          case 0: try await zoe.send("POST", "proposals/\(proposal)/accept")
+          case 1: try await zoe.send("POST", "proposals/\(proposal)/decline")
+          case 2: try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)")
+          default: try await ana.send("DELETE", "events/\(event)/invitations/\(zoe.id)")
+          }
+        }
+        #expect(Set(statuses.keys).isSubset(of: [200, 204, 404]), "\(statuses)")
+        #expect(try await app.value("SELECT count(*) FROM visitors WHERE id = \(visit.id)") == 0)
+        #expect(try await app.value("SELECT count(*) FROM events WHERE going_count > capacity") == 0)
+        try await app.expectConsistency()
+      }
       try await app.takeNotifications()
     }
   }

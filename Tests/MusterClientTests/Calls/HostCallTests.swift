@@ -26,8 +26,17 @@ import Testing
     draft.answerBy = draft.startTime.addingTimeInterval(-86_400)
     let event = try await ana.client.events.create(draft)
     #expect(event.maxPlusOnes == 2 && event.answerBy == draft.answerBy && event.myRole == .creator)
-    let hosted = try await ana.client.events.addHost(ben.id, to: event.id)
-    #expect(hosted.hosts.map(\.id) == [ana.id, ben.id])
+    for accepts in [false, true] {
+      #expect(try await ana.client.events.addHost(ben.id, to: event.id).hosts.map(\.id) == [ana.id])
+      let offer = try #require(try await ben.client.proposals.list().items.first)
+      #expect(offer.kind == .host && offer.event.id == event.id && offer.person?.id == ana.id)
+      guard accepts else {
+        try await ben.client.proposals.decline(offer.id)
+        #expect(await slug { try await ben.client.proposals.accept(offer.id) } == .proposalNotFound)
+        continue
+      }
+      #expect(try await ben.client.proposals.accept(offer.id).hosts.map(\.id) == [ana.id, ben.id])
+    }
     let seen = try await ben.client.events.get(event.id)
     #expect((seen.myRole, seen.myStatus) == (.host, .host))
     #expect(try await ben.client.events.edit(event.id, EventEdit(title: "Brunch")).title == "Brunch")

@@ -131,6 +131,9 @@ enum EveryCall {
     },
     { try await $0.events.links.revoke(id, of: id, removingVisitors: true) },
     { _ = try await $0.links.join(token) },
+    { _ = try await $0.proposals.list() },
+    { _ = try await $0.proposals.accept(id) },
+    { try await $0.proposals.decline(id) },
   ]
 
   private static let news: [Call] = [

@@ -31,7 +31,9 @@ extension WriteScript {
     #expect(answered.myPlusOnes == 2 && answered.counts?.going == 3)
     let set = try await ana.client.events.setAnswer(.maybe, of: cleo.id, to: event.id)
     #expect(set.counts == Counts(going: 3, maybe: 1))
-    #expect(try await ana.client.events.addHost(cleo.id, to: event.id).hosts.map(\.id) == [ana.id, cleo.id])
+    #expect(try await ana.client.events.addHost(cleo.id, to: event.id).hosts.map(\.id) == [ana.id])
+    let offer = try #require(try await cleo.client.proposals.list().items.first)
+    #expect(try await cleo.client.proposals.accept(offer.id).hosts.map(\.id) == [ana.id, cleo.id])
     try await ana.client.events.removeHost(cleo.id, from: event.id)
     return event
   }

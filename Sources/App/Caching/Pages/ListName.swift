@@ -3,5 +3,5 @@
 enum ListName: UInt8, Sendable {
   case friends = 1
   case incomingRequests, sentRequests, events, pastEvents, invitations, invitationsByStatus, sessions
-  case guests, blocks, inbox, devices, unreadInbox, filteredRequests
+  case guests, blocks, inbox, devices, unreadInbox, filteredRequests, proposals
 }

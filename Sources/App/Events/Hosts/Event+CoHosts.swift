@@ -4,14 +4,12 @@ import Postgres
 extension Event {
   static let maximumCoHosts = 20
 
-  /// Makes a friend of the creator, or a guest, a co-host of an open event. A guest's invitation ends, and so do those
-  /// of guests whom a block hides from the new host. Places that become free go to the guests who have waited longest.
-  /// Adding a host again changes nothing.
+  /// Offers the role of a co-host of an open event to a friend of the creator, or to a guest. They become a co-host, and
+  /// are named as one, when they accept. Offering it again, or to a host, changes nothing.
   ///
   /// - Throws: ``AppError/userNotFound`` if the creator does not see the user.
-  static func addHost(_ user: User.ID, to id: ID, by creator: User.ID, in change: Change) async throws {
-    // The locks wait for a block between the two users. They also keep the new host's name from changing, because it
-    // enters the guests' lists.
+  static func offerHost(_ user: User.ID, to id: ID, by creator: User.ID, in change: Change) async throws {
+    // The locks wait for a block between the two users.
     let found = try await change.lock(user, creator, for: .share)
     guard found.contains(creator) else { throw AppError.sessionEnded }
     let row = try await lock(id, byCreator: creator, in: change)
@@ -21,29 +19,73 @@ extension Event {
         EXISTS (\(hosts(of: id)) AND user_id = \(user)) AS is_host,
         EXISTS (\(Invitation.guests(of: id)) AND user_id = \(user)) AS is_guest,
         EXISTS (SELECT FROM friends WHERE user_id = \(creator) AND friend_id = \(user)) AS is_friend,
-        (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
-        ARRAY(
-          \(Invitation.guests(of: id)) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
-        ) AS hidden_guests,
+        (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id))
+          + (SELECT count(*) FROM host_offers WHERE event_id = \(id) AND user_id <> \(user)) AS others,
         \(Person.columns("u"))
       FROM users AS u WHERE u.id = \(creator)
       """)
     guard let facts, found.contains(user), try facts["is_visible"] else { throw AppError.userNotFound }
     if try facts["is_host"] { return }
     try checkIsOpen(row)
-    let (isGuest, hidden): (Bool, [User.ID]) = (try facts["is_guest"], try facts["hidden_guests"])
-    guard try isGuest || facts["is_friend"] else {
+    guard try facts["is_guest"] || facts["is_friend"] else {
       throw AppError.invalid("userId", .notAFriend, "is neither a friend nor a guest")
     }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
+    let offer = Proposal.ID.new()
+    let offered = try await change.rows(
+      """
+      INSERT INTO host_offers (id, event_id, user_id) VALUES (\(offer), \(id), \(user))
+      ON CONFLICT ON CONSTRAINT one_host_offer DO NOTHING
+      """)
+    guard offered.affected == 1 else { return }
+    change.notify(user, about: .hostOffered(id, try row["title"], offer, by: try Person(row: facts)))
+  }
+
+  /// Makes a user a co-host of an open event, who accepts the creator's offer. Their invitation ends, their visitors
+  /// leave, and the invitations of guests whom a block hides from the new host end. Places that become free go to the
+  /// guests who have waited longest. The other hosts are notified.
+  ///
+  /// - Throws: ``AppError/proposalNotFound``.
+  static func acceptHost(_ offer: Proposal.ID, of id: ID, by user: User.ID, in change: Change) async throws {
+    let expected: User.ID? = try await change.value("SELECT creator_id FROM events WHERE id = \(id)")
+    guard let expected else { throw AppError.proposalNotFound }
+    // The locks wait for a block between the two users. They also keep the new host's name from changing, because it
+    // enters the guests' lists.
+    let found = try await change.lock(user, expected, for: .share)
+    guard found.contains(user) else { throw AppError.sessionEnded }
+    let row = try await Proposal.lock(id, in: change)
+    let facts = try await change.first(
+      """
+      SELECT e.creator_id,
+        EXISTS (SELECT FROM host_offers WHERE id = \(offer) AND event_id = \(id) AND user_id = \(user)) AS is_offered,
+        EXISTS (\(Invitation.guests(of: id)) AND user_id = \(user)) AS is_guest,
+        (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
+        ARRAY(
+          \(Invitation.guests(of: id)) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
+        ) AS hidden_guests,
+        \(Person.columns("u"))
+      FROM events AS e JOIN users AS u ON u.id = \(user)
+      WHERE e.id = \(id)
+      """)
+    guard let facts, try facts["is_offered"] else { throw AppError.proposalNotFound }
+    guard try (facts["creator_id"] as User.ID?) == expected else { throw AppError.contended }
+    try checkIsOpen(row)
+    let (isGuest, hidden): (Bool, [User.ID]) = (try facts["is_guest"], try facts["hidden_guests"])
+    guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
+    let left = try await Visitor.remove(
+      where: "v.event_id = \(id) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL", by: .user(user),
+      promotes: false, in: change)
     let leaving = isGuest ? hidden + [user] : hidden
     if !leaving.isEmpty {
       // All leave in one step, so that no free place goes to a guest who is about to leave.
       try await Invitation.leave(
-        where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(creator) : .block,
+        where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(user) : .block,
         in: change)
       for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
     }
+    if !left.isEmpty { try await Invitation.promoteWaiting(at: [id], by: .user(user), in: change) }
+    try change.write("DELETE FROM host_offers WHERE id = \(offer)")
+    try change.write("DELETE FROM removed_hosts WHERE event_id = \(id) AND user_id = \(user)")
     // The time is later than those of all other co-hosts, even if the clock was set back.
     try change.write(
       """
@@ -52,11 +94,24 @@ extension Event {
       FROM event_co_hosts WHERE event_id = \(id)
       """)
     touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
-    change.notify(user, about: .hostAdded(id, try row["title"], by: try Person(row: facts)))
+    change.notify(
+      usersIn: "\(hosts(of: id)) AND \(User.visible("user_id", to: user))",
+      about: .hostAdded(id, try row["title"], by: try Person(row: facts)))
+  }
+
+  /// Declines the creator's offer. No one is notified.
+  ///
+  /// - Throws: ``AppError/proposalNotFound``.
+  static func declineHost(_ offer: Proposal.ID, of id: ID, by user: User.ID, in change: Change) async throws {
+    _ = try await Proposal.lock(id, in: change)
+    let declined = try await change.rows(
+      "DELETE FROM host_offers WHERE id = \(offer) AND event_id = \(id) AND user_id = \(user)")
+    guard declined.affected == 1 else { throw AppError.proposalNotFound }
   }
 
   /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. The former co-host is not
-  /// invited, and loses all notifications about the event. Removing a user who is not a co-host changes nothing.
+  /// invited, and loses all notifications about the event. An offer that was not accepted ends, too. Removing any other
+  /// user changes nothing.
   static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
     // Blocks decide who sees the host. A block that is added or removed now waits, or the touch below sees it.
     _ = try await change.lock(user, actor, for: .share)
@@ -66,9 +121,11 @@ extension Event {
     guard try (row["creator_id"] as User.ID?) != user else {
       throw AppError.invalid("userId", .notAllowed, "must not be the creator")
     }
-    let isCoHost = try await change.first(
-      "SELECT 1 FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
-    guard isCoHost != nil else { return }
+    let rows = try await change.pipeline(
+      "SELECT 1 FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)",
+      "DELETE FROM host_offers WHERE event_id = \(id) AND user_id = \(user)")
+    if rows[1].affected > 0 { try Invitation.forgetNotices(of: user, about: id, ofType: .hostOffered, in: change) }
+    guard !rows[0].isEmpty else { return }
     try checkIsOpen(row)
     try change.write("DELETE FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
     // A co-host who leaves may come back.
@@ -121,6 +178,7 @@ extension Event {
       )
       """,
       "DELETE FROM event_co_hosts WHERE user_id = \(user)",
+      "DELETE FROM host_offers WHERE user_id = \(user) OR event_id IN (SELECT id FROM events WHERE creator_id = \(user))",
       """
       UPDATE events AS e SET creator_id = heir.user_id
       FROM (

@@ -4,19 +4,19 @@ struct HostRoutes {
   let dependencies: Dependencies
 
   func add(to routes: Routes) {
-    routes.put("events/{id}/hosts/{userId}", use: addHost)
+    routes.put("events/{id}/hosts/{userId}", use: offerHost)
     routes.delete("events/{id}/hosts/{userId}", use: removeHost)
     routes.put("events/{id}/invitations/{userId}", use: setAnswer)
     routes.post("events/{id}/reminders", use: remind)
     routes.post("events/{id}/duplicate", use: duplicate)
   }
 
-  @Sendable private func addHost(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable private func offerHost(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
     return try await dependencies.respond(to: context, of: id, about: [user]) {
-      try await Event.addHost(user, to: id, by: me, in: $0)
+      try await Event.offerHost(user, to: id, by: me, in: $0)
     }
   }
 

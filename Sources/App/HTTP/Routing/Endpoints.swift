@@ -37,6 +37,7 @@ enum Endpoints {
     ReportRoutes(dependencies: dependencies).add(to: signedIn)
     InvitationRoutes(dependencies: dependencies).add(to: signedIn)
     LinkRoutes(dependencies: dependencies).add(to: signedIn)
+    ProposalRoutes(dependencies: dependencies).add(to: signedIn)
     InboxRoutes(dependencies: dependencies).add(to: signedIn)
     DeviceRoutes(dependencies: dependencies).add(to: signedIn)
     StreamRoutes(streams).add(to: signedIn)

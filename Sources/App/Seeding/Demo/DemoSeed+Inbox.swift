@@ -99,11 +99,15 @@ extension DemoSeed {
       let guest = try person(item.person)
       return .guestPromoted(id, title, guest: guest.person, by: guest.user)
     case .waitlistPromoted: return .waitlistPromoted(id, title, guest: try person(item.to).user)
-    case .hostAdded:
+    case .hostOffered:
       guard event.coHosts?.contains(item.to) == true else {
         throw AppError.invalidSeed("\(item.to) is not a co-host of \(title).")
       }
-      return .hostAdded(id, title, by: creator.person)
+      return .hostOffered(id, title, Proposal.ID(rawValue: item.id), by: creator.person)
+    case .hostAdded: return .hostAdded(id, title, by: try person(item.person).person)
+    case .answerMerged: return .answerMerged(id, title, try status(of: item.to, at: event))
+    // Refused by now.
+    case .answerProposed: return .answerProposed(id, title, Proposal.ID(rawValue: item.id), .maybe)
     case .answerSet: return .answerSet(id, title, try status(of: item.to, at: event), by: creator.person)
     case .answerReminder:
       guard try status(of: item.to, at: event) == .invited else {

@@ -142,6 +142,8 @@ extension Export.Section {
       values: ["event_id"], times: ["added_at"],
       more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
     Self(
+      name: "hostOffers", table: "host_offers", owners: ["user_id"], values: ["id", "event_id"], times: ["offered_at"]),
+    Self(
       name: "formerlyHostedEvents", table: "removed_hosts", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id"]),
     Self(
@@ -157,7 +159,7 @@ extension Export.Section {
       values: ["id", "event_id", "name", "status", "plus_ones"], times: ["created_at", "answered_at"],
       withheld: [
         "link_id", "kid", "email", "email_key", "confirmed_at", "wanted", "unsubscribed_at", "lapses_at", "merges_into",
-        "has_news",
+        "has_news", "proposed_at",
       ]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),

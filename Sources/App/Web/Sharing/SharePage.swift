@@ -65,6 +65,8 @@ struct SharePage: Sendable {
     title: "This link has expired", text: "Ask a host for another one if you want to see the event.")
   static let erased = SharePage(
     title: "Your data has been erased", text: "The hosts no longer have your answer. You can close this page.")
+  static let notMine = SharePage(
+    title: "The answer has been erased", text: "The hosts no longer have it. You can close this page.")
   /// Asks before erasing a visitor's data, because that cannot be undone.
   ///
   /// - Parameter token: the token in the URL of the visitor's page.

@@ -32,7 +32,7 @@ struct VisitedEvent: Sendable {
       try visitor.group.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.group.plusOnes)
   }
 
-  var takesAnswers: Bool { facts.closed == nil }
+  var takesAnswers: Bool { facts.closed == nil && !visitor.isProposed }
 
   var form: AnswerForm { AnswerForm(of: visitor, maxPlusOnes: maxPlusOnes) }
 
@@ -56,6 +56,7 @@ struct VisitedEvent: Sendable {
 
   /// Why the visitor cannot change the answer; empty if they can.
   private var closed: String {
+    if facts.closed == nil, visitor.isProposed { return AppError.answerProposed.message }
     guard facts.isPastAnswers, !facts.isCancelled, !facts.isOver, !facts.isArchived else { return facts.closed ?? "" }
     // Until the event ends, hosts can set the answer of a visitor whom they have approved.
     return "The deadline for answers has passed." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")

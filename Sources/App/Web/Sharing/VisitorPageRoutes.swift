@@ -30,6 +30,8 @@ struct VisitorPageRoutes {
   private enum Act: String {
     case answer, withdraw, confirm, unsubscribe, erase
     case askToErase = "ask-to-erase"
+    /// Erases the answer of a reader of the address's mail who has not given it.
+    case notMe = "not-me"
   }
 
   @Sendable private func act(_ request: Request, _ context: Context) async throws -> Response {
@@ -39,7 +41,8 @@ struct VisitorPageRoutes {
       return try await act(fields, context)
     } catch let refusal as AppError where refusal.kind == .notFound {
       // The visitor's data was erased or merged into an account meanwhile.
-      return try fields.field("do") == Act.erase.rawValue ? .page(.erased) : .page(.unknown, .notFound)
+      let erases = [Act.erase.rawValue, Act.notMe.rawValue].contains(fields.field("do"))
+      return try erases ? .page(.erased) : .page(.unknown, .notFound)
     }
   }
 
@@ -65,6 +68,13 @@ struct VisitorPageRoutes {
     case .unsubscribe:
       try await dependencies.change(at: []) { try Visitor.unsubscribe(id, in: $0) }
     case .askToErase: return try .page(.erasing(context.parameters.get("token") ?? ""))
+    case .notMe:
+      // Afterwards, the answer belongs to the account with the address, or is the visitor's own to erase.
+      guard tokens.isMailed(token, to: visited.visitor), !visited.visitor.isConfirmed else {
+        return try .page(page(visited, token), .forbidden)
+      }
+      try await dependencies.change(at: .event(event)) { try await Visitor.erase(id, at: event, in: $0) }
+      return try .page(.notMine)
     case .erase:
       try await dependencies.change(at: .event(event)) { try await Visitor.erase(id, at: event, in: $0) }
       return try .page(.erased)

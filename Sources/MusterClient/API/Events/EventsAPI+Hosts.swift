@@ -2,7 +2,8 @@ import Foundation
 
 /// What hosts do, beside editing and inviting.
 extension EventsAPI {
-  /// Makes a friend or a guest a co-host of an event that the caller created. An invitation ends.
+  /// Asks a friend or a guest to be a co-host of an event that the caller created. They are one when they accept: see
+  /// ``ProposalsAPI``.
   ///
   /// - Throws: ``MusterError``: `not-the-creator`, `event-not-found`, `user-not-found`, `invalid-fields`,
   ///   `too-many-hosts`, `event-cancelled`, `event-archived`
@@ -11,7 +12,7 @@ extension EventsAPI {
     try await caller.get(.write("PUT", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
   }
 
-  /// Removes a co-host of an event that the caller created, or leaves an event that the caller co-hosts.
+  /// Removes a co-host of an event that the caller created, or takes an offer back, or leaves an event that the caller co-hosts.
   ///
   /// - Throws: ``MusterError``: `not-the-creator`, `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   public func removeHost(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws {

@@ -20,6 +20,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public var guestId: UUID?
   public var eventId: UUID?
   public var requestId: UUID?
+  public var proposalId: UUID?
   public var sessionId: UUID?
   public var status: InvitationStatus?
   /// The number of people whom the guest brings along; nil for none.
@@ -55,7 +56,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public init(
     id: UUID, createdAt: Date, readAt: Date? = nil, type: NotificationType, message: String, locKey: String = "",
     locArgs: [String] = [], userId: UUID? = nil, guestId: UUID? = nil, eventId: UUID? = nil, requestId: UUID? = nil,
-    sessionId: UUID? = nil,
+    proposalId: UUID? = nil, sessionId: UUID? = nil,
     status: InvitationStatus? = nil, plusOnes: Int? = nil, title: String? = nil, actor: String? = nil,
     start: Date? = nil,
     changes: [FieldChange]? = nil, friends: Int? = nil, events: Int? = nil, links: Int? = nil, count: Int? = nil,
@@ -72,6 +73,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     self.guestId = guestId
     self.eventId = eventId
     self.requestId = requestId
+    self.proposalId = proposalId
     self.sessionId = sessionId
     self.status = status
     self.plusOnes = plusOnes

@@ -2,17 +2,14 @@ import Foundation
 
 /// What hosts do, beside editing and inviting.
 extension PreviewWorld {
-  mutating func addHost(_ id: String, to event: Event) throws {
+  func addHost(_ id: String, to event: Event) throws {
     try checkIsMine(event)
     try checkIsOpen(event)
     let guest = guests[event.id]?.first { $0.user?.id.wire == id.lowercased() }
-    guard let person = guest?.user ?? friends.first(where: { $0.id.wire == id.lowercased() })?.user else {
+    // An offer changes nothing that its sender sees, and no one in a preview accepts it.
+    guard guest?.user != nil || friends.contains(where: { $0.id.wire == id.lowercased() }) else {
       throw Problem.missing(.userNotFound)
     }
-    guard !event.hosts.contains(where: { $0.id == person.id }) else { return }
-    if let guest { remove(guest, from: event.id) }
-    change(event.id) { $0.hosts.append(person) }
-    touch(.events)
   }
 
   mutating func removeHost(_ id: String, from event: Event) throws {

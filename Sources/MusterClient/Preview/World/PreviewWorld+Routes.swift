@@ -22,6 +22,9 @@ extension PreviewWorld {
     case "invitations": return try invitations(request)
     case "notifications", "notification-preferences": return try inbox(request, words)
     case "devices": return try device(request, words)
+    case "proposals":
+      guard request.method == "GET" else { throw Problem.missing(.proposalNotFound) }
+      return try list([Proposal](), request)
     case "reports": return try .json(report(request), status: 201)
     case "cache": return try validation(request)
     case "pictures": return try exported(request, else: .pictureNotFound)

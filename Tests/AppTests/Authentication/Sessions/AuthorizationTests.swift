@@ -171,6 +171,9 @@ private struct Line: CustomStringConvertible {
     GET    events/{id}/links/{linkId}                      needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
     PATCH  events/{id}/links/{linkId}                      needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
     DELETE events/{id}/links/{linkId}                      needed      404    404     403     404    204   204 404:event-not-found 403:not-a-host
+    GET    proposals                                       needed      200    200     200     200    200   200
+    POST   proposals/{id}/accept                           needed      404    404     404     404    404   200 404:proposal-not-found
+    POST   proposals/{id}/decline                          needed      404    404     404     404    404   204 404:proposal-not-found
     POST   links/{token}/join                              needed      200    200     200     404    409   409 404:link-not-found 409:own-event
     GET    /.well-known/apple-app-site-association         none        404    404     404     404    404   404 404:app-links-not-configured
     GET    /.well-known/assetlinks.json                    none        404    404     404     404    404   404 404:app-links-not-configured
@@ -287,6 +290,9 @@ private struct Cast: Sendable {
     let approving = try await owner.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
     let pending = try await app.visit(approving.token)
     let calendar = try #require(app.dependencies.visitorTokens.calendar.token(of: visit.id, kid: app.visitorKid))
+    let friend = try #require(people[.friend])
+    let friends = try #require(try await friend.createEvent("Theirs")["id"].string)
+    let offer = try await friend.offerHost(owner, to: friends)
     let request = try await asker.sendFriendRequest(to: owner)
     let sentRequest = try await owner.sendFriendRequest(to: asked)
     try await owner.block(blocked)
@@ -301,7 +307,7 @@ private struct Cast: Sendable {
         "invitations": try #require(people[.invitee]).id, "hosts": try #require(people[.invitee]).id,
         "visitor": visit.id.description, "pending": pending.id.description, "cohost": coHost.id,
         "users": owner.id,
-        "verify": "made-up", "undo": "made-up",
+        "proposals": offer, "verify": "made-up", "undo": "made-up",
         "calendars": String(try await owner.makeCalendarLink().dropFirst("/calendars/".count)),
         "devices": try #require(try await owner.register(token: UUID().uuidString).json["id"].string),
       ],

@@ -33,15 +33,16 @@ import Testing
     try await run { app, ana, ben in
       for round in 0..<8 {
         let event = try await ana.createEvent("Round \(round)")["id"].string ?? ""
+        let offer = try await ana.offerHost(ben, to: event)
         let statuses = try await app.race(2) { index in
           index == 0
-            ? try await ana.send("PUT", "events/\(event)/hosts/\(ben.id)")
-            : try await ben.send("PUT", "blocks/\(ana.id)")
+            ? try await ben.send("POST", "proposals/\(offer)/accept")
+            : try await ana.send("PUT", "blocks/\(ben.id)")
         }
         #expect(statuses[204] == 1 && (statuses[200] ?? 0) + (statuses[404] ?? 0) == 1)
         #expect(try await app.value("SELECT count(*) FROM event_co_hosts") == 0)
         #expect(try await ben.send("GET", "events/\(event)").status == 404)
-        try await ben.unblock(ana)
+        try await ana.unblock(ben)
         try await app.befriend(ana, ben)
       }
     }
@@ -54,9 +55,10 @@ import Testing
           let (ana, ben) = try await app.friends("ana\(deletesCreator)\(round)", "ben\(deletesCreator)\(round)")
           let event = try await ana.createEvent("Round \(round)")["id"].string ?? ""
           let (gone, kept) = deletesCreator ? (ana, ben) : (ben, ana)
+          let offer = try await ana.offerHost(ben, to: event)
           let statuses = try await app.race(2) { index in
             index == 0
-              ? try await ana.send("PUT", "events/\(event)/hosts/\(ben.id)")
+              ? try await ben.send("POST", "proposals/\(offer)/accept")
               : try await gone.send("DELETE", "users/me", #"{"password": "\#(gone.password)"}"#)
           }
           #expect(statuses[204] == 1)
@@ -132,11 +134,12 @@ import Testing
         for round in 0..<8 {
           let event = try await ana.createEvent("Round \(round)", inviting: invites ? [] : [cleo])["id"].string ?? ""
           if invites { try await ana.addHost(ben, to: event) }
+          let offer = invites ? "" : try await ana.offerHost(ben, to: event)
           let statuses = try await app.race(2) { index in
             if index == 0 { return try await cleo.send("PUT", "blocks/\(ben.id)") }
             return invites
               ? try await ana.send("POST", "events/\(event)/invitations", #"{"userIds": ["\#(cleo.id)"]}"#)
-              : try await ana.send("PUT", "events/\(event)/hosts/\(ben.id)")
+              : try await ben.send("POST", "proposals/\(offer)/accept")
           }
           #expect(statuses[204] == 1)
           orders.formUnion(statuses.keys)
@@ -146,6 +149,29 @@ import Testing
           try await cleo.unblock(ben)
         }
         #expect(orders.isSubset(of: invites ? [204, 200, 422] : [204, 200]))
+      }
+    }
+  }
+
+  @Test func `an offer is accepted or taken back, never both`() async throws {
+    try await run { app, ana, ben in
+      for round in 0..<8 {
+        let event = try await ana.createEvent("Round \(round)", inviting: [ben])["id"].string ?? ""
+        let offer = try await ana.offerHost(ben, to: event)
+        let statuses = try await app.race(3) { index in
+          switch index {
+          case 0: try await ben.send("POST", "proposals/\(offer)/accept")
+          case 1: try await ben.send("POST", "proposals/\(offer)/decline")
+          default: try await ana.send("DELETE", "events/\(event)/hosts/\(ben.id)")
+          }
+        }
+        // The removal succeeds in any order, also if it removes the host.
+        #expect(statuses[204, default: 0] >= 1 && statuses[200, default: 0] <= 1, "\(statuses)")
+        #expect(try await app.value("SELECT count(*) FROM host_offers") == 0)
+        let isHost: Bool? = try await app.value(
+          "SELECT EXISTS (SELECT FROM event_co_hosts WHERE user_id = \(ben.userID) AND event_id = \(Event.ID(event)))")
+        if statuses[200] == nil { #expect(isHost == false) }
+        try await app.expectConsistency()
       }
     }
   }

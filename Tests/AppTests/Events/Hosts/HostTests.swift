@@ -45,9 +45,10 @@ import Testing
     try await run { app, scene in
       let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
       let added = try await app.takeNotifications()
-      #expect(added.map(\.type) == ["event-invited", "host-added"])
-      #expect(added[1].recipient == ben.id)
-      #expect(added[1].payload["message"].string == "Ana made you a host of “Swim”.")
+      #expect(added.map(\.type) == ["event-invited", "host-offered", "host-added"])
+      #expect(added[1].recipient == ben.id && added[2].recipient == ana.id)
+      #expect(added[1].payload["message"].string == "Ana wants you as a host of “Swim”.")
+      #expect(added[2].payload["message"].string == "Ben is now a host of “Swim”.")
       let view = try await ben.get("events/\(event)")
       #expect([view["myRole"].string, view["myStatus"].string] == ["host", "host"])
       #expect(try await scene.hosts(for: cleo) == ["ana", "ben"])
@@ -90,7 +91,7 @@ import Testing
       #expect(try await scene.hosts(for: ana) == ["ana", "ben", "cleo"])
       #expect(
         try await app.takeNotifications().map(\.type).sorted() == [
-          "host-added", "waitlist-promoted", "waitlist-promoted",
+          "host-added", "host-added", "host-offered", "waitlist-promoted", "waitlist-promoted", "waitlist-promoted",
         ])
       try await cleo.removeHost(cleo, from: event)
       try await ana.removeHost(ben, from: event)
@@ -103,6 +104,73 @@ import Testing
       #expect(received.map(\.type) == ["invitation-withdrawn"] && received.map(\.recipient) == [ben.id])
       let types = try await ben.get("notifications")["items"].array.compactMap { $0["type"].string }
       #expect(types.first == "invitation-withdrawn" && !types.contains("host-added"))
+    }
+  }
+
+  @Test func `an offered user is no host, and named nowhere, until they accept`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let offers = [try await ana.offerHost(cleo, to: event), try await ana.offerHost(dev, to: event)]
+      try await app.takeNotifications()
+      // Offering again changes nothing.
+      try await ana.offerHost(dev, to: event)
+      #expect(try await app.takeNotifications().isEmpty)
+      func names() async throws -> [Bool] {
+        let page = try await app.send("GET", "/e/\(link.token)").body
+        return ["Ben", "Cleo", "Dev"].map { page.contains($0) }
+      }
+      #expect(try await scene.hosts(for: ana) == ["ana", "ben"])
+      #expect(try await names() == [true, false, false])
+      #expect(try await cleo.get("events/\(event)")["myRole"].string == "guest")
+      #expect(try await cleo.edit(event, #"{"title": "Mine"}"#, expecting: 403).problem == "not-a-host")
+      #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      let shown = try await dev.get("proposals")["items"].array
+      #expect(shown.map { $0["kind"].string } == ["host"] && shown[0]["person"]["username"].string == "ana")
+      #expect(shown[0]["event"]["title"].string == "Swim" && shown[0]["status"] == .null)
+      // Others' proposals do not exist.
+      #expect(try await ben.accept(proposal: offers[1], expecting: 404).problem == "proposal-not-found")
+      #expect(try await ana.decline(proposal: offers[1], expecting: 404).problem == "proposal-not-found")
+      let accepted = try await cleo.accept(proposal: offers[0])
+      #expect(accepted.json["myRole"].string == "host")
+      #expect(try await names() == [true, true, false])
+      let told = try await app.takeNotifications()
+      #expect(told.map(\.type) == ["host-added", "host-added"] && Set(told.map(\.recipient)) == [ana.id, ben.id])
+      try await dev.decline(proposal: offers[1])
+      #expect(try await app.takeNotifications().isEmpty)
+      for proposal in offers { try await cleo.accept(proposal: proposal, expecting: 404) }
+      try await dev.accept(proposal: offers[1], expecting: 404)
+    }
+  }
+
+  @Test func `an offer ends when it is taken back, with a block, with the event and with either account`() async throws
+  {
+    for end in ["removal", "block", "cancelling", "creator", "user"] {
+      try await run { app, scene in
+        let (ana, dev, event) = (scene.ana, scene.dev, scene.event)
+        let offer = try await ana.offerHost(dev, to: event)
+        try await app.fanOut()
+        var status = 404
+        switch end {
+        case "removal": try await ana.removeHost(dev, from: event)
+        case "block": try await dev.block(ana)
+        case "cancelling":
+          try await ana.cancelEvent(event)
+          status = 409
+        case "creator": try await ana.deleteAccount()
+        default:
+          try await dev.deleteAccount()
+          #expect(try await app.value("SELECT count(*) FROM host_offers") == 0)
+          try await app.takeNotifications()
+          return
+        }
+        #expect(try await dev.get("proposals")["items"].array.isEmpty, "\(end)")
+        try await dev.accept(proposal: offer, expecting: status)
+        #expect(try await app.value("SELECT count(*) FROM event_co_hosts WHERE user_id = \(dev.userID)") == 0)
+        let types = try await dev.get("notifications")["items"].array.compactMap { $0["type"].string }
+        #expect(types.contains("host-offered") == (end == "cancelling"), "\(end)")
+        try await app.takeNotifications()
+      }
     }
   }
 
@@ -201,7 +269,7 @@ import Testing
       #expect(try await cleo.get("notifications")["items"].array.allSatisfy { $0["eventId"].string != event })
       #expect(try await emre.get("events/\(event)")["myStatus"].string == "going")
       let received = try await app.takeNotifications().map { "\($0.type) \($0.recipient)" }
-      #expect(received.contains("host-added \(dev.id)") && received.contains("waitlist-promoted \(emre.id)"))
+      #expect(received.contains("host-offered \(dev.id)") && received.contains("waitlist-promoted \(emre.id)"))
       #expect(received.allSatisfy { !$0.contains(cleo.id) })
       try await app.expectNothingCrossesABlock()
       try await app.expectCounts()

@@ -11,6 +11,7 @@ struct RandomPerson {
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, invite, join, visit, withdraw, answer, cancelEvent, archive
     case addHost, removeHost, setAnswer, remind
+    case acceptProposal, declineProposal
     case markRead, choose, purge
 
     /// The relative frequency of the verb.
@@ -26,7 +27,7 @@ struct RandomPerson {
       case .block, .unfriend, .withdraw, .removeHost, .remind, .join: 3
       case .markRead, .purge: 3
       case .cancelEvent, .putPicture, .removePicture, .archive, .choose: 2
-      case .writeBio: 1
+      case .writeBio, .acceptProposal, .declineProposal: 1
       }
     }
   }
@@ -70,6 +71,7 @@ struct RandomPerson {
     case .create: await create(by: me)
     case .edit, .invite, .join, .visit, .withdraw, .answer, .cancelEvent, .addHost, .removeHost, .setAnswer, .remind:
       await change(verb)
+    case .acceptProposal, .declineProposal: await decide(verb, by: me)
     case .archive: await archive()
     case .markRead:
       let now = Timestamp.now().rfc3339()
@@ -143,7 +145,9 @@ struct RandomPerson {
     case .answer:
       let body = #"{"status": "\#(status)", "plusOnes": \#([0, 0, 1, 2][roll(4)])}"#
       _ = await call(verb, by: guest, "PUT", "\(path)/invitations/me", body)
-    case .addHost: _ = await call(verb, by: plan.host, "PUT", "\(path)/hosts/\(cast[guest].id)")
+    case .addHost:
+      _ = await call(verb, by: plan.host, "PUT", "\(path)/hosts/\(cast[guest].id)")
+      if roll(4) > 0 { await decide(.acceptProposal, by: guest) }
     case .removeHost:
       let remover = roll(2) == 0 ? guest : plan.host
       _ = await call(verb, by: remover, "DELETE", "\(path)/hosts/\(cast[guest].id)")
@@ -153,6 +157,13 @@ struct RandomPerson {
     case .remind: _ = await call(verb, by: editor, "POST", "\(path)/reminders")
     default: _ = await call(verb, by: plan.host, "DELETE", path)
     }
+  }
+
+  /// Accepts or declines the latest offer to host an event.
+  private mutating func decide(_ verb: Verb, by me: Int) async {
+    let proposals = try? await place.phone(of: cast[me]).send("GET", "proposals").json["items"]
+    guard let proposal = proposals?[0]["id"].string else { return }
+    _ = await call(verb, by: me, "POST", "proposals/\(proposal)/\(verb == .acceptProposal ? "accept" : "decline")")
   }
 
   /// A person without an account answers through a link, and does something else.

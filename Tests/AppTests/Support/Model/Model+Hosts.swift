@@ -73,29 +73,67 @@ extension Model {
     return dates[0].addingTimeInterval(dates[2].timeIntervalSince(dates[1])).formatted(.iso8601)
   }
 
-  mutating func addHost(_ user: Int, to event: Int, by person: Int) -> Set<Int> {
+  /// - Parameter id: the id of the offer, if there is one.
+  mutating func offerHost(_ id: String, to user: Int, of event: Int, by person: Int) -> Set<Int> {
     if !canSee(event, person) { return [404] }
     if events[event].host != person { return [403] }
     if people[user].isGone || isHidden(user, from: person) { return [404] }
     if events[event].hosts.contains(user) { return [200] }
     if events[event].isClosed { return [409] }
-    let isGuest = guests(of: event).contains(user)
-    guard isGuest || areFriends(person, user) else { return [422] }
-    clock += 1
-    let hidden = guests(of: event).filter { isHidden($0, from: user) }
-    for guest in hidden { forgetNotices(to: guest, about: event) }
-    let leaving = hidden + (isGuest ? [user] : [])
-    invitations.removeAll { $0.event == event && leaving.contains($0.guest) }
-    if !leaving.isEmpty { promote(to: event, by: hidden.isEmpty ? person : nil) }
-    events[event].coHosts.append(user)
-    notify(notice("host-added", to: user, of: event, about: person), by: person)
+    guard guests(of: event).contains(user) || areFriends(person, user) else { return [422] }
+    if offers.contains(where: { $0.event == event && $0.user == user }) { return [200] }
+    offers.append(Offer(id: id, event: event, user: user))
+    notify(notice("host-offered", to: user, of: event, about: person, others: ["proposalId=\(id)"]), by: person)
     return [200]
+  }
+
+  mutating func acceptHost(_ offer: Offer, by person: Int) -> Set<Int> {
+    guard person == offer.user, offers.contains(where: { $0.id == offer.id }) else { return [404] }
+    let event = offer.event
+    if events[event].isClosed { return [409] }
+    clock += 1
+    let visits = visitors.indices.filter { visitor in
+      visitors[visitor].isProposed && visitors[visitor].account == person
+        && invitation(ofVisitor: visitor).map { invitations[$0].event == event } ?? false
+    }.map { Self.firstVisitor + $0 }
+    for guest in visits { forgetNotices(about: guest) }
+    invitations.removeAll { visits.contains($0.guest) }
+    let hidden = guests(of: event).filter { isHidden($0, from: person) }
+    for guest in hidden { forgetNotices(to: guest, about: event) }
+    let leaving = hidden + (guests(of: event).contains(person) ? [person] : [])
+    let frees = invitations.contains {
+      $0.event == event && leaving.contains($0.guest) && ["going", "waitlisted"].contains($0.status)
+    }
+    invitations.removeAll { $0.event == event && leaving.contains($0.guest) }
+    if frees { promote(to: event, by: hidden.isEmpty ? person : nil) }
+    if !visits.isEmpty { promote(to: event, by: person) }
+    offers.removeAll { $0.id == offer.id }
+    events[event].removed.remove(person)
+    for host in events[event].hosts where !isHidden(host, from: person) {
+      notify(notice("host-added", to: host, of: event, about: person), by: person)
+    }
+    events[event].coHosts.append(person)
+    return [200]
+  }
+
+  mutating func declineHost(_ offer: Offer, by person: Int) -> Set<Int> {
+    guard person == offer.user, offers.contains(where: { $0.id == offer.id }) else { return [404] }
+    offers.removeAll { $0.id == offer.id }
+    return [204]
   }
 
   mutating func removeHost(_ user: Int, from event: Int, by person: Int) -> Set<Int> {
     if !canSee(event, person) { return [404] }
     guard person == user ? events[event].hosts.contains(person) : events[event].host == person else { return [403] }
     if events[event].host == user { return [422] }
+    if offers.contains(where: { $0.event == event && $0.user == user }) {
+      offers.removeAll { $0.event == event && $0.user == user }
+      let isOffer = { (notice: Notice) in
+        notice.type == "host-offered" && notice.recipient == user && notice.event == event
+      }
+      queue.removeAll(where: isOffer)
+      inbox.removeAll(where: isOffer)
+    }
     guard events[event].coHosts.contains(user) else { return [204] }
     if events[event].isClosed { return [409] }
     clock += 1
@@ -127,6 +165,8 @@ extension Model {
   /// The longest-serving co-host becomes the creator of each event of an account that is about to be deleted. The roles
   /// of co-hosts whom a block hides from the new creator end.
   mutating func handOver(by person: Int) {
+    let hosted = events.indices.filter { events[$0].host == person }
+    offers.removeAll { $0.user == person || hosted.contains($0.event) }
     for event in events.indices {
       events[event].coHosts.removeAll { $0 == person }
       if events[event].host == person, !events[event].coHosts.isEmpty {

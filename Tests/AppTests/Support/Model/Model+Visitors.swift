@@ -88,7 +88,7 @@ extension Model {
     let guest = Self.firstVisitor + visitor
     guard let index = invitations.firstIndex(where: { $0.guest == guest }) else { return [404] }
     let old = invitations[index]
-    if !takesAnswers(old.event) { return [409] }
+    if !takesAnswers(old.event) || visitors[visitor].isProposed { return [409] }
     var new: Invitation
     switch decide(status, plusOnes: plusOnes, atMost: maxPlusOnes(of: guest), from: old) {
     case .refused: return [422]

@@ -109,6 +109,13 @@ struct Model {
     let approval: Bool
   }
 
+  /// An offer to host an event that was not accepted.
+  struct Offer {
+    let id: String
+    let event: Int
+    let user: Int
+  }
+
   /// A guest without an account.
   struct Visitor {
     let id: String
@@ -120,6 +127,8 @@ struct Model {
     var isConfirmed = false
     /// The account that has the address, and gets the answer at the next merge.
     var account: Int?
+    /// Whether the account decides about the answer.
+    var isProposed = false
   }
 
   /// The number of the first visitor among guests.
@@ -153,7 +162,8 @@ struct Model {
 
   static let types = [
     "friend-request", "friend-accepted", "event-invited", "event-updated", "event-cancelled", "invitation-withdrawn",
-    "invitation-answered", "waitlist-promoted", "event-reminder", "host-added",
+    "invitation-answered", "waitlist-promoted", "event-reminder", "host-offered",
+    "host-added", "answer-merged", "answer-proposed",
     "answer-set", "answer-reminder", "guest-answered", "approval-requested",
   ]
 
@@ -206,6 +216,9 @@ struct Model {
   func canSee(_ event: Int, _ person: Int) -> Bool {
     events[event].hosts.contains(person) || guests(of: event).contains(person)
   }
+
+  /// Open offers to host an event.
+  var offers: [Offer] = []
 
   // MARK: People
 
@@ -371,6 +384,16 @@ struct Model {
       for (one, two) in pairs where events[event].host == two && events[event].coHosts.contains(one) {
         endRole(of: one, at: event)
       }
+      for (one, two) in pairs where events[event].hosts.contains(two) {
+        for visitor in visitors.indices where visitors[visitor].isProposed && visitors[visitor].account == one {
+          guard let index = invitation(ofVisitor: visitor), invitations[index].event == event else { continue }
+          forgetNotices(about: Self.firstVisitor + visitor)
+          remove(Self.firstVisitor + visitor, from: event, by: nil)
+        }
+      }
+      for (one, two) in pairs where events[event].host == two {
+        offers.removeAll { $0.event == event && $0.user == one }
+      }
       for (one, two) in pairs where events[event].hosts.contains(two) && guests(of: event).contains(one) {
         remove(one, from: event, by: nil)
       }
@@ -427,7 +450,14 @@ struct Model {
 
   /// Archives all events that are over.
   mutating func archive() {
-    for event in events.indices where events[event].plan.isOver { events[event].isArchived = true }
+    for event in events.indices where events[event].plan.isOver && !events[event].isArchived {
+      events[event].isArchived = true
+      for visitor in visitors.indices where visitors[visitor].isProposed {
+        guard let index = invitation(ofVisitor: visitor), invitations[index].event == event else { continue }
+        invitations.remove(at: index)
+        forgetNotices(about: Self.firstVisitor + visitor)
+      }
+    }
   }
 
   mutating func invite(_ guests: [Int], to event: Int, by person: Int) -> Set<Int> {

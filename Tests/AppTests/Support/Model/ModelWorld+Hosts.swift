@@ -1,3 +1,7 @@
+import Postgres
+
+@testable import App
+
 /// What hosts do.
 extension ModelWorld {
   mutating func addHost() async throws -> Int? {
@@ -8,8 +12,42 @@ extension ModelWorld {
     let me = rightful(creator)
     let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
     let response = try await call(.addHost, by: me, "PUT", path)
-    try judge(response, model.addHost(user, to: event, by: me))
+    let (eventID, userID) = (Event.ID(model.events[event].id), User.ID(model.people[user].id))
+    let offer: Proposal.ID? = try await app.value(
+      "SELECT id FROM host_offers WHERE event_id = \(eventID) AND user_id = \(userID)")
+    try judge(response, model.offerHost(offer?.description ?? "", to: user, of: event, by: me))
+    if chance(0.7), let index = model.offers.firstIndex(where: { $0.event == event && $0.user == user }) {
+      try await close(model.offers[index], accepts: true)
+    }
     return event
+  }
+
+  /// Accepts or declines an offer to host, or a visitor's answer.
+  mutating func decide(accepts: Bool) async throws -> Int? {
+    let proposed = model.visitors.indices.filter {
+      model.visitors[$0].isProposed && model.invitation(ofVisitor: $0) != nil
+    }
+    let prefersOffers = chance(0.3)
+    if let offer = pick(model.offers), proposed.isEmpty || prefersOffers {
+      return try await close(offer, accepts: accepts)
+    }
+    guard let visitor = pick(proposed), let account = model.visitors[visitor].account else { return nil }
+    let me = rightful(account)
+    let path = "proposals/\(model.visitors[visitor].id)"
+    let response = try await call(
+      accepts ? .acceptProposal : .declineProposal, by: me, "POST", "\(path)/\(accepts ? "accept" : "decline")")
+    try judge(response, accepts ? model.acceptAnswer(visitor, by: me) : model.declineAnswer(visitor, by: me))
+    return model.links[model.visitors[visitor].link].event
+  }
+
+  @discardableResult
+  private mutating func close(_ offer: Model.Offer, accepts: Bool) async throws -> Int? {
+    let me = rightful(offer.user)
+    let response = try await call(
+      accepts ? .acceptProposal : .declineProposal, by: me, "POST",
+      "proposals/\(offer.id)/\(accepts ? "accept" : "decline")")
+    try judge(response, accepts ? model.acceptHost(offer, by: me) : model.declineHost(offer, by: me))
+    return offer.event
   }
 
   /// On behalf of the creator, or of the co-host.

@@ -60,7 +60,8 @@ extension ModelWorld {
     return model.links[link].event
   }
 
-  /// A guest who has not answered also comes through a link, twice, so that their answers are merged.
+  /// A guest who has not answered also comes through a link, twice: the first answer is merged, and the second is
+  /// proposed and accepted.
   mutating func visitAsGuest() async throws {
     var found: (event: Int, guest: Int)?
     while found == nil {
@@ -77,6 +78,7 @@ extension ModelWorld {
       try await confirm(model.visitors.count - 1, isMailed: true)
       try await merge()
     }
+    _ = try await decide(accepts: true)
   }
 
   /// - Returns: whether there is a new visitor.

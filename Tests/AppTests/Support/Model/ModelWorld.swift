@@ -17,7 +17,7 @@ struct ModelWorld {
     case send, accept, decline, cancelRequest, unfriend, block, unblock
     case create, edit, cancelEvent, archive, invite, withdraw, answer
     case createLink, revokeLink, join, visit, revisit, eraseVisit, approve, confirm, verify, merge
-    case addHost, removeHost, setAnswer, remind, duplicate
+    case addHost, removeHost, setAnswer, remind, duplicate, acceptProposal, declineProposal
     case editProfile, deleteAccount, markRead, choose, deliver
 
     /// The relative frequency of the verb.
@@ -29,13 +29,13 @@ struct ModelWorld {
       case .approve, .createLink, .addHost, .setAnswer: 8
       case .create, .edit, .unblock: 9
       case .invite: 8
-      case .withdraw, .markRead, .join, .eraseVisit: 5
+      case .withdraw, .markRead, .join, .eraseVisit, .acceptProposal: 5
       case .editProfile, .deleteAccount: 4
       case .decline, .cancelRequest, .removeHost, .remind: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver, .confirm, .merge: 12
       case .unfriend, .block, .cancelEvent, .archive, .choose, .revokeLink, .duplicate: 3
-      case .verify: 2
+      case .verify, .declineProposal: 2
       }
     }
 
@@ -147,6 +147,8 @@ struct ModelWorld {
     case .setAnswer: return try await setAnswer()
     case .remind: return try await remind()
     case .duplicate: return try await duplicate()
+    case .acceptProposal: return try await decide(accepts: true)
+    case .declineProposal: return try await decide(accepts: false)
     case .editProfile: try await editProfile()
     case .deleteAccount: try await deleteAccount()
     case .markRead: try await markRead()

@@ -31,11 +31,46 @@ extension Phone {
       "DELETE", "events/\(event)/invitations/\(guest.id)", expecting: status, sourceLocation: sourceLocation)
   }
 
+  /// Offers the role of a co-host, which the user then accepts.
   @discardableResult
   func addHost(
     _ host: Phone, to event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("PUT", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+    let response = try await perform(
+      "PUT", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+    if let offer = try await host.proposals(about: event).first {
+      try await host.accept(proposal: offer, sourceLocation: sourceLocation)
+    }
+    return response
+  }
+
+  /// - Returns: the proposal's id.
+  @discardableResult
+  func offerHost(
+    _ host: Phone, to event: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> String {
+    try await perform("PUT", "events/\(event)/hosts/\(host.id)", expecting: 200, sourceLocation: sourceLocation)
+    return try #require(try await host.proposals(about: event).first, sourceLocation: sourceLocation)
+  }
+
+  /// The ids of the user's proposals about an event, newest first.
+  func proposals(about event: String) async throws -> [String] {
+    try await get("proposals?limit=100")["items"].array.filter { $0["event"]["id"].string == event }
+      .compactMap { $0["id"].string }
+  }
+
+  @discardableResult
+  func accept(
+    proposal: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("POST", "proposals/\(proposal)/accept", expecting: status, sourceLocation: sourceLocation)
+  }
+
+  @discardableResult
+  func decline(
+    proposal: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> APIResponse {
+    try await perform("POST", "proposals/\(proposal)/decline", expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult

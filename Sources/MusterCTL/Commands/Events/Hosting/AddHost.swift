@@ -3,7 +3,8 @@ import MusterClient
 
 struct AddHost: AccountCommand {
   static let configuration = CommandConfiguration(
-    commandName: "add", abstract: "Make a friend or a guest a co-host. The user is notified.",
+    commandName: "add",
+    abstract: "Ask a friend or a guest to be a co-host. They accept with `musterctl proposals accept`.",
     discussion: """
         musterctl events hosts add pasta ben
       """)
@@ -18,6 +19,6 @@ struct AddHost: AccountCommand {
     let reply = try await account.responses.reply {
       try await account.client.events.addHost(person.id, to: event.id)
     }
-    try console.show(reply) { "\(person.fullName) is a host of \(EventText(event: $0).name)." }
+    try console.show(reply) { "Asked \(person.fullName) to host \(EventText(event: $0).name)." }
   }
 }

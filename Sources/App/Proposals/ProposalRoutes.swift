@@ -1,0 +1,64 @@
+import Hummingbird
+import Postgres
+
+struct ProposalRoutes {
+  let dependencies: Dependencies
+
+  private var database: Database { dependencies.database }
+
+  func add(to routes: Routes) {
+    routes.get("proposals", readsQuery: true, use: list)
+    routes.post("proposals/{id}/accept", use: accept)
+    routes.post("proposals/{id}/decline", use: decline)
+  }
+
+  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+    let page = try request.query { $0.page() }
+    return .list(try await Proposal.list(of: context.user, page: page, in: database))
+  }
+
+  @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
+    let (me, id) = (try context.user, try self.id(context))
+    let (kind, event) = try await Proposal.find(id, of: me, in: database)
+    return try await dependencies.respond(
+      to: context, at: .actor(me), .event(event), thenReading: Event.detail(event, for: me)
+    ) {
+      try await Proposal.accept(id, kind, about: event, by: me, in: $0)
+    } response: {
+      .event(try Event(detail: $0))
+    }
+  }
+
+  @Sendable private func decline(_ request: Request, _ context: Context) async throws -> Response {
+    let (me, id) = (try context.user, try self.id(context))
+    let (kind, event) = try await Proposal.find(id, of: me, in: database)
+    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+      try await Proposal.decline(id, kind, about: event, by: me, in: $0)
+      return .noContent
+    }
+  }
+
+  private func id(_ context: Context) throws -> Proposal.ID { try context.id("id", else: .proposalNotFound) }
+}
+
+extension Proposal: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object {
+      $0.member("id", id)
+      $0.member("kind", kind.rawValue)
+      $0.member("event") {
+        $0.object {
+          $0.member("id", event)
+          $0.member("title", title)
+          $0.member("startTime", startTime)
+          $0.member("timeZone", timeZone)
+        }
+      }
+      $0.member("person", person)
+      $0.member("name", name)
+      $0.member("status", status?.rawValue)
+      $0.member("plusOnes", plusOnes)
+      $0.member("createdAt", createdAt)
+    }
+  }
+}

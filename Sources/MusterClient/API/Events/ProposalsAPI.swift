@@ -1,0 +1,26 @@
+import Foundation
+
+/// What waits for the user's yes: answers of visitors with the user's address, and offers to host an event.
+public struct ProposalsAPI: Sendable {
+  let caller: APICaller
+
+  /// The user's proposals, newest first.
+  public func list(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Proposal> {
+    try await caller.get(.page("/proposals", limit: limit, cursor: cursor))
+  }
+
+  /// Makes the visitor's answer the user's own, or the user a co-host.
+  ///
+  /// - Throws: ``MusterError``: `proposal-not-found`, `event-cancelled`, `event-archived`, `too-many-hosts`
+  @discardableResult
+  public func accept(_ id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+    try await caller.get(.write("POST", "/proposals/\(id.wire)/accept", key: key))
+  }
+
+  /// Refuses the visitor's answer, whose party leaves, or the offer.
+  ///
+  /// - Throws: ``MusterError``: `proposal-not-found`, `event-cancelled`, `event-archived`
+  public func decline(_ id: UUID, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write("POST", "/proposals/\(id.wire)/decline", key: key))
+  }
+}
