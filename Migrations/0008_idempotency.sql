@@ -4,8 +4,12 @@ CREATE TABLE idempotency_keys (
   -- SHA-256 of the user, the method, the path and the key.
   digest bytea PRIMARY KEY,
   user_id uuid NOT NULL,
-  -- The other users whom the request is about. A block between one of them and the user ends the replay.
-  about uuid[] NOT NULL DEFAULT '{}',
+  -- The other users whom the request is about. A block between one of them and the user deletes the row.
+  about_user_ids uuid[] NOT NULL DEFAULT '{}',
+  -- The event that the response shows, and the other users in it. If a block hides one of them from the user by now, a
+  -- repeated request gets the event as it is.
+  event_id uuid,
+  shown_user_ids uuid[] NOT NULL DEFAULT '{}',
   -- HMAC of the request's body under the key with this id.
   kid text NOT NULL,
   fingerprint bytea NOT NULL,

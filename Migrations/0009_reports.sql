@@ -45,15 +45,6 @@ CREATE INDEX reports_of_reporter ON reports (reporter_id, id);
 CREATE INDEX reports_of_owner ON reports (owner_id, id);
 CREATE INDEX reports_to_delete ON reports (expires_at) WHERE expires_at IS NOT NULL;
 
--- Who has sent a friend request or invitation to whom, before the sender's account was deleted. The receiver can still
--- report the sender. Each row is a digest of both ids, so that the table names no one.
-CREATE TABLE departed_senders (
-  digest bytea PRIMARY KEY,
-  until timestamptz NOT NULL
-);
-CREATE INDEX departed_senders_by_end ON departed_senders (until);
-
 -- down
 
-DROP TABLE departed_senders;
 DROP TABLE reports;

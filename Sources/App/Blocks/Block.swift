@@ -26,7 +26,7 @@ struct Block: Sendable {
 extension User {
   /// Hides two users from each other on behalf of one of them. Ends their friendship and their pending requests.
   /// Removes each from the guest lists of the other's live events, cancelled events included, because these would still
-  /// show one to the other. Neither is notified, and queued notices and deliveries between them are dropped, as are the
+  /// show one to the other. Neither is notified. Queued notices and deliveries between them are dropped, and so are the
   /// stored responses to requests of one about the other.
   ///
   /// Repeating the call changes nothing. If the other user has blocked the caller before, no other change is made

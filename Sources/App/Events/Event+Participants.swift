@@ -57,6 +57,9 @@ extension Event {
       for: user)
   }
 
+  /// All users whom the event shows.
+  var people: [Person] { hosts + (participants ?? []).compactMap(\.person) }
+
   /// - Parameter rows: the result of ``detail(_:for:)``.
   /// - Throws: ``AppError/eventNotFound``
   init(detail rows: Rows) throws {

@@ -66,11 +66,11 @@ struct EventRoutes {
     }
     let id = Event.ID.new()
     return try await dependencies.respond(
-      to: context, at: .user(me), thenReading: Event.detail(id, for: me)
+      to: context, at: .user(me), thenReading: id, about: { _ in guests }
     ) {
       try await Event.create(id, plan, inviting: guests, by: me, in: $0)
-    } response: { rows in
-      var response = Response.event(try Event(detail: rows), status: .created)
+    } response: { event in
+      var response = Response.event(event, status: .created)
       response.headers[.location] = "/api/v1/events/\(id)"
       return response
     }

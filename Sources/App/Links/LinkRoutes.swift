@@ -90,11 +90,11 @@ struct LinkRoutes {
     }
     let event = try await ShareLink.event(of: token, in: database)
     return try await dependencies.respond(
-      to: context, at: .actor(me), .event(event), thenReading: Event.detail(event, for: me)
+      to: context, at: .actor(me), .event(event), thenReading: event, about: { $0.hosts.map(\.id) }
     ) {
       try await ShareLink.join(token, to: event, by: me, in: $0)
     } response: {
-      .event(try Event(detail: $0))
+      .event($0)
     }
   }
 

@@ -20,12 +20,10 @@ struct ProposalRoutes {
   @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
     let (me, id) = (try context.user, try self.id(context))
     let (kind, event) = try await Proposal.find(id, of: me, in: database)
-    return try await dependencies.respond(
-      to: context, at: .actor(me), .event(event), thenReading: Event.detail(event, for: me)
-    ) {
+    return try await dependencies.respond(to: context, at: .actor(me), .event(event), thenReading: event) {
       try await Proposal.accept(id, kind, about: event, by: me, in: $0)
     } response: {
-      .event(try Event(detail: $0))
+      .event($0)
     }
   }
 

@@ -1,7 +1,7 @@
 import Postgres
 
 extension Report.Subject {
-  /// The user whose content this is: the reported user, or the event's creator. Nil for a visitor,
+  /// The user whose content this is: the reported user, who may not exist, or the event's creator. Nil for a visitor,
   /// who has no account, and if the creator's account is deleted.
   ///
   /// - Throws: ``AppError/eventNotFound`` unless the reporter sees the event.
@@ -17,30 +17,21 @@ extension Report.Subject {
     }
   }
 
-  /// A query of the content as it is now. It has no row unless the reporter sees the subject.
+  /// A query of the content as it is now. It has no row for an event that the reporter does not see.
   ///
-  /// A user whom the reporter has blocked can be reported, because most people block first. Only a user in the
-  /// reporter's list of blocks can: for anyone else who is hidden, a report would reveal that they exist.
-  ///
-  /// A user whose account is gone can be reported by those who had a friend request or an invitation from them. Nothing
-  /// of the account is left to be copied.
+  /// For a user it always has one, so that every id gets the same response. Senders of spam and threats delete their
+  /// accounts or block their victims, who still have the id in a notification. To accept only some of these ids would
+  /// tell a deleted account from a block. Nothing of a deleted account is left to be copied.
   func content(for reporter: User.ID) -> SQL {
     switch self {
     case .user(let user):
       """
-      SELECT u.id AS user_id, NULL::uuid AS event_id, NULL::uuid AS visitor_id, u.id AS owner_id,
+      SELECT subject.id AS user_id, NULL::uuid AS event_id, NULL::uuid AS visitor_id, u.id AS owner_id,
         jsonb_strip_nulls(jsonb_build_object(
           'username', u.username, 'displayName', u.display_name, 'bio', u.bio
         )) AS snapshot, (SELECT p.jpeg_768 FROM pictures AS p WHERE p.user_id = u.id) AS picture
-      FROM users AS u
-      WHERE u.id = \(user) AND (
-        \(User.visible("u.id", to: reporter))
-        OR u.id IN (SELECT blocked_id FROM shown_blocks WHERE blocker_id = \(reporter))
-      )
-      UNION ALL
-      SELECT \(user), NULL, NULL, NULL, '{}', NULL FROM departed_senders
-      WHERE digest = \(Report.trace(of: "\(user)", to: "\(reporter)")) AND until > now()
-        AND NOT EXISTS (SELECT FROM users WHERE id = \(user))
+      FROM (SELECT \(user)::uuid AS id) AS subject
+      LEFT JOIN users AS u ON u.id = subject.id
       """
     case .event(let event): "\(Self.content(of: event)) AND \(Event.isVisible(event, to: reporter))"
     case .guest(let visitor):

@@ -46,7 +46,7 @@ public struct Report: Sendable {
     createdAt = try row["created_at"]
   }
 
-  /// The reporter's open report of a subject that they still see.
+  /// The reporter's open report of a user, or of an event that they still see.
   static func open(_ subject: Subject, by reporter: User.ID, in database: some Querying) async throws -> Report? {
     let id: SQL =
       switch subject {
@@ -70,8 +70,8 @@ public struct Report: Sendable {
   ///   - owner: from ``Subject/owner(for:in:)``.
   ///   - isLimited: false for load tests.
   /// - Returns: the new report, or the open one.
-  /// - Throws: ``AppError/userNotFound``, ``AppError/eventNotFound`` or ``AppError/guestNotFound`` unless the reporter sees the subject, and
-  ///   ``AppError`` `too-many-reports`, with the number of seconds to wait.
+  /// - Throws: ``AppError/eventNotFound`` or ``AppError/guestNotFound`` unless the reporter sees the event or visitor,
+  ///   and ``AppError`` `too-many-reports`, with the number of seconds to wait.
   static func file(
     _ draft: Draft, of owner: User.ID?, by reporter: User.ID, isLimited: Bool, in change: Change
   ) async throws -> (report: Report, isNew: Bool) {

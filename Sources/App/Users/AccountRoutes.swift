@@ -35,7 +35,7 @@ struct AccountRoutes {
     } catch let error as AppError where error == .wrongCode {
       // A repeated request finds its code spent by the first one, which may have committed meanwhile.
       guard let repeated = context.idempotent, let first = try await repeated.stored(in: database),
-        let response = try repeated.response(first)
+        let response = try await repeated.response(first, in: database)
       else { throw AppError.wrongCode }
       return response
     }

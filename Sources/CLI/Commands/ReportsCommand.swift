@@ -90,10 +90,10 @@ extension ReportsCommand {
 extension ReportEntry {
   /// For a person: a line about the report, and a line for each text.
   fileprivate var lines: [String] {
-    let account = owner ?? "a deleted account"
+    // Users may report any id.
     let subject =
-      userId.map { "user \($0), \(account)" } ?? guestId.map { "visitor \($0)" }
-      ?? "event \(eventId ?? "") of \(account)"
+      userId.map { "user \($0), \(owner ?? "no account")" } ?? guestId.map { "visitor \($0)" }
+      ?? "event \(eventId ?? "") of \(owner ?? "a deleted account")"
     let sender = linkId.map { "someone on the page of link \($0)" } ?? reporter ?? "a deleted account"
     let closed = closedAt.map { "  closed \($0)" } ?? ""
     var texts = snapshot.sorted { $0.key < $1.key }.map { (name: $0.key, text: $0.value) }

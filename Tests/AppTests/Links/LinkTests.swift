@@ -173,7 +173,9 @@ import Testing
       try await ben.unblock(ana)
       #expect(try await ben.join(link.token, expecting: 404).problem == "link-not-found")
       try await app.befriend(ana, ben)
+      // An invitation ends it.
       try await ana.invite([ben], to: event)
+      try await ana.withdraw(ben, from: event)
       _ = try await ben.join(link.token)
       try await app.takeNotifications()
     }

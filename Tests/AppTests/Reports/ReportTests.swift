@@ -95,31 +95,64 @@ import Testing
       let unknown = try await ben.report(event: Event.ID.new().description, expecting: 404)
       #expect(unknown.problem == "event-not-found")
       #expect(try await ben.report(event: event, expecting: 404).withoutRequestID == unknown.withoutRequestID)
-      try await ben.deleteAccount()
-      #expect(try await ana.report(ben, expecting: 404).problem == "user-not-found")
       #expect(try await app.reports().isEmpty)
     }
   }
 
-  @Test func `users report those in their list of blocks, and learn nothing about others' blocks`() async throws {
+  @Test func `a sender who has deleted the account is reported by the id in the notification`() async throws {
     try await TestApp.run { app in
-      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      let unknown = try await ben.send("POST", "reports", #"{"userId": "\#(User.ID.new())", "reason": "spam"}"#)
-      #expect(unknown.status == 404 && unknown.problem == "user-not-found")
-      func expectHidden(_ other: Phone, from phone: Phone) async throws {
-        let response = try await phone.report(other, expecting: 404)
-        #expect(response.withoutRequestID == unknown.withoutRequestID)
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let cleo = try await app.signUp("cleo")
+      try await cleo.sendFriendRequest(to: ana)
+      let event = try await ben.createEvent("Party", inviting: [ana])["id"].string ?? ""
+      try await app.fanOut()
+      let senders = try await ana.get("notifications")["items"].array.compactMap { $0["userId"].string }
+      #expect(senders == [ben.id, cleo.id, ben.id])
+      for phone in [ben, cleo] { try await phone.deleteAccount() }
+      #expect(try await ana.get("notifications")["items"].array.compactMap { $0["userId"].string } == [])
+      for phone in [ben, cleo] {
+        let report = try await ana.report(phone, reason: "harassment", text: "Threats").json
+        #expect(report["userId"].string == phone.id && report["text"].string == "Threats")
+        #expect(try await ana.report(phone, expecting: 200).json == report)
       }
-      try await ana.block(ben)
-      try await ana.report(ben)
-      try await expectHidden(ana, from: ben)
-      // His list does not show her, because her block came first. Hers still shows him.
-      try await ben.block(ana)
-      try await expectHidden(ana, from: ben)
-      try await ana.report(ben, expecting: 200)
-      try await ana.unblock(ben)
-      try await expectHidden(ben, from: ana)
-      try await ben.report(ana)
+      // The guests still see the event.
+      try await ana.report(event: event)
+      let entries = try await app.reports()
+      #expect(entries.map(\.userId) == [nil, cleo.id, ben.id])
+      #expect(entries.allSatisfy { $0.owner == nil && !$0.hasPicture && $0.expiresAt != nil })
+      #expect(entries.map(\.snapshot) == [["title": "Party"], [:], [:]])
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a report tells nothing about an id: known, blocked, hidden, deleted or unknown`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let others = try await app.crowd(4, around: ana)
+      let (known, blocked, hiding, deleted) = (others[0], others[1], others[2], others[3])
+      try await ana.block(blocked)
+      try await hiding.editProfile(#"{"bio": "Buy my pills"}"#)
+      try await hiding.block(ana)
+      // Her list does not show this block, because the other one came first.
+      try await ana.block(hiding)
+      try await deleted.deleteAccount()
+      let ids = [known.id, blocked.id, hiding.id, deleted.id, User.ID.new().description]
+      for id in ids {
+        let body = #"{"userId": "\#(id)", "reason": "spam"}"#
+        for (status, key) in [(201, "a"), (201, "a"), (200, "b")] {
+          let response = try await ana.send("POST", "reports", body, headers: [("Idempotency-Key", "\(key)-\(id)")])
+          #expect(response.status == status, "\(response.body)")
+          #expect(response.json["userId"].string == id && response.json["eventId"] == .null)
+          #expect(response.json.keys == ["id", "userId", "eventId", "reason", "text", "createdAt"])
+        }
+      }
+      // Operators see who has blocked a victim to avoid a report.
+      let entries = try await app.reports()
+      #expect(entries.count == 5)
+      #expect(entries.first { $0.userId == hiding.id }?.snapshot["bio"] == "Buy my pills")
+      // The reporter does not.
+      let exported = try await ana.get("users/me/export")["reports"].array
+      #expect(exported.count == 5 && exported.allSatisfy { $0.keys == Self.exportedMembers })
     }
   }
 
@@ -128,12 +161,15 @@ import Testing
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ana.report(ben, text: "Ben's pills")
       let reports = try await ana.get("users/me/export")["reports"].array
-      #expect(
-        reports.map(\.keys) == [["id", "userId", "eventId", "visitorId", "reason", "text", "createdAt", "closedAt"]])
+      #expect(reports.map(\.keys) == [Self.exportedMembers])
       #expect(reports.map { $0["text"].string } == ["Ben's pills"])
       #expect(try await ben.get("users/me/export")["reports"].array.isEmpty)
     }
   }
+
+  private static let exportedMembers: Set = [
+    "id", "userId", "eventId", "visitorId", "reason", "text", "createdAt", "closedAt",
+  ]
 
   // MARK: At once
 

@@ -2,18 +2,26 @@ import Postgres
 
 extension Session {
   /// Ends a session: it can no longer be refreshed, its access tokens stop within a second, and its devices are
-  /// forgotten. See ``EndedSessions``.
+  /// forgotten. See ``EndedSessions``. If it does not end itself, the link to the user's calendar is revoked if the
+  /// session made or read it: whoever had the session may have kept the link.
   ///
+  /// - Parameter caller: the session that ends it; nil if a stolen token does.
   /// - Returns: false if the user has no such open session.
-  static func end(_ id: ID, of user: User.ID, now: Timestamp? = nil, in change: Change) async throws -> Bool {
-    try await change.pipeline(
-      """
-      UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
-      WHERE id = \(id) AND user_id = \(user) AND \(isOpen)
-      """,
-      // After the session: a change that registers a device holds the session's row, and is waited for.
-      Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
-    )[0].affected == 1
+  static func end(
+    _ id: ID, of user: User.ID, by caller: ID?, now: Timestamp? = nil, in change: Change
+  ) async throws -> Bool {
+    let isEnded =
+      try await change.pipeline(
+        """
+        UPDATE sessions SET ended_at = coalesce(\(now), clock_timestamp())
+        WHERE id = \(id) AND user_id = \(user) AND \(isOpen)
+        """,
+        // After the session: a change that registers a device holds the session's row, and is waited for.
+        Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
+      )[0].affected == 1
+    // After the session, too: a change that reads the link holds the session's row.
+    if isEnded, caller != id { try change.write(CalendarLink.revoking(of: user, knownTo: id)) }
+    return isEnded
   }
 
   /// Keeps a session open until the change ends, because its request may have been admitted long before. The user's row
@@ -26,8 +34,9 @@ extension Session {
     guard isOpen else { throw AppError.sessionEnded }
   }
 
-  /// Ends all sessions of a user, or all but one, forgets their devices, and revokes the link to the user's calendar,
-  /// which those who had a session may know. The user's row must be locked, so that no session starts meanwhile.
+  /// Ends all sessions of a user, or all but one, and forgets their devices. Revokes the link to the user's calendar,
+  /// unless only the session that stays has ever known it. The user's row must be locked, so that no session starts
+  /// meanwhile.
   ///
   /// - Returns: how many were open.
   @discardableResult
@@ -38,13 +47,14 @@ extension Session {
       WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
       """,
       Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)"),
-      CalendarLink.revoking(of: user)
+      kept.map { CalendarLink.revoking(of: user, exceptIfOnlyKnownTo: $0) } ?? CalendarLink.revoking(of: user)
     )[0].affected
   }
 
   /// Ends everyone's sessions with one row. Every process reads the row's number together with the ended sessions. A
   /// session carries the number that it started under, and so do its access tokens. So no clock decides which sessions
-  /// are older, and a session that starts while this change commits either has the new number or ends.
+  /// are older, and a session that starts while this change commits either has the new number or ends. The same number
+  /// revokes all links to calendars.
   ///
   /// The rows of the sessions follow later: see ``endFormer(atMost:in:)``.
   static func endEveryones(in change: Change) async throws {

@@ -126,9 +126,7 @@ public struct Session: Sendable {
         session: shown.session, counter: current.counter, branch: current.branch + 1, kid: keys.signing.kid)
       nextParentBranch = parentBranch
     } else {
-      _ = try await end(shown.session, of: user, now: now, in: change)
-      // The thief may have read it.
-      try change.write(CalendarLink.revoking(of: user))
+      _ = try await end(shown.session, of: user, by: nil, now: now, in: change)
       change.notify(user, about: .sessionRevoked(shown.session))
       return .theft
     }

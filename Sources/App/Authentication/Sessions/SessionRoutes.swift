@@ -134,7 +134,9 @@ struct SessionRoutes {
 
   @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    _ = try await dependencies.change(at: .session(session)) { try await Session.end(session, of: me, in: $0) }
+    _ = try await dependencies.change(at: .session(session)) {
+      try await Session.end(session, of: me, by: session, in: $0)
+    }
     return .noContent
   }
 
@@ -148,12 +150,9 @@ struct SessionRoutes {
   @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Session.ID = try context.id("id", else: .sessionNotFound)
-    let isMine = try context.session == id
-    let isEnded = try await dependencies.change(at: .session(id)) { change in
-      guard try await Session.end(id, of: me, in: change) else { return false }
-      // Whoever had the other session may have kept the link.
-      if !isMine { try change.write(CalendarLink.revoking(of: me, knownTo: id)) }
-      return true
+    let caller = try context.session
+    let isEnded = try await dependencies.change(at: .session(id)) {
+      try await Session.end(id, of: me, by: caller, in: $0)
     }
     guard isEnded else { throw AppError.sessionNotFound }
     return .noContent

@@ -68,7 +68,7 @@ struct CalendarFeed: Sendable {
       SELECT l.user_id, \(Tag.columns)
       FROM calendar_links AS l
       JOIN user_stamps AS s ON s.user_id = l.user_id
-      WHERE l.id = \(link)
+      WHERE l.id = \(link) AND \(CalendarLink.isCurrent)
       """)
     guard let row else { throw AppError.calendarLinkNotFound }
     return (try row["user_id"], try Tag(row, today: today))
@@ -99,7 +99,7 @@ struct CalendarFeed: Sendable {
           e.id
         LIMIT \(maximumEvents)
       ) AS item ON true
-      WHERE l.id = \(link) AND l.user_id = \(user)
+      WHERE l.id = \(link) AND l.user_id = \(user) AND \(CalendarLink.isCurrent)
       ORDER BY item.start_time, item.id
       """)
     guard let first = rows.first else { throw AppError.calendarLinkNotFound }

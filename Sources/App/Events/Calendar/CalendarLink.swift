@@ -37,6 +37,9 @@ struct CalendarLink: Sendable {
 
   // MARK: Verbs
 
+  /// A SQL condition on `calendar_links AS l`: whether the link was made after the last end of everyone's sessions.
+  static let isCurrent: SQL = "l.epoch >= (SELECT number FROM session_epoch WHERE is_only)"
+
   /// Makes a link. It replaces the previous one, which stops working.
   ///
   /// - Parameter session: must be open: a change that ends it also revokes the link.
@@ -45,9 +48,11 @@ struct CalendarLink: Sendable {
     try await Session.check(session, in: change)
     let row = try await change.first(
       """
-      INSERT INTO calendar_links (user_id, id, session_ids) VALUES (\(user), \(ID.new()), ARRAY[\(session)])
+      INSERT INTO calendar_links (user_id, id, session_ids, epoch)
+      SELECT \(user), \(ID.new()), ARRAY[\(session)], number FROM session_epoch
       ON CONFLICT (user_id) DO UPDATE
-      SET id = excluded.id, session_ids = excluded.session_ids, created_at = excluded.created_at
+      SET id = excluded.id, session_ids = excluded.session_ids, had_other_readers = excluded.had_other_readers,
+        epoch = excluded.epoch, created_at = excluded.created_at
       RETURNING id, created_at
       """)
     guard let row else { throw AppError.sessionEnded }
@@ -58,13 +63,14 @@ struct CalendarLink: Sendable {
     (id, createdAt) = (try row["id"], try row["created_at"])
   }
 
-  /// A user's link, and whether this session has made or read it before.
+  /// A user's link, and whether this session made it or has read it before. If not, ``read(of:by:in:)`` reads it.
   static func find(
     of user: User.ID, for session: Session.ID, in database: some Querying
   ) async throws -> (link: CalendarLink, isKnown: Bool)? {
     let row = try await database.first(
       """
-      SELECT id, created_at, \(session) = ANY(session_ids) AS is_known FROM calendar_links WHERE user_id = \(user)
+      SELECT id, created_at, \(session) = ANY(session_ids) AS is_known FROM calendar_links AS l
+      WHERE user_id = \(user) AND \(isCurrent)
       """)
     return try row.map { (try CalendarLink(row: $0), try $0["is_known"]) }
   }
@@ -75,15 +81,19 @@ struct CalendarLink: Sendable {
   static func read(of user: User.ID, by session: Session.ID, in change: Change) async throws -> CalendarLink? {
     guard try await change.lock(user, for: .share).contains(user) else { throw AppError.sessionEnded }
     try await Session.check(session, in: change)
-    // Sessions that have ended since are forgotten, so that the list stays short.
+    // Sessions that have ended leave the list, so that it is as short as the list of the user's open sessions.
+    let isOpen: SQL = "EXISTS (SELECT FROM sessions AS s WHERE s.id = known.id AND \(Session.isOpen("s")))"
     return try await change.first(
       """
       UPDATE calendar_links AS l
       SET session_ids = ARRAY(
-        SELECT s.id FROM sessions AS s
-        WHERE s.id = ANY(l.session_ids) AND s.id <> \(session) AND \(Session.isOpen("s"))
-      ) || \(session)::uuid
-      WHERE l.user_id = \(user)
+          SELECT known.id FROM unnest(l.session_ids) AS known (id)
+          WHERE known.id <> \(session) AND \(isOpen)
+        ) || \(session)::uuid,
+        had_other_readers = l.had_other_readers OR EXISTS (
+          SELECT FROM unnest(l.session_ids) AS known (id) WHERE NOT (\(isOpen))
+        )
+      WHERE l.user_id = \(user) AND \(isCurrent)
       RETURNING l.id, l.created_at
       """
     ).map(CalendarLink.init(row:))
@@ -94,9 +104,14 @@ struct CalendarLink: Sendable {
     "DELETE FROM calendar_links WHERE user_id = \(user)"
   }
 
-  /// The same, if a session has made or read the link.
+  /// The same, if a session made or read the link.
   static func revoking(of user: User.ID, knownTo session: Session.ID) -> SQL {
     "\(revoking(of: user)) AND \(session) = ANY(session_ids)"
+  }
+
+  /// The same, unless no session but this one has ever made or read the link.
+  static func revoking(of user: User.ID, exceptIfOnlyKnownTo session: Session.ID) -> SQL {
+    "\(revoking(of: user)) AND (had_other_readers OR session_ids <> ARRAY[\(session)])"
   }
 }
 

@@ -141,6 +141,11 @@ extension Event {
     "INSERT INTO removed_hosts (event_id, user_id) VALUES (\(id), \(user)) ON CONFLICT DO NOTHING"
   }
 
+  /// A statement that lets former co-hosts come back through links, because a host invites them.
+  static func readmitting(_ users: [User.ID], to id: ID) -> SQL {
+    "DELETE FROM removed_hosts WHERE event_id = \(id) AND user_id = ANY(\(users))"
+  }
+
   /// A SQL condition: whether another user has ended the role of a former co-host. Links do not admit them.
   static func hasRemoved(_ user: User.ID, fromHostsOf id: ID) -> SQL {
     "EXISTS (SELECT FROM removed_hosts WHERE event_id = \(id) AND user_id = \(user))"

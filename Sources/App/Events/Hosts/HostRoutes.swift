@@ -62,11 +62,11 @@ struct HostRoutes {
     let copy = Event.ID.new()
     try await dependencies.checkMayWait(at: id, context)
     return try await dependencies.respond(
-      to: context, at: .user(me), .event(id), thenReading: Event.detail(copy, for: me)
+      to: context, at: .user(me), .event(id), thenReading: copy
     ) {
       try await Event.duplicate(id, as: copy, at: times, invites: invites, by: me, in: $0)
-    } response: { rows in
-      var response = Response.event(try Event(detail: rows), status: .created)
+    } response: { event in
+      var response = Response.event(event, status: .created)
       response.headers[.location] = "/api/v1/events/\(copy)"
       return response
     }

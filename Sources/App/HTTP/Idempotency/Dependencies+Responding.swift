@@ -5,13 +5,15 @@ import Postgres
 /// of the change, and a repeated request gets it, until a block comes between the user and someone whom it is about:
 /// `others`, and the users and events that the keys name.
 extension Dependencies {
+  /// - Parameter others: the other users whom the request is about, if the response shows them. A block between one of
+  ///   them and the caller ends the replays.
   func respond(
     to context: Context, at keys: KeyedQueue.Key..., about others: [User.ID] = [],
     verb: (Change) async throws -> Response
   ) async throws -> Response {
-    try await respond(
-      to: context, at: keys, about: others, canReadAgain: false, again: { throw AppError.idempotencyKeyReused },
-      verb: verb)
+    try await respond(to: context, at: keys, canReadAgain: false, again: { throw AppError.idempotencyKeyReused }) {
+      .init(response: try await verb($0), about: others)
+    }
   }
 
   /// The same for a verb after which `again` reads the response from the database.
@@ -19,32 +21,23 @@ extension Dependencies {
     to context: Context, at keys: KeyedQueue.Key..., again: () async throws -> Response,
     verb: (Change) async throws -> Response
   ) async throws -> Response {
-    try await respond(to: context, at: keys, about: [], canReadAgain: true, again: again, verb: verb)
+    try await respond(to: context, at: keys, canReadAgain: true, again: again) {
+      .init(response: try await verb($0))
+    }
   }
 
   /// - Parameters:
   ///   - canReadAgain: a change without an effect stores no response.
   ///   - again: reads the response to a repeated request.
   private func respond(
-    to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID], canReadAgain: Bool,
-    again: () async throws -> Response,
-    verb: (Change) async throws -> Response
+    to context: Context, at keys: [KeyedQueue.Key], canReadAgain: Bool, again: () async throws -> Response,
+    verb: (Change) async throws -> IdempotentRequest.Outcome
   ) async throws -> Response {
-    guard let request = context.idempotent else { return try await change(at: keys, verb: verb) }
+    guard let request = context.idempotent else { return try await change(at: keys) { try await verb($0).response } }
     let user = try context.user
     if !request.hadNoEffect {
-      var subjects = IdempotentRequest.Subjects(users: others)
-      for key in keys {
-        switch key {
-        case .user(let other): subjects.users.append(other)
-        case .event(let event): subjects.events.append(event)
-        case .actor, .session: break
-        }
-      }
-      let response = try await change(at: keys) { [subjects] change in
-        try await request.once(by: user, about: subjects, in: change, canReadAgain: canReadAgain) {
-          try await verb(change)
-        }
+      let response = try await change(at: keys) { change in
+        try await request.once(by: user, in: change, canReadAgain: canReadAgain) { try await verb(change) }
       }
       if let response { return response }
     }
@@ -53,25 +46,32 @@ extension Dependencies {
     return current
   }
 
-  /// Reads what the response needs after the verb. Without an `Idempotency-Key`, it is read in the round trip of
+  /// Reads an event for the response after the verb. Without an `Idempotency-Key`, it is read in the round trip of
   /// COMMIT.
+  ///
+  /// - Parameter others: as above, from the event as the caller sees it. Others whom the event shows need not be named.
   func respond(
-    to context: Context, at keys: KeyedQueue.Key..., thenReading reading: SQL, verb: (Change) async throws -> Void,
-    response: (Rows) throws -> Response
+    to context: Context, at keys: KeyedQueue.Key..., thenReading event: Event.ID,
+    about others: (Event) -> [User.ID] = { _ in [] }, verb: (Change) async throws -> Void,
+    response: (Event) -> Response
   ) async throws -> Response {
-    try await respond(to: context, at: keys, about: [], thenReading: reading, verb: verb, response: response)
+    try await respond(to: context, at: keys, thenReading: event, about: others, verb: verb, response: response)
   }
 
   private func respond(
-    to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID], thenReading reading: SQL,
-    verb: (Change) async throws -> Void, response: (Rows) throws -> Response
+    to context: Context, at keys: [KeyedQueue.Key], thenReading event: Event.ID, about others: (Event) -> [User.ID],
+    verb: (Change) async throws -> Void, response: (Event) -> Response
   ) async throws -> Response {
-    guard context.idempotent != nil else { return try response(try await change(at: keys, thenReading: reading, verb)) }
-    return try await respond(to: context, at: keys, about: others, canReadAgain: true) {
-      try response(try await database.rows(reading))
+    let reading = Event.detail(event, for: try context.user)
+    guard context.idempotent != nil else {
+      return response(try Event(detail: try await change(at: keys, thenReading: reading, verb)))
+    }
+    return try await respond(to: context, at: keys, canReadAgain: true) {
+      response(try Event(detail: try await database.rows(reading)))
     } verb: { change in
       try await verb(change)
-      return try response(try await change.rows(reading))
+      let event = try Event(detail: try await change.rows(reading))
+      return .init(response: response(event), about: others(event), event: event)
     }
   }
 
@@ -93,24 +93,25 @@ extension Dependencies {
       value.stamp = nil
       return response(value)
     }
-    return try await respond(to: context, at: keys, about: [], canReadAgain: true) {
+    return try await respond(to: context, at: keys, canReadAgain: true) {
       stampless(try await reading())
     } verb: {
-      stampless(try await verb($0))
+      .init(response: stampless(try await verb($0)))
     }
   }
 
   /// Responds with an event after a verb on it, as the user sees it.
   ///
-  /// - Parameter verb: must refuse users who do not see the event, before or after the change.
+  /// - Parameters:
+  ///   - others: the other users whom the request is about.
+  ///   - verb: must refuse users who do not see the event, before or after the change.
   func respond(
     to context: Context, of event: Event.ID, about others: [User.ID] = [], verb: (Change) async throws -> Void
   ) async throws -> Response {
     let user = try context.user
     try await checkMayWait(at: event, context)
     return try await respond(
-      to: context, at: [.actor(user), .event(event)], about: others, thenReading: Event.detail(event, for: user),
-      verb: verb
-    ) { .event(try Event(detail: $0)) }
+      to: context, at: [.actor(user), .event(event)], thenReading: event, about: { _ in others }, verb: verb
+    ) { .event($0) }
   }
 }

@@ -32,6 +32,17 @@ struct IdempotentRequest: Sendable {
   struct Stored {
     let user: User.ID
     let sealed: Data?
+    /// The event that it shows, if a block hides one of the users in it by now.
+    let outdatedEvent: Event.ID?
+  }
+
+  /// A response, and the users whom it concerns besides the one who gets it.
+  struct Outcome {
+    let response: Response
+    /// The users whom the request is about. A block ends the replays: the verb then refuses the repeated request.
+    var about: [User.ID] = []
+    /// The event that the response shows.
+    var event: Event?
   }
 
   /// The stored response of this request.
@@ -42,7 +53,14 @@ struct IdempotentRequest: Sendable {
   }
 
   private var selecting: SQL {
-    "SELECT user_id, kid, fingerprint, sealed_response FROM idempotency_keys WHERE digest = \(digest)"
+    """
+    SELECT k.user_id, k.kid, k.fingerprint, k.sealed_response, CASE
+      WHEN EXISTS (SELECT FROM hidden AS h WHERE h.user_id = k.user_id AND h.hidden_id = ANY(k.shown_user_ids))
+      THEN k.event_id
+    END AS outdated_event
+    FROM idempotency_keys AS k
+    WHERE k.digest = \(digest)
+    """
   }
 
   private func stored(in row: Row) throws -> Stored {
@@ -51,28 +69,8 @@ struct IdempotentRequest: Sendable {
     guard let expected = self.fingerprint(kid: try row["kid"]), expected == fingerprint else {
       throw AppError.idempotencyKeyReused
     }
-    return Stored(user: try row["user_id"], sealed: try row["sealed_response"])
-  }
-
-  /// Whom a request is about, besides the user who sends it.
-  struct Subjects: Sendable {
-    var users: [User.ID] = []
-    /// A guest's request is about the event's hosts. A creator's is about no one but `users`.
-    var events: [Event.ID] = []
-
-    fileprivate func others(of user: User.ID) -> SQL {
-      """
-      ARRAY(
-        SELECT other_id FROM (
-          SELECT unnest(\(users)) AS other_id
-          UNION
-          SELECT h.user_id FROM event_hosts AS h JOIN events AS e ON e.id = h.event_id
-          WHERE h.event_id = ANY(\(events)) AND e.creator_id IS DISTINCT FROM \(user)
-        ) AS others
-        WHERE other_id <> \(user)
-      )
-      """
-    }
+    return Stored(
+      user: try row["user_id"], sealed: try row["sealed_response"], outdatedEvent: try row["outdated_event"])
   }
 
   /// Runs a verb and stores its response in the verb's transaction, unless one is stored already.
@@ -82,20 +80,22 @@ struct IdempotentRequest: Sendable {
   /// - Returns: nil if the first request changed nothing and left no response.
   /// - Throws: `request-running` if the first request has not ended.
   func once(
-    by user: User.ID, about subjects: Subjects, in change: Change, canReadAgain: Bool,
-    _ verb: () async throws -> Response
+    by user: User.ID, in change: Change, canReadAgain: Bool, _ verb: () async throws -> Outcome
   ) async throws -> Response? {
-    if let first = try await begin(in: change) { return try response(first) }
-    let response = try await verb()
+    if let first = try await begin(in: change) { return try await response(first, in: change) }
+    let outcome = try await verb()
     let leavesNone = canReadAgain && change.hasChangedNothing
-    try store(leavesNone ? nil : try await sealed(response), of: user, about: subjects, in: change)
-    return response
+    try store(
+      leavesNone ? nil : try await sealed(outcome.response), of: user, about: outcome.about, showing: outcome.event,
+      in: change)
+    return outcome.response
   }
 
-  /// A statement that ends the replays of two users about each other. The caller has locked both.
+  /// A statement that ends the replays of two users about each other. The caller has locked both, and the events that
+  /// both see.
   static func forgetting(between one: User.ID, and other: User.ID) -> SQL {
     let pair = [one, other]
-    return "DELETE FROM idempotency_keys WHERE user_id = ANY(\(pair)) AND about && \(pair)"
+    return "DELETE FROM idempotency_keys WHERE user_id = ANY(\(pair)) AND about_user_ids && \(pair)"
   }
 
   /// Makes sure that this is the only request with the key, until the transaction ends.
@@ -108,13 +108,20 @@ struct IdempotentRequest: Sendable {
   }
 
   /// - Parameter sealed: nil if the response is not stored.
-  func store(_ sealed: Data?, of user: User.ID, about subjects: Subjects = Subjects(), in change: Change) throws {
+  func store(
+    _ sealed: Data?, of user: User.ID, about others: [User.ID] = [], showing event: Event? = nil, in change: Change
+  ) throws {
     let kid = keys.signing.kid
     guard let fingerprint = fingerprint(kid: kid) else { return }
     try change.write(
       """
-      INSERT INTO idempotency_keys (digest, user_id, about, kid, fingerprint, sealed_response)
-      VALUES (\(digest), \(user), \(subjects.others(of: user)), \(kid), \(fingerprint), \(sealed))
+      INSERT INTO idempotency_keys (
+        digest, user_id, about_user_ids, event_id, shown_user_ids, kid, fingerprint, sealed_response
+      )
+      VALUES (
+        \(digest), \(user), \(others.filter { $0 != user }), \(event?.id),
+        \((event?.people ?? []).map(\.id).filter { $0 != user }), \(kid), \(fingerprint), \(sealed)
+      )
       """)
   }
 
@@ -126,8 +133,9 @@ struct IdempotentRequest: Sendable {
 
   // MARK: Responses
 
-  /// The first response as it was, and a header that says so. Nil if none was stored.
-  func response(_ stored: Stored) throws -> Response? {
+  /// The first response as it was, and a header that says so. Nil if none was stored. An event that shows a user whom a
+  /// block hides by now is read again, and does not exist if the reader no longer sees it.
+  func response(_ stored: Stored, in database: some Querying) async throws -> Response? {
     guard let bytes = stored.sealed else { return nil }
     guard let sealed = Sealed(bytes: bytes),
       case .array(let parts)? = try? JSON(parsing: sealed.opened(label: Self.label, keys: keys).utf8), parts.count == 3,
@@ -138,7 +146,13 @@ struct IdempotentRequest: Sendable {
     for name in Self.headers {
       if case .string(let value)? = fields[name.canonicalName] { response.headers[name] = value }
     }
-    if !body.isEmpty { response.body = ResponseBody(byteBuffer: ByteBuffer(string: body)) }
+    if let event = stored.outdatedEvent {
+      let current = Response.event(try await Event.find(event, for: stored.user, in: database))
+      response.headers[.eTag] = current.headers[.eTag]
+      response.body = current.body
+    } else if !body.isEmpty {
+      response.body = ResponseBody(byteBuffer: ByteBuffer(string: body))
+    }
     return response
   }
 

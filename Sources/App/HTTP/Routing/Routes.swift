@@ -36,7 +36,7 @@ struct Routes {
     _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .writes, repeats: Repeats = .byUser,
     use handler: @escaping Handler
   ) {
-    add(path, .post, readsQuery, limit, repeats, handler)
+    add(path, .post, readsQuery, limit, handler, repeats: repeats)
   }
 
   func put(_ path: RouterPath, limit: RateLimit = .writes, use handler: @escaping Handler) {
@@ -55,7 +55,7 @@ struct Routes {
 
   private func add(
     _ path: RouterPath, _ method: HTTPRequest.Method, _ readsQuery: Bool, _ limit: RateLimit,
-    _ repeats: Repeats, _ handler: @escaping Handler
+    _ handler: @escaping Handler, repeats: Repeats = .byUser
   ) {
     // The writes below `auth` are safe to repeat in ways of their own.
     let takesKey = method != .get && !path.description.hasPrefix("/auth/")
@@ -70,7 +70,7 @@ struct Routes {
       var idempotent = IdempotentRequest(
         key, scope: scope, content: try await request.content(), keys: dependencies.refreshTokenKeys)
       if let first = try await idempotent.stored(in: dependencies.database) {
-        if let response = try idempotent.response(first) { return response }
+        if let response = try await idempotent.response(first, in: dependencies.database) { return response }
         idempotent.hadNoEffect = true
       }
       var context = context

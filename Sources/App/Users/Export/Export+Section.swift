@@ -201,7 +201,7 @@ extension Export.Section {
     Self(
       name: "calendarLinks", table: "calendar_links", owners: ["user_id"], times: ["created_at"],
       // The link is a secret, and made from it.
-      withheld: ["id", "session_ids"]),
+      withheld: ["id", "session_ids", "had_other_readers", "epoch"]),
     Self(
       name: "collectionStamps", table: "user_stamps", owners: ["user_id"], key: .uuid("user_id"),
       times: Collection.allCases.map(\.column)),

@@ -4,10 +4,10 @@ import Foundation
 public struct ReportsAPI: Sendable {
   let caller: APICaller
 
-  /// Reports a user.
+  /// Reports a user. Every id is accepted, also of a user who has blocked the caller or deleted the account.
   ///
   /// - Parameter text: at most 2,000 characters, in the caller's own words.
-  /// - Throws: ``MusterError``: `user-not-found`, `too-many-reports`
+  /// - Throws: ``MusterError``: `too-many-reports`
   @discardableResult
   public func report(
     user userID: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()

@@ -136,7 +136,7 @@ private struct Line: CustomStringConvertible {
     GET    blocks                                          needed      200    200     200     200    200   200
     PUT    blocks/{userId}                                 needed      204    204     204     204    204   422 422:invalid-fields
     DELETE blocks/{userId}                                 needed      204    204     204     204    204   204
-    POST   reports                                         needed      201    201     201     404    201   422 404:user-not-found 422:invalid-fields
+    POST   reports                                         needed      201    201     201     201    201   422 422:invalid-fields
     GET    friend-requests                                 needed      200    200     200     200    200   200
     POST   friend-requests                                 needed      201    409     409     404    409   422 404:user-not-found 409:already-friends 422:invalid-fields
     GET    friend-requests/{id}                            needed      404    404     404     404    404   200 404:friend-request-not-found

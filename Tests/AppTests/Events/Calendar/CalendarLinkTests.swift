@@ -84,7 +84,8 @@ import Testing
         try await action()
         #expect(try await app.send("GET", path).problem == "calendar-not-found", "\(what)")
       }
-      try await expectRevoked("another password", ana) {
+      // Made in the session that is ended.
+      try await expectRevoked("another password", try await ana.signInAgain()) {
         let body = #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
         let response = try await ana.send("POST", "auth/password", body)
         #expect(response.status == 204)
@@ -140,6 +141,64 @@ import Testing
       try await end(reader)
       #expect(try await app.send("GET", next).problem == "calendar-not-found")
       #expect(try await ana.get("users/me/calendar")["url"] == .null)
+    }
+  }
+
+  @Test func `a new password keeps a link that no other session has ever known`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      var password = ana.password
+      func changePassword() async throws {
+        let body = #"{"currentPassword": "\#(password)", "newPassword": "\#(password) 2"}"#
+        password += " 2"
+        #expect(try await ana.send("POST", "auth/password", body).status == 204)
+      }
+      let path = try await ana.makeCalendarLink()
+      _ = try await Phone(app, "ana", try await app.logIn("ana", password))
+      try await changePassword()
+      _ = try await app.calendarFeed(path)
+      // One that has read it, and has logged out since. The next reader takes its place in the row.
+      let reader = try Phone(app, "ana", try await app.logIn("ana", password))
+      #expect(try await reader.get("users/me/calendar")["url"] != .null)
+      #expect(try await reader.send("POST", "auth/logout").status == 204)
+      _ = try await app.calendarFeed(path)
+      let next = try Phone(app, "ana", try await app.logIn("ana", password))
+      #expect(try await next.get("users/me/calendar")["url"] != .null)
+      #expect(try await next.send("POST", "auth/logout").status == 204)
+      try await app.database.execute("UPDATE calendar_links SET session_ids = ARRAY[\(ana.session)]")
+      try await changePassword()
+      #expect(try await app.send("GET", path).problem == "calendar-not-found")
+      // Another link starts anew.
+      let fresh = try await ana.makeCalendarLink()
+      try await changePassword()
+      _ = try await app.calendarFeed(fresh)
+      try await app.takeMails()
+    }
+  }
+
+  @Test func `a stolen token revokes the link that its session knew, and no other`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let stolen = try await ana.signInAgain()
+      let path = try await ana.makeCalendarLink()
+      let old = stolen.refreshToken
+      for _ in 1...2 { #expect(try await stolen.refresh().status == 200) }
+      #expect(try await stolen.refresh(old).status == 401)
+      _ = try await app.calendarFeed(path)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `ending everyone's sessions revokes everyone's links at once`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let paths = [try await ana.makeCalendarLink(), try await ben.makeCalendarLink()]
+      // Before the rows of the sessions say so.
+      try await app.database.change { try await Session.endEveryones(in: $0) }
+      for path in paths { #expect(try await app.send("GET", path).problem == "calendar-not-found") }
+      let again = try Phone(app, "ana", try await app.logIn("ana", ana.password))
+      #expect(try await again.get("users/me/calendar")["url"] == .null)
+      _ = try await app.calendarFeed(try await again.makeCalendarLink())
     }
   }
 

@@ -89,43 +89,94 @@ import Testing
     }
   }
 
-  @Test func `a block ends the replays of two users about each other, and no others`() async throws {
+  /// A write, and how it is answered when it is sent again after a block between ana and ben.
+  private struct Keyed {
+    enum Again {
+      /// Runs anew.
+      case refused(Int)
+      /// Shows the event as the caller sees it now.
+      case current
+      case replayed
+    }
+    let phone: Phone
+    let method: String
+    let path: String
+    var body: String?
+    let again: Again
+
+    func send(_ key: String) async throws -> APIResponse {
+      try await phone.send(method, path, body, headers: [("Idempotency-Key", key)])
+    }
+  }
+
+  @Test(arguments: ["ana", "ben"])
+  func `a block ends the replays of two users about each other, and no others`(_ blocker: String) async throws {
     try await TestApp.run { app in
       let (ana, ben, cleo, event) = try await app.hostAndGuests()
-      let dev = try await app.signUp("dev")
-      let (toAna, toDev) = (#"{"receiverId": "\#(ana.id)"}"#, #"{"receiverId": "\#(dev.id)"}"#)
-      let removed: [(Phone, String, String, String?)] = [
-        (ben, "POST", "friend-requests", toAna),
-        (ben, "PUT", "events/\(event)/invitations/me", #"{"status": "going"}"#),
-        (ana, "PUT", "events/\(event)/invitations/\(ben.id)", #"{"status": "maybe"}"#),
-        (ana, "POST", "events/\(event)/invitations", #"{"userIds": ["\#(ben.id)", "\#(cleo.id)"]}"#),
-        (ana, "POST", "reports", #"{"userId": "\#(ben.id)", "reason": "spam"}"#),
-      ]
-      let kept: [(Phone, String, String, String?)] = [
-        (ben, "POST", "friend-requests", toDev),
-        (cleo, "PUT", "events/\(event)/invitations/me", #"{"status": "going"}"#),
-        (ana, "PATCH", "events/\(event)", #"{"note": "Now"}"#), (ana, "PATCH", "users/me", #"{"bio": "Swims"}"#),
-        (ana, "PUT", "events/\(event)/invitations/\(cleo.id)", #"{"status": "maybe"}"#),
-      ]
+      let (dev, emre) = (try await app.signUp("dev"), try await app.signUp("emre"))
+      for friend in [ana, ben] { try await app.befriend(cleo, friend) }
+      let (asked, declined) = (try await dev.sendFriendRequest(to: ben), try await emre.sendFriendRequest(to: ben))
+      let party = try await cleo.createEvent("Party", inviting: [ana, ben])["id"].string ?? ""
+      let shared = try await ana.createEvent("Dinner", inviting: [cleo])["id"].string ?? ""
+      let link = try await ana.createLink(to: shared, #"{"kind": "answer"}"#)
+      let approving = try await ana.createLink(to: shared, #"{"kind": "answer", "approval": true}"#)
       _ = try await ana.send("DELETE", "friends/\(ben.id)")
-      var responses: [APIResponse] = []
-      func send(_ call: (Phone, String, String, String?), _ number: Int) async throws -> APIResponse {
-        try await call.0.send(call.1, call.2, call.3, headers: [("Idempotency-Key", "key-\(number)")])
+      let going = #"{"status": "going"}"#
+      let (one, both) = (#"{"userIds": ["\#(ben.id)"]}"#, #"{"userIds": ["\#(ben.id)", "\#(cleo.id)"]}"#)
+      let plan =
+        #"{"title": "Lunch", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\#(ben.id)"]}"#
+      let request =
+        try await ben.send("POST", "friend-requests", #"{"receiverId": "\#(ana.id)"}"#).json["id"].string ?? ""
+      // Neither is named in the last ones, but some show them.
+      let calls = [
+        Keyed(
+          phone: ben, method: "POST", path: "friend-requests", body: #"{"receiverId": "\#(ana.id)"}"#,
+          again: .refused(404)),
+        Keyed(phone: ana, method: "POST", path: "friend-requests/\(request)/accept", again: .refused(404)),
+        Keyed(phone: ana, method: "POST", path: "events", body: plan, again: .refused(422)),
+        Keyed(phone: ben, method: "PUT", path: "events/\(event)/invitations/me", body: going, again: .refused(404)),
+        Keyed(
+          phone: ana, method: "PUT", path: "events/\(event)/invitations/\(ben.id)", body: going, again: .refused(404)),
+        Keyed(phone: ana, method: "POST", path: "events/\(event)/invitations", body: one, again: .refused(422)),
+        Keyed(phone: ana, method: "POST", path: "events/\(event)/invitations", body: both, again: .refused(422)),
+        Keyed(phone: ana, method: "PATCH", path: "events/\(event)", body: #"{"note": "Now"}"#, again: .current),
+        Keyed(
+          phone: ana, method: "POST", path: "events/\(event)/duplicate",
+          body: #"{"startTime": "2030-06-01T18:00:00Z", "invite": true}"#, again: .current),
+        Keyed(phone: ben, method: "POST", path: "links/\(link.token)/join", again: .refused(404)),
+        Keyed(phone: dev, method: "POST", path: "links/\(approving.token)/join", again: .replayed),
+        Keyed(phone: ana, method: "POST", path: "events/\(shared)/invitations/\(dev.id)/approve", again: .current),
+        // Both are guests of a third user's event.
+        Keyed(phone: ana, method: "PUT", path: "events/\(party)/invitations/me", body: going, again: .current),
+        Keyed(phone: ben, method: "PUT", path: "events/\(party)/invitations/me", body: going, again: .current),
+        Keyed(phone: cleo, method: "PATCH", path: "events/\(party)", body: #"{"note": "Now"}"#, again: .replayed),
+        Keyed(phone: ben, method: "POST", path: "friend-requests/\(asked)/accept", again: .replayed),
+        Keyed(phone: ben, method: "POST", path: "friend-requests/\(declined)/decline", again: .replayed),
+        Keyed(phone: ana, method: "PATCH", path: "users/me", body: #"{"bio": "Swims"}"#, again: .replayed),
+      ]
+      var first: [APIResponse] = []
+      for (number, call) in calls.enumerated() {
+        first.append(try await call.send("key-\(number)"))
+        #expect((200..<300).contains(first[number].status), "\(call.method) \(call.path): \(first[number].body)")
       }
-      for (number, call) in (removed + kept).enumerated() {
-        responses.append(try await send(call, number))
-        #expect((200..<300).contains(responses[number].status), "\(call.1) \(call.2): \(responses[number].body)")
-      }
-      try await ben.block(ana)
-      for (number, call) in (removed + kept).enumerated() {
-        let again = try await send(call, number)
-        if number < removed.count {
-          #expect(again.header("Idempotent-Replayed") == nil, "\(call.1) \(call.2)")
-          #expect(again.status >= 400, "\(call.1) \(call.2): \(again.body)")
-        } else {
-          same(responses[number], again)
+      let events: Int? = try await app.value("SELECT count(*) FROM events")
+      if blocker == "ana" { try await ana.block(ben) } else { try await ben.block(ana) }
+      for (number, call) in calls.enumerated() {
+        let again = try await call.send("key-\(number)")
+        let comment = Comment(rawValue: "\(call.method) \(call.path): \(again.body)")
+        switch call.again {
+        case .refused(let status): #expect(again.status == status, comment)
+        case .replayed: same(first[number], again)
+        case .current:
+          let other = call.phone.id == ana.id ? ben : ana
+          #expect(first[number].body.contains(other.id), comment)
+          #expect(again.status == first[number].status && again.header("Idempotent-Replayed") == "true", comment)
+          #expect(again.json["id"] == first[number].json["id"] && !again.body.contains(other.id), comment)
+          #expect(again.header("Location") == first[number].header("Location"), comment)
+          #expect(again.json == (try await call.phone.get("events/\(again.json["id"].string ?? "")")), comment)
         }
       }
+      #expect(try await app.value("SELECT count(*) FROM events") == events)
       try await app.takeNotifications()
     }
   }

@@ -465,6 +465,7 @@ struct Model {
     if let refusal = self.refusal(of: event, to: person) { return areAllFriends ? refusal : refusal.union([422]) }
     guard areAllFriends, !guests.contains(where: { isHidden($0, fromHostsOf: event) }) else { return [422] }
     clock += 1
+    events[event].removed.subtract(guests)
     add(guests, to: event, by: person)
     return [200, 201]
   }

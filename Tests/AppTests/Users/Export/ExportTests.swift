@@ -9,7 +9,6 @@ import Testing
   /// Tables whose rows belong to no user's export, and why.
   private static let tablesLeftOut = [
     "apple_revocations": "names no user",
-    "departed_senders": "holds digests about deleted accounts, kept for 30 days",
     "workers": "is about workers",
     "schema_migrations": "is about the schema",
     "throttles": "counts attempts by digest, kept for a day; a list of names can reverse them",
