@@ -2,8 +2,8 @@ import Postgres
 
 extension Invitation {
   /// Withdraws an invitation to an open event on behalf of a host, or removes a visitor. A place that becomes free goes
-  /// to the guest who has waited longest. An invitee loses all earlier notifications about the event, and is notified,
-  /// unless they have declined. Repeating the call changes nothing.
+  /// to the guest who has waited longest. An invitee loses all earlier notifications about the event and an offer to host it, and
+  /// is notified, unless they have declined. Repeating the call changes nothing.
   static func withdraw(
     from guest: Guest.ID, to event: Event.ID, by host: User.ID, in change: Change
   ) async throws {
@@ -21,6 +21,7 @@ extension Invitation {
       return try Visitor.forgetNotices(about: [Visitor.ID(rawValue: guest.rawValue)], at: event, in: change)
     }
     try await leave(where: "i.event_id = \(event) AND i.user_id = \(user)", by: .user(host), in: change)
+    try change.write("DELETE FROM host_offers WHERE event_id = \(event) AND user_id = \(user)")
     try forgetNotices(of: user, about: event, in: change)
     let status: Status = try found["status"]
     if status != .declined { change.notify(user, about: .invitationWithdrawn(event, try row["title"])) }

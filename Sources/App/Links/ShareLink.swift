@@ -109,7 +109,7 @@ struct ShareLink: Sendable {
       """
     ).map(ShareLink.init(row:))
     // No row: the event has no links, or the user is not a host.
-    if links.isEmpty { try await checkHosts(event, host, in: database) }
+    if links.isEmpty { try await Event.checkHosts(event, host, in: database) }
     return links
   }
 
@@ -123,16 +123,6 @@ struct ShareLink: Sendable {
       throw AppError.linkNotFound
     }
     return link
-  }
-
-  private static func checkHosts(_ event: Event.ID, _ user: User.ID, in database: some Querying) async throws {
-    let row = try await database.first(
-      """
-      SELECT \(event) IN (\(Event.hosted(by: user))) AS hosts, \(Event.isVisible(event, to: user)) AS sees
-      """)
-    if let row, try row["hosts"] { return }
-    if let row, try row["sees"] { throw AppError.notAHost }
-    throw AppError.eventNotFound
   }
 
   // MARK: Writing. No cached list shows links, so none of these moves a stamp.

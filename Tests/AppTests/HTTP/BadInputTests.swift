@@ -841,6 +841,7 @@ private struct Scene: Sendable {
       Call("POST", "/api/v1/events/{id}/invitations/{userId}/approve", by: ana, id: event, second: dev.id),
       Call("DELETE", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event),
       Call("PUT", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
+      Call("GET", "/api/v1/events/{id}/host-offers", by: ana, id: event),
       Call("GET", "/api/v1/proposals", by: ben, isList: true),
       Call("POST", "/api/v1/proposals/{id}/accept", by: ben, id: offers[0]),
       Call("POST", "/api/v1/proposals/{id}/decline", by: ben, id: offers[1]),

@@ -32,6 +32,7 @@ import Testing
     "post /events/{id}/duplicate": reader(Event.self), "get /events/{id}/links": reader(Page<ShareLink>.self),
     "post /events/{id}/links": reader(ShareLink.self), "get /events/{id}/links/{linkId}": reader(ShareLink.self),
     "patch /events/{id}/links/{linkId}": reader(ShareLink.self), "post /links/{token}/join": reader(Event.self),
+    "get /events/{id}/host-offers": reader(Page<HostOffer>.self),
     "get /proposals": reader(Page<Proposal>.self), "post /proposals/{id}/accept": reader(Event.self),
     "get /invitations": reader(Page<Invitation>.self),
     "post /cache/validate/{userId}": reader([String: Verdict].self), "get /notifications": reader(Page<InboxItem>.self),

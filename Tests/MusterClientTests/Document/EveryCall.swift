@@ -113,6 +113,7 @@ enum EveryCall {
     { _ = try await $0.events.addHost(id, to: id) },
     { try await $0.events.removeHost(id, from: id) },
     { _ = try await $0.events.setAnswer(.maybe, of: id, to: id) },
+    { _ = try await $0.events.hostOffers(of: id) },
     { _ = try await $0.events.approve(id, at: id) },
     { _ = try await $0.events.remind(id) },
     { _ = try await $0.events.duplicate(id, EventCopy(startTime: noon, endTime: .set(noon), invite: true)) },

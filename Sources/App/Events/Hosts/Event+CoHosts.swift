@@ -59,6 +59,7 @@ extension Event {
       SELECT e.creator_id,
         EXISTS (SELECT FROM host_offers WHERE id = \(offer) AND event_id = \(id) AND user_id = \(user)) AS is_offered,
         EXISTS (\(Invitation.guests(of: id)) AND user_id = \(user)) AS is_guest,
+        EXISTS (SELECT FROM friends WHERE user_id = \(expected) AND friend_id = \(user)) AS is_friend,
         (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
         ARRAY(
           \(Invitation.guests(of: id)) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
@@ -71,6 +72,8 @@ extension Event {
     guard try (facts["creator_id"] as User.ID?) == expected else { throw AppError.contended }
     try checkIsOpen(row)
     let (isGuest, hidden): (Bool, [User.ID]) = (try facts["is_guest"], try facts["hidden_guests"])
+    // The friendship, or the invitation, may have ended since.
+    guard try isGuest || facts["is_friend"] else { throw AppError.proposalNotFound }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
     let left = try await Visitor.remove(
       where: "v.event_id = \(id) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL", by: .user(user),

@@ -40,6 +40,17 @@ extension Event {
     "SELECT event_id FROM event_hosts WHERE user_id = \(user)"
   }
 
+  /// - Throws: ``AppError/notAHost`` for a guest, and ``AppError/eventNotFound`` for everyone else who is no host.
+  static func checkHosts(_ event: ID, _ user: User.ID, in database: some Querying) async throws {
+    let row = try await database.first(
+      """
+      SELECT \(event) IN (\(hosted(by: user))) AS hosts, \(isVisible(event, to: user)) AS sees
+      """)
+    if let row, try row["hosts"] { return }
+    if let row, try row["sees"] { throw AppError.notAHost }
+    throw AppError.eventNotFound
+  }
+
   /// A query that locks events in id order.
   ///
   /// - Parameters:

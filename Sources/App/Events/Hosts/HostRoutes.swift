@@ -6,6 +6,7 @@ struct HostRoutes {
   func add(to routes: Routes) {
     routes.put("events/{id}/hosts/{userId}", use: offerHost)
     routes.delete("events/{id}/hosts/{userId}", use: removeHost)
+    routes.get("events/{id}/host-offers", use: offers)
     routes.put("events/{id}/invitations/{userId}", use: setAnswer)
     routes.post("events/{id}/reminders", use: remind)
     routes.post("events/{id}/duplicate", use: duplicate)
@@ -30,6 +31,11 @@ struct HostRoutes {
       try await Event.removeHost(user, from: id, by: me, in: $0)
       return .noContent
     }
+  }
+
+  @Sendable private func offers(_ request: Request, _ context: Context) async throws -> Response {
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    return .list(List(onlyPage: try await HostOffer.list(of: id, for: try context.user, in: dependencies.database)))
   }
 
   @Sendable private func setAnswer(_ request: Request, _ context: Context) async throws -> Response {

@@ -2,8 +2,7 @@ import Hummingbird
 import Postgres
 
 /// Changes that end with a response. If the request has an `Idempotency-Key`, the response is stored in the transaction
-/// of the change, and a repeated request gets it, until a block comes between the user and someone whom it is about:
-/// `others`, and the users and events that the keys name.
+/// of the change, and a repeated request gets it, until a block comes between the caller and someone whom it is about.
 extension Dependencies {
   /// - Parameter others: the other users whom the request is about, if the response shows them. A block between one of
   ///   them and the caller ends the replays.

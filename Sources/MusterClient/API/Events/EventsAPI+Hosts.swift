@@ -19,6 +19,14 @@ extension EventsAPI {
     try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
   }
 
+  /// The open offers to host an event that the caller hosts, oldest first.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
+  public func hostOffers(of id: UUID) async throws -> [HostOffer] {
+    let page: Page<HostOffer> = try await caller.get(.get("/events/\(id.wire)/host-offers"))
+    return page.items
+  }
+
   /// Sets the answer of a guest of an event that the caller hosts, even after `answerBy`.
   ///
   /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.

@@ -16,6 +16,9 @@ extension PreviewWorld {
     case ("GET", "invitations", _): return try list(guests[id] ?? [], request)
     case ("GET", "calendar.ics", _): return try exported(request, else: .eventNotFound)
     case (_, "links", let link): return try links(of: found, request, link.isEmpty ? nil : link)
+    case ("GET", "host-offers", ""):
+      try checkIsHosted(found)
+      return try list([HostOffer](), request)
     case ("POST", "reminders", ""): return try .json(remind(found))
     case ("POST", "duplicate", ""):
       let copy = try duplicate(found, request)

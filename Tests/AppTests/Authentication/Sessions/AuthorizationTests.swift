@@ -166,6 +166,7 @@ private struct Line: CustomStringConvertible {
     DELETE events/{id}/hosts/{userId:cohost}               needed      404    404     403     404    204   204 404:event-not-found 403:not-the-creator
     GET    events/{id}/calendar.ics                        needed      404    404     200     404    200   200 404:event-not-found
     PUT    events/{id}/invitations/me                      needed      404    404     200     404    409   409 404:event-not-found 409:own-event
+    GET    events/{id}/host-offers                         needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
     GET    events/{id}/links                               needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
     POST   events/{id}/links                               needed      404    404     403     404    201   201 404:event-not-found 403:not-a-host
     GET    events/{id}/links/{linkId}                      needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host

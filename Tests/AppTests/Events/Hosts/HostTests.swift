@@ -125,12 +125,22 @@ import Testing
       #expect(try await cleo.get("events/\(event)")["myRole"].string == "guest")
       #expect(try await cleo.edit(event, #"{"title": "Mine"}"#, expecting: 403).problem == "not-a-host")
       #expect(try await dev.send("GET", "events/\(event)").status == 404)
+      for host in [ana, ben] {
+        let open = try await host.get("events/\(event)/host-offers")["items"].array
+        #expect(open.map { $0["user"]["username"].string } == ["cleo", "dev"])
+        #expect(open.allSatisfy { $0["offeredAt"].string != nil })
+      }
       let shown = try await dev.get("proposals")["items"].array
       #expect(shown.map { $0["kind"].string } == ["host"] && shown[0]["person"]["username"].string == "ana")
       #expect(shown[0]["event"]["title"].string == "Swim" && shown[0]["status"] == .null)
       // Others' proposals do not exist.
       #expect(try await ben.accept(proposal: offers[1], expecting: 404).problem == "proposal-not-found")
       #expect(try await ana.decline(proposal: offers[1], expecting: 404).problem == "proposal-not-found")
+      // A co-host does not see an offer across a block.
+      try await ben.block(dev)
+      let seen = try await ben.get("events/\(event)/host-offers")["items"].array
+      #expect(seen.map { $0["user"]["username"].string } == ["cleo"])
+      try await ben.unblock(dev)
       let accepted = try await cleo.accept(proposal: offers[0])
       #expect(accepted.json["myRole"].string == "host")
       #expect(try await names() == [true, true, false])
@@ -140,6 +150,25 @@ import Testing
       #expect(try await app.takeNotifications().isEmpty)
       for proposal in offers { try await cleo.accept(proposal: proposal, expecting: 404) }
       try await dev.accept(proposal: offers[1], expecting: 404)
+    }
+  }
+
+  @Test func `an offer to a guest or friend who is no longer one cannot be accepted`() async throws {
+    try await run { app, scene in
+      let (ana, ben, cleo, dev, event) = (scene.ana, scene.ben, scene.cleo, scene.dev, scene.event)
+      let offers = [try await ana.offerHost(cleo, to: event), try await ana.offerHost(dev, to: event)]
+      try await app.fanOut()
+      // She is still the creator's friend, but a host does not want her.
+      try await ben.withdraw(cleo, from: event)
+      #expect(try await cleo.get("proposals")["items"].array.isEmpty)
+      try await cleo.accept(proposal: offers[0], expecting: 404)
+      let types = try await cleo.get("notifications")["items"].array.compactMap { $0["type"].string }
+      #expect(types == ["invitation-withdrawn"])
+      #expect(try await ana.send("DELETE", "friends/\(dev.id)").status == 204)
+      #expect(try await dev.accept(proposal: offers[1], expecting: 404).problem == "proposal-not-found")
+      try await app.befriend(ana, dev)
+      try await dev.accept(proposal: offers[1])
+      try await app.takeNotifications()
     }
   }
 

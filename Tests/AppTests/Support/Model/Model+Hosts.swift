@@ -91,6 +91,7 @@ extension Model {
     guard person == offer.user, offers.contains(where: { $0.id == offer.id }) else { return [404] }
     let event = offer.event
     if events[event].isClosed { return [409] }
+    guard guests(of: event).contains(person) || areFriends(events[event].host, person) else { return [404] }
     clock += 1
     let visits = visitors.indices.filter { visitor in
       visitors[visitor].isProposed && visitors[visitor].account == person

@@ -479,6 +479,7 @@ struct Model {
     clock += 1
     remove(guest, from: event, by: person)
     forgetNotices(to: guest, about: event)
+    offers.removeAll { $0.event == event && $0.user == guest }
     if guest >= Self.firstVisitor { forgetNotices(about: guest) }
     // A guest who has declined is not notified.
     if status != "declined", guest < Self.firstVisitor {
