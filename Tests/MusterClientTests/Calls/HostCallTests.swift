@@ -28,6 +28,7 @@ import Testing
     #expect(event.maxPlusOnes == 2 && event.answerBy == draft.answerBy && event.myRole == .creator)
     for accepts in [false, true] {
       #expect(try await ana.client.events.addHost(ben.id, to: event.id).hosts.map(\.id) == [ana.id])
+      #expect(try await ana.client.events.hostOffers(of: event.id).map(\.id) == [ben.id])
       let offer = try #require(try await ben.client.proposals.list().items.first)
       #expect(offer.kind == .host && offer.event.id == event.id && offer.person?.id == ana.id)
       guard accepts else {
