@@ -200,7 +200,8 @@ struct ShareLink: Sendable {
     try change.write("DELETE FROM share_links WHERE id = \(id) AND event_id = \(event)")
     guard visitors == .remove else { return }
     try Event.checkIsOpen(row)
-    try await Visitor.removeAll(through: id, to: event, by: host, in: change)
+    // In one change: the free places are given on once, after all have left.
+    try await Visitor.remove(where: "v.event_id = \(event) AND v.link_id = \(id)", by: .user(host), in: change)
   }
 }
 

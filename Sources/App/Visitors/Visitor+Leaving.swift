@@ -76,20 +76,6 @@ extension Visitor {
     try change.write(deletingAbandoned([event]))
   }
 
-  /// Removes all visitors who have come through a link. Free places are given on once, after all have left. The caller
-  /// has locked the event.
-  static func removeAll(
-    through link: ShareLink.ID, to event: Event.ID, by host: User.ID, in change: Change
-  ) async throws {
-    let ids: [ID] = try await change.rows(
-      "SELECT id FROM visitors WHERE event_id = \(event) AND link_id = \(link)"
-    ).map { try $0["id"] }
-    guard !ids.isEmpty else { return }
-    try await leave(where: "v.event_id = \(event) AND v.link_id = \(link)", by: .user(host), in: change)
-    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
-    try forgetNotices(about: ids, at: event, in: change)
-  }
-
   /// Deletes the notices that have the names of visitors: in the queue, in deliveries, and in the inboxes of hosts. A
   /// notice about many visitors stays, without these names. The caller has locked the event.
   static func forgetNotices(about ids: [ID], at event: Event.ID, in change: Change) throws {
