@@ -26,6 +26,7 @@ RUN swift build -c release --product muster --static-swift-stdlib \
   && strip /out/muster
 
 FROM ${DEBIAN}
+# tzdata has the rules of time zones: build the image again when they change.
 RUN apt-get update \
   && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     ca-certificates libidn2-0 libjemalloc2 libpq5 libstdc++6 libvips-tools tzdata zlib1g \

@@ -35,8 +35,9 @@ from generator import Connection, address_of, percentile, read_tokens, request, 
 EVENT = "01900000-0000-7000-8fff-000000000001"
 LARGE = """
     DELETE FROM events WHERE id = :'event';
-    INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until)
-    VALUES (:'event', :'host', 'Large', now() + interval '30 days', 'UTC', now() + interval '40 days');
+    INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until, start_offset, zone_rules)
+    VALUES (:'event', :'host', 'Large', now() + interval '30 days', 'UTC', now() + interval '40 days', 0,
+      '2025b');
     INSERT INTO invitations (event_id, user_id)
     SELECT :'event', id
     FROM (

@@ -9,6 +9,15 @@ CREATE TABLE events (
   start_time timestamptz NOT NULL,
   end_time timestamptz,
   time_zone text NOT NULL,
+  -- The offsets from UTC, in seconds, with which the times were planned. A time and its offset are what the clocks in
+  -- the time zone show then: at a repeated hour, two times differ by their offsets alone. When a government changes the
+  -- rules, the worker moves the time, and the reading stays.
+  start_offset integer NOT NULL,
+  end_offset integer,
+  answer_by_offset integer,
+  -- The newest version of the time zone database by which a worker has looked at the times, such as 2026a. An older one
+  -- never moves them back.
+  zone_rules text COLLATE "C" NOT NULL,
   location_name varchar(200),
   latitude double precision,
   longitude double precision,
@@ -60,6 +69,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_of_creator ON events (creator_id, start_time, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
+CREATE INDEX events_by_zone_rules ON events (zone_rules) WHERE archived_at IS NULL;
 CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
 
 -- The hosts of an event besides its creator. They have no invitation to it.

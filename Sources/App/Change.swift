@@ -83,7 +83,7 @@ public final class Change: Querying {
   /// Queues notices without a person, each about a different subject and for its own recipients.
   ///
   /// - Parameter pairs: a query of `(subject_id, user_id)`. It sees everything that this change has done.
-  func notify(usersIn pairs: SQL, aboutEach notices: [Notice], by actor: User.ID) {
+  func notify(usersIn pairs: SQL, aboutEach notices: [Notice], by actor: User.ID? = nil) {
     guard !notices.isEmpty else { return }
     effects.withLock {
       $0.notices.append(.statement(NotificationQueue.insert(notices, by: actor, forUsersIn: pairs)))

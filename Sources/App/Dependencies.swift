@@ -49,6 +49,7 @@ public final class Dependencies: Sendable {
   let fcm: FCMSender.Settings?
   let publicURL: PublicURL
   let pictureDecoder: PictureDecoder
+  public let zones: ZoneDatabase
   public let logger: Logger
 
   /// Pass longer times only on a machine that is known to be overloaded.
@@ -62,12 +63,15 @@ public final class Dependencies: Sendable {
   ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
   ///   - launcher: the executable `muster`, which contains the decoder. By default, that of this process.
   ///   - picturePatience: how long an uploaded picture may take.
+  ///   - zones: the time zones; nil for those of the configuration's folder.
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
     connectTimeout: Duration = .seconds(2), connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5),
     queuesWrites: Bool = true, decoderPath: String? = nil, launcher: String? = nil,
-    picturePatience: Duration = .seconds(30)
+    picturePatience: Duration = .seconds(30),
+    zones: ZoneDatabase? = nil
   ) async throws {
+    self.zones = try zones ?? configuration.zones()
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
     httpClient = outgoing.client

@@ -8,13 +8,16 @@ import UnixSignals
 extension AsyncParsableCommand {
   /// Runs services until one of the signals arrives, then lets them finish their current work.
   ///
-  /// - Parameter drainSeconds: additional time for the shutdown.
+  /// - Parameters:
+  ///   - drainSeconds: additional time for the shutdown.
+  ///   - zones: the time zone database, whose version is logged; nil if it is read later.
   func run(
-    _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], drainSeconds: Int = 0, logger: Logger
+    _ services: [any Service], until signals: [UnixSignal] = [.sigterm, .sigint], drainSeconds: Int = 0,
+    zones: ZoneDatabase? = nil, logger: Logger
   ) async throws {
     var quiet = logger
     quiet.logLevel = .error
-    let announced: [any Service] = [Announcement(logger: logger)] + services
+    let announced: [any Service] = [Announcement(zones: zones, logger: logger)] + services
     var configuration = ServiceGroupConfiguration(
       services: announced.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
       gracefulShutdownSignals: signals, logger: quiet)
@@ -49,10 +52,18 @@ extension AsyncParsableCommand {
 
 /// Logs that the services run. From now on, signals stop them in order.
 private struct Announcement: Service {
+  let zones: ZoneDatabase?
   let logger: Logger
 
   func run() async throws {
-    logger.notice("started", metadata: ["version": "\(Release.version)"])
+    var facts: Logger.Metadata = ["version": "\(Release.version)"]
+    if let zones { facts["tzdata"] = "\(zones.version)" }
+    logger.notice("started", metadata: facts)
+    if let zones, !zones.missing.isEmpty {
+      logger.warning(
+        "time zones are not installed: install the package tzdata-legacy", metadata: ["zones": "\(zones.missing.count)"]
+      )
+    }
     try? await gracefulShutdown()
   }
 }

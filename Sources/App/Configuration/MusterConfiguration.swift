@@ -32,6 +32,7 @@ public struct MusterConfiguration: Sendable {
   public var isThrottling: Bool
   public var isLimitingRates: Bool
   public var scrypt: Passwords.Cost
+  var zoneFolder: String
   public var logsAllRequests: Bool
   public var logsAddresses: Bool
   public var metrics: MetricsListening
@@ -150,6 +151,7 @@ extension MusterConfiguration {
     }
     connectionsPerAddress = try variables.number(.connectionsPerAddress, in: 0...1_000_000)
     drainSeconds = try variables.number(.drainSeconds, in: 0...300)
+    zoneFolder = try variables.text(.zoneFolder) ?? ZoneDatabase.usualFolder
     let proxies = "addresses and CIDR blocks, like 10.0.0.0/8,::1"
     trustedProxies = try variables.parsed(.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
     isThrottling = try variables.isOn(.isThrottling)
@@ -207,4 +209,9 @@ extension MusterConfiguration {
       throw Problem("\(Variable.tlsKey.name) is not set: \(Variable.tlsCertificate.name) requires it")
     }
   }
+}
+
+extension MusterConfiguration {
+  /// Reads the time zone database.
+  public func zones() throws -> ZoneDatabase { try ZoneDatabase(folder: zoneFolder) }
 }

@@ -76,6 +76,9 @@ public struct Variable: Sendable {
   static let scrypt = Variable(
     "MUSTER_SCRYPT", "ln=15,r=8,p=3", "the cost of hashing a password, at most 256 MiB each; never lower it")
 
+  static let zoneFolder = Variable(
+    "TZDIR", ZoneDatabase.usualFolder, "the folder of the time zone database; read at startup")
+
   // MARK: Logs and metrics
 
   static let logsRequests = Variable(
@@ -149,7 +152,7 @@ public struct Variable: Sendable {
       databaseURL, databaseRole, accessTokenKeys, refreshTokenKeys, publicURL, tlsCertificate, tlsKey, corsOrigins,
       accessTokenSeconds, poolSize, isBehindPooler,
       maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isLimitingRates, isThrottling, scrypt,
-      logsRequests,
+      zoneFolder, logsRequests,
       logsAddresses, metrics, mailWebhook, mailWebhookSecret, allowsPrivateWebhooks, trustedCertificates,
       apple.clientIDs, apple.keysURL, google.clientIDs, google.keysURL,
     ] + appleKey.all + [appleTokenURL, appleRevokeURL] + apnsKey.all + [

@@ -3,9 +3,9 @@ import Postgres
 extension Event {
   /// When a copy of an event takes place.
   struct CopyTimes: Sendable {
-    let startTime: Timestamp
+    let startTime: GivenTime
     /// `.keep`: the copy is as long as the event.
-    let endTime: Edit<Timestamp?>
+    let endTime: Edit<GivenTime?>
   }
 
   /// Copies an event that the user hosts, in any state, to a new event that they create. The deadline for answers keeps
@@ -13,7 +13,8 @@ extension Event {
   ///
   /// - Parameter invites: whether to invite the event's guests who are still friends of the host.
   static func duplicate(
-    _ id: ID, as copy: ID, at times: CopyTimes, invites: Bool, by host: User.ID, in change: Change
+    _ id: ID, as copy: ID, at times: CopyTimes, in zones: ZoneDatabase, invites: Bool, by host: User.ID,
+    in change: Change
   ) async throws {
     // A first look, because users are locked before events.
     let guests: [User.ID] =
@@ -22,13 +23,14 @@ extension Event {
       throw AppError.sessionEnded
     }
     let old: Plan = try await lock(id, by: host, in: change)["plan"]
-    let plan = old.moved(to: times)
+    let zone = zones[old.timeZone] ?? .utc
+    let (plan, offsets) = old.moved(to: times, in: zone, rules: zones.version)
     guard plan.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Plan.endRule) }
     let friends: [User.ID] =
       invites
       ? try await change.rows("\(friendlyGuests(of: id, to: host)) AND f.friend_id = ANY(\(guests))")
         .map { try $0["user_id"] } : []
-    try await insert(copy, plan, inviting: friends, by: host, in: change)
+    try await insert(copy, plan, offsets, inviting: friends, by: host, in: change)
   }
 
   /// A query of the guests of an event who are friends of a host.
@@ -44,15 +46,22 @@ extension Event {
 
 extension Event.Plan {
   /// The same plan at another time.
-  fileprivate func moved(to times: Event.CopyTimes, now: Timestamp = .now()) -> Event.Plan {
+  fileprivate func moved(
+    to times: Event.CopyTimes, in zone: Zone, rules: String, now: Timestamp = .now()
+  ) -> (Event.Plan, Event.Offsets) {
+    let start = zone.time(times.startTime)
     func shifted(_ time: Timestamp) -> Timestamp? {
-      let moved = time.microseconds + (times.startTime.microseconds - startTime.microseconds)
+      let moved = time.microseconds + (start.time.microseconds - startTime.microseconds)
       return Timestamp.years1To9999.contains(moved) ? Timestamp(microseconds: moved) : nil
     }
     var copy = self
-    copy.startTime = times.startTime
-    copy.endTime = times.endTime.applied(to: endTime.flatMap(shifted))
+    copy.startTime = start.time
+    let end = times.endTime.applied(to: endTime.flatMap(shifted).map(GivenTime.instant)).map(zone.time)
+    copy.endTime = end?.time
     copy.answerBy = answerBy.flatMap(shifted).flatMap { $0 > now ? $0 : nil }
-    return copy
+    var offsets = Event.Offsets(copy, in: zone, rules: rules)
+    // They may be those before a gap.
+    (offsets.start, offsets.end) = (start.offset, end?.offset)
+    return (copy, offsets)
   }
 }

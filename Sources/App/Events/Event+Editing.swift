@@ -6,13 +6,13 @@ extension Event {
   /// - Parameter versions: the versions that the client has read. If the event has another one, the change gets 412.
   static func edit(
     _ id: ID, by host: User.ID, ifVersionIn versions: Set<Int>?, in change: Change,
-    _ edit: @Sendable (Plan) throws -> Plan
+    _ edit: @Sendable (Plan, Offsets) throws -> (Plan, Offsets)
   ) async throws {
     let row = try await lock(id, by: host, in: change)
     try checkIsOpen(row)
     if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     let old: Plan = try row["plan"]
-    let new = try edit(old)
+    let (new, offsets) = try edit(old, try row["offsets"])
     let differences = new.differences(from: old)
     guard !differences.isEmpty else { return }
     // If the start has not moved, guests must not get a second reminder.
@@ -25,7 +25,9 @@ extension Event {
         longitude = \(new.location?.longitude), capacity = \(new.capacity.map(Int32.init)),
         answer_by = \(new.answerBy),
         max_plus_ones = \(Int32(new.maxPlusOnes)),
-        live_until = \(new.liveUntil), remind_at = \(remindAt), version = version + 1, updated_at = clock_timestamp()
+        live_until = \(new.liveUntil), remind_at = \(remindAt), start_offset = \(Int32(offsets.start)),
+        end_offset = \(offsets.end.map(Int32.init)), answer_by_offset = \(offsets.answerBy.map(Int32.init)),
+        zone_rules = \(offsets.rules), version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
     change.touch(.events, ofUsersIn: hosts(of: id))
@@ -67,7 +69,7 @@ extension Event {
   /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then
   /// either wait, or are visible to the reads that follow.
   ///
-  /// - Returns: `plan`, `creator_id`, `title`, `start_time`, `status`, `version`, `is_archived`, `is_past_answers`,
+  /// - Returns: `plan`, `offsets`, `creator_id`, `title`, `start_time`, `status`, `version`, `is_archived`, `is_past_answers`,
   ///   `is_over`, the columns of ``Places``, `visitor_count`, and `total`, the number of guests.
   static func lock(_ id: ID, by host: User.ID, in change: Change) async throws -> Row {
     try await lock(id, by: host, as: [.creator, .host], else: .notAHost, in: change)
@@ -93,7 +95,7 @@ extension Event {
 
   private static let locking = CompiledSQL { (id: SQLArgument<ID>) in
     """
-    SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Places.columns), visitor_count, status,
+    SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Offsets.record) AS offsets, \(Places.columns), visitor_count, status,
       version, archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
     FROM events WHERE id = \(id)
     FOR NO KEY UPDATE

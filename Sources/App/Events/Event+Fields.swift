@@ -1,4 +1,4 @@
-import Foundation
+import Postgres
 
 extension Event.Plan {
   static let endRule = "must be after startTime"
@@ -9,21 +9,34 @@ extension Event.Plan {
   var asksBeforeStart: Bool { answerBy.map { $0 <= startTime } ?? true }
 }
 
-extension Fields.Rule where Value == String {
-  /// A name of the IANA database, such as `Europe/Berlin`, or an alias. Foundation accepts more, and those are refused:
-  /// offsets such as GMT+2, which have no daylight saving time, and abbreviations, which are ambiguous.
-  static var timeZone: Self {
-    text(1...64).and("must be an IANA time zone such as Europe/Berlin") { name in
-      if knownTimeZones.contains(name) { return true }
-      let isWord = name.utf8.allSatisfy {
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_+-".utf8.contains($0)
+extension Fields.Rule where Value == Zone {
+  /// A name of the IANA database, such as `Europe/Berlin`, or that of a link to one, such as `Japan`.
+  static func timeZone(in zones: ZoneDatabase) -> Self {
+    Self(placeholder: .utc) { json throws(Fields.Broken) in
+      guard let zone = zones[try Fields.Rule<String>.text(1...64).read(json)] else {
+        throw Fields.Broken(.badFormat, "must be an IANA time zone such as Europe/Berlin")
       }
-      return isWord && name.contains("/") && TimeZone(identifier: name) != nil
+      return zone
     }
   }
 }
 
-private let knownTimeZones = Set(TimeZone.knownTimeZoneIdentifiers).union(["UTC"])
+extension Fields.Rule where Value == GivenTime {
+  /// RFC 3339 with any offset, or without an offset: then it is a reading of the clocks in the event's time zone. Cut to
+  /// whole seconds.
+  static var plannedTime: Self {
+    Self(placeholder: .instant(Timestamp(microseconds: 0))) { json throws(Fields.Broken) in
+      if case .string(let text) = json, let reading = LocalTimestamp(rfc3339: text) {
+        // No offset moves it out of the years from 1970 to 9999.
+        guard (1971...9998).contains(reading.day.calendar.year) else {
+          throw Fields.Broken(.badFormat, "must be a time like 2026-05-01T18:00:00, from 1971 to 9998")
+        }
+        return .reading(LocalTimestamp(microseconds: reading.microseconds / 1_000_000 * 1_000_000))
+      }
+      return .instant(try Fields.Rule<Timestamp>.time.read(json))
+    }
+  }
+}
 
 extension Fields.Rule where Value == Int {
   static var capacity: Self { integer(1...10_000) }

@@ -154,30 +154,31 @@ public struct Event: Sendable {
 
   /// Creates an event and invites friends to it, all or none.
   static func create(
-    _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
+    _ id: ID, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID, in change: Change
   ) async throws {
     // The locks keep names from changing: the host's name enters the guests' lists, and the guests' names enter the
     // guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
-    try await insert(id, plan, inviting: guests, by: creator, in: change)
+    try await insert(id, plan, offsets, inviting: guests, by: creator, in: change)
   }
 
   /// Inserts an event and invites friends to it. The caller holds the locks on all these users.
   static func insert(
-    _ id: ID, _ plan: Plan, inviting guests: [User.ID], by creator: User.ID, in change: Change
+    _ id: ID, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID, in change: Change
   ) async throws {
     try change.write(
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        answer_by, max_plus_ones, live_until, remind_at
+        answer_by, max_plus_ones, live_until, remind_at, start_offset, end_offset, answer_by_offset, zone_rules
       )
       VALUES (
         \(id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(plan.location?.name), \(plan.location?.latitude), \(plan.location?.longitude), \(plan.capacity.map(Int32.init)),
-        \(plan.answerBy), \(Int32(plan.maxPlusOnes)), \(plan.liveUntil), \(plan.remindAt())
+        \(plan.answerBy), \(Int32(plan.maxPlusOnes)), \(plan.liveUntil), \(plan.remindAt()), \(Int32(offsets.start)),
+        \(offsets.end.map(Int32.init)), \(offsets.answerBy.map(Int32.init)), \(offsets.rules)
       )
       """)
     change.touch(.events, of: creator)

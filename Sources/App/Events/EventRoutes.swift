@@ -48,13 +48,19 @@ struct EventRoutes {
 
   @Sendable private func create(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    let (plan, guests) = try await request.read { fields in
+    let zones = dependencies.zones
+    let (plan, offsets, guests) = try await request.read { fields in
+      let zone = fields.required("timeZone", .timeZone(in: zones))
+      let start = zone.time(fields.required("startTime", .plannedTime))
+      let end = fields.optional("endTime", .plannedTime).map(zone.time)
+      let answerBy = fields.optional("answerBy", .plannedTime).map(zone.time)
       let plan = Event.Plan(
         title: fields.required("title", .line(1...200)), note: fields.optional("note", .text(0...2000)),
-        startTime: fields.required("startTime", .time), endTime: fields.optional("endTime", .time),
-        timeZone: fields.required("timeZone", .timeZone), location: fields.optional("location", .location),
-        capacity: fields.optional("capacity", .capacity), answerBy: fields.optional("answerBy", .time),
-        maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0)
+        startTime: start.time, endTime: end?.time, timeZone: zone.name,
+        location: fields.optional("location", .location), capacity: fields.optional("capacity", .capacity),
+        answerBy: answerBy?.time, maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0)
+      let offsets = Event.Offsets(
+        start: start.offset, end: end?.offset, answerBy: answerBy?.offset, rules: zones.version)
       let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
       if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime") {
         fields.note("endTime", .outOfRange, Event.Plan.endRule)
@@ -62,13 +68,13 @@ struct EventRoutes {
       if !plan.asksBeforeStart, !fields.hasError(in: "startTime", "answerBy") {
         fields.note("answerBy", .outOfRange, Event.Plan.answerByRule)
       }
-      return (plan, guests)
+      return (plan, offsets, guests)
     }
     let id = Event.ID.new()
     return try await dependencies.respond(
       to: context, at: .user(me), thenReading: id, about: { _ in guests }
     ) {
-      try await Event.create(id, plan, inviting: guests, by: me, in: $0)
+      try await Event.create(id, plan, offsets, inviting: guests, by: me, in: $0)
     } response: { event in
       var response = Response.event(event, status: .created)
       response.headers[.location] = "/api/v1/events/\(id)"
@@ -83,27 +89,29 @@ struct EventRoutes {
 
   @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    return .calendar(try await Event.find(withoutGuests: id, for: try context.user, in: database))
+    return .calendar(
+      try await Event.find(withoutGuests: id, for: try context.user, in: database), zones: dependencies.zones)
   }
 
   @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let versions = request.ifMatch()
+    let zones = dependencies.zones
     let edit = try await request.read { fields in
       PlanEdit(
         title: fields.edit("title", .line(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
-        startTime: fields.edit("startTime", .time), endTime: fields.clearableEdit("endTime", .time),
-        timeZone: fields.edit("timeZone", .timeZone), location: fields.clearableEdit("location", .location),
-        capacity: fields.clearableEdit("capacity", .capacity), answerBy: fields.clearableEdit("answerBy", .time),
-        maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes))
+        startTime: fields.edit("startTime", .plannedTime), endTime: fields.clearableEdit("endTime", .plannedTime),
+        timeZone: fields.edit("timeZone", .timeZone(in: zones)), location: fields.clearableEdit("location", .location),
+        capacity: fields.clearableEdit("capacity", .capacity),
+        answerBy: fields.clearableEdit("answerBy", .plannedTime), maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes))
     }
     return try await dependencies.respond(to: context, of: id) { change in
-      try await Event.edit(id, by: me, ifVersionIn: versions, in: change) { old in
-        let new = edit.applied(to: old)
+      try await Event.edit(id, by: me, ifVersionIn: versions, in: change) { old, oldOffsets in
+        let (new, offsets) = try edit.applied(to: old, oldOffsets, in: zones)
         guard new.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Event.Plan.endRule) }
         guard new.asksBeforeStart else { throw AppError.invalid("answerBy", .outOfRange, Event.Plan.answerByRule) }
-        return new
+        return (new, offsets)
       }
     }
   }

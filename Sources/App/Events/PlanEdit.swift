@@ -4,20 +4,53 @@ import Postgres
 struct PlanEdit: Sendable {
   let title: Edit<String>
   let note: Edit<String?>
-  let startTime: Edit<Timestamp>
-  let endTime: Edit<Timestamp?>
-  let timeZone: Edit<String>
+  let startTime: Edit<GivenTime>
+  let endTime: Edit<GivenTime?>
+  let timeZone: Edit<Zone>
   let location: Edit<Event.Location?>
   let capacity: Edit<Int?>
-  let answerBy: Edit<Timestamp?>
+  let answerBy: Edit<GivenTime?>
   let maxPlusOnes: Edit<Int>
 
-  func applied(to old: Event.Plan) -> Event.Plan {
-    Event.Plan(
-      title: title.applied(to: old.title), note: note.applied(to: old.note),
-      startTime: startTime.applied(to: old.startTime), endTime: endTime.applied(to: old.endTime),
-      timeZone: timeZone.applied(to: old.timeZone), location: location.applied(to: old.location),
-      capacity: capacity.applied(to: old.capacity), answerBy: answerBy.applied(to: old.answerBy),
+  /// A new time zone alone keeps the times. A reading is one of the clocks in the zone that results from the edit.
+  ///
+  /// - Throws: ``AppError`` if a reading is given and this host does not know the event's zone.
+  func applied(
+    to old: Event.Plan, _ offsets: Event.Offsets, in zones: ZoneDatabase
+  ) throws -> (Event.Plan, Event.Offsets) {
+    let zone: Zone? = if case .set(let zone) = timeZone { zone } else { zones[old.timeZone] }
+    let isMoved = zone.map { $0.name != old.timeZone } ?? false
+
+    /// - Parameter offset: with which `old` was planned.
+    func time(_ given: GivenTime?, _ old: Timestamp?, _ offset: Int?) throws -> ZonedTime? {
+      guard let given = given ?? old.map(GivenTime.instant) else { return nil }
+      if case .instant(let time) = given {
+        if time == old, !isMoved, let offset { return ZonedTime(time: time, offset: offset) }
+        return ZonedTime(time: time, offset: zone?.offset(at: time) ?? 0)
+      }
+      guard let zone else { throw AppError.invalid("timeZone", .required, "is unknown here: set another one") }
+      return zone.time(given)
+    }
+    func clearable(_ edit: Edit<GivenTime?>, _ old: Timestamp?, _ offset: Int?) throws -> ZonedTime? {
+      switch edit {
+      case .keep: try time(nil, old, offset)
+      case .set(nil): nil
+      case .set(let given?): try time(given, old, offset)
+      }
+    }
+    let givenStart: GivenTime? = if case .set(let given) = startTime { given } else { nil }
+    let start =
+      try time(givenStart, old.startTime, offsets.start) ?? ZonedTime(time: old.startTime, offset: offsets.start)
+    let end = try clearable(endTime, old.endTime, offsets.end)
+    let answer = try clearable(answerBy, old.answerBy, offsets.answerBy)
+    let plan = Event.Plan(
+      title: title.applied(to: old.title), note: note.applied(to: old.note), startTime: start.time, endTime: end?.time,
+      timeZone: isMoved ? zone?.name ?? old.timeZone : old.timeZone, location: location.applied(to: old.location),
+      capacity: capacity.applied(to: old.capacity), answerBy: answer?.time,
       maxPlusOnes: maxPlusOnes.applied(to: old.maxPlusOnes))
+    var new = Event.Offsets(start: start.offset, end: end?.offset, answerBy: answer?.offset, rules: offsets.rules)
+    // An older version: a worker with a later one then looks at the times again.
+    if new != offsets || isMoved { new.rules = isMoved ? zones.version : min(offsets.rules, zones.version) }
+    return (plan, new)
   }
 }

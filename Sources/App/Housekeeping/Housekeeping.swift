@@ -2,18 +2,29 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// Archives past events and deletes expired data, in small batches.
+/// Keeps the local times of events, archives past ones and deletes expired data, in small batches.
 enum Housekeeping {
   private struct Step: Sendable {
     let name: String
     /// Does one batch, and returns the number of rows in it.
-    let batch: @Sendable (Database) async throws -> Int
+    let batch: @Sendable (Database, ZoneDatabase) async throws -> Int
+
+    init(name: String, batch: @escaping @Sendable (Database) async throws -> Int) {
+      (self.name, self.batch) = (name, { database, _ in try await batch(database) })
+    }
+
+    init(name: String, batch: @escaping @Sendable (Database, ZoneDatabase) async throws -> Int) {
+      (self.name, self.batch) = (name, batch)
+    }
   }
 
   /// Days after which dead letters are deleted.
   private static let deadLetterLifetime = 30
 
   private static let steps = [
+    Step(name: "keeping local times") { database, zones in
+      try await database.change { try await Event.keepLocalTimes(by: zones, atMost: 200, in: $0) }
+    },
     Step(name: "archiving events") { database in
       try await database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
     },
@@ -42,14 +53,14 @@ enum Housekeeping {
 
   /// Does a batch of each step in turn, until nothing is left or the process is asked to stop. A step that fails is
   /// skipped until the next run and does not hold up the others.
-  static func run(in database: Database, logger: Logger) async {
+  static func run(in database: Database, zones: ZoneDatabase, logger: Logger) async {
     var steps = Self.steps
     while !steps.isEmpty {
       var unfinished: [Step] = []
       for step in steps {
         if Task.isShuttingDownGracefully || Task.isCancelled { return }
         do {
-          if try await step.batch(database) > 0 { unfinished.append(step) }
+          if try await step.batch(database, zones) > 0 { unfinished.append(step) }
         } catch {
           if Task.isCancelled { return }
           logger.warning("a housekeeping step failed", metadata: ["step": "\(step.name)", "error": "\(error)"])

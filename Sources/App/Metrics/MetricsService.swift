@@ -20,6 +20,7 @@ public func makeMetricsService(_ dependencies: Dependencies, port: Int) -> (any 
 private struct MetricsService: Service {
   private let metrics: MetricsRegistry
   private let database: Database
+  private let zones: ZoneDatabase
   private let logger: Logger
   private let host: String
   private let port: Int
@@ -29,6 +30,7 @@ private struct MetricsService: Service {
   init(_ dependencies: Dependencies, host: String, port: Int, isChosen: Bool) {
     metrics = dependencies.metrics
     database = dependencies.database
+    zones = dependencies.zones
     logger = dependencies.logger
     self.host = host
     self.port = port
@@ -70,6 +72,8 @@ private struct MetricsService: Service {
   private func writeProcess(to text: inout MetricsText) {
     text.family("muster_build_info", .gauge, "Always 1; the version is a label.")
     text.sample("muster_build_info", MetricsText.labels([("version", Release.version)]), 1)
+    text.family("muster_tzdata_info", .gauge, "Always 1; the version of the time zone database is a label.")
+    text.sample("muster_tzdata_info", MetricsText.labels([("version", zones.version)]), 1)
     text.family("process_start_time_seconds", .gauge, "When the process started, in seconds since 1970.")
     text.sample("process_start_time_seconds", "", Double(metrics.startedAt.microseconds) / 1e6)
     text.family("process_cpu_seconds_total", .counter, "Processor time used.")

@@ -228,7 +228,8 @@ extension FanOut {
     """
   }
 
-  /// Writes one delivery for each device of the recipients, except for muted types and ended sessions. A notice that
+  /// Writes one delivery for each device of the recipients, except for muted types, ended sessions, and events that keep
+  /// their local time. A notice that
   /// can be merged joins the last waiting delivery of the device and subject, unless a worker has ever claimed it.
   private static let delivering: SQL = """
     pushes AS MATERIALIZED (
@@ -246,6 +247,7 @@ extension FanOut {
         WHERE m.user_id = addressed.recipient_id AND m.type = addressed.type
         OFFSET 0
       )
+      AND addressed.payload->>'cause' IS DISTINCT FROM \(Notice.zoneRules)
     ),
     merged AS MATERIALIZED (
       SELECT device_id, subject_id, run, max(place) AS place, max(merge_key) AS merge_key,

@@ -36,6 +36,8 @@ extension Notice {
     case .friendRequest: "\(actor) wants to be friends."
     case .friendAccepted: "You and \(actor) are now friends."
     case .eventInvited: "\(actor) invited you to \(title)."
+    case .eventUpdated where text("cause") == zoneRules:
+      Sentence("The rules of its time zone have changed, and \(title) keeps its local time.", variant: zoneRules)
     case .eventUpdated: "\(title) has changed: \(words(for: members["changes"]))."
     case .eventCancelled: "\(title) was cancelled."
     case .invitationWithdrawn: "You are no longer invited to \(title)."

@@ -95,6 +95,17 @@ struct Notice: Sendable {
       .eventUpdated, about: event.rawValue, by: host, [("eventId", event), ("title", title), ("changes", changes)])
   }
 
+  /// For an event whose local times stay while its times move, because the rules of its time zone have changed. Nothing
+  /// that needs attention: it reaches the inbox, but no device.
+  static func eventKeptLocalTime(_ event: Event.ID, _ title: String, _ changes: [FieldChange]) -> Notice {
+    Notice(
+      .eventUpdated, about: event.rawValue,
+      [("eventId", event), ("title", title), ("cause", zoneRules), ("changes", changes)])
+  }
+
+  /// The `cause` of such a notice.
+  static let zoneRules = "zone-rules"
+
   /// Names no user: the event may be cancelled because the creator's account is gone.
   static func eventCancelled(_ event: Event.ID, _ title: String, by host: User.ID) -> Notice {
     Notice(.eventCancelled, about: event.rawValue, by: host, [("eventId", event), ("title", title)])

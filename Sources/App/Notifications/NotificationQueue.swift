@@ -65,7 +65,7 @@ enum NotificationQueue {
   /// Inserts a row for each notice that has recipients, in their order. The actor is never a recipient.
   ///
   /// - Parameter pairs: a query of `(subject_id, user_id)`, the recipients of the notice about each subject.
-  static func insert(_ notices: [Notice], by actor: User.ID, forUsersIn pairs: SQL) -> SQL {
+  static func insert(_ notices: [Notice], by actor: User.ID?, forUsersIn pairs: SQL) -> SQL {
     """
     INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
     SELECT n.type, n.subject_id, r.ids, n.payload::jsonb
@@ -75,7 +75,7 @@ enum NotificationQueue {
     JOIN (
       SELECT subject_id, array_agg(DISTINCT user_id) AS ids
       FROM (\(pairs)) AS each (subject_id, user_id)
-      WHERE user_id <> \(actor)
+      WHERE user_id IS DISTINCT FROM \(actor)
       GROUP BY subject_id
     ) AS r ON r.subject_id = n.subject_id
     ORDER BY n.place

@@ -9,6 +9,7 @@ public struct NotificationWorker: Service {
   private let sources: [Dispatcher.Source]
   private let concurrency: Int
   private let canListen: Bool
+  private let zones: ZoneDatabase
   private let logger: Logger
 
   /// The longest time for which fan-out lets notices gather. The inbox must follow a change within 100 ms.
@@ -32,6 +33,7 @@ public struct NotificationWorker: Service {
     ]
     self.concurrency = max(1, concurrency)
     canListen = dependencies.canListen
+    zones = dependencies.zones
     logger = dependencies.logger
   }
 
@@ -45,7 +47,7 @@ public struct NotificationWorker: Service {
     async let merged: Void = merge(waking: fanOut)
     async let told: Void = tell(waking: fanOut)
     async let house: Void = work("housekeeping cannot run", pausing: Self.housekeepingInterval) {
-      await Housekeeping.run(in: database, logger: logger)
+      await Housekeeping.run(in: database, zones: zones, logger: logger)
       return false
     }
     try await dispatcher.run(.untilStopped)
@@ -63,7 +65,7 @@ public struct NotificationWorker: Service {
     while try await tellNext() {}
     try await FanOut.drain(database)
     try await makeDispatcher(sources).run(.untilNothingIsDue)
-    await Housekeeping.run(in: database, logger: logger)
+    await Housekeeping.run(in: database, zones: zones, logger: logger)
   }
 
   /// Fans out all notices, claims one batch of a queue, and sends it.

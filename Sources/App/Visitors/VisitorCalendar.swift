@@ -5,10 +5,12 @@ import Postgres
 struct VisitorCalendar: Sendable {
   private let event: Event
   private let isOpen: Bool
+  private let zones: ZoneDatabase
 
   /// Nil if there is no such visitor.
-  static func find(_ token: (id: Visitor.ID, kid: String), in database: some Querying) async throws -> VisitorCalendar?
-  {
+  static func find(
+    _ token: (id: Visitor.ID, kid: String), zones: ZoneDatabase, in database: some Querying
+  ) async throws -> VisitorCalendar? {
     try await database.first(
       """
       SELECT \(Event.columns), e.status = 'scheduled' AND e.archived_at IS NULL AS is_open
@@ -20,21 +22,21 @@ struct VisitorCalendar: Sendable {
       LEFT JOIN users AS c ON c.id = e.creator_id
       CROSS JOIN (SELECT ARRAY[]::record[] AS co_hosts) AS co
       """
-    ).map { VisitorCalendar(event: try Event(row: $0), isOpen: try $0["is_open"]) }
+    ).map { VisitorCalendar(event: try Event(row: $0), isOpen: try $0["is_open"], zones: zones) }
   }
 
-  /// Moves whenever the bytes do: with each edit, with the visitor's answer, with the release, and each day, because
-  /// the system's time zones may have been updated.
+  /// Moves whenever the bytes do: with each edit, with the visitor's answer, with the release, and with the time zone
+  /// database.
   var eTag: String {
     let parts = [
       Release.version, "\(event.id)", "\(event.version)", event.status.rawValue, event.myStatus, "\(isOpen)",
-      "\(event.updatedAt.microseconds)", "\(CalendarFeed.Tag.today(at: .now()))",
+      "\(event.updatedAt.microseconds)", zones.version,
     ]
     return "\"\(parts.joined(separator: "-"))\""
   }
 
   var bytes: [UInt8] {
-    let clock = WallClock(of: event.plan)
+    let clock = WallClock(of: event.plan, in: zones)
     var lines = ContentLines()
     lines.addCalendar {
       $0.add("NAME:Muster")

@@ -30,7 +30,9 @@ struct Serve: AsyncParsableCommand {
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
     let reloading: [any Service] =
       dependencies.certificate.map { [CertificateReloading(certificate: $0, logger: logger)] } ?? []
-    try await run(metrics + reloading + [service], drainSeconds: configuration.drainSeconds, logger: logger)
+    try await run(
+      metrics + reloading + [service], drainSeconds: configuration.drainSeconds, zones: dependencies.zones,
+      logger: logger)
     await dependencies.close()
   }
 }

@@ -30,11 +30,11 @@ struct Worker: AsyncParsableCommand {
     let worker = NotificationWorker(
       dependencies, sender: channels, mailer: mailer ?? NoMailer(), concurrency: concurrency)
     if once {
-      try await run([Once(worker: worker)], logger: logger)
+      try await run([Once(worker: worker)], zones: dependencies.zones, logger: logger)
     } else {
       logger.info("working")
       let metrics = makeMetricsService(dependencies, port: 9465).map { [$0] } ?? []
-      try await run(metrics + [dependencies.schemaWatch, worker], logger: logger)
+      try await run(metrics + [dependencies.schemaWatch, worker], zones: dependencies.zones, logger: logger)
     }
     await dependencies.close()
   }

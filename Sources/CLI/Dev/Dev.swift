@@ -93,6 +93,7 @@ private struct DevelopmentService: Service {
     if isReachable(configuration) { try configuration.refusePublishedKeys() }
     try configuration.refuseMoreConnectionsThanFiles()
     let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
+    logger.info("time zones", metadata: ["tzdata": "\(dependencies.zones.version)"])
     do {
       if replacesKeys {
         // Their secrets are sealed with the published keys. First, so that it is repeated if the program is killed.

@@ -131,6 +131,28 @@ import Testing
     }
   }
 
+  @Test func `without time zones no program starts, and with them the start-up line names their version`() async throws
+  {
+    let made = try MadeZones(version: "2099z", [:], links: ["Old/Name": "Not/Installed"])
+    defer { made.remove() }
+    try await TestApp.withDatabase { databaseURL in
+      var environment = TestApp.environment(databaseURL)
+      environment["TZDIR"] = "/nowhere"
+      for arguments in [["serve", "--port", "0"], ["worker", "--once"], ["seed", "demo"], ["seed", "load"]] {
+        let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
+        #expect(try await program.exitStatus() != 0, "\(arguments)")
+        let line = program.standardError
+        #expect(line.contains("install the package tzdata") && line.contains("/nowhere"), "\(line)")
+        #expect(line.split(separator: "\n").count == 1, "\(line)")
+      }
+      environment["TZDIR"] = made.folder.path
+      let worker = try await run("worker", "--once", environment: environment)
+      #expect(try await worker.exitStatus() == 0, "\(worker.standardError)")
+      let started = worker.standardError.split(separator: "\n").first { $0.contains("started") }
+      #expect(started?.contains("2099z") == true && worker.standardError.contains("tzdata-legacy"))
+    }
+  }
+
   @Test func `a newer schema is accepted unless a migration is breaking`() async throws {
     try await TestApp.withDatabase { databaseURL in
       let database = try Database(Database.Configuration(url: databaseURL))

@@ -121,8 +121,9 @@ import Testing
       try await app.database.batch(
         """
         WITH small AS (
-          INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until)
-          SELECT gen_random_uuid(), \(ana.userID), 'Small', now(), 'UTC', now() FROM generate_series(1, 20000)
+          INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until, start_offset, zone_rules)
+          SELECT gen_random_uuid(), \(ana.userID), 'Small', now(), 'UTC', now(), 0, '2025b'
+          FROM generate_series(1, 20000)
           RETURNING id
         ), guests AS (
           SELECT id FROM users WHERE username LIKE 'more%' LIMIT 3

@@ -60,6 +60,7 @@ import Testing
       #expect(scrape.value("muster_ended_sessions") == 0)
       #expect((0..<60).contains(scrape.value("muster_ended_sessions_age_seconds") ?? -1))
       #expect(scrape.value("muster_build_info", ["version": Release.version]) == 1)
+      #expect(scrape.value("muster_tzdata_info", ["version": app.dependencies.zones.version]) == 1)
       #expect(scrape.value("muster_connections") ?? 0 >= 1)
 
       let began = try #require(scrape.value("process_start_time_seconds"))

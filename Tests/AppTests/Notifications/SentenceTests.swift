@@ -18,7 +18,8 @@ import Testing
     }
     var notices: [Notice] = [
       .friendRequest(.new(), from: ana), .friendAccepted(by: ana), .eventInvited(event, title, by: ana),
-      edit("startTime", "endTime"), edit("unknown"), .eventCancelled(event, title, by: ana.id),
+      edit("startTime", "endTime"), edit("unknown"), .eventKeptLocalTime(event, title, []),
+      .eventCancelled(event, title, by: ana.id),
       .invitationWithdrawn(event, title), .waitlistPromoted(event, title, guest: ana.id),
       .guestPromoted(event, title, guest: ana, by: .new()),
       .eventReminder(event, title, start: now.adding(seconds: 3600)),

@@ -131,8 +131,10 @@ import Testing
       var tags: Set<String> = []
       var shown: [Bool] = []
       for day in [today, today + 1, today + 78, today + 82] {
-        let (user, tag) = try await CalendarFeed.check(link, today: day, in: app.service)
-        let feed = try await CalendarFeed.read(link, of: user, today: day, in: app.service)
+        let (user, tag) = try await CalendarFeed.check(
+          link, today: day, zones: app.dependencies.zones, in: app.service)
+        let feed = try await CalendarFeed.read(
+          link, of: user, today: day, zones: app.dependencies.zones, in: app.service)
         #expect(feed.tag == tag)
         tags.insert(tag.eTag)
         shown.append(String(decoding: feed.bytes, as: UTF8.self).contains("SUMMARY:Past"))

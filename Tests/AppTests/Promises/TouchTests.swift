@@ -232,6 +232,15 @@ import Testing
         try await emre.answer("going", plusOnes: 2, to: event)
       }
       try await watch.expect("bringing fewer") { try await emre.answer("going", plusOnes: 1, to: event) }
+      let made = try MadeZones(version: "9999a", ["Europe/Berlin": .init(rule: "CET-1")])
+      defer { made.remove() }
+      let rules = try made.database()
+      try await watch.expect("new rules of the time zone") {
+        _ = try await app.database.change { try await Event.keepLocalTimes(by: rules, atMost: 20, in: $0) }
+      }
+      try await watch.expect("the same rules again", changes: false) {
+        _ = try await app.database.change { try await Event.keepLocalTimes(by: rules, atMost: 20, in: $0) }
+      }
       try await watch.expect("blocking a guest") { try await ana.block(hugo) }
       try await watch.expect("cancelling") { try await ana.cancelEvent(event) }
       try await watch.expect("cancelling again", changes: false) { try await ana.cancelEvent(event) }

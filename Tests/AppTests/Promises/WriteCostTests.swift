@@ -114,9 +114,11 @@ import Testing
         """,
         "INSERT INTO user_stamps (user_id) SELECT id FROM users",
         """
-        INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until, invited_count)
+        INSERT INTO events (
+          id, creator_id, title, start_time, time_zone, live_until, invited_count, start_offset, zone_rules
+        )
         SELECT CASE number WHEN 0 THEN \(event) ELSE uuid_v7() END, \(host), 'Picnic', now() + interval '1 day', 'UTC',
-          now() + interval '3 days', 100
+          now() + interval '3 days', 100, 0, '2025b'
         FROM generate_series(0, 2000) AS number
         """,
         """
@@ -134,10 +136,10 @@ import Testing
       let before = try await counts(databaseURL)
       let database = try Database(Database.Configuration(url: databaseURL))
       try await database.change { change in
-        try await Event.edit(event, by: host, ifVersionIn: nil, in: change) { plan in
+        try await Event.edit(event, by: host, ifVersionIn: nil, in: change) { plan, offsets in
           var plan = plan
           plan.title = "Dinner"
-          return plan
+          return (plan, offsets)
         }
       }
       #expect(try await FanOut.step(in: database).notices > 0)

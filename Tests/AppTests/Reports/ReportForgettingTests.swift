@@ -6,7 +6,7 @@ import Testing
 /// What becomes of reports when accounts are deleted, and later.
 @Suite struct ReportForgettingTests {
   private func housekeep(_ app: TestApp) async throws {
-    await Housekeeping.run(in: app.service, logger: app.dependencies.logger)
+    await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
   }
 
   private func letReportsExpire(_ app: TestApp) async throws {

@@ -5,7 +5,8 @@ import Postgres
 /// the edits.
 ///
 /// - STATUS is the event's own, whatever the reader has answered. TRANSP says whether it takes up the reader's time.
-/// - Without an end there is no DTEND, which RFC 5545 allows. An invented end would block hours.
+/// - Without an end, an event has an hour, as in calendar apps. RFC 5545 allows an event without DTEND, but several
+///   calendars show it at a wrong time or not at all.
 /// - The organizer is a name and an id, because an email address must not leak. There are no attendees for the same
 ///   reason.
 struct CalendarEntry {
@@ -31,7 +32,7 @@ struct CalendarEntry {
     lines.add("STATUS:\(event.status == .cancelled ? "CANCELLED" : "CONFIRMED")")
     lines.add("TRANSP:\(event.takesUpTime ? "OPAQUE" : "TRANSPARENT")")
     lines.add("DTSTART" + value(plan.startTime))
-    if let end = plan.endTime { lines.add("DTEND" + value(end)) }
+    lines.add("DTEND" + value(plan.calendarEnd))
     lines.add(text: plan.title, as: "SUMMARY")
     if showsNote, let note = plan.note { lines.add(text: note, as: "DESCRIPTION") }
     if let location = plan.location {
@@ -60,7 +61,18 @@ struct CalendarEntry {
   /// A time with its parameters and the colon before it.
   private func value(_ time: Timestamp) -> String {
     guard let clock else { return ":\(time.iCalendarText)" }
-    return ";TZID=\(clock.zone):\(clock.reading(at: time))"
+    return ";TZID=\(clock.zone.name):\(clock.reading(at: time))"
+  }
+}
+
+extension Event.Plan {
+  /// The length of an event without an end, in seconds.
+  private static let assumedLength = 3600
+
+  /// DTEND.
+  var calendarEnd: Timestamp {
+    endTime
+      ?? min(startTime.adding(seconds: Self.assumedLength), Timestamp(microseconds: Timestamp.years1To9999.upperBound))
   }
 }
 

@@ -26,18 +26,20 @@ struct CalendarFeed: Sendable {
   let tag: Tag
   private let items: [Item]
   private let hasAlarms: Bool
+  private let zones: ZoneDatabase
 
   /// Everything that a feed is made from besides the program. It moves whenever the feed's bytes do.
   struct Tag: Equatable, Sendable {
     fileprivate let today: Int
     private let stamps: [Timestamp]
+    private let zoneRules: String
 
     /// Archived events leave the feed, and time zones enter it, by the UTC date.
     static func today(at now: Timestamp) -> Int { Int(now.microseconds) / (CalendarFeed.day * 1_000_000) }
 
     /// - Parameter row: a row with ``columns``.
-    fileprivate init(_ row: Row, today: Int) throws {
-      self.today = today
+    fileprivate init(_ row: Row, today: Int, zones: ZoneDatabase) throws {
+      (self.today, zoneRules) = (today, zones.version)
       stamps = [try row["events_stamp"], try row["blocks_stamp"], try row["preferences_stamp"]]
     }
 
@@ -46,11 +48,8 @@ struct CalendarFeed: Sendable {
       s.events AS events_stamp, s.blocks AS blocks_stamp, s.notification_preferences AS preferences_stamp
       """
 
-    /// The version of the time zone database, which the system may update without a new release.
-    private static let zones = TimeZone.timeZoneDataVersion.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
-
     var eTag: String {
-      let parts = [Release.version, Self.zones, "\(today)"] + stamps.map { "\($0.microseconds)" }
+      let parts = [Release.version, zoneRules, "\(today)"] + stamps.map { "\($0.microseconds)" }
       return "\"\(parts.joined(separator: "-"))\""
     }
   }
@@ -61,7 +60,7 @@ struct CalendarFeed: Sendable {
   ///
   /// - Throws: ``AppError/calendarLinkNotFound``
   static func check(
-    _ link: CalendarLink.ID, today: Int, in database: some Querying
+    _ link: CalendarLink.ID, today: Int, zones: ZoneDatabase, in database: some Querying
   ) async throws -> (user: User.ID, tag: Tag) {
     let row = try await database.first(
       """
@@ -71,7 +70,7 @@ struct CalendarFeed: Sendable {
       WHERE l.id = \(link) AND \(CalendarLink.isCurrent)
       """)
     guard let row else { throw AppError.calendarLinkNotFound }
-    return (try row["user_id"], try Tag(row, today: today))
+    return (try row["user_id"], try Tag(row, today: today, zones: zones))
   }
 
   /// Reads events and stamps in one statement, and so in one snapshot.
@@ -79,7 +78,7 @@ struct CalendarFeed: Sendable {
   /// - Parameter user: the user behind the link.
   /// - Throws: ``AppError/calendarLinkNotFound`` if the link was revoked meanwhile.
   static func read(
-    _ link: CalendarLink.ID, of user: User.ID, today: Int, in database: some Querying
+    _ link: CalendarLink.ID, of user: User.ID, today: Int, zones: ZoneDatabase, in database: some Querying
   ) async throws -> CalendarFeed {
     // An event is live for a day after its end.
     let oldest = Timestamp(microseconds: 0).adding(seconds: (today - pastDays + 1) * day)
@@ -109,7 +108,8 @@ struct CalendarFeed: Sendable {
       guard try (row["id"] as UUID?) != nil else { break }
       items.append(Item(event: try Event(row: row), isArchived: try row["is_archived"]))
     }
-    return CalendarFeed(tag: try Tag(first, today: today), items: items, hasAlarms: try !first["is_muted"])
+    return CalendarFeed(
+      tag: try Tag(first, today: today, zones: zones), items: items, hasAlarms: try !first["is_muted"], zones: zones)
   }
 
   /// A query of the guests and hosts whose feeds may show archived events of a user. The set is a few days larger,
@@ -134,10 +134,10 @@ struct CalendarFeed: Sendable {
     let today = Timestamp(microseconds: 0).adding(seconds: tag.today * Self.day)
     var clocks: [String: WallClock] = [:]
     var unknown: Set<String> = []
-    for zone in items.map(\.event.plan.timeZone) where clocks.count < Self.maximumZones && clocks[zone] == nil {
-      guard unknown.insert(zone).inserted else { continue }
-      clocks[zone] = WallClock(
-        zone: zone, from: today.adding(seconds: -Self.daysDescribed.before * Self.day),
+    for name in items.map(\.event.plan.timeZone) where clocks.count < Self.maximumZones && clocks[name] == nil {
+      guard unknown.insert(name).inserted, let zone = zones[name] else { continue }
+      clocks[name] = WallClock(
+        zone, from: today.adding(seconds: -Self.daysDescribed.before * Self.day),
         to: today.adding(seconds: Self.daysDescribed.after * Self.day))
     }
     let entries = items.map { item -> CalendarEntry in
@@ -147,7 +147,7 @@ struct CalendarFeed: Sendable {
         event: item.event, stamp: item.event.updatedAt, clock: clock, showsOrganizer: !item.isArchived,
         hasAlarm: hasAlarms && !item.isArchived && item.event.status == .scheduled && item.event.takesUpTime)
     }
-    let used = Set(entries.compactMap(\.clock?.zone)).sorted()
+    let used = Set(entries.compactMap(\.clock?.zone.name)).sorted()
     var lines = ContentLines()
     lines.addCalendar {
       $0.add("NAME:Muster")

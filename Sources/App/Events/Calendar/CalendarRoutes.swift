@@ -55,11 +55,12 @@ struct CalendarRoutes {
       throw AppError.calendarLinkNotFound
     }
     let today = CalendarFeed.Tag.today(at: .now())
-    let (user, tag) = try await CalendarFeed.check(link, today: today, in: database)
+    let zones = dependencies.zones
+    let (user, tag) = try await CalendarFeed.check(link, today: today, zones: zones, in: database)
     if request.alreadyHas(tag.eTag) {
       return Response(status: .notModified, headers: Self.headers(tag))
     }
-    let feed = try await CalendarFeed.read(link, of: user, today: today, in: database)
+    let feed = try await CalendarFeed.read(link, of: user, today: today, zones: zones, in: database)
     var headers = Self.headers(feed.tag)
     headers[.contentType] = "text/calendar; charset=utf-8"
     return Response(

@@ -8,9 +8,10 @@ import Postgres
 struct EventCalendar {
   let event: Event
   let now: Timestamp
+  let zones: ZoneDatabase
 
   var bytes: [UInt8] {
-    let clock = WallClock(of: event.plan)
+    let clock = WallClock(of: event.plan, in: zones)
     var lines = ContentLines()
     lines.addCalendar {
       clock?.describe(in: &$0)
@@ -33,7 +34,7 @@ extension ContentLines {
 }
 
 extension Response {
-  static func calendar(_ event: Event) -> Response {
+  static func calendar(_ event: Event, zones: ZoneDatabase) -> Response {
     Response(
       status: .ok,
       headers: [
@@ -41,6 +42,6 @@ extension Response {
         .contentDisposition: "attachment; filename=\"event-\(event.id).ics\"",
         .cacheControl: "no-store",
       ],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: EventCalendar(event: event, now: .now()).bytes)))
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: EventCalendar(event: event, now: .now(), zones: zones).bytes)))
   }
 }

@@ -67,6 +67,15 @@ extension Event {
     "\(hosts(of: event)) UNION ALL \(Invitation.guestsComing(to: event))"
   }
 
+  /// A query of `(event_id, user_id)` of the same at several events.
+  static func participants(in events: [ID]) -> SQL {
+    """
+    SELECT event_id, user_id FROM event_hosts WHERE event_id = ANY(\(events))
+    UNION ALL
+    SELECT event_id, user_id FROM invitations WHERE event_id = ANY(\(events)) AND status <> 'declined'
+    """
+  }
+
   /// The co-hosts of `events AS e` whom a user sees, as a relation `co` with one row.
   static func coHosts(seenBy user: some SQLExpression<User.ID>) -> SQL {
     """

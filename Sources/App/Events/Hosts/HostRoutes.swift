@@ -62,7 +62,7 @@ struct HostRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let (times, invites) = try await request.read { fields in
       let times = Event.CopyTimes(
-        startTime: fields.required("startTime", .time), endTime: fields.clearableEdit("endTime", .time))
+        startTime: fields.required("startTime", .plannedTime), endTime: fields.clearableEdit("endTime", .plannedTime))
       return (times, fields.optional("invite", .flag) ?? false)
     }
     let copy = Event.ID.new()
@@ -70,7 +70,7 @@ struct HostRoutes {
     return try await dependencies.respond(
       to: context, at: .user(me), .event(id), thenReading: copy
     ) {
-      try await Event.duplicate(id, as: copy, at: times, invites: invites, by: me, in: $0)
+      try await Event.duplicate(id, as: copy, at: times, in: dependencies.zones, invites: invites, by: me, in: $0)
     } response: { event in
       var response = Response.event(event, status: .created)
       response.headers[.location] = "/api/v1/events/\(copy)"

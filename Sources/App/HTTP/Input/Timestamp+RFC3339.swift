@@ -68,7 +68,11 @@ extension Timestamp {
     self = time
   }
 
-  private static func parse(_ bytes: UnsafeBufferPointer<UInt8>, _ fractionDigits: inout Int) -> Timestamp? {
+  /// - Parameter isLocal: whether the text has no offset. Then it is read as if it were in UTC, and seconds may be
+  ///   absent, as in the fields of web forms.
+  fileprivate static func parse(
+    _ bytes: UnsafeBufferPointer<UInt8>, _ fractionDigits: inout Int, isLocal: Bool = false
+  ) -> Timestamp? {
     var position = 0
     func number(_ digits: Int) -> Int? {
       guard position + digits <= bytes.count else { return nil }
@@ -86,9 +90,14 @@ extension Timestamp {
       return true
     }
     guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2), skip("Tt "),
-      let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
-      let date = Day(year: year, month: month, day: day), hour < 24, minute < 60, second <= 60
+      let hour = number(2), skip(":"), let minute = number(2),
+      let date = Day(year: year, month: month, day: day), hour < 24, minute < 60
     else { return nil }
+    var second = 0
+    if !isLocal || position < bytes.count {
+      guard skip(":"), let given = number(2), given <= 60 else { return nil }
+      second = given
+    }
     var fraction = 0
     fractionDigits = 0
     if skip(".") {
@@ -100,7 +109,7 @@ extension Timestamp {
       for _ in min(fractionDigits, 6)..<6 { fraction *= 10 }
     }
     var offset = 0
-    if !skip("Zz") {
+    if !isLocal, !skip("Zz") {
       guard position < bytes.count, case let sign = bytes[position], skip("+-"), let hours = number(2), skip(":"),
         let minutes = number(2),
         hours < 24, minutes < 60
@@ -121,6 +130,15 @@ extension Timestamp {
   init?(rfc3339 text: String) {
     var digits = 0
     self.init(rfc3339: text, fractionDigits: &digits)
+  }
+}
+
+extension LocalTimestamp {
+  /// Parses a time as in RFC 3339, but without an offset: a reading of a clock. Nil if it has an offset.
+  init?(rfc3339 text: String) {
+    var (text, digits) = (text, 0)
+    guard let time = text.withUTF8({ Timestamp.parse($0, &digits, isLocal: true) }) else { return nil }
+    self.init(microseconds: time.microseconds)
   }
 }
 

@@ -29,10 +29,12 @@ extension DemoSeed {
   }
 
   /// - Parameter place: the item's position in the file. No two items of an inbox may have the same time.
-  func plant(_ item: InboxSeed, at place: Int, now: Date, in change: Change) async throws {
+  func plant(
+    _ item: InboxSeed, at place: Int, zones: ZoneDatabase, now: Date, in change: Change
+  ) async throws {
     let recipient = try person(item.to).user
-    let notice = try notice(of: item, now: now)
-    let createdAt = try time(of: item, now: now)
+    let notice = try notice(of: item, zones: zones, now: now)
+    let createdAt = try time(of: item, zones: zones, now: now)
     let filedAt = Timestamp(microseconds: createdAt.microseconds + Int64(place))
     let readAt = item.read == true ? min(createdAt.adding(seconds: 3600), Timestamp(now)) : nil
     try await change.rows(
@@ -48,14 +50,14 @@ extension DemoSeed {
       """)
   }
 
-  private func time(of item: InboxSeed, now: Date) throws -> Timestamp {
+  private func time(of item: InboxSeed, zones: ZoneDatabase, now: Date) throws -> Timestamp {
     if let hours = item.hours { return Timestamp(now).adding(seconds: hours * 3600) }
     let event = try event(item)
     guard item.type == Notice.Kind.eventReminder.rawValue else { return invitedAt(event, now: now) }
-    return try plan(of: event, now: now).startTime.adding(seconds: -Event.reminderLead)
+    return try plan(of: event, zones: zones, now: now).startTime.adding(seconds: -Event.reminderLead)
   }
 
-  private func notice(of item: InboxSeed, now: Date) throws -> Notice {
+  private func notice(of item: InboxSeed, zones: ZoneDatabase, now: Date) throws -> Notice {
     switch Notice.Kind(rawValue: item.type) {
     case .friendRequest:
       guard let request = friends.requests.first(where: { $0.id == item.request }) else {
@@ -72,21 +74,21 @@ extension DemoSeed {
         throw AppError.invalidSeed("The notification \(item.id) has no event or no title.")
       }
       return .invitationWithdrawn(Event.ID(rawValue: event), title)
-    case let kind?: return try notice(kind, of: item, about: try event(item), now: now)
+    case let kind?: return try notice(kind, of: item, about: try event(item), zones: zones, now: now)
     case nil: throw AppError.invalidSeed("The notification \(item.id) has an unknown type.")
     }
   }
 
   private func notice(
-    _ kind: Notice.Kind, of item: InboxSeed, about event: EventSeed, now: Date
+    _ kind: Notice.Kind, of item: InboxSeed, about event: EventSeed, zones: ZoneDatabase, now: Date
   ) throws -> Notice {
     let (id, title) = (Event.ID(rawValue: event.id), event.title)
     let creator = try person(event.creator)
     switch kind {
     case .eventInvited: return .eventInvited(id, title, by: creator.person)
     case .eventUpdated:
-      let new = try plan(of: event, now: now)
-      var old = try plan(of: event, at: item.before?.time, now: now)
+      let new = try plan(of: event, zones: zones, now: now)
+      var old = try plan(of: event, at: item.before?.time, zones: zones, now: now)
       old.title = item.before?.title ?? title
       return .eventUpdated(id, title, new.differences(from: old), by: creator.user)
     case .eventCancelled: return .eventCancelled(id, title, by: creator.user)
@@ -125,7 +127,7 @@ extension DemoSeed {
       let visitor = try visitor(item, at: event)
       return .approvalRequested(
         id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, with: visitor.plusOnes ?? 0)
-    case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, now: now).startTime)
+    case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, zones: zones, now: now).startTime)
     default: throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
     }
   }

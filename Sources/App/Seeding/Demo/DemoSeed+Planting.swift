@@ -68,9 +68,12 @@ extension DemoSeed {
       """)
   }
 
-  func plant(_ event: EventSeed, linkKey: String, now: Date, in change: Change) async throws {
+  func plant(
+    _ event: EventSeed, linkKey: String, zones: ZoneDatabase, now: Date, in change: Change
+  ) async throws {
     let creator = try id(event.creator)
-    let plan = try plan(of: event, now: now)
+    let plan = try plan(of: event, zones: zones, now: now)
+    let offsets = Event.Offsets(plan, in: try Self.zone(of: event, in: zones), rules: zones.version)
     let archivedAt = plan.liveUntil <= Timestamp(now) ? plan.liveUntil : nil
     let remindAt = event.status == Event.Status.cancelled.rawValue ? nil : plan.remindAt(now: Timestamp(now))
     let invitedAt = invitedAt(event, now: now)
@@ -79,19 +82,24 @@ extension DemoSeed {
       UPDATE events
       SET start_time = \(plan.startTime), end_time = \(plan.endTime), live_until = \(plan.liveUntil),
         answer_by = answer_by + (\(plan.startTime)::timestamptz - start_time),
+        start_offset = \(Int32(offsets.start)), end_offset = \(offsets.end.map(Int32.init)),
+        answer_by_offset = CASE WHEN answer_by IS NOT NULL THEN \(Int32(offsets.answerBy ?? offsets.start)) END,
+        zone_rules = \(offsets.rules),
         remind_at = CASE WHEN status = 'scheduled' THEN \(remindAt) END, archived_at = \(archivedAt)
       WHERE id = \(event.id)
       """,
       """
       INSERT INTO events (
         id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        max_plus_ones, answer_by, status, live_until, remind_at, archived_at, created_at, updated_at
+        max_plus_ones, answer_by, status, live_until, remind_at, archived_at, created_at, updated_at, start_offset,
+        end_offset, answer_by_offset, zone_rules
       )
       VALUES (
         \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
         \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
         \(event.capacity.map(Int32.init)), \(Int32(event.maxPlusOnes ?? 0)), \(plan.answerBy),
-        \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt), \(archivedAt), \(invitedAt), \(invitedAt)
+        \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt), \(archivedAt), \(invitedAt), \(invitedAt),
+        \(Int32(offsets.start)), \(offsets.end.map(Int32.init)), \(offsets.answerBy.map(Int32.init)), \(offsets.rules)
       )
       ON CONFLICT (id) DO NOTHING
       """)
@@ -151,26 +159,33 @@ extension DemoSeed {
   }
 
   /// - Parameter time: `HH:mm`; nil for the event's own.
-  func plan(of event: EventSeed, at time: String? = nil, now: Date) throws -> Event.Plan {
-    let start = try Self.time(of: event, on: event.day, at: time ?? event.time, now: now)
+  func plan(
+    of event: EventSeed, at time: String? = nil, zones: ZoneDatabase, now: Date
+  ) throws -> Event.Plan {
+    let zone = try Self.zone(of: event, in: zones)
+    let start = try Self.time(of: event, on: event.day, at: time ?? event.time, in: zone, now: now)
     return Event.Plan(
       title: event.title, note: event.note, startTime: start,
       endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone,
-      answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, now: now) })
+      answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, in: zone, now: now) })
   }
 
-  private static func time(of event: EventSeed, on day: Int, at time: String, now: Date) throws -> Timestamp {
-    let clock = time.split(separator: ":").compactMap { Int($0) }
-    var calendar = Calendar(identifier: .gregorian)
-    guard let zone = TimeZone(identifier: event.timeZone), clock.count == 2 else {
-      throw AppError.invalidSeed("The event \(event.title) has no valid time.")
+  private static func zone(of event: EventSeed, in zones: ZoneDatabase) throws -> Zone {
+    guard let zone = zones[event.timeZone] else {
+      throw AppError.invalidSeed("The time zone of the event \(event.title) is unknown.")
     }
-    calendar.timeZone = zone
-    let today = calendar.startOfDay(for: now)
-    guard let day = calendar.date(byAdding: .day, value: day, to: today),
-      let found = calendar.date(bySettingHour: clock[0], minute: clock[1], second: 0, of: day)
+    return zone
+  }
+
+  private static func time(
+    of event: EventSeed, on day: Int, at time: String, in zone: Zone, now: Date
+  ) throws -> Timestamp {
+    let clock = time.split(separator: ":").compactMap { Int($0) }
+    let today = zone.reading(at: Timestamp(now)).day
+    guard clock.count == 2, let time = TimeOfDay(hour: clock[0], minute: clock[1]),
+      let reading = LocalTimestamp(Day(days: today.days + day), time)
     else { throw AppError.invalidSeed("The event \(event.title) has no valid time.") }
-    return Timestamp(found)
+    return zone.time(showing: reading).time
   }
 }
 

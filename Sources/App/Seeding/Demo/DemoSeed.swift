@@ -111,12 +111,13 @@ public struct DemoSeed: Sendable {
     let taken = try await takenUsernames(in: dependencies.database)
     let seed = without(Set(taken))
     try await seed.plant(
-      passwordHash: hash, linkKey: dependencies.linkTokens.kid, now: now, in: dependencies.database)
+      passwordHash: hash, linkKey: dependencies.linkTokens.kid, zones: dependencies.zones, now: now,
+      in: dependencies.database)
     return try await seed.logins(in: dependencies, leftOut: taken)
   }
 
   private func plant(
-    passwordHash hash: String, linkKey: String, now: Date, in database: Database
+    passwordHash hash: String, linkKey: String, zones: ZoneDatabase, now: Date, in database: Database
   ) async throws {
     try await database.change { change in
       try await change.lock(users: people.map(\.user), for: .update)
@@ -131,9 +132,9 @@ public struct DemoSeed: Sendable {
         try await plant(friendship, now: now, in: change)
       }
       for request in friends.requests { try await plant(request, now: now, in: change) }
-      for event in events { try await plant(event, linkKey: linkKey, now: now, in: change) }
+      for event in events { try await plant(event, linkKey: linkKey, zones: zones, now: now, in: change) }
       for (place, item) in inbox.enumerated() where new.contains(item.to) {
-        try await plant(item, at: place, now: now, in: change)
+        try await plant(item, at: place, zones: zones, now: now, in: change)
       }
       let ids = people.map(\.id)
       for collection in Collection.allCases { change.touch(collection, ofUsersIn: "SELECT unnest(\(ids))") }

@@ -33,6 +33,7 @@ public struct LoadSeed: Sendable {
   public func plant(
     in configuration: MusterConfiguration, isForced: Bool, progress: @escaping @Sendable (String, Double) -> Void
   ) async throws {
+    let zones = try configuration.zones()
     let hash = try await Passwords(cost: configuration.scrypt).hash(Self.password)
     try await ScriptConnection.run(configuration.databaseURL, applicationName: "muster seed load") { connection in
       let taken: Bool? = try connection.rows("SELECT EXISTS (SELECT 1 FROM users)").first?[0]
@@ -41,7 +42,7 @@ public struct LoadSeed: Sendable {
       let rebuild = try dropKeysAndIndexes(on: connection)
       try plantUsers(on: connection, hash, progress)
       try plantFriendships(on: connection, progress)
-      try plantEvents(on: connection, progress)
+      try plantEvents(on: connection, zones, progress)
       for (index, statement) in rebuild.enumerated() {
         progress("keys and indexes", Double(index) / Double(rebuild.count))
         try connection.script(statement)
@@ -127,17 +128,21 @@ public struct LoadSeed: Sendable {
     }
   }
 
-  private func plantEvents(on connection: ScriptConnection, _ progress: (String, Double) -> Void) throws {
+  private func plantEvents(
+    on connection: ScriptConnection, _ zones: ZoneDatabase, _ progress: (String, Double) -> Void
+  ) throws {
     let total = users * Self.eventsEach
     let eventColumns = [
       "id", "creator_id", "title", "note", "start_time", "end_time", "time_zone", "location_name", "latitude",
       "longitude", "capacity", "live_until", "remind_at", "archived_at", "invited_count", "going_count",
-      "maybe_count", "declined_count", "waitlisted_count", "created_at", "updated_at",
+      "maybe_count", "declined_count", "waitlisted_count", "created_at", "updated_at", "start_offset", "end_offset",
+      "zone_rules",
     ]
     try connection.copy(into: "events", columns: eventColumns) { rows in
       for number in 0..<total {
         let made = event(number)
         let plan = made.plan
+        let offsets = Event.Offsets(plan, in: zones[plan.timeZone] ?? .utc, rules: zones.version)
         func count(_ status: Invitation.Status) -> Int32 { Int32(made.guests.count { $0.status == status }) }
         try rows.append(
           eventID(number).rawValue, userID(number / Self.eventsEach).rawValue, plan.title, plan.note, plan.startTime,
@@ -145,7 +150,7 @@ public struct LoadSeed: Sendable {
           plan.capacity.map(Int32.init), plan.liveUntil, plan.remindAt(now: start),
           plan.liveUntil <= start ? plan.liveUntil : nil, count(.invited), count(.going), count(.maybe),
           count(.declined), count(.waitlisted), made.created,
-          made.created)
+          made.created, Int32(offsets.start), offsets.end.map(Int32.init), offsets.rules)
         if number % 10_000 == 0 { progress("events", Double(number) / Double(total)) }
       }
     }

@@ -61,7 +61,7 @@ extension Export {
     private var members: String {
       var members = values.map { "'\(Self.camelCase($0))', t.\($0)" }
       members += times.map {
-        #"'\#(Self.camelCase($0))', to_char(t.\#($0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"#
+        #"'\#(Self.camelCase($0))', to_char(\#(Self.utc("t.\($0)")), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"#
       }
       members += people.map {
         """
@@ -75,6 +75,11 @@ extension Export {
       members += binaries.map { "'\(Self.camelCase($0))', replace(encode(t.\($0), 'base64'), chr(10), '')" }
       if !more.isEmpty { members.append(more) }
       return members.joined(separator: ", ")
+    }
+
+    /// A time without a zone: what clocks in UTC show, whatever the zone of the connection.
+    private static func utc(_ time: String) -> String {
+      "timestamp 'epoch' + (\(time) - timestamptz 'epoch')"
     }
 
     static func camelCase(_ column: some StringProtocol) -> String {
@@ -132,11 +137,11 @@ extension Export.Section {
         "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",
         "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count", "pending_count",
         "visitor_count",
-        "max_plus_ones", "plus_ones_count",
+        "max_plus_ones", "plus_ones_count", "start_offset", "end_offset", "answer_by_offset",
       ],
       times: [
         "start_time", "end_time", "answer_by", "remind_at", "live_until", "archived_at", "created_at", "updated_at",
-      ], withheld: ["may_have_co_hosts"]),
+      ], withheld: ["may_have_co_hosts", "zone_rules"]),
     Self(
       name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id"], times: ["added_at"],

@@ -9,6 +9,7 @@ struct EventFacts: Sendable {
   private static let maximumNameBytes = 1500
 
   let plan: Event.Plan
+  private let zone: Zone
   let isCancelled: Bool
   let isArchived: Bool
   let isOver: Bool
@@ -47,8 +48,9 @@ struct EventFacts: Sendable {
     """
   }
 
-  init(row: Row) throws {
+  init(row: Row, zones: ZoneDatabase) throws {
     plan = try row["plan"]
+    zone = zones[plan.timeZone] ?? .utc
     isCancelled = try row["is_cancelled"]
     isArchived = try row["is_archived"]
     isOver = try row["is_over"]
@@ -75,7 +77,7 @@ struct EventFacts: Sendable {
   ///   - answerTitle: the heading of the part below the event.
   ///   - answer: its first sentence; empty for none.
   func page(state: String?, answerTitle: String, answer: String) -> SharePage.Event {
-    let time = EventTime(plan)
+    let time = EventTime(plan, in: zone)
     let (hosts, names) = (Self.fitting(hosts), Self.fitting(names))
     let more = names.isEmpty ? 0 : going - names.count
     let moreHosts = self.hosts.count - hosts.count

@@ -113,7 +113,7 @@ struct SharePageRoutes {
     _ context: Context
   ) async throws -> (link: (id: ShareLink.ID, kid: String), shared: SharedEvent)? {
     guard let link = dependencies.linkTokens.read(context.parameters.get("token") ?? ""),
-      let shared = try await SharedEvent.find(link, in: database)
+      let shared = try await SharedEvent.find(link, zones: dependencies.zones, in: database)
     else { return nil }
     return (link, shared)
   }

@@ -11,7 +11,9 @@ struct SharedEvent: Sendable {
   /// Reads in one statement, and writes nothing.
   ///
   /// - Returns: nil for a link that was revoked.
-  static func find(_ token: (id: ShareLink.ID, kid: String), in database: some Querying) async throws -> SharedEvent? {
+  static func find(
+    _ token: (id: ShareLink.ID, kid: String), zones: ZoneDatabase, in database: some Querying
+  ) async throws -> SharedEvent? {
     try await database.first(
       """
       SELECT \(ShareLink.columns(of: "l.")), l.event_id,
@@ -21,14 +23,14 @@ struct SharedEvent: Sendable {
       JOIN events AS e ON e.id = l.event_id
       WHERE l.id = \(token.id) AND l.kid = \(token.kid)
       """
-    ).map(SharedEvent.init(row:))
+    ).map { try SharedEvent(row: $0, zones: zones) }
   }
 
-  private init(row: Row) throws {
+  private init(row: Row, zones: ZoneDatabase) throws {
     event = try row["event_id"]
     link = try ShareLink(row: row)
     isExpired = try row["is_expired"]
-    facts = try EventFacts(row: row)
+    facts = try EventFacts(row: row, zones: zones)
   }
 
   /// Whether the page has the form.

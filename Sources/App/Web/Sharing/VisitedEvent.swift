@@ -11,7 +11,9 @@ struct VisitedEvent: Sendable {
   /// Reads in one statement, and writes nothing.
   ///
   /// - Returns: nil if there is no such visitor.
-  static func find(_ token: VisitorTokens.PageToken, in database: some Querying) async throws -> VisitedEvent? {
+  static func find(
+    _ token: VisitorTokens.PageToken, zones: ZoneDatabase, in database: some Querying
+  ) async throws -> VisitedEvent? {
     try await database.first(
       """
       SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones,
@@ -21,12 +23,12 @@ struct VisitedEvent: Sendable {
       LEFT JOIN share_links AS l ON l.id = v.link_id
       WHERE v.id = \(token.id) AND v.kid = \(token.kid)
       """
-    ).map(VisitedEvent.init(row:))
+    ).map { try VisitedEvent(row: $0, zones: zones) }
   }
 
-  private init(row: Row) throws {
+  private init(row: Row, zones: ZoneDatabase) throws {
     visitor = try Visitor(row: row)
-    facts = try EventFacts(row: row)
+    facts = try EventFacts(row: row, zones: zones)
     // A visitor who accepts after declining is bound by the link again. See ``Event/Places``.
     maxPlusOnes =
       try visitor.group.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.group.plusOnes)

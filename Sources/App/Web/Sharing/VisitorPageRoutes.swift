@@ -125,7 +125,7 @@ struct VisitorPageRoutes {
     try dependencies.rateLimits.count(.files, in: context)
     let file = context.parameters.get("file") ?? ""
     guard file.hasSuffix(".ics"), let token = tokens.calendar.read(String(file.dropLast(4))),
-      let calendar = try await VisitorCalendar.find(token, in: database)
+      let calendar = try await VisitorCalendar.find(token, zones: dependencies.zones, in: database)
     else { throw AppError.calendarLinkNotFound }
     var headers: HTTPFields = [.eTag: calendar.eTag, .cacheControl: "private, no-cache"]
     if request.alreadyHas(calendar.eTag) { return Response(status: .notModified, headers: headers) }
@@ -150,7 +150,7 @@ struct VisitorPageRoutes {
     _ context: Context
   ) async throws -> (token: VisitorTokens.PageToken, visited: VisitedEvent)? {
     guard let token = tokens.read(context.parameters.get("token") ?? ""),
-      let visited = try await VisitedEvent.find(token, in: database)
+      let visited = try await VisitedEvent.find(token, zones: dependencies.zones, in: database)
     else { return nil }
     return (token, visited)
   }

@@ -30,6 +30,9 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   /// The display name of the user whom the notification names.
   public var actor: String?
   public var start: Date?
+  /// Why an event changed, if no host changed it: `zone-rules` if the rules of its time zone have changed, and it keeps
+  /// its local time. Later releases may add causes.
+  public var cause: String?
   public var changes: [FieldChange]?
   /// What an account that its owner has claimed still has from before: the numbers of friends, events and links.
   public var friends: Int?
@@ -58,7 +61,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     locArgs: [String] = [], userId: UUID? = nil, guestId: UUID? = nil, eventId: UUID? = nil, requestId: UUID? = nil,
     proposalId: UUID? = nil, sessionId: UUID? = nil,
     status: InvitationStatus? = nil, plusOnes: Int? = nil, title: String? = nil, actor: String? = nil,
-    start: Date? = nil,
+    start: Date? = nil, cause: String? = nil,
     changes: [FieldChange]? = nil, friends: Int? = nil, events: Int? = nil, links: Int? = nil, count: Int? = nil,
     pending: Int? = nil, guests: [NamedGuest]? = nil
   ) {
@@ -80,6 +83,7 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
     self.title = title
     self.actor = actor
     self.start = start
+    self.cause = cause
     self.changes = changes
     self.friends = friends
     self.events = events

@@ -210,7 +210,7 @@ import Testing
       try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
       try await letADayPass(app)
       let stale = try await ana.stale {
-        await Housekeeping.run(in: app.service, logger: app.dependencies.logger)
+        await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
       }
       #expect(stale.isEmpty)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)

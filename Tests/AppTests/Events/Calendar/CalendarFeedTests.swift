@@ -113,10 +113,11 @@ import Testing
       let ana = try await app.signUp("ana")
       try await app.database.execute(
         """
-        INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until, archived_at)
+        INSERT INTO events (id, creator_id, title, start_time, time_zone, live_until, archived_at, start_offset, zone_rules)
         SELECT uuid_v7(), \(ana.userID), CASE WHEN n <= 499 THEN 'live ' ELSE 'old ' END || n,
           CASE WHEN n <= 499 THEN now() + make_interval(days => n) ELSE now() - make_interval(hours => n - 400) END,
-          'Europe/Berlin', now() + make_interval(days => n), CASE WHEN n > 499 THEN now() END
+          'Europe/Berlin', now() + make_interval(days => n), CASE WHEN n > 499 THEN now() END, 3600,
+          '2025b'
         FROM generate_series(1, 2000) AS n
         """)
       let feed = try await app.calendarFeed(try await ana.makeCalendarLink())

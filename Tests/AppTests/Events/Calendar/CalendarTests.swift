@@ -78,8 +78,8 @@ import Testing
       #expect(edited.value("SEQUENCE") == "1")
       #expect(edited.value("SUMMARY") == "Dinner")
       #expect(edited.value("DTSTART") == "20300501T210000")
-      // No end is invented.
-      #expect(edited.value("DTEND") == nil)
+      // An hour, as in calendar apps.
+      #expect(edited.value("DTEND") == "20300501T220000")
       #expect(edited.value("DESCRIPTION") == nil && edited.value("LOCATION") == nil && edited.value("GEO") == nil)
 
       try await ana.deleteAccount()
@@ -96,9 +96,10 @@ import Testing
 
   @Test func `start and end are in local time, and the file describes the zone`() async throws {
     let cases = [
-      // The hour that Berlin skips in spring, and the hour that it repeats in autumn.
+      // The hour that Berlin skips in spring, and around the hour that it repeats in autumn.
       ("Europe/Berlin", "2026-03-29T00:59:00Z", "20260329T015900", "2026-03-29T01:00:00Z", "20260329T030000"),
-      ("Europe/Berlin", "2026-10-25T00:30:00Z", "20261025T023000", "2026-10-25T02:00:00Z", "20261025T030000"),
+      ("Europe/Berlin", "2026-10-24T23:59:59Z", "20261025T015959", "2026-10-25T02:00:00Z", "20261025T030000"),
+      ("Europe/Berlin", "2037-07-01T18:00:00Z", "20370701T200000", "2037-12-31T18:00:00Z", "20371231T190000"),
       ("America/New_York", "2026-03-08T06:59:00Z", "20260308T015900", "2026-03-08T07:00:00Z", "20260308T030000"),
       // Offsets that are not whole hours, with and without daylight saving time, and one that changes by half an hour.
       ("Asia/Kolkata", "2026-05-01T18:00:00Z", "20260501T233000", "2026-05-01T18:45:00Z", "20260502T001500"),
@@ -107,6 +108,11 @@ import Testing
       // Morocco sets its clocks back for Ramadan.
       ("Africa/Casablanca", "2024-03-10T01:00:00Z", "20240310T020000", "2024-03-10T03:00:00Z", "20240310T030000"),
       ("Africa/Casablanca", "2024-04-14T01:00:00Z", "20240414T010000", "2024-04-14T02:00:00Z", "20240414T030000"),
+      // On the Friday before the last Sunday, at two; the last Thursday's midnight; and an hour before Sunday.
+      ("Asia/Jerusalem", "2024-03-28T23:59:00Z", "20240329T015900", "2024-03-29T00:00:00Z", "20240329T030000"),
+      ("Africa/Cairo", "2024-10-31T12:00:00Z", "20241031T150000", "2024-11-01T12:00:00Z", "20241101T140000"),
+      ("America/Nuuk", "2025-03-30T00:00:00Z", "20250329T220000", "2025-03-30T02:00:00Z", "20250330T010000"),
+      ("EST5EDT", "2026-07-01T12:00:00Z", "20260701T080000", "2026-07-01T13:00:00Z", "20260701T090000"),
       // Ireland's standard time is its summer time. In winter the clocks are set back from it.
       ("Europe/Dublin", "2026-01-10T12:00:00Z", "20260110T120000", "2026-01-10T13:00:00Z", "20260110T130000"),
       ("Europe/Dublin", "2026-07-10T12:00:00Z", "20260710T130000", "2026-07-10T13:00:00Z", "20260710T140000"),
@@ -126,38 +132,62 @@ import Testing
     }
   }
 
-  @Test func `a zone's changes are given in the local time before the change`() async throws {
+  @Test func `a zone with a yearly rule is two recurring observances, and others list their changes`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      let berlin = try await ana.calendar(from: "2026-03-28T22:00:00Z", to: "2026-03-29T08:00:00Z", in: "Europe/Berlin")
-      let spring = [
-        "BEGIN:DAYLIGHT", "DTSTART:20260329T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0200", "END:DAYLIGHT",
-      ]
-      let autumn = [
-        "BEGIN:STANDARD", "DTSTART:20261025T030000", "TZOFFSETFROM:+0200", "TZOFFSETTO:+0100", "END:STANDARD",
-      ]
-      let start = try #require(berlin.lines.firstIndex(of: "DTSTART:20260329T020000"))
-      #expect(Array(berlin.lines[(start - 1)..<(start + 9)]) == spring + autumn)
-
-      let lordHowe = try await ana.calendar(
-        from: "2026-04-04T14:00:00Z", to: "2026-04-04T16:00:00Z", in: "Australia/Lord_Howe")
-      let back = try #require(lordHowe.lines.firstIndex(of: "DTSTART:20260405T020000"))
-      #expect(Array(lordHowe.lines[(back + 1)...(back + 2)]) == ["TZOFFSETFROM:+1100", "TZOFFSETTO:+1030"])
-
-      let kolkata = try await ana.calendar(from: "2026-05-01T18:00:00Z", to: "2026-05-01T19:00:00Z", in: "Asia/Kolkata")
-      #expect(kolkata.lines.filter { $0.hasPrefix("TZOFFSET") } == ["TZOFFSETFROM:+0530", "TZOFFSETTO:+0530"])
+      func zone(_ zone: String, _ start: String = "2026-05-01T18:00:00Z") async throws -> [String] {
+        let file = try await ana.calendar(from: start, to: start.replacing("18:00:00Z", with: "18:30:00Z"), in: zone)
+        let lines = file.lines.drop { $0 != "TZID:\(zone)" }.dropFirst()
+        return Array(lines.prefix { $0 != "END:VTIMEZONE" })
+      }
+      #expect(
+        try await zone("Europe/Berlin") == [
+          "BEGIN:DAYLIGHT", "DTSTART:20240331T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0200",
+          "RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU", "END:DAYLIGHT", "BEGIN:STANDARD", "DTSTART:20241027T030000",
+          "TZOFFSETFROM:+0200", "TZOFFSETTO:+0100", "RRULE:FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU", "END:STANDARD",
+        ])
+      for (name, rules) in [
+        ("America/New_York", ["BYMONTH=3;BYDAY=2SU", "BYMONTH=11;BYDAY=1SU"]),
+        ("Australia/Lord_Howe", ["BYMONTH=10;BYDAY=1SU", "BYMONTH=4;BYDAY=1SU"]),
+        // Ireland's winter is its daylight saving time to some, but not to calendars.
+        ("Europe/Dublin", ["BYMONTH=3;BYDAY=-1SU", "BYMONTH=10;BYDAY=-1SU"]),
+        // Two in the morning after the fourth Thursday.
+        ("Asia/Jerusalem", ["BYMONTH=3;BYMONTHDAY=23,24,25,26,27,28,29;BYDAY=FR", "BYMONTH=10;BYDAY=-1SU"]),
+        ("Asia/Kolkata", []), ("Japan", []), ("Africa/Casablanca", []),
+        // Midnight after the last Thursday may be in November.
+        ("Africa/Cairo", []),
+      ] {
+        let lines = try await zone(name)
+        let found = lines.filter { $0.hasPrefix("RRULE:") }
+        #expect(Set(found) == Set(rules.map { "RRULE:FREQ=YEARLY;\($0)" }), "\(name)")
+        if !rules.isEmpty {
+          #expect(lines.count { $0.hasPrefix("BEGIN:") } == 2, "\(name)")
+          let summer = try #require(lines.firstIndex(of: "BEGIN:DAYLIGHT"))
+          #expect(lines[(summer + 1)...].first { $0.hasPrefix("RRULE") } == "RRULE:FREQ=YEARLY;\(rules[0])", "\(name)")
+        }
+      }
+      #expect(
+        try await zone("Asia/Kolkata").filter { $0.hasPrefix("TZOFFSET") } == [
+          "TZOFFSETFROM:+0530", "TZOFFSETTO:+0530",
+        ])
+      #expect(try await zone("Africa/Casablanca").count { $0.hasPrefix("BEGIN:") } > 3)
+      // In the year before the rule of today: its changes, and then the rule.
+      let before = try await zone("America/New_York", "2006-08-01T18:00:00Z")
+      #expect(before.contains("DTSTART:20061029T020000") && before.contains("RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=2SU"))
     }
   }
 
   @Test func `times that local time cannot express are given in UTC`() async throws {
     let cases = [
-      // The second half past two in Berlin, as the start of one event and the end of another.
+      // Half past two in Berlin, the first and the second, as the start of one event and the end of another.
+      ("Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T05:00:00Z"),
       ("Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T05:00:00Z"),
       ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-25T01:59:59Z"),
       ("Australia/Lord_Howe", "2026-04-04T15:00:00Z", "2026-04-04T17:00:00Z"),
       ("UTC", "2026-05-01T18:00:00Z", "2026-05-01T19:00:00Z"),
       ("Etc/GMT+5", "2026-05-01T18:00:00Z", "2026-05-01T19:00:00Z"),
       // The longest and latest events.
+      ("Europe/Berlin", "2037-12-31T18:00:00Z", "2038-01-01T00:00:00Z"),
       ("Europe/Berlin", "2026-05-01T18:00:00Z", "2028-05-01T18:00:00Z"),
       ("Europe/Berlin", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
       ("Europe/Berlin", "9999-12-31T23:00:00Z", "9999-12-31T23:59:59Z"),
@@ -317,11 +347,40 @@ private struct CalendarFile {
           return String(line.dropFirst(name.count + 1))
         }
         let before = try Self.offset(try property("TZOFFSETFROM"))
-        let onset = try Self.time(try property("DTSTART")).adding(seconds: -before)
-        found.append((onset, try Self.offset(try property("TZOFFSETTO"))))
+        let offset = try Self.offset(try property("TZOFFSETTO"))
+        let first = try Self.time(try property("DTSTART"))
+        let rule = properties.first { $0.hasPrefix("RRULE:") }
+        for onset in try rule.map({ try Self.occurrences(of: $0, from: first) }) ?? [first] {
+          found.append((onset.adding(seconds: -before), offset))
+        }
       }
       return found.sorted { $0.onset < $1.onset }
     }
+  }
+
+  /// The first times of a yearly rule, which must include the start itself.
+  private static func occurrences(of rule: String, from first: Timestamp) throws -> [Timestamp] {
+    guard
+      let match = rule.wholeMatch(
+        of: /RRULE:FREQ=YEARLY;BYMONTH=(\d+);(?:BYMONTHDAY=([\d,]+);)?BYDAY=(-1|\d)?([A-Z]{2})/)
+    else { throw Unreadable(text: rule) }
+    let weekdays: [Substring] = ["TH", "FR", "SA", "SU", "MO", "TU", "WE"]
+    let seconds = Int(first.microseconds / 1_000_000)
+    let (start, time) = (Day(days: seconds / 86_400), seconds % 86_400)
+    var found: [Timestamp] = []
+    for year in start.calendar.year..<start.calendar.year + 60 {
+      let days = (1...31).compactMap { Day(year: year, month: Int(match.1) ?? 0, day: $0) }
+        .filter { weekdays[$0.days % 7] == match.4 }
+      let allowed = match.2?.split(separator: ",").compactMap { Int($0) }
+      let day: Day? =
+        if let allowed { days.first { allowed.contains($0.calendar.day) } } else if match.3 == "-1" { days.last } else {
+          match.3.flatMap { Int($0) }.map { days[$0 - 1] }
+        }
+      guard let day else { throw Unreadable(text: rule) }
+      found.append(Timestamp(microseconds: Int64(day.days * 86_400 + time) * 1_000_000))
+    }
+    guard found.first == first else { throw Unreadable(text: "\(rule) does not begin with DTSTART") }
+    return found
   }
 
   /// A date and time, parsed as if it were in UTC.

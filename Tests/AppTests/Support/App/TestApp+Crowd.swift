@@ -54,11 +54,12 @@ extension TestApp {
     try await database.execute(
       """
       INSERT INTO events (
-        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, live_until
+        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, live_until,
+        start_offset, end_offset, zone_rules
       )
       SELECT id, \(host.userID), 'Event ' || place, \(note), timestamptz '2030-05-01' + place * interval '1 hour',
         timestamptz '2030-05-01' + (place + 2) * interval '1 hour', 'Europe/Lisbon', 'Pedreira Velha', 38.6979, -9.4215,
-        timestamptz '2031-05-01'
+        timestamptz '2031-05-01', 3600, 3600, '2025b'
       FROM unnest(\(ids)) WITH ORDINALITY AS planned (id, place)
       """)
     if let guest {

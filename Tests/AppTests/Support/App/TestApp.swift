@@ -36,6 +36,9 @@ struct TestApp: Sendable {
     }
   }
 
+  /// The system's time zones, read once.
+  static let zones = Task { try ZoneDatabase(folder: ZoneDatabase.usualFolder) }
+
   static let accessTokenKeys = SigningKeys.generate()
   static let refreshTokenKeys = SigningKeys.generate()
 
@@ -104,12 +107,14 @@ struct TestApp: Sendable {
             configuration.databaseURL = pooled
             configuration.isBehindPooler = true
           }
+          let zones = environment[Variable.zoneFolder.name] == nil ? try await Self.zones.value : nil
           let dependencies = try await Dependencies(
             configuration, name: "test", logger: logger ?? .quiet,
             // A test machine may be overloaded.
             endedSessionsAge: endedSessionsAge ?? .seconds(30), connectTimeout: .seconds(10),
             connectionWait: .seconds(30), lockWait: lockWait ?? .seconds(20), queuesWrites: queuesWrites,
-            decoderPath: decoderPath, launcher: Program.path("muster"), picturePatience: .seconds(120))
+            decoderPath: decoderPath, launcher: Program.path("muster"), picturePatience: .seconds(120),
+            zones: zones)
           return (dependencies, limits ?? ConnectionLimits())
         }
       }

@@ -191,8 +191,9 @@ import Testing
   private func plant(_ count: Int, hostedBy host: Phone, in app: TestApp) async throws {
     try await app.database.execute(
       """
-      INSERT INTO events (id, creator_id, title, note, start_time, time_zone, live_until)
-      SELECT uuid_v7(), \(host.userID), 'Event', repeat('long ', 400), now(), 'UTC', now() + interval '30 hours'
+      INSERT INTO events (id, creator_id, title, note, start_time, time_zone, live_until, start_offset, zone_rules)
+      SELECT uuid_v7(), \(host.userID), 'Event', repeat('long ', 400), now(), 'UTC', now() + interval '30 hours', 0,
+        '2025b'
       FROM generate_series(1, \(count))
       """)
   }

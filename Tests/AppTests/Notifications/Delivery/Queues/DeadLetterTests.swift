@@ -127,7 +127,7 @@ import Testing
           "SELECT notifications FROM user_stamps WHERE user_id = \(phone.userID)")
       }
       let before = (ana: try await stamp(ana), ben: try await stamp(ben))
-      await Housekeeping.run(in: app.service, logger: app.dependencies.logger)
+      await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
       #expect(try await app.countDead() == 1)
       let left: User.ID? = try await app.value("SELECT recipient_id FROM notifications")
       #expect(left == ana.userID)
