@@ -49,23 +49,23 @@ struct Zone: Sendable {
   /// The same zone by another name.
   func named(_ name: String) -> Zone { Zone(self, name: name) }
 
-  /// The number of transitions at the end that the rule makes, too.
+  /// The number of transitions at the end that the rule makes, too, except for the first one: only from there on are
+  /// the offsets those of the rule.
   private static func regular(_ times: [Int], _ offsets: [Offset], by rule: ZoneRule) -> Int {
     guard rule.daylight != nil, let first = times.first, let last = times.last else { return 0 }
     var count = 0
     let start = max(first, last - longestRegular)
     for transition in rule.transitions(after: start - 1, through: last).reversed() {
       let place = times.count - 1 - count
-      // The offset before it, too: it is the rule's from the transition before it on.
-      guard place > 0, times[place] == transition.time, offsets[place + 1] == transition.after,
+      guard place >= 0, times[place] == transition.time, offsets[place + 1] == transition.after,
         offsets[place] == transition.before
       else { break }
       count += 1
     }
-    return count
+    return max(0, count - 1)
   }
 
-  /// The last transition that the rule does not make. `Int.min` if there is none.
+  /// The last transition before the rule decides. `Int.min` if there is none.
   var lastIrregular: Int { times.last ?? .min }
 
   func offset(at time: Int) -> Offset {

@@ -53,12 +53,12 @@ import Testing
         // A repeated hour: the first time around. A skipped one: by the offset before.
         ("America/New_York", "2030-11-03T01:30:00", "2030-11-03T05:30:00Z", -14_400),
         ("America/New_York", "2030-03-10T02:30:00", "2030-03-10T07:30:00Z", -18_000),
-        ("Pacific/Kiritimati", "1971-01-01T00:00:00", "1970-12-31T10:00:00Z", nil),
+        ("Asia/Tokyo", "1971-01-01T00:00:00", "1970-12-31T15:00:00Z", 32_400),
         ("UTC", "9998-12-31T23:59:59", "9998-12-31T23:59:59Z", 0),
-      ] as [(String, String, String, Int?)] {
+      ] {
         let response = try await create(ana, #""startTime": "\#(start)""#, in: zone)
         #expect(response.status == 201 && response.json["startTime"].string == instant, "\(start): \(response.body)")
-        if let offset { #expect(try await offsets(of: response.json, in: app) == [offset, nil, nil], "\(start)") }
+        #expect(try await offsets(of: response.json, in: app) == [offset, nil, nil], "\(start)")
       }
       for start in [
         "2030-05-01", "2030-05-01T18", "2030-05-01T24:00:00", "2030-02-30T18:00:00", "2030-05-01T18:00:61",
@@ -123,7 +123,7 @@ import Testing
       try await edit(
         #"{"startTime": "2030-03-10T07:30:00Z", "title": "Same"}"#, ["2030-03-10T07:30:00Z", nil, nil],
         [-18_000, nil, nil])
-      let early = try await ana.edit(id, #"{"endTime": "2030-03-10T03:30"}"#)
+      let early = try await ana.edit(id, #"{"endTime": "2030-03-10T03:30"}"#, expecting: 422)
       #expect(early.badFields == ["endTime"], "\(early.body)")
     }
   }
@@ -175,7 +175,6 @@ import Testing
         let link = try await ana.createLink(to: event, #"{"kind": "view"}"#)
         let page = try await app.send("GET", "/e/\(link.token)").body
         #expect(page.contains("\(day), \(clock)"), "\(zone): \(page)")
-        try await ana.cancelEvent(event)
       }
       let unknown = try await create(ana, #""startTime": "2027-01-16T02:00:00Z""#, in: "Europe/Berlin")
       #expect(unknown.badFields == ["timeZone"])

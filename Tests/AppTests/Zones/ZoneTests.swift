@@ -19,7 +19,10 @@ import Testing
       ("Europe/Berlin", "2024-10-27T00:59:59Z", 7200), ("Europe/Berlin", "2024-10-27T01:00:00Z", 3600),
       ("Europe/Berlin", "1975-07-01T00:00:00Z", 3600), ("Europe/Berlin", "2150-07-01T00:00:00Z", 7200),
       ("Europe/Berlin", "9998-01-01T00:00:00Z", 3600), ("America/New_York", "2006-03-20T12:00:00Z", -18_000),
-      ("America/New_York", "2007-03-20T12:00:00Z", -14_400), ("Australia/Lord_Howe", "2024-01-01T00:00:00Z", 39_600),
+      ("America/New_York", "2007-03-20T12:00:00Z", -14_400),
+      // Between the change by the old rule and the one that the new rule would have made.
+      ("America/New_York", "2006-10-30T12:00:00Z", -18_000), ("America/New_York", "2007-03-10T12:00:00Z", -18_000),
+      ("Australia/Lord_Howe", "2024-01-01T00:00:00Z", 39_600),
       ("Australia/Lord_Howe", "2024-07-01T00:00:00Z", 37_800), ("Asia/Kathmandu", "2024-07-01T00:00:00Z", 20_700),
       ("Africa/Monrovia", "1971-06-01T12:00:00Z", -2670), ("Africa/Casablanca", "2024-03-20T12:00:00Z", 0),
       ("Africa/Casablanca", "2024-05-20T12:00:00Z", 3600), ("Europe/Dublin", "2024-01-20T12:00:00Z", 0),
