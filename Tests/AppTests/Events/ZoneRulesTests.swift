@@ -55,7 +55,7 @@ import Testing
   private func keep(_ zones: ZoneDatabase, in app: TestApp) async throws -> Int {
     var total = 0
     while true {
-      let count = try await app.database.change { try await Event.keepLocalTimes(by: zones, atMost: 3, in: $0) }
+      let count = try await app.service.change { try await Event.keepLocalTimes(by: zones, atMost: 3, in: $0) }
       if count == 0 { return total }
       total += count
     }
@@ -250,7 +250,7 @@ import Testing
       try await app.takeNotifications()
       let before = try await app.contents()
       await #expect(throws: Killed.self) {
-        try await app.database.change { change in
+        try await app.service.change { change in
           #expect(try await Event.keepLocalTimes(by: versions.new, atMost: 10, in: change) == 1)
           throw Killed()
         }
@@ -288,7 +288,7 @@ import Testing
       try await holder.transaction { transaction in
         try await transaction.rows("SELECT id FROM events WHERE id = \(Event.ID(locked)) FOR NO KEY UPDATE")
         let counts = try await (0..<4).asyncMap { _ in
-          try await app.database.change { try await Event.keepLocalTimes(by: versions.new, atMost: 3, in: $0) }
+          try await app.service.change { try await Event.keepLocalTimes(by: versions.new, atMost: 3, in: $0) }
         }
         #expect(counts.allSatisfy { $0 <= 3 } && counts.reduce(0, +) <= 7)
       }

@@ -236,10 +236,10 @@ import Testing
       defer { made.remove() }
       let rules = try made.database()
       try await watch.expect("new rules of the time zone") {
-        _ = try await app.database.change { try await Event.keepLocalTimes(by: rules, atMost: 20, in: $0) }
+        _ = try await app.service.change { try await Event.keepLocalTimes(by: rules, atMost: 20, in: $0) }
       }
       try await watch.expect("the same rules again", changes: false) {
-        _ = try await app.database.change { try await Event.keepLocalTimes(by: rules, atMost: 20, in: $0) }
+        _ = try await app.service.change { try await Event.keepLocalTimes(by: rules, atMost: 20, in: $0) }
       }
       try await watch.expect("blocking a guest") { try await ana.block(hugo) }
       try await watch.expect("cancelling") { try await ana.cancelEvent(event) }
