@@ -22,7 +22,7 @@ struct Routes {
   func get(
     _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .reads, use handler: @escaping Handler
   ) {
-    add(path, .get, readsQuery, limit, .byUser, handler)
+    add(path, .get, readsQuery, limit, handler)
   }
 
   /// Who gets the first response to a write with an `Idempotency-Key` again.
@@ -40,17 +40,17 @@ struct Routes {
   }
 
   func put(_ path: RouterPath, limit: RateLimit = .writes, use handler: @escaping Handler) {
-    add(path, .put, false, limit, .byUser, handler)
+    add(path, .put, false, limit, handler)
   }
 
   func patch(_ path: RouterPath, use handler: @escaping Handler) {
-    add(path, .patch, false, .writes, .byUser, handler)
+    add(path, .patch, false, .writes, handler)
   }
 
   func delete(
     _ path: RouterPath, readsQuery: Bool = false, limit: RateLimit = .writes, use handler: @escaping Handler
   ) {
-    add(path, .delete, readsQuery, limit, .byUser, handler)
+    add(path, .delete, readsQuery, limit, handler)
   }
 
   private func add(
@@ -60,7 +60,7 @@ struct Routes {
     // The writes below `auth` are safe to repeat in ways of their own.
     let takesKey = method != .get && !path.description.hasPrefix("/auth/")
     group.on(path, method: method) { [dependencies] request, context in
-      // Routes without a user count in ways of their own.
+      // Routes without a user apply their own limits.
       if context.caller != nil { try dependencies.rateLimits.count(limit, in: context) }
       if !readsQuery, request.uri.query != nil { try request.query { _ in } }
       guard takesKey, let key = try request.idempotencyKey() else { return try await handler(request, context) }
